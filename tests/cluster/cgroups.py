@@ -1,0 +1,85 @@
+"""The cgroup that holds every container of one cluster: how their processes are found at the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.cluster.errors import ClusterUnavailable
+from tests.cluster.process import Identity
+from tests.cluster.settings import Settings
+
+ROOT = Path("/sys/fs/cgroup")
+_USED = ("blkio", "cpu", "cpuacct", "cpuset", "devices", "freezer", "hugetlb", "memory",
+         "net_cls", "net_prio", "perf_event", "pids", "systemd")  # fmt: skip
+
+
+def cgroup_name(settings: Settings) -> str:
+    return f"engine-test-{settings.id}"
+
+
+def create(settings: Settings) -> None:
+    """Errors: ClusterUnavailable where the machine doesn't let its cgroups be written."""
+    try:
+        for folder in _folders(settings):
+            folder.mkdir(exist_ok=True)
+            _inherit_cpuset(folder)
+    except OSError as error:
+        raise ClusterUnavailable(f"cgroups can't be written here: {error}") from None
+
+
+def processes(settings: Settings) -> list[Identity]:
+    """Every process in a container of this cluster."""
+    found = (Identity.of(pid) for folder in _folders(settings) for pid in _members(folder))
+    return list({identity for identity in found if identity is not None})
+
+
+def remove(settings: Settings) -> None:
+    """A group goes once its last process is reaped, which may be a moment after its death."""
+    deadline = time.monotonic() + 5
+    while remaining := [folder for folder in _folders(settings) if folder.exists()]:
+        for folder in remaining:
+            for group in [*_below(folder), folder]:
+                try:
+                    group.rmdir()
+                except OSError:
+                    continue
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.01)
+
+
+def leftovers(settings: Settings) -> list[str]:
+    return [str(folder) for folder in _folders(settings) if folder.exists()]
+
+
+def _folders(settings: Settings) -> list[Path]:
+    if (ROOT / "cgroup.controllers").exists():
+        return [ROOT / cgroup_name(settings)]
+    mounted = {(ROOT / name).resolve() for name in _USED if (ROOT / name / "tasks").exists()}
+    return sorted(folder / cgroup_name(settings) for folder in mounted)
+
+
+def _inherit_cpuset(folder: Path) -> None:
+    """A new cpuset group (v1) has no processor, and nothing can run in it until it has."""
+    for name in ("cpuset.cpus", "cpuset.mems"):
+        own, parents = folder / name, folder.parent / name
+        if own.exists() and parents.exists() and not own.read_text().strip():
+            own.write_text(parents.read_text())
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Deepest first."""
+    for child in folder.iterdir() if folder.exists() else ():
+        if child.is_dir():
+            yield from _below(child)
+            yield child
+
+
+def _members(folder: Path) -> Iterator[int]:
+    for group in [*_below(folder), folder]:
+        try:
+            yield from map(int, (group / "cgroup.procs").read_text().split())
+        except OSError:
+            continue

@@ -1,0 +1,152 @@
+"""The cluster as tests and commands see it: its parts, where to reach it, what it can do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from tests.cluster import control_plane, namespace, node
+from tests.cluster.credentials import Credentials
+from tests.cluster.errors import ClusterUnavailable
+from tests.cluster.pki import Authority
+from tests.cluster.process import Component
+from tests.cluster.registry import Registry, open_registry, private_registry
+from tests.cluster.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What tests need to reach the container runtime."""
+
+    containerd: Component
+    kubelet: Component
+    socket: Path
+
+    def ctr(self, *arguments: str) -> Sequence[str]:
+        """A command line for containerd's own client, in the kubelet's image store."""
+        return ["ctr", f"--address={self.socket}", "--namespace=k8s.io", *arguments]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A running cluster. What it doesn't have is None: a cluster that was there before the tests
+    may be without a node or registries, and none of its parts can be stopped."""
+
+    kubeconfig: Path
+    url: str
+    version: tuple[int, int]
+    kubectl: Path | None = None
+    audit_log: Path | None = None
+    components: Sequence[Component] = ()
+    node: Node | None = None
+    open_registry: Registry | None = None
+    private_registry: Registry | None = None
+    node_present: bool = False
+    _issue: Callable[[str, tuple[str, ...]], Path] | None = field(default=None, repr=False)
+
+    @property
+    def has_node(self) -> bool:
+        return self.node_present or self.node is not None
+
+    @property
+    def has_registry(self) -> bool:
+        return self.open_registry is not None
+
+    @property
+    def apiserver(self) -> Component:
+        return self.component("kube-apiserver")
+
+    def component(self, name: str) -> Component:
+        """Errors: ClusterUnavailable where the cluster's parts aren't in our hands."""
+        for component in self.components:
+            if component.name == name:
+                return component
+        raise ClusterUnavailable(f"{name} of this cluster can't be controlled")
+
+    def kubeconfig_for(self, user: str, groups: tuple[str, ...] = ()) -> Path:
+        """A kubeconfig for a user that RBAC knows nothing of.
+
+        Errors: ClusterUnavailable where no certificate can be issued.
+        """
+        if self._issue is None:
+            raise ClusterUnavailable("this cluster's certificate authority isn't ours")
+        return self._issue(user, groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Every component of our own cluster, in the order in which they start."""
+
+    settings: Settings
+    keeper: Component
+    registries: tuple[Registry, Registry]
+    etcd: Component
+    apiserver: Component
+    controller_manager: Component
+    scheduler: Component
+    node: Node | None
+    credentials: Credentials
+
+    @property
+    def components(self) -> tuple[Component, ...]:
+        node = (self.node.containerd, self.node.kubelet) if self.node else ()
+        registries = tuple(registry.component for registry in self.registries)
+        plane = (self.etcd, self.apiserver, self.controller_manager, self.scheduler)
+        return (self.keeper, *registries, *plane, *node)
+
+    def cluster(self, version: tuple[int, int]) -> Cluster:
+        return Cluster(
+            kubeconfig=self.settings.kubeconfig,
+            url=self.settings.url,
+            version=version,
+            kubectl=self.settings.binaries / "kubectl",
+            audit_log=self.settings.audit_log,
+            components=self.components,
+            node=self.node,
+            open_registry=self.registries[0],
+            private_registry=self.registries[1],
+            _issue=self.credentials.kubeconfig_for,
+        )
+
+
+def credentials_of(settings: Settings) -> Credentials:
+    return Credentials(Authority(settings.pki), settings.url, settings.kubeconfig)
+
+
+def parts_of(settings: Settings) -> Parts:
+    """Describe the components; writes their configuration files, starts nothing.
+
+    Assumptions: the certificate authority has been created.
+    """
+    credentials = credentials_of(settings)
+    programs = namespace.programs(settings)
+    keeper = namespace.keeper(settings)
+    inside = partial(namespace.entering, keeper)
+    registries = (open_registry(settings, inside), private_registry(settings, inside))
+    return Parts(
+        settings=settings,
+        keeper=keeper,
+        registries=registries,
+        etcd=control_plane.etcd(settings, inside),
+        apiserver=control_plane.apiserver(
+            settings, programs / "kube-apiserver", credentials, inside
+        ),
+        controller_manager=control_plane.controller_manager(
+            settings, programs / "kube-controller-manager", credentials, inside
+        ),
+        scheduler=control_plane.scheduler(
+            settings, programs / "kube-scheduler", credentials, inside
+        ),
+        node=Node(
+            node.containerd(settings, pause_image(registries[0]), inside),
+            node.kubelet(settings, programs / "kubelet", credentials, inside),
+            node.containerd_socket(settings),
+        ),
+        credentials=credentials,
+    )
+
+
+def pause_image(registry: Registry) -> str:
+    return f"{registry.host}/pause:1"

@@ -1,0 +1,154 @@
+"""etcd, API server, controller manager and scheduler: what they are started with."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tests.cluster.credentials import Credentials
+from tests.cluster.process import Component
+from tests.cluster.settings import Settings
+
+Inside = Callable[[], Sequence[str]]
+
+_AUDIT_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {"level": "None", "nonResourceURLs": ["/healthz*", "/livez*", "/readyz*"]},
+        {
+            "level": "None",
+            "userGroups": ["system:nodes"],
+            "resources": [{"group": "coordination.k8s.io"}],
+        },
+        {"level": "Metadata"},
+    ],
+}
+"""One line per request, without the heartbeat of the node and the health checks."""
+
+
+def answers(url: str) -> bool:
+    """Whether a plain HTTP server says 200."""
+    with urllib.request.urlopen(url, timeout=2) as response:
+        return bool(response.status == 200)
+
+
+def etcd(settings: Settings, inside: Inside) -> Component:
+    ports = settings.ports
+    client = f"http://127.0.0.1:{ports.etcd}"
+    peer = f"http://127.0.0.1:{ports.etcd_peer}"
+    argv = [
+        "etcd",
+        "--name=test",
+        f"--data-dir={settings.data / 'etcd'}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=test={peer}",
+        "--unsafe-no-fsync",
+        "--quota-backend-bytes=8589934592",
+        "--logger=zap",
+        "--log-outputs=stderr",
+        "--log-level=warn",
+    ]
+    return component(settings, "etcd", argv, lambda: answers(f"{client}/health"), inside)
+
+
+def apiserver(
+    settings: Settings, program: Path, credentials: Credentials, inside: Inside
+) -> Component:
+    """Guarantees: every request except health checks and node heartbeats is in the audit log."""
+    policy = settings.state / "audit-policy.json"
+    policy.write_text(json.dumps(_AUDIT_POLICY))
+    serving = credentials.serving()
+    kubelet_client = credentials.admin()
+    accounts = credentials.service_account_key()
+    argv = [
+        str(program),
+        "--bind-address=127.0.0.1",
+        f"--secure-port={settings.ports.apiserver}",
+        "--advertise-address=127.0.0.1",
+        "--endpoint-reconciler-type=none",
+        f"--etcd-servers=http://127.0.0.1:{settings.ports.etcd}",
+        f"--client-ca-file={credentials.authority.pair.certificate}",
+        f"--tls-cert-file={serving.certificate}",
+        f"--tls-private-key-file={serving.key}",
+        f"--kubelet-client-certificate={kubelet_client.certificate}",
+        f"--kubelet-client-key={kubelet_client.key}",
+        "--kubelet-preferred-address-types=Hostname",
+        f"--service-account-key-file={accounts}",
+        f"--service-account-signing-key-file={accounts}",
+        f"--service-account-issuer={settings.url}",
+        "--service-cluster-ip-range=10.97.0.0/16",
+        "--authorization-mode=Node,RBAC",
+        "--disable-admission-plugins=ServiceAccount",
+        "--allow-privileged=true",
+        "--max-requests-inflight=3000",
+        "--max-mutating-requests-inflight=1000",
+        f"--audit-policy-file={policy}",
+        f"--audit-log-path={settings.audit_log}",
+        "--audit-log-maxsize=4096",
+    ]
+    ready = credentials.admin_answers("/readyz")
+    return component(settings, "kube-apiserver", argv, ready, inside)
+
+
+def controller_manager(
+    settings: Settings, program: Path, credentials: Credentials, inside: Inside
+) -> Component:
+    """Its own limits are raised: namespaces, quotas and owned objects follow within a moment."""
+    ports = settings.ports
+    argv = [
+        str(program),
+        f"--kubeconfig={credentials.component_kubeconfig('system:kube-controller-manager')}",
+        "--use-service-account-credentials=true",
+        f"--service-account-private-key-file={credentials.service_account_key()}",
+        f"--root-ca-file={credentials.authority.pair.certificate}",
+        "--bind-address=127.0.0.1",
+        "--port=0",
+        f"--secure-port={ports.controller_manager}",
+        f"--cert-dir={settings.pki}",
+        "--leader-elect=false",
+        "--kube-api-qps=1000",
+        "--kube-api-burst=2000",
+        "--concurrent-gc-syncs=20",
+        "--concurrent-namespace-syncs=20",
+        "--concurrent-resource-quota-syncs=10",
+        "--resource-quota-sync-period=10s",
+        "--node-monitor-period=1s",
+    ]
+    return component(settings, "kube-controller-manager", argv, lambda: True, inside)
+
+
+def scheduler(
+    settings: Settings, program: Path, credentials: Credentials, inside: Inside
+) -> Component:
+    argv = [
+        str(program),
+        f"--kubeconfig={credentials.component_kubeconfig('system:kube-scheduler')}",
+        "--bind-address=127.0.0.1",
+        "--port=0",
+        f"--secure-port={settings.ports.scheduler}",
+        f"--cert-dir={settings.pki}",
+        "--leader-elect=false",
+        "--kube-api-qps=1000",
+        "--kube-api-burst=2000",
+    ]
+    return component(settings, "kube-scheduler", argv, lambda: True, inside)
+
+
+def component(
+    settings: Settings,
+    name: str,
+    argv: Sequence[str],
+    ready: Callable[[], bool],
+    inside: Inside = tuple,
+) -> Component:
+    """A component whose log and record have the places that belong to its name."""
+    return Component(
+        name, argv, ready, settings.logs / f"{name}.log", settings.records / name, inside=inside
+    )

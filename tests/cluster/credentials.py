@@ -1,0 +1,80 @@
+"""Who talks to the API server, and the kubeconfig files they do it with."""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cluster.pki import Authority, Pair
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Issues a certificate the first time somebody is named, and the same one afterwards."""
+
+    authority: Authority
+    url: str
+    admin_kubeconfig: Path
+
+    def create(self) -> None:
+        self.authority.create()
+        self.write_kubeconfig(self.admin_kubeconfig, "admin", self.admin())
+
+    def admin(self) -> Pair:
+        return self.authority.issue("admin", user="admin", groups=("system:masters",))
+
+    def serving(self) -> Pair:
+        hosts = ("IP:127.0.0.1", "IP:10.97.0.1", "DNS:localhost", "DNS:kubernetes.default.svc")
+        return self.authority.issue_server("kube-apiserver", hosts=hosts)
+
+    def service_account_key(self) -> Path:
+        return self.authority.service_account_key()
+
+    def component_kubeconfig(self, user: str, groups: tuple[str, ...] = ()) -> Path:
+        return self.kubeconfig_for(user, groups)
+
+    def kubeconfig_for(self, user: str, groups: tuple[str, ...] = ()) -> Path:
+        """A kubeconfig for a user with no permission but those of its name and groups."""
+        name = re.sub(r"[^a-z0-9.-]", "-", user.lower())
+        path = self.authority.folder / f"{name}.kubeconfig"
+        self.write_kubeconfig(path, user, self.authority.issue(name, user=user, groups=groups))
+        return path
+
+    def write_kubeconfig(self, path: Path, user: str, pair: Pair) -> None:
+        """JSON, which is YAML too: readable without a YAML library."""
+        authority = str(self.authority.pair.certificate)
+        keys = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [
+                {
+                    "name": "test",
+                    "cluster": {"server": self.url, "certificate-authority": authority},
+                }
+            ],
+            "users": [{"name": user, "user": keys}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": user}}],
+            "current-context": "test",
+        }
+        fresh = path.with_name(f"{path.name}.new")
+        fresh.touch(mode=0o600)
+        fresh.write_text(json.dumps(config, indent=2) + "\n")
+        fresh.rename(path)
+
+    def admin_answers(self, path: str) -> Callable[[], bool]:
+        """Whether the API server says 200 to the admin."""
+
+        def ask() -> bool:
+            context = ssl.create_default_context(cafile=str(self.authority.pair.certificate))
+            admin = self.admin()
+            context.load_cert_chain(admin.certificate, admin.key)
+            with urllib.request.urlopen(f"{self.url}{path}", timeout=2, context=context) as reply:
+                return bool(reply.status == 200)
+
+        return ask

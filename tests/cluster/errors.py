@@ -1,0 +1,17 @@
+"""Why a cluster can't be had, as one line a developer can act on."""
+
+from __future__ import annotations
+
+
+class ClusterUnavailable(Exception):
+    """This machine can't run the cluster, or the cluster that was named can't be reached."""
+
+
+class ComponentFailed(ClusterUnavailable):
+    """A part of the cluster didn't start; carries the end of its log."""
+
+    def __init__(self, name: str, cause: str, log_tail: str) -> None:
+        super().__init__(f"{name}: {cause}" + (f"\n{log_tail}" if log_tail else ""))
+        self.name = name
+        self.cause = cause
+        self.log_tail = log_tail

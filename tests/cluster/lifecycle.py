@@ -1,0 +1,192 @@
+"""Bringing the cluster up and taking it down, from whatever state the machine is in."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import ssl
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tests.cluster import build, cgroups, leftovers, namespace, oci, packages
+from tests.cluster.cluster import Cluster, Parts, parts_of, pause_image
+from tests.cluster.errors import ClusterUnavailable, ComponentFailed
+from tests.cluster.settings import NODE, Settings
+
+_FACTS = "cluster.json"
+"""Written when the cluster is complete: without it, what runs is the rest of a killed start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Up:
+    """The outcome of `up`."""
+
+    cluster: Cluster
+    was_up: bool
+
+
+def up(settings: Settings, say: packages.Say, *, owner: str = "up") -> Up:
+    """Start the cluster, or what is missing of it; everything it needs is installed first.
+
+    Guarantees: two at once start one cluster; killed at any instant, the next `up` or `down`
+    clears what it left. `owner` is remembered: a test session stops only what a session started.
+    Errors: ClusterUnavailable with one line that says what this machine lacks.
+    """
+    packages.check_machine()
+    packages.install(packages.missing(packages.RUN), say)
+    build.ensure(settings, say)
+    with locked(settings) as lock:
+        if facts := _facts(settings):
+            if owner == "up" and facts["owner"] != owner:
+                _write_facts(settings, {**facts, "owner": owner})
+            try:
+                return _complete(settings, facts, lock, say)
+            except ClusterUnavailable as error:
+                say(f"the cluster that was up can't be used, starting anew ({_first(error)})")
+        return Up(_start(settings, lock, owner, say), was_up=False)
+
+
+def down(settings: Settings) -> list[str]:
+    """Stop the cluster; returns what couldn't be removed. Twice is as good as once."""
+    packages.check_machine()
+    if not settings.state.exists():
+        return []
+    with locked(settings):
+        return leftovers.clear(settings)
+
+
+def status(settings: Settings) -> dict[str, bool]:
+    """Which component runs; empty when the cluster isn't up."""
+    if not _facts(settings):
+        return {}
+    return {part.name: part.alive() for part in parts_of(settings).components}
+
+
+def owner_of(settings: Settings) -> str | None:
+    return facts["owner"] if (facts := _facts(settings)) else None
+
+
+@contextmanager
+def locked(settings: Settings) -> Iterator[int]:
+    settings.state.mkdir(parents=True, exist_ok=True)
+    lock = os.open(settings.state / "up.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield lock
+    finally:
+        os.close(lock)
+
+
+def _complete(settings: Settings, facts: dict[str, Any], lock: int, say: packages.Say) -> Up:
+    parts = parts_of(settings)
+    dead = [part for part in parts.components if not part.alive()]
+    if parts.keeper in dead:
+        raise ComponentFailed(parts.keeper.name, "is gone", "")
+    for part in dead:
+        say(f"starting {part.name} again")
+        part.start(lock=lock)
+    if dead:
+        _await_node(parts, 30)
+    return Up(parts.cluster(tuple(facts["version"])), was_up=not dead)
+
+
+def _start(settings: Settings, lock: int, owner: str, say: packages.Say) -> Cluster:
+    if left := leftovers.clear(settings):
+        raise ClusterUnavailable(f"an earlier cluster can't be removed: {', '.join(left)}")
+    for folder in (settings.logs, settings.records, settings.data):
+        folder.mkdir(parents=True, exist_ok=True)
+    for old in settings.logs.iterdir():
+        old.unlink()
+    leftovers.remember_sysctls(settings)
+    cgroups.create(settings)
+    namespace.prepare(settings)
+    say("starting the cluster")
+    try:
+        parts = _boot(settings, lock)
+    except ComponentFailed:
+        leftovers.clear(settings)
+        raise
+    version = _ask(parts, "/version")
+    facts = {"owner": owner, "version": [int(version["major"]), int(version["minor"].rstrip("+"))]}
+    _write_facts(settings, facts)
+    return parts.cluster(tuple(facts["version"]))
+
+
+def _boot(settings: Settings, lock: int) -> Parts:
+    """Everything that can start at once does: the API server alone takes most of the time."""
+    from tests.cluster.cluster import credentials_of
+
+    credentials_of(settings).create()
+    parts = parts_of(settings)
+    parts.keeper.start(lock=lock)
+    for part in (parts.etcd, parts.apiserver, *(registry.component for registry in parts.registries)):
+        part.start(wait=False, lock=lock)
+    if parts.node:
+        parts.node.containerd.start(wait=False, lock=lock)
+    parts.registries[0].component.wait_ready()
+    _push_pause(settings, parts)
+    parts.apiserver.wait_ready()
+    for part in parts.components:
+        part.start(wait=False, lock=lock)
+    for part in parts.components:
+        part.wait_ready()
+    _await_node(parts, 30)
+    return parts
+
+
+def _push_pause(settings: Settings, parts: Parts) -> None:
+    pause = (settings.binaries / "pause").read_bytes()
+    image = oci.Image.of(oci.layer({"pause": pause}, {}, ()), entrypoint=["/pause"])
+    oci.push(image, pause_image(parts.registries[0]))
+
+
+def _await_node(parts: Parts, timeout: float) -> None:
+    """Until the node is Ready and free of the taint every node begins with."""
+    if parts.node is None:
+        return
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        try:
+            node = _ask(parts, f"/api/v1/nodes/{NODE}")
+        except OSError:
+            node = {}
+        conditions = node.get("status", {}).get("conditions", [])
+        ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+        if ready and not node["spec"].get("taints"):
+            return
+        time.sleep(0.05)
+    kubelet = parts.node.kubelet
+    raise ComponentFailed("kubelet", f"node not Ready after {timeout:.0f} s", kubelet.log_tail())
+
+
+def _ask(parts: Parts, path: str) -> dict[str, Any]:
+    context = ssl.create_default_context(cafile=str(parts.credentials.authority.pair.certificate))
+    admin = parts.credentials.admin()
+    context.load_cert_chain(admin.certificate, admin.key)
+    url = f"{parts.settings.url}{path}"
+    with urllib.request.urlopen(url, timeout=5, context=context) as reply:
+        answer: dict[str, Any] = json.load(reply)
+    return answer
+
+
+def _facts(settings: Settings) -> dict[str, Any] | None:
+    try:
+        facts: dict[str, Any] = json.loads((settings.state / _FACTS).read_text())
+    except (OSError, ValueError):
+        return None
+    return facts
+
+
+def _write_facts(settings: Settings, facts: dict[str, Any]) -> None:
+    fresh = settings.state / f"{_FACTS}.new"
+    fresh.write_text(json.dumps(facts))
+    fresh.rename(settings.state / _FACTS)
+
+
+def _first(error: Exception) -> str:
+    return str(error).splitlines()[0]

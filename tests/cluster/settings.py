@@ -1,0 +1,93 @@
+"""Where the cluster keeps its files and which ports it takes: one value that everything gets."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+RECIPE = "kubernetes-1.20.2-1"
+"""Name of the folder with the binaries; raise the last number when build.py changes what it makes."""
+
+NODE = "node-1"
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Loopback ports below the ephemeral range: no outgoing connection can take one of them
+    while its server is stopped by a test."""
+
+    etcd: int
+    etcd_peer: int
+    apiserver: int
+    controller_manager: int
+    scheduler: int
+    kubelet: int
+    kubelet_healthz: int
+    open_registry: int
+    private_registry: int
+
+    @classmethod
+    def starting_at(cls, first: int) -> Ports:
+        return cls(*range(first, first + 9))
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`cache` survives reboots and holds what is costly to make; `state` is one run's files.
+
+    `state` is short and below /run because socket paths are limited to 107 bytes.
+    """
+
+    cache: Path
+    state: Path
+
+    @classmethod
+    def from_environment(cls) -> Settings:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        cache = Path(os.environ.get("ENGINE_TEST_CACHE") or home / "engine-test-cluster")
+        state = Path(os.environ.get("ENGINE_TEST_STATE") or "/run/engine-test-cluster")
+        return cls(cache.absolute(), state.absolute())
+
+    @property
+    def id(self) -> str:
+        """Tells clusters on one machine apart: in cgroup, network and interface names."""
+        return f"{zlib.crc32(str(self.state).encode()):08x}"
+
+    @property
+    def ports(self) -> Ports:
+        return Ports.starting_at(20000 + zlib.crc32(str(self.state).encode()) % 1000 * 10)
+
+    @property
+    def binaries(self) -> Path:
+        return self.cache / RECIPE
+
+    @property
+    def logs(self) -> Path:
+        return self.state / "logs"
+
+    @property
+    def records(self) -> Path:
+        return self.state / "processes"
+
+    @property
+    def pki(self) -> Path:
+        return self.state / "pki"
+
+    @property
+    def data(self) -> Path:
+        """What the components write; removed with the cluster, unlike the logs."""
+        return self.state / "data"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.state / "kubeconfig"
+
+    @property
+    def audit_log(self) -> Path:
+        return self.logs / "audit.log"
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self.ports.apiserver}"
