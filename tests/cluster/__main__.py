@@ -1,5 +1,6 @@
 """`python -m tests.cluster up|down|status|build`."""
 
+# ruff: noqa: T201 - a command prints
 from __future__ import annotations
 
 import argparse

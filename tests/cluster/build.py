@@ -7,13 +7,17 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.cluster import packages
 from tests.cluster.errors import ClusterUnavailable, ComponentFailed
-from tests.cluster.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.cluster.settings import Settings
 
 VERSION = "1.20.2"
 BINARIES = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kubectl")

@@ -1,14 +1,18 @@
-"""The cgroup that holds every container of one cluster: how their processes are found at the end."""
+"""The cgroup of one cluster's containers, by which all their processes are found at the end."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.cluster.errors import ClusterUnavailable
 from tests.cluster.process import Identity
-from tests.cluster.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.cluster.settings import Settings
 
 ROOT = Path("/sys/fs/cgroup")
 _USED = ("blkio", "cpu", "cpuacct", "cpuset", "devices", "freezer", "hugetlb", "memory",

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tests.cluster import control_plane, namespace, node
 from tests.cluster.credentials import Credentials
 from tests.cluster.errors import ClusterUnavailable
 from tests.cluster.pki import Authority
-from tests.cluster.process import Component
 from tests.cluster.registry import Registry, open_registry, private_registry
-from tests.cluster.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from tests.cluster.process import Component
+    from tests.cluster.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +36,11 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A running cluster. What it doesn't have is None: a cluster that was there before the tests
-    may be without a node or registries, and none of its parts can be stopped."""
+    """A running cluster. What it doesn't have is None.
+
+    A cluster that was there before the tests may be without a node or registries, and none of its
+    parts can be stopped.
+    """
 
     kubeconfig: Path
     url: str
@@ -44,7 +52,7 @@ class Cluster:
     open_registry: Registry | None = None
     private_registry: Registry | None = None
     node_present: bool = False
-    _issue: Callable[[str, tuple[str, ...]], Path] | None = field(default=None, repr=False)
+    issue: Callable[[str, tuple[str, ...]], Path] | None = field(default=None, repr=False)
 
     @property
     def has_node(self) -> bool:
@@ -65,14 +73,25 @@ class Cluster:
                 return component
         raise ClusterUnavailable(f"{name} of this cluster can't be controlled")
 
+    def audit_entries(self, user_agent: str) -> list[dict[str, Any]]:
+        """The requests of those whose user agent begins so, in the order of their answers.
+
+        Errors: ClusterUnavailable where the API server isn't ours.
+        """
+        if self.audit_log is None:
+            raise ClusterUnavailable("this cluster's audit log can't be read")
+        with self.audit_log.open() as lines:
+            entries = [json.loads(line) for line in lines if line.endswith("\n")]
+        return [one for one in entries if one.get("userAgent", "").startswith(user_agent)]
+
     def kubeconfig_for(self, user: str, groups: tuple[str, ...] = ()) -> Path:
         """A kubeconfig for a user that RBAC knows nothing of.
 
         Errors: ClusterUnavailable where no certificate can be issued.
         """
-        if self._issue is None:
+        if self.issue is None:
             raise ClusterUnavailable("this cluster's certificate authority isn't ours")
-        return self._issue(user, groups)
+        return self.issue(user, groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +105,14 @@ class Parts:
     apiserver: Component
     controller_manager: Component
     scheduler: Component
-    node: Node | None
+    node: Node
     credentials: Credentials
 
     @property
     def components(self) -> tuple[Component, ...]:
-        node = (self.node.containerd, self.node.kubelet) if self.node else ()
         registries = tuple(registry.component for registry in self.registries)
         plane = (self.etcd, self.apiserver, self.controller_manager, self.scheduler)
-        return (self.keeper, *registries, *plane, *node)
+        return (self.keeper, *registries, *plane, self.node.containerd, self.node.kubelet)
 
     def cluster(self, version: tuple[int, int]) -> Cluster:
         return Cluster(
@@ -107,7 +125,7 @@ class Parts:
             node=self.node,
             open_registry=self.registries[0],
             private_registry=self.registries[1],
-            _issue=self.credentials.kubeconfig_for,
+            issue=self.credentials.kubeconfig_for,
         )
 
 

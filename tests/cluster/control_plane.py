@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tests.cluster.credentials import Credentials
+from tests.cluster.http import request
 from tests.cluster.process import Component
-from tests.cluster.settings import Settings
+
+if TYPE_CHECKING:
+    from tests.cluster.credentials import Credentials
+    from tests.cluster.settings import Settings
 
 Inside = Callable[[], Sequence[str]]
 
@@ -32,16 +35,15 @@ _AUDIT_POLICY = {
 
 def answers(url: str) -> bool:
     """Whether a plain HTTP server says 200."""
-    with urllib.request.urlopen(url, timeout=2) as response:
-        return bool(response.status == 200)
+    return request("GET", url).status == 200
 
 
-def etcd(settings: Settings, inside: Inside) -> Component:
+def etcd(settings: Settings, inside: Inside = tuple, program: Path = Path("etcd")) -> Component:
     ports = settings.ports
     client = f"http://127.0.0.1:{ports.etcd}"
     peer = f"http://127.0.0.1:{ports.etcd_peer}"
     argv = [
-        "etcd",
+        str(program),
         "--name=test",
         f"--data-dir={settings.data / 'etcd'}",
         f"--listen-client-urls={client}",
@@ -59,7 +61,7 @@ def etcd(settings: Settings, inside: Inside) -> Component:
 
 
 def apiserver(
-    settings: Settings, program: Path, credentials: Credentials, inside: Inside
+    settings: Settings, program: Path, credentials: Credentials, inside: Inside = tuple
 ) -> Component:
     """Guarantees: every request except health checks and node heartbeats is in the audit log."""
     policy = settings.state / "audit-policy.json"
@@ -93,7 +95,10 @@ def apiserver(
         f"--audit-log-path={settings.audit_log}",
         "--audit-log-maxsize=4096",
     ]
-    ready = credentials.admin_answers("/readyz")
+
+    def ready() -> bool:
+        return credentials.ask("/readyz").status == 200
+
     return component(settings, "kube-apiserver", argv, ready, inside)
 
 
@@ -104,7 +109,7 @@ def controller_manager(
     ports = settings.ports
     argv = [
         str(program),
-        f"--kubeconfig={credentials.component_kubeconfig('system:kube-controller-manager')}",
+        f"--kubeconfig={credentials.kubeconfig_for('system:kube-controller-manager')}",
         "--use-service-account-credentials=true",
         f"--service-account-private-key-file={credentials.service_account_key()}",
         f"--root-ca-file={credentials.authority.pair.certificate}",
@@ -129,7 +134,7 @@ def scheduler(
 ) -> Component:
     argv = [
         str(program),
-        f"--kubeconfig={credentials.component_kubeconfig('system:kube-scheduler')}",
+        f"--kubeconfig={credentials.kubeconfig_for('system:kube-scheduler')}",
         "--bind-address=127.0.0.1",
         "--port=0",
         f"--secure-port={settings.ports.scheduler}",
@@ -152,3 +157,8 @@ def component(
     return Component(
         name, argv, ready, settings.logs / f"{name}.log", settings.records / name, inside=inside
     )
+
+
+def version_of(answer: dict[str, str]) -> tuple[int, int]:
+    """Providers add a plus sign to the minor version."""
+    return int(answer["major"]), int(answer["minor"].rstrip("+"))

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 import ssl
-import urllib.request
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tests.cluster.pki import Authority, Pair
+from tests.cluster.http import Reply, request
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cluster.pki import Authority, Pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +37,6 @@ class Credentials:
 
     def service_account_key(self) -> Path:
         return self.authority.service_account_key()
-
-    def component_kubeconfig(self, user: str, groups: tuple[str, ...] = ()) -> Path:
-        return self.kubeconfig_for(user, groups)
 
     def kubeconfig_for(self, user: str, groups: tuple[str, ...] = ()) -> Path:
         """A kubeconfig for a user with no permission but those of its name and groups."""
@@ -67,14 +67,9 @@ class Credentials:
         fresh.write_text(json.dumps(config, indent=2) + "\n")
         fresh.rename(path)
 
-    def admin_answers(self, path: str) -> Callable[[], bool]:
-        """Whether the API server says 200 to the admin."""
-
-        def ask() -> bool:
-            context = ssl.create_default_context(cafile=str(self.authority.pair.certificate))
-            admin = self.admin()
-            context.load_cert_chain(admin.certificate, admin.key)
-            with urllib.request.urlopen(f"{self.url}{path}", timeout=2, context=context) as reply:
-                return bool(reply.status == 200)
-
-        return ask
+    def ask(self, path: str) -> Reply:
+        """What the API server says to the admin."""
+        context = ssl.create_default_context(cafile=str(self.authority.pair.certificate))
+        admin = self.admin()
+        context.load_cert_chain(admin.certificate, admin.key)
+        return request("GET", f"{self.url}{path}", tls=context)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 
-class ClusterUnavailable(Exception):
-    """This machine can't run the cluster, or the cluster that was named can't be reached."""
+class ClusterUnavailable(Exception):  # noqa: N818 - a state of the machine, not a mistake
+    """The machine can't run the cluster, or the cluster that was named can't be reached."""
 
 
 class ComponentFailed(ClusterUnavailable):

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import base64
 import http.client
-from collections.abc import Mapping
+import json
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +19,10 @@ class Reply:
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+    def json(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.body)
+        return found
 
 
 def request(
@@ -23,13 +32,18 @@ def request(
     body: bytes = b"",
     headers: Mapping[str, str] | None = None,
     account: tuple[str, str] | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> Reply:
     """Errors: OSError when the server can't be reached."""
     parts = urlsplit(url)
     sent = {"Content-Length": str(len(body)), **(headers or {})}
     if account:
         sent["Authorization"] = "Basic " + base64.b64encode(":".join(account).encode()).decode()
-    connection = http.client.HTTPConnection(parts.netloc, timeout=30)
+    connection = (
+        http.client.HTTPSConnection(parts.netloc, timeout=30, context=tls)
+        if tls
+        else http.client.HTTPConnection(parts.netloc, timeout=30)
+    )
     try:
         target = parts.path + (f"?{parts.query}" if parts.query else "")
         connection.request(method, target, body=body or None, headers=sent)

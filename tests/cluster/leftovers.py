@@ -6,11 +6,14 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.cluster import cgroups, network
 from tests.cluster.node import containerd_socket
 from tests.cluster.process import Identity, end
-from tests.cluster.settings import Settings
+
+if TYPE_CHECKING:
+    from tests.cluster.settings import Settings
 
 _SYSCTLS = (
     "net/ipv4/ip_forward",

@@ -5,18 +5,19 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import ssl
 import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.cluster import build, cgroups, leftovers, namespace, oci, packages
-from tests.cluster.cluster import Cluster, Parts, parts_of, pause_image
+from tests.cluster.cluster import Cluster, Parts, credentials_of, parts_of, pause_image
+from tests.cluster.control_plane import version_of
 from tests.cluster.errors import ClusterUnavailable, ComponentFailed
 from tests.cluster.settings import NODE, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _FACTS = "cluster.json"
 """Written when the cluster is complete: without it, what runs is the rest of a killed start."""
@@ -108,26 +109,22 @@ def _start(settings: Settings, lock: int, owner: str, say: packages.Say) -> Clus
     say("starting the cluster")
     try:
         parts = _boot(settings, lock)
-    except ComponentFailed:
+    except BaseException:
         leftovers.clear(settings)
         raise
-    version = _ask(parts, "/version")
-    facts = {"owner": owner, "version": [int(version["major"]), int(version["minor"].rstrip("+"))]}
-    _write_facts(settings, facts)
-    return parts.cluster(tuple(facts["version"]))
+    version = version_of(parts.credentials.ask("/version").json())
+    _write_facts(settings, {"owner": owner, "version": version})
+    return parts.cluster(version)
 
 
 def _boot(settings: Settings, lock: int) -> Parts:
     """Everything that can start at once does: the API server alone takes most of the time."""
-    from tests.cluster.cluster import credentials_of
-
     credentials_of(settings).create()
     parts = parts_of(settings)
     parts.keeper.start(lock=lock)
-    for part in (parts.etcd, parts.apiserver, *(registry.component for registry in parts.registries)):
+    registries = [registry.component for registry in parts.registries]
+    for part in (parts.etcd, parts.apiserver, *registries, parts.node.containerd):
         part.start(wait=False, lock=lock)
-    if parts.node:
-        parts.node.containerd.start(wait=False, lock=lock)
     parts.registries[0].component.wait_ready()
     _push_pause(settings, parts)
     parts.apiserver.wait_ready()
@@ -147,31 +144,21 @@ def _push_pause(settings: Settings, parts: Parts) -> None:
 
 def _await_node(parts: Parts, timeout: float) -> None:
     """Until the node is Ready and free of the taint every node begins with."""
-    if parts.node is None:
-        return
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
-        try:
-            node = _ask(parts, f"/api/v1/nodes/{NODE}")
-        except OSError:
-            node = {}
-        conditions = node.get("status", {}).get("conditions", [])
-        ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-        if ready and not node["spec"].get("taints"):
-            return
+        with suppress(OSError):
+            reply = parts.credentials.ask(f"/api/v1/nodes/{NODE}")
+            if reply.status == 200 and _usable(reply.json()):
+                return
         time.sleep(0.05)
     kubelet = parts.node.kubelet
     raise ComponentFailed("kubelet", f"node not Ready after {timeout:.0f} s", kubelet.log_tail())
 
 
-def _ask(parts: Parts, path: str) -> dict[str, Any]:
-    context = ssl.create_default_context(cafile=str(parts.credentials.authority.pair.certificate))
-    admin = parts.credentials.admin()
-    context.load_cert_chain(admin.certificate, admin.key)
-    url = f"{parts.settings.url}{path}"
-    with urllib.request.urlopen(url, timeout=5, context=context) as reply:
-        answer: dict[str, Any] = json.load(reply)
-    return answer
+def _usable(node: dict[str, Any]) -> bool:
+    conditions = node["status"].get("conditions", [])
+    ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return ready and not node["spec"].get("taints")
 
 
 def _facts(settings: Settings) -> dict[str, Any] | None:

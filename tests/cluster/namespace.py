@@ -11,13 +11,17 @@ Assumptions: the state folder isn't below /var/lib or /var/log.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.cluster.control_plane import component
 from tests.cluster.errors import ClusterUnavailable
-from tests.cluster.process import Component
 from tests.cluster.settings import NODE, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.cluster.process import Component
 
 
 def programs(settings: Settings) -> Path:

@@ -6,9 +6,12 @@ import ipaddress
 import json
 import subprocess
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tests.cluster.settings import Settings
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cluster.settings import Settings
 
 
 def subnet(settings: Settings) -> ipaddress.IPv4Network:

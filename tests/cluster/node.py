@@ -6,13 +6,16 @@ import json
 import shutil
 import socket
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.cluster import network
 from tests.cluster.cgroups import cgroup_name
 from tests.cluster.control_plane import Inside, answers, component
-from tests.cluster.credentials import Credentials
-from tests.cluster.process import Component
 from tests.cluster.settings import NODE, Settings
+
+if TYPE_CHECKING:
+    from tests.cluster.credentials import Credentials
+    from tests.cluster.process import Component
 
 _CONTAINERD = """\
 version = 2
@@ -79,7 +82,7 @@ def kubelet(
     argv = [
         str(program),
         f"--config={config}",
-        f"--kubeconfig={credentials.component_kubeconfig(user, groups)}",
+        f"--kubeconfig={credentials.kubeconfig_for(user, groups)}",
         f"--root-dir={settings.data / 'kubelet'}",
         f"--cert-dir={settings.data / 'kubelet-pki'}",
         f"--hostname-override={NODE}",
@@ -133,7 +136,7 @@ def _kubelet_config(settings: Settings, credentials: Credentials) -> dict[str, o
 
 
 def _snapshotter(folder: Path) -> str:
-    """overlayfs can't be stacked on the overlay a container's own root file system is."""
+    """An overlay can't be stacked on the overlay that a container's own root is."""
     best = ("", "")
     for line in Path("/proc/self/mounts").read_text().splitlines():
         _, point, kind, *_ = line.split()

@@ -11,11 +11,14 @@ import io
 import json
 import platform
 import tarfile
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.cluster.http import Reply, request
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 _CONFIG = "application/vnd.oci.image.config.v1+json"

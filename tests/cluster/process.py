@@ -10,15 +10,19 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.cluster.errors import ComponentFailed
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
 _RECORD_THEN_EXEC = (
-    'read -r boot </proc/sys/kernel/random/boot_id; read -r stat </proc/self/stat; '
-    'printf "%s\\n%s\\n" "$boot" "$stat" >"$1.new" && mv "$1.new" "$1" && shift && exec "$@" </dev/null'
+    "read -r boot </proc/sys/kernel/random/boot_id; read -r stat </proc/self/stat; "
+    'printf "%s\\n%s\\n" "$boot" "$stat" >"$1.new" && '
+    'mv "$1.new" "$1" && shift && exec "$@" </dev/null'
 )
 """The process writes its own record before it becomes the component: killing the starter at any
 instant leaves no process that nobody knows of."""
@@ -105,7 +109,6 @@ class Component:
     ready: Callable[[], bool]
     log: Path
     record: Path
-    environment: Mapping[str, str] = field(default_factory=dict)
     inside: Callable[[], Sequence[str]] = tuple
     """The command in front that enters the namespace the component lives in."""
 
@@ -139,7 +142,6 @@ class Component:
                 stdin=subprocess.DEVNULL if lock is None else lock,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, **self.environment},
                 cwd="/",
                 check=True,
             )

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.cluster.control_plane import Inside, component
 from tests.cluster.http import request
-from tests.cluster.process import Component
-from tests.cluster.settings import Settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cluster.process import Component
+    from tests.cluster.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +25,15 @@ class Registry:
     host: str
     username: str | None = None
     password: str | None = None
+
+    @property
+    def account(self) -> tuple[str, str] | None:
+        return (self.username, self.password) if self.username and self.password else None
+
+    def docker_config(self) -> str:
+        """The content of a `kubernetes.io/dockerconfigjson` Secret with the right password."""
+        account = {"username": self.username, "password": self.password}
+        return json.dumps({"auths": {self.host: account}})
 
     def start(self) -> None:
         self.component.start()
@@ -70,7 +83,7 @@ def _registry(
 
 
 def _write_passwords(path: Path, username: str, password: str) -> None:
-    """bcrypt is the only form the registry reads; the cheapest cost keeps pulls quick."""
+    """Only bcrypt is read by the registry; its cheapest cost keeps pulls quick."""
     line = subprocess.run(
         ["htpasswd", "-nbB", "-C", "4", username, password],
         capture_output=True,

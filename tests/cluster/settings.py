@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 RECIPE = "kubernetes-1.20.2-1"
-"""Name of the folder with the binaries; raise the last number when build.py changes what it makes."""
+"""The folder with the binaries; raise the last number when build.py changes what it makes."""
 
 NODE = "node-1"
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Loopback ports below the ephemeral range: no outgoing connection can take one of them
-    while its server is stopped by a test."""
+    """Loopback ports below the ephemeral range.
+
+    No outgoing connection can take one of them while its server is stopped by a test.
+    """
 
     etcd: int
     etcd_peer: int

@@ -1,0 +1,141 @@
+"""The pytest plugin: a real cluster, and what tests need to act on it.
+
+Markers say what a test needs: `cluster` an API server, `node` pods that run, `registry` images and
+registries in our hands. Without it the test is skipped with one line; with
+ENGINE_TEST_REQUIRE_CLUSTER=1 it fails.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections import Counter
+from contextlib import ExitStack, suppress
+from functools import partial
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+from tests.cluster.client import Api, Object
+from tests.cluster.errors import ClusterUnavailable
+from tests.cluster.images import Images
+from tests.cluster.quota import set_quota
+from tests.cluster.session import session_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.cluster.cluster import Cluster
+    from tests.cluster.registry import Registry
+
+_MARKERS = {
+    "cluster": "needs an API server",
+    "node": "needs a node on which pods run",
+    "registry": "needs image registries that tests can change and stop",
+    "lifecycle": "brings a second cluster up and down (slow)",
+}
+_SKIPPED = pytest.StashKey[Counter[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_SKIPPED] = Counter()
+    for name, meaning in _MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}")
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    reasons = config.stash[_SKIPPED]
+    if reasons:
+        told = "; ".join(f"{count} x {reason}" for reason, count in reasons.most_common())
+        terminalreporter.write_line(f"skipped without a cluster: {told}", yellow=True)
+
+
+@pytest.fixture(scope="session")
+def _cluster_or_reason() -> Iterator[Cluster | str]:
+    """Asked once, so that a machine that can't is found out once and not in every test."""
+    with ExitStack() as stack:
+        try:
+            found: Cluster | str = stack.enter_context(session_cluster())
+        except ClusterUnavailable as error:
+            found = str(error)
+        yield found
+
+
+@pytest.fixture(scope="session")
+def cluster(_cluster_or_reason: Cluster | str, pytestconfig: pytest.Config) -> Cluster:
+    """The running cluster: one that is up is used and left up, else one is started and stopped."""
+    if isinstance(_cluster_or_reason, str):
+        _do_without(pytestconfig, _cluster_or_reason)
+    return _cluster_or_reason
+
+
+@pytest.fixture(autouse=True)
+def _has_what_its_markers_say(request: pytest.FixtureRequest) -> None:
+    marks = {mark.name for mark in request.node.iter_markers()}
+    if not marks & {"cluster", "node", "registry"}:
+        return
+    found: Cluster = request.getfixturevalue("cluster")
+    if "node" in marks and not found.has_node:
+        _do_without(request.config, "this cluster has no node")
+    if "registry" in marks and not found.has_registry:
+        _do_without(request.config, "this cluster's registries aren't in our hands")
+
+
+@pytest.fixture
+def api(cluster: Cluster) -> Api:
+    """The administrator's client, independent of the engine."""
+    return Api.from_kubeconfig(cluster.kubeconfig)
+
+
+@pytest.fixture
+def namespace(api: Api, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A namespace of the test's own; its deletion goes on after the test."""
+    words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")
+    name = f"{words[:40].rstrip('-')}-{uuid.uuid4().hex[:8]}"
+    api.create("namespaces", {"metadata": {"name": name, "labels": {"engine-test": "true"}}})
+    yield name
+    with suppress(OSError):
+        api.request("DELETE", f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture
+def images(cluster: Cluster, registry: Registry) -> Images:
+    """Builds, pushes and drops images. Errors: see Images."""
+    if not registry.component.alive():
+        registry.start()
+    return Images.of(cluster)
+
+
+@pytest.fixture
+def registry(cluster: Cluster, pytestconfig: pytest.Config) -> Iterator[Registry]:
+    """The open registry; running again after the test."""
+    yield from _registry(cluster.open_registry, pytestconfig)
+
+
+@pytest.fixture
+def private_registry(cluster: Cluster, pytestconfig: pytest.Config) -> Iterator[Registry]:
+    """The registry with a password; running again after the test."""
+    yield from _registry(cluster.private_registry, pytestconfig)
+
+
+@pytest.fixture
+def quota(api: Api) -> Callable[..., Object]:
+    """`quota(namespace, hard, scopes=None, name="q")`: a quota in force. See set_quota."""
+    return partial(set_quota, api)
+
+
+def _registry(registry: Registry | None, config: pytest.Config) -> Iterator[Registry]:
+    if registry is None:
+        _do_without(config, "this cluster's registries aren't in our hands")
+    yield registry
+    registry.start()
+
+
+def _do_without(config: pytest.Config, reason: str) -> NoReturn:
+    if os.environ.get("ENGINE_TEST_REQUIRE_CLUSTER") == "1":
+        pytest.fail(f"a cluster is required: {reason}", pytrace=False)
+    config.stash[_SKIPPED][reason] += 1
+    pytest.skip(reason)
