@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tests.cluster import packages
 from tests.cluster.errors import ClusterUnavailable, ComponentFailed
+from tests.cluster.process import SYSTEM_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,7 +109,7 @@ def _run(
         done = subprocess.run(
             argv,
             cwd=folder,
-            env={**os.environ, **(environment or {})},
+            env={"PATH": SYSTEM_PATH, "HOME": str(folder), **(environment or {})},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

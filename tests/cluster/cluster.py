@@ -73,14 +73,20 @@ class Cluster:
                 return component
         raise ClusterUnavailable(f"{name} of this cluster can't be controlled")
 
-    def audit_entries(self, user_agent: str) -> list[dict[str, Any]]:
+    def audit_position(self) -> int:
+        """Where the audit log ends now, to read from later."""
+        return self.audit_log.stat().st_size if self.audit_log else 0
+
+    def audit_entries(self, user_agent: str, since: int = 0) -> list[dict[str, Any]]:
         """The requests of those whose user agent begins so, in the order of their answers.
 
+        An entry may follow its answer by a moment, so wait for the last one that is expected.
         Errors: ClusterUnavailable where the API server isn't ours.
         """
         if self.audit_log is None:
             raise ClusterUnavailable("this cluster's audit log can't be read")
         with self.audit_log.open() as lines:
+            lines.seek(since)
             entries = [json.loads(line) for line in lines if line.endswith("\n")]
         return [one for one in entries if one.get("userAgent", "").startswith(user_agent)]
 

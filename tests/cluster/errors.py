@@ -8,10 +8,11 @@ class ClusterUnavailable(Exception):  # noqa: N818 - a state of the machine, not
 
 
 class ComponentFailed(ClusterUnavailable):
-    """A part of the cluster didn't start; carries the end of its log."""
+    """A part of the cluster didn't start; the first line has the last of its log."""
 
     def __init__(self, name: str, cause: str, log_tail: str) -> None:
-        super().__init__(f"{name}: {cause}" + (f"\n{log_tail}" if log_tail else ""))
+        last = log_tail.rpartition("\n")[2].strip()
+        super().__init__(f"{name} {cause}: {last}\n{log_tail}" if log_tail else f"{name} {cause}")
         self.name = name
         self.cause = cause
         self.log_tail = log_tail

@@ -60,7 +60,7 @@ def _cluster_or_reason() -> Iterator[Cluster | str]:
         try:
             found: Cluster | str = stack.enter_context(session_cluster())
         except ClusterUnavailable as error:
-            found = str(error)
+            found = str(error).partition("\n")[0]
         yield found
 
 
@@ -92,12 +92,16 @@ def api(cluster: Cluster) -> Api:
 
 @pytest.fixture
 def namespace(api: Api, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A namespace of the test's own; its deletion goes on after the test."""
+    """A namespace of the test's own; its deletion goes on after the test.
+
+    Pods that still run are killed rather than asked: a shell doesn't listen for half a minute.
+    """
     words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")
     name = f"{words[:40].rstrip('-')}-{uuid.uuid4().hex[:8]}"
     api.create("namespaces", {"metadata": {"name": name, "labels": {"engine-test": "true"}}})
     yield name
     with suppress(OSError):
+        api.request("DELETE", f"/api/v1/namespaces/{name}/pods", {"gracePeriodSeconds": 0})
         api.request("DELETE", f"/api/v1/namespaces/{name}")
 
 

@@ -99,15 +99,9 @@ def _complete(settings: Settings, facts: dict[str, Any], lock: int, say: package
 def _start(settings: Settings, lock: int, owner: str, say: packages.Say) -> Cluster:
     if left := leftovers.clear(settings):
         raise ClusterUnavailable(f"an earlier cluster can't be removed: {', '.join(left)}")
-    for folder in (settings.logs, settings.records, settings.data):
-        folder.mkdir(parents=True, exist_ok=True)
-    for old in settings.logs.iterdir():
-        old.unlink()
-    leftovers.remember_sysctls(settings)
-    cgroups.create(settings)
-    namespace.prepare(settings)
     say("starting the cluster")
     try:
+        _prepare(settings)
         parts = _boot(settings, lock)
     except BaseException:
         leftovers.clear(settings)
@@ -117,9 +111,19 @@ def _start(settings: Settings, lock: int, owner: str, say: packages.Say) -> Clus
     return parts.cluster(version)
 
 
+def _prepare(settings: Settings) -> None:
+    for folder in (settings.logs, settings.records, settings.data):
+        folder.mkdir(parents=True, exist_ok=True)
+    for old in settings.logs.iterdir():
+        old.unlink()
+    leftovers.remember_sysctls(settings)
+    cgroups.create(settings)
+    namespace.prepare(settings)
+    credentials_of(settings).create()
+
+
 def _boot(settings: Settings, lock: int) -> Parts:
     """Everything that can start at once does: the API server alone takes most of the time."""
-    credentials_of(settings).create()
     parts = parts_of(settings)
     parts.keeper.start(lock=lock)
     registries = [registry.component for registry in parts.registries]

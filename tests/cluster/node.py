@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,7 +57,7 @@ def containerd(settings: Settings, pause: str, inside: Inside) -> Component:
             pause=pause,
             cni=networks,
             snapshotter=_snapshotter(settings.state),
-            runc=shutil.which("runc") or "/usr/sbin/runc",
+            runc="/usr/sbin/runc",
             runc_root=settings.data / "runc",
         )
     )

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.cluster.errors import ClusterUnavailable
+from tests.cluster.process import SYSTEM_PATH
 
 Say = Callable[[str], None]
 """Where progress goes: one line at a time."""
@@ -111,7 +112,10 @@ def _archive_entries() -> list[Path]:
 
 
 def _installed(program: str) -> bool:
-    return Path(program).exists() if program.startswith("/") else shutil.which(program) is not None
+    """Debian's own program counts, not one of the same name elsewhere on the PATH."""
+    if program.startswith("/"):
+        return Path(program).exists()
+    return shutil.which(program, path=SYSTEM_PATH) is not None
 
 
 def _apt(*arguments: str, cwd: Path | None = None) -> None:

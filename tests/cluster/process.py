@@ -19,6 +19,8 @@ from tests.cluster.errors import ComponentFailed
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+
 _RECORD_THEN_EXEC = (
     "read -r boot </proc/sys/kernel/random/boot_id; read -r stat </proc/self/stat; "
     'printf "%s\\n%s\\n" "$boot" "$stat" >"$1.new" && '
@@ -100,6 +102,7 @@ def end(processes: Sequence[Identity], patience: float = 5.0) -> list[Identity]:
 class Component:
     """One program of the cluster: started, watched and stopped by tests and by the cluster.
 
+    It gets a clean environment: some of the programs take settings from variables.
     `ready` is asked again and again until it returns True; it may raise OSError while the
     component isn't there yet.
     """
@@ -142,6 +145,7 @@ class Component:
                 stdin=subprocess.DEVNULL if lock is None else lock,
                 stdout=log,
                 stderr=log,
+                env={"PATH": SYSTEM_PATH},
                 cwd="/",
                 check=True,
             )

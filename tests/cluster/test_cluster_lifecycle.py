@@ -1,233 +1,231 @@
-"""The cluster itself: that its parts do what the engine's tests rely on."""
+"""Bringing clusters up and down, cleanly and otherwise, beside the one the other tests use."""
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cluster.client import Api, ApiError, Object
+from tests.cluster import leftovers
+from tests.cluster.__main__ import main
+from tests.cluster.client import Api
+from tests.cluster.process import Identity, boot_id, end
+from tests.cluster.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
     from tests.cluster.cluster import Cluster
-    from tests.cluster.images import Images
-    from tests.cluster.registry import Registry
+
+ROOT = Path(__file__).parents[2]
 
 
-def pod(name: str, image: str, script: str = "true", **spec: object) -> Object:
-    main = {"name": "main", "image": image, "command": ["sh", "-c", script]}
-    policy = spec.pop("imagePullPolicy", None)
+class Second:
+    """A cluster with a state folder and ports of its own, driven through its commands."""
+
+    def __init__(self) -> None:
+        cache = Settings.from_environment().cache
+        self.settings = Settings(cache, Path(f"/run/engine-test-second-{os.getpid()}"))
+
+    def begin(self, command: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.cluster", command],
+            cwd=ROOT,
+            env={**os.environ, "ENGINE_TEST_STATE": str(self.settings.state)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, command: str) -> str:
+        """The command's output. Errors: AssertionError when it failed."""
+        process = self.begin(command)
+        output, _ = process.communicate(timeout=120)
+        assert process.returncode == 0, output
+        return output
+
+    def pid_of(self, name: str) -> Identity:
+        identity = Identity.read(self.settings.records / name)
+        assert identity is not None
+        return identity
+
+    def api(self) -> Api:
+        return Api.from_kubeconfig(self.settings.kubeconfig)
+
+    def run_a_pod(self) -> None:
+        """One that never ends, from the only image this cluster's registry has."""
+        image = f"127.0.0.1:{self.settings.ports.open_registry}/pause:1"
+        pod = {
+            "metadata": {"name": "endless"},
+            "spec": {"containers": [{"name": "main", "image": image}]},
+        }
+        api = self.api()
+        api.create("pods", pod, "default")
+        api.wait(
+            lambda: api.get("pods", "endless", "default")["status"]["phase"] == "Running",
+            "running pod",
+        )
+
+
+@pytest.fixture
+def second(cluster: Cluster) -> Iterator[Second]:
+    """Asks for the shared cluster first: where that can't run, neither can a second one."""
+    if not cluster.components:
+        pytest.skip("clusters can't be started here")
+    machine = Second()
+    yield machine
+    machine.run("down")
+    shutil.rmtree(machine.settings.state)
+
+
+def traces() -> dict[str, object]:
+    """What a cluster could change on the machine."""
+    listing = {
+        name: subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+        for name, argv in {
+            "iptables": ["iptables-save"],
+            "mounts": ["cat", "/proc/self/mounts"],
+            "namespaces": ["ip", "netns"],
+        }.items()
+    }
+    listing["iptables"] = re.sub(r"\[\d+:\d+\]|^#.*$", "", listing["iptables"], flags=re.MULTILINE)
     return {
-        "metadata": {"name": name},
-        "spec": {
-            "restartPolicy": "Never",
-            "terminationGracePeriodSeconds": 0,
-            "containers": [{**main, **({"imagePullPolicy": policy} if policy else {})}],
-            **spec,
-        },
+        **listing,
+        "hosts": Path("/etc/hosts").read_text(),
+        "pod logs": Path("/var/log/pods").exists(),
+        "network state": Path("/var/lib/cni").exists(),
+        "kubelet": Path("/var/lib/kubelet").exists(),
     }
 
 
-def ended(api: Api, namespace: str, name: str) -> Object:
-    def final() -> Object | None:
-        found = api.get("pods", name, namespace)
-        return found if found["status"]["phase"] in ("Succeeded", "Failed") else None
+def wait_for_node(api: Api) -> None:
+    def usable() -> bool:
+        try:
+            node = api.get("nodes", "node-1")
+        except OSError:
+            return False
+        return any(
+            one["type"] == "Ready" and one["status"] == "True"
+            for one in node["status"]["conditions"]
+        )
 
-    return api.wait(final, f"end of pod {name}")
-
-
-def waiting(api: Api, namespace: str, name: str, reason: str) -> str:
-    """The message with which the pod's container waits for this reason."""
-
-    def message() -> str | None:
-        status = api.get("pods", name, namespace)["status"]
-        states = [one["state"] for one in status.get("containerStatuses", [])]
-        told = [state["waiting"] for state in states if "waiting" in state]
-        return next((str(one.get("message")) for one in told if one["reason"] == reason), None)
-
-    return api.wait(message, f"{reason} of pod {name}")
+    api.wait(usable, "Ready node")
 
 
-@pytest.mark.cluster
-def test_the_server_says_its_version(cluster: Cluster, api: Api) -> None:
-    answer = api.request("GET", "/version").json()
+@pytest.mark.lifecycle
+def test_up_and_down_may_be_repeated_and_leave_nothing_behind(second: Second) -> None:
+    before = traces()
 
-    assert cluster.version == (int(answer["major"]), int(answer["minor"].rstrip("+")))
+    assert "is up after" in second.run("up")
+    second.run_a_pod()
+    assert "is already up" in second.run("up")
+    assert "stopped" not in second.run("status")
+    second.run("down")
+    second.run("down")
+
+    assert leftovers.remaining(second.settings) == []
+    assert traces() == before
+    left = {entry.name for entry in second.settings.state.iterdir()}
+    assert left <= {"logs", "up.lock", "users.lock"}
 
 
-@pytest.mark.node
-@pytest.mark.registry
-def test_a_pod_runs_and_its_log_is_read_back(api: Api, namespace: str, images: Images) -> None:
-    api.create("pods", pod("hello", images.busybox, "echo 'Grüße aus dem Pod'"), namespace)
+@pytest.mark.lifecycle
+@pytest.mark.parametrize("seconds", [0.3, 1.5, 4.0, 7.0])
+def test_up_that_was_killed_half_way_is_cleared_by_down(second: Second, seconds: float) -> None:
+    before = traces()
+    starting = second.begin("up")
+    time.sleep(seconds)
+    starting.kill()
+    starting.communicate()
 
-    assert ended(api, namespace, "hello")["status"]["phase"] == "Succeeded"
-    assert api.logs(namespace, "hello", "main") == "Grüße aus dem Pod\n"
+    second.run("down")
+
+    assert leftovers.remaining(second.settings) == []
+    assert traces() == before
 
 
-@pytest.mark.node
-@pytest.mark.registry
-def test_security_settings_reach_the_container(api: Api, namespace: str, images: Images) -> None:
-    wanted = pod(
-        "strict",
-        images.busybox,
-        "id -u; id -G; grep -E '^(Seccomp|NoNewPrivs):' /proc/self/status | tr -d '\\t'",
-        securityContext={
-            "runAsUser": 1000,
-            "runAsGroup": 1001,
-            "fsGroup": 2000,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+@pytest.mark.lifecycle
+def test_up_works_after_up_was_killed_half_way(second: Second) -> None:
+    starting = second.begin("up")
+    time.sleep(5)
+    starting.kill()
+    starting.communicate()
+
+    assert "is up after" in second.run("up")
+    wait_for_node(second.api())
+
+
+@pytest.mark.lifecycle
+def test_up_starts_what_was_killed_and_keeps_the_objects(second: Second) -> None:
+    second.run("up")
+    second.api().create("configmaps", {"metadata": {"name": "kept"}}, "default")
+    for name in ("etcd", "kube-apiserver", "kubelet", "containerd"):
+        second.pid_of(name).signal(signal.SIGKILL)
+
+    assert "is up after" in second.run("up")
+
+    assert second.api().get("configmaps", "kept", "default")
+    wait_for_node(second.api())
+
+
+@pytest.mark.lifecycle
+def test_up_starts_anew_when_everything_was_killed(second: Second) -> None:
+    second.run("up")
+    second.run_a_pod()
+    for record in second.settings.records.iterdir():
+        second.pid_of(record.name).signal(signal.SIGKILL)
+
+    assert "starting anew" in second.run("up")
+    second.run_a_pod()
+
+
+@pytest.mark.lifecycle
+def test_a_watch_misses_nothing_while_the_api_server_restarts(second: Second) -> None:
+    second.run("up")
+    with second.api().watch("configmaps", "default") as events:
+        second.api().create("configmaps", {"metadata": {"name": "before"}}, "default")
+        events.wait_for(lambda event: event.name == "before")
+        second.pid_of("kube-apiserver").signal(signal.SIGKILL)
+        second.run("up")
+        second.api().create("configmaps", {"metadata": {"name": "after"}}, "default")
+        events.wait_for(lambda event: event.name == "after")
+
+    assert [event.name for event in events.events] == ["before", "after"]
+
+
+def test_a_stranger_that_got_a_recorded_process_id_is_left_alone() -> None:
+    stranger = subprocess.Popen(["sleep", "60"])
+    try:
+        real = Identity.of(stranger.pid)
+        assert real is not None
+        earlier = Identity(boot_id(), stranger.pid, real.started - 1)
+        another_boot = Identity("another-boot", stranger.pid, real.started)
+
+        assert end([earlier, another_boot]) == []
+
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_without_root_the_reason_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(sys, "argv", ["cluster", "up"])
+
+    assert main() == 1
+
+    assert capsys.readouterr().err == (
+        "engine-test-cluster: up failed: "
+        "the test cluster needs root (mounts, cgroups, containers)\n"
     )
-    wanted["spec"]["containers"][0]["securityContext"] = {"allowPrivilegeEscalation": False}
-    api.create("pods", wanted, namespace)
-
-    assert ended(api, namespace, "strict")["status"]["phase"] == "Succeeded"
-    lines = api.logs(namespace, "strict").splitlines()
-    assert lines == ["1000", "1001 2000", "NoNewPrivs:1", "Seccomp:2"]
-
-
-@pytest.mark.node
-@pytest.mark.registry
-def test_an_image_that_was_dropped_fails_with_the_registrys_words(
-    api: Api, namespace: str, images: Images
-) -> None:
-    ref = images.build()
-    images.drop_from_registry(ref)
-    api.create("pods", pod("gone", ref), namespace)
-
-    assert f"{ref}: not found" in waiting(api, namespace, "gone", "ErrImagePull")
-
-
-@pytest.mark.node
-@pytest.mark.registry
-def test_an_image_only_the_node_has_runs_if_not_present_and_fails_always(
-    api: Api, namespace: str, images: Images
-) -> None:
-    ref = images.build()
-    images.pull_to_node(ref)
-    images.drop_from_registry(ref)
-    for name, policy in (("kept", "IfNotPresent"), ("fresh", "Always")):
-        api.create("pods", pod(name, ref, imagePullPolicy=policy), namespace)
-
-    assert ended(api, namespace, "kept")["status"]["phase"] == "Succeeded"
-    assert "not found" in waiting(api, namespace, "fresh", "ErrImagePull")
-
-
-@pytest.mark.node
-@pytest.mark.registry
-def test_an_image_the_node_forgot_is_never_present(
-    api: Api, namespace: str, images: Images
-) -> None:
-    ref = images.build()
-    images.pull_to_node(ref)
-    images.drop_from_node(ref)
-    api.create("pods", pod("never", ref, imagePullPolicy="Never"), namespace)
-
-    waiting(api, namespace, "never", "ErrImageNeverPull")
-    assert not images.on_node(ref)
-
-
-@pytest.mark.node
-@pytest.mark.registry
-def test_a_stopped_registry_refuses_connections_until_it_is_started(
-    api: Api, namespace: str, images: Images, registry: Registry
-) -> None:
-    ref = images.build()
-    registry.stop()
-    api.create("pods", pod("refused", ref), namespace)
-    assert "connection refused" in waiting(api, namespace, "refused", "ErrImagePull")
-
-    registry.start()
-    api.create("pods", pod("served", ref), namespace)
-    assert ended(api, namespace, "served")["status"]["phase"] == "Succeeded"
-
-
-@pytest.mark.node
-@pytest.mark.registry
-def test_the_private_registry_serves_those_with_its_password(
-    api: Api, namespace: str, images: Images, private_registry: Registry
-) -> None:
-    ref = images.build(registry="private")
-    api.create("pods", pod("stranger", ref), namespace)
-    secret = {
-        "metadata": {"name": "account"},
-        "type": "kubernetes.io/dockerconfigjson",
-        "stringData": {".dockerconfigjson": private_registry.docker_config()},
-    }
-    api.create("secrets", secret, namespace)
-    named = pod("known", ref, imagePullSecrets=[{"name": "account"}])
-    api.create("pods", named, namespace)
-
-    assert "401 Unauthorized" in waiting(api, namespace, "stranger", "ErrImagePull")
-    assert ended(api, namespace, "known")["status"]["phase"] == "Succeeded"
-
-
-@pytest.mark.node
-@pytest.mark.registry
-def test_a_quota_of_no_pods_refuses_with_its_name(
-    api: Api, namespace: str, images: Images, quota: Callable[..., Object]
-) -> None:
-    quota(namespace, {"pods": 0})
-
-    with pytest.raises(ApiError) as refusal:
-        api.create("pods", pod("one", images.busybox), namespace)
-
-    assert refusal.value.status == 403
-    assert "exceeded quota: q, requested: pods=1, used: pods=0" in refusal.value.message
-
-
-@pytest.mark.node
-@pytest.mark.registry
-def test_a_quota_with_a_scope_counts_only_pods_in_it(
-    api: Api, namespace: str, images: Images, quota: Callable[..., Object]
-) -> None:
-    quota(namespace, {"pods": 0}, scopes=["Terminating"])
-    api.create("pods", pod("endless", images.busybox), namespace)
-
-    with pytest.raises(ApiError, match="exceeded quota: q"):
-        api.create("pods", pod("bound", images.busybox, activeDeadlineSeconds=60), namespace)
-
-
-@pytest.mark.node
-@pytest.mark.registry
-def test_an_owned_configmap_is_collected_after_its_pod(
-    api: Api, namespace: str, images: Images
-) -> None:
-    owner = api.create("pods", pod("owner", images.busybox, "sleep 60"), namespace)
-    reference = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "name": "owner",
-        "uid": owner["metadata"]["uid"],
-    }
-    owned = {"metadata": {"name": "owned", "ownerReferences": [reference]}}
-    with api.watch("configmaps", namespace) as events:
-        api.create("configmaps", owned, namespace)
-        api.delete("pods", "owner", namespace, grace=0, uid=owner["metadata"]["uid"])
-
-        events.wait_for(lambda event: event.type == "DELETED" and event.name == "owned")
-    assert [event.type for event in events.of("owned")] == ["ADDED", "DELETED"]
-
-
-@pytest.mark.cluster
-def test_a_user_without_roles_is_forbidden(cluster: Cluster, namespace: str) -> None:
-    limited = Api.from_kubeconfig(cluster.kubeconfig_for("limited-user"))
-
-    with pytest.raises(ApiError) as refusal:
-        limited.list("pods", namespace)
-
-    assert refusal.value.status == 403
-    assert 'User "limited-user" cannot list resource "pods"' in refusal.value.message
-
-
-@pytest.mark.cluster
-def test_every_request_is_in_the_audit_log(cluster: Cluster, namespace: str) -> None:
-    agent = f"audited-{namespace}"
-    Api.from_kubeconfig(cluster.kubeconfig, user_agent=agent).list("pods", namespace)
-
-    (entry,) = cluster.audit_entries(agent)
-    assert (entry["verb"], entry["user"]["username"]) == ("list", "admin")
-    assert entry["objectRef"]["resource"] == "pods"
-    assert entry["responseStatus"]["code"] == 200
