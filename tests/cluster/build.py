@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shutil
 import subprocess
 import tempfile
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.cluster import packages
 from tests.cluster.errors import ClusterUnavailable, ComponentFailed
+from tests.cluster.files import exclusive
 from tests.cluster.process import SYSTEM_PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.cluster.settings import Settings
 
 VERSION = "1.20.2"
@@ -56,18 +53,28 @@ def ensure(settings: Settings, say: packages.Say) -> None:
     """
     if settings.binaries.exists():
         return
-    with _locked(settings.cache / "build.lock", say):
-        if settings.binaries.exists():
-            return
-        for abandoned in settings.cache.glob("building-*"):
-            shutil.rmtree(abandoned, ignore_errors=True)
-        packages.install(packages.missing(packages.BUILD), say)
-        work = Path(tempfile.mkdtemp(prefix="building-", dir=settings.cache))
-        try:
-            _build(work, settings.cache / "build.log", say)
-            (work / "out").rename(settings.binaries)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
+    waiting = partial(say, "another build is running; waiting for it")
+    try:
+        with exclusive(settings.cache / "build.lock", waiting):
+            _build_unless_there(settings, say)
+    except OSError as error:
+        raise ClusterUnavailable(f"the cache folder can't be used: {error}") from error
+
+
+def _build_unless_there(settings: Settings, say: packages.Say) -> None:
+    if settings.binaries.exists():
+        return
+    for abandoned in settings.cache.glob("building-*"):
+        shutil.rmtree(abandoned)
+    packages.install(packages.missing(packages.BUILD), say)
+    log = settings.cache / "build.log"
+    log.unlink(missing_ok=True)
+    work = Path(tempfile.mkdtemp(prefix="building-", dir=settings.cache))
+    try:
+        _build(work, log, say)
+        (work / "out").rename(settings.binaries)
+    finally:
+        shutil.rmtree(work)
 
 
 def _build(work: Path, log: Path, say: packages.Say) -> None:
@@ -105,9 +112,11 @@ def _build(work: Path, log: Path, say: packages.Say) -> None:
 def _run(
     argv: list[str], folder: Path, log: Path, environment: dict[str, str] | None = None
 ) -> None:
+    """Run to the end, or die with us: a killed build leaves no compiler running."""
+    together = ["setpriv", "--pdeathsig=KILL", "unshare", "--pid", "--fork", "--kill-child"]
     with log.open("ab") as output:
         done = subprocess.run(
-            argv,
+            [*together, *argv],
             cwd=folder,
             env={"PATH": SYSTEM_PATH, "HOME": str(folder), **(environment or {})},
             stdin=subprocess.DEVNULL,
@@ -118,21 +127,3 @@ def _run(
     if done.returncode != 0:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-12:])
         raise ComponentFailed(argv[0], f"exit code {done.returncode} (log: {log})", tail)
-
-
-@contextmanager
-def _locked(path: Path, say: packages.Say) -> Iterator[None]:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise ClusterUnavailable(f"the cache folder can't be written: {error}") from None
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("another build is running; waiting for it")
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.cluster.files import write
 from tests.cluster.http import request
 from tests.cluster.process import Component
 
@@ -65,7 +66,7 @@ def apiserver(
 ) -> Component:
     """Guarantees: every request except health checks and node heartbeats is in the audit log."""
     policy = settings.state / "audit-policy.json"
-    policy.write_text(json.dumps(_AUDIT_POLICY))
+    write(policy, json.dumps(_AUDIT_POLICY))
     serving = credentials.serving()
     kubelet_client = credentials.admin()
     accounts = credentials.service_account_key()
@@ -154,9 +155,8 @@ def component(
     inside: Inside = tuple,
 ) -> Component:
     """A component whose log and record have the places that belong to its name."""
-    return Component(
-        name, argv, ready, settings.logs / f"{name}.log", settings.records / name, inside=inside
-    )
+    log, record = settings.logs / f"{name}.log", settings.records / name
+    return Component(name, argv, ready, log, record, settings.lock, inside)
 
 
 def version_of(answer: dict[str, str]) -> tuple[int, int]:

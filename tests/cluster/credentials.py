@@ -8,6 +8,7 @@ import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tests.cluster.files import write
 from tests.cluster.http import Reply, request
 
 if TYPE_CHECKING:
@@ -62,10 +63,7 @@ class Credentials:
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": user}}],
             "current-context": "test",
         }
-        fresh = path.with_name(f"{path.name}.new")
-        fresh.touch(mode=0o600)
-        fresh.write_text(json.dumps(config, indent=2) + "\n")
-        fresh.rename(path)
+        write(path, json.dumps(config, indent=2) + "\n")
 
     def ask(self, path: str) -> Reply:
         """What the API server says to the admin."""

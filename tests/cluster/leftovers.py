@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.cluster import cgroups, network
+from tests.cluster.files import write
 from tests.cluster.node import containerd_socket
 from tests.cluster.process import Identity, end
 
@@ -34,9 +35,7 @@ def remember_sysctls(settings: Settings) -> None:
         return
     files = {name: Path("/proc/sys") / name for name in _SYSCTLS}
     values = {name: file.read_text().strip() for name, file in files.items() if file.exists()}
-    fresh = path.with_name(f"{path.name}.new")
-    fresh.write_text(json.dumps(values))
-    fresh.rename(path)
+    write(path, json.dumps(values))
 
 
 def clear(settings: Settings) -> list[str]:

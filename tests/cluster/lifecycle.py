@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.cluster import build, cgroups, leftovers, namespace, oci, packages
 from tests.cluster.cluster import Cluster, Parts, credentials_of, parts_of, pause_image
 from tests.cluster.control_plane import version_of
 from tests.cluster.errors import ClusterUnavailable, ComponentFailed
+from tests.cluster.files import exclusive, write
 from tests.cluster.settings import NODE, Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _FACTS = "cluster.json"
 """Written when the cluster is complete: without it, what runs is the rest of a killed start."""
@@ -41,7 +37,7 @@ def up(settings: Settings, say: packages.Say, *, owner: str = "up") -> Up:
     packages.check_machine()
     packages.install(packages.missing(packages.RUN), say)
     build.ensure(settings, say)
-    with locked(settings) as lock:
+    with exclusive(settings.lock) as lock:
         if facts := _facts(settings):
             if owner == "up" and facts["owner"] != owner:
                 _write_facts(settings, {**facts, "owner": owner})
@@ -57,7 +53,7 @@ def down(settings: Settings) -> list[str]:
     packages.check_machine()
     if not settings.state.exists():
         return []
-    with locked(settings):
+    with exclusive(settings.lock):
         return leftovers.clear(settings)
 
 
@@ -72,17 +68,6 @@ def owner_of(settings: Settings) -> str | None:
     return facts["owner"] if (facts := _facts(settings)) else None
 
 
-@contextmanager
-def locked(settings: Settings) -> Iterator[int]:
-    settings.state.mkdir(parents=True, exist_ok=True)
-    lock = os.open(settings.state / "up.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield lock
-    finally:
-        os.close(lock)
-
-
 def _complete(settings: Settings, facts: dict[str, Any], lock: int, say: packages.Say) -> Up:
     parts = parts_of(settings)
     dead = [part for part in parts.components if not part.alive()]
@@ -91,8 +76,8 @@ def _complete(settings: Settings, facts: dict[str, Any], lock: int, say: package
     for part in dead:
         say(f"starting {part.name} again")
         part.start(lock=lock)
-    if dead:
-        _await_node(parts, 30)
+    parts.apiserver.wait_ready(20)
+    _await_node(parts, 30)
     return Up(parts.cluster(tuple(facts["version"])), was_up=not dead)
 
 
@@ -174,9 +159,7 @@ def _facts(settings: Settings) -> dict[str, Any] | None:
 
 
 def _write_facts(settings: Settings, facts: dict[str, Any]) -> None:
-    fresh = settings.state / f"{_FACTS}.new"
-    fresh.write_text(json.dumps(facts))
-    fresh.rename(settings.state / _FACTS)
+    write(settings.state / _FACTS, json.dumps(facts))
 
 
 def _first(error: Exception) -> str:

@@ -8,6 +8,8 @@ import subprocess
 import time
 from typing import TYPE_CHECKING
 
+from tests.cluster.files import write
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -33,7 +35,7 @@ def write_config(settings: Settings, folder: Path) -> None:
         "name": f"engine-test-{settings.id}",
         "plugins": [{"type": "ptp", "ipMasq": False, "ipam": addresses}],
     }
-    (folder / "10-test.conflist").write_text(json.dumps(network, indent=2))
+    write(folder / "10-test.conflist", json.dumps(network, indent=2))
 
 
 def interfaces(settings: Settings) -> list[str]:

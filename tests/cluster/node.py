@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tests.cluster import network
 from tests.cluster.cgroups import cgroup_name
 from tests.cluster.control_plane import Inside, answers, component
+from tests.cluster.files import write
 from tests.cluster.settings import NODE, Settings
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def containerd(settings: Settings, pause: str, inside: Inside) -> Component:
     config = settings.state / "containerd.toml"
     networks = settings.state / "cni"
     network.write_config(settings, networks)
-    config.write_text(
+    write(
+        config,
         _CONTAINERD.format(
             root=settings.data / "containerd",
             state=settings.data / "containerd-state",
@@ -59,7 +61,7 @@ def containerd(settings: Settings, pause: str, inside: Inside) -> Component:
             snapshotter=_snapshotter(settings.state),
             runc="/usr/sbin/runc",
             runc_root=settings.data / "runc",
-        )
+        ),
     )
 
     def ready() -> bool:
@@ -76,7 +78,7 @@ def kubelet(
     """Quick to notice and to report, because tests wait for it; it touches no iptables rule."""
     ports = settings.ports
     config = settings.state / "kubelet.json"
-    config.write_text(json.dumps(_kubelet_config(settings, credentials), indent=2))
+    write(config, json.dumps(_kubelet_config(settings, credentials), indent=2))
     user, groups = f"system:node:{NODE}", ("system:nodes",)
     argv = [
         str(program),

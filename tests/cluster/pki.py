@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.cluster.errors import ClusterUnavailable
+from tests.cluster.files import exclusive
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,8 +59,12 @@ class Authority:
 
     def _sign(self, name: str, subject: str, extensions: str) -> Pair:
         pair = Pair(self.folder / f"{name}.crt", self.folder / f"{name}.key")
-        if pair.certificate.exists():
-            return pair
+        with exclusive(self.folder / "signing.lock"):
+            if not pair.certificate.exists():
+                self._make(pair, name, subject, extensions)
+        return pair
+
+    def _make(self, pair: Pair, name: str, subject: str, extensions: str) -> None:
         request = self.folder / f"{name}.csr"
         usage = self.folder / f"{name}.ext"
         usage.write_text(f"{extensions}\n")
@@ -72,7 +77,6 @@ class Authority:
             "-CAcreateserial", "-out", str(fresh),
         )  # fmt: skip
         fresh.rename(pair.certificate)
-        return pair
 
 
 def _make_key(path: Path) -> None:

@@ -10,11 +10,13 @@ import os
 import signal
 import subprocess
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.cluster.errors import ComponentFailed
+from tests.cluster.files import exclusive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -112,6 +114,8 @@ class Component:
     ready: Callable[[], bool]
     log: Path
     record: Path
+    guard: Path
+    """The cluster's lock: nothing starts while somebody else brings the cluster up or down."""
     inside: Callable[[], Sequence[str]] = tuple
     """The command in front that enters the namespace the component lives in."""
 
@@ -126,23 +130,24 @@ class Component:
     def start(self, *, wait: bool = True, timeout: float = 60.0, lock: int | None = None) -> None:
         """Start the component unless it runs; with `wait`, return once it serves.
 
-        `lock` is the descriptor of the cluster's lock: the new process holds it as its standard
-        input until its record is written, so that whoever cleans up after a killed starter waits
-        for the record.
+        `lock` is the descriptor of the guard where the caller holds it already. The new process
+        holds it as its standard input until its record is written, so that whoever cleans up
+        after a killed starter waits for the record.
         Errors: ComponentFailed with the end of the log.
         """
-        if not self.alive():
-            self._spawn(lock)
+        with exclusive(self.guard) if lock is None else nullcontext(lock) as held:
+            if not self.alive():
+                self._spawn(held)
         if wait:
             self.wait_ready(timeout)
 
-    def _spawn(self, lock: int | None) -> None:
+    def _spawn(self, lock: int) -> None:
         self.record.unlink(missing_ok=True)
         command = ["setsid", "--fork", *self.inside(), "sh", "-c"]
         with self.log.open("ab") as log:
             subprocess.run(
                 [*command, _RECORD_THEN_EXEC, "sh", str(self.record), *self.argv],
-                stdin=subprocess.DEVNULL if lock is None else lock,
+                stdin=lock,
                 stdout=log,
                 stderr=log,
                 env={"PATH": SYSTEM_PATH},

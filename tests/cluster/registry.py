@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.cluster.control_plane import Inside, component
+from tests.cluster.files import write
 from tests.cluster.http import request
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _registry(
         _write_passwords(passwords, *account)
         config["auth"] = {"htpasswd": {"realm": "engine-test", "path": str(passwords)}}
     path = settings.state / f"{name}.json"
-    path.write_text(json.dumps(config, indent=2))
+    write(path, json.dumps(config, indent=2))
 
     def ready() -> bool:
         return request("GET", f"http://{host}/v2/", account=account).status == 200
@@ -83,11 +84,16 @@ def _registry(
 
 
 def _write_passwords(path: Path, username: str, password: str) -> None:
-    """Only bcrypt is read by the registry; its cheapest cost keeps pulls quick."""
+    """Only bcrypt is read by the registry; its cheapest cost keeps pulls quick.
+
+    Written once, because every line has another salt.
+    """
+    if path.exists():
+        return
     line = subprocess.run(
         ["htpasswd", "-nbB", "-C", "4", username, password],
         capture_output=True,
         text=True,
         check=True,
     )
-    path.write_text(line.stdout)
+    write(path, line.stdout)

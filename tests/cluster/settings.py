@@ -66,6 +66,10 @@ class Settings:
         return self.cache / RECIPE
 
     @property
+    def lock(self) -> Path:
+        return self.state / "up.lock"
+
+    @property
     def logs(self) -> Path:
         return self.state / "logs"
 
