@@ -1,0 +1,159 @@
+"""ResourceQuotas: what is used, kept up to date by every change, and the refusal in its words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from engine.sandbox import kinds, quantity
+from engine.sandbox.admission.usage import (
+    Usage,
+    in_scope,
+    meets,
+    unspecified,
+    usage_of,
+)
+from engine.sandbox.errors import forbidden
+from engine.sandbox.kinds import Kind
+from engine.sandbox.store import Change, Storage
+
+Obj = dict[str, Any]
+_ZERO = Fraction()
+_CONTAINERS_NAMED_SINCE = 26
+
+
+class _Quota:
+    """One ResourceQuota and the share of every object in it."""
+
+    def __init__(self, obj: Obj) -> None:
+        spec = obj.get("spec", {})
+        self.name: str = obj["metadata"]["name"]
+        self.spec = spec
+        self.hard: Usage = {name: quantity.parse(v) for name, v in spec.get("hard", {}).items()}
+        self.binary = {
+            name: str(value).endswith("i") for name, value in spec.get("hard", {}).items()
+        }
+        self.scopes: list[str] = spec.get("scopes", [])
+        self.terms: list[Obj] = spec.get("scopeSelector", {}).get("matchExpressions", [])
+        self.used: Usage = dict.fromkeys(self.hard, _ZERO)
+        self.shares: dict[tuple[str, str], Usage] = {}
+
+    def share(self, kind: Kind, obj: Obj) -> Usage:
+        """What the object uses of this quota; nothing when it is out of its scopes."""
+        if self.scopes or self.terms:
+            if kind is not kinds.PODS:
+                return {}
+            fits = all(in_scope(scope, obj) for scope in self.scopes)
+            if not fits or not all(meets(term, obj) for term in self.terms):
+                return {}
+        usage = usage_of(kind, obj)
+        return {name: usage[name] for name in self.hard if name in usage}
+
+    def set_share(self, key: tuple[str, str], share: Usage) -> bool:
+        before = self.shares.pop(key, {})
+        if share:
+            self.shares[key] = share
+        if before == share:
+            return False
+        for name in {**before, **share}:
+            self.used[name] += share.get(name, _ZERO) - before.get(name, _ZERO)
+        return True
+
+    def status(self) -> Obj:
+        return {"hard": dict(self.spec.get("hard", {})), "used": self.written(self.used)}
+
+    def written(self, usage: Usage) -> dict[str, str]:
+        return {
+            name: quantity.write(usage[name], binary=self.binary[name] or "memory" in name)
+            for name in sorted(usage)
+        }
+
+
+class Quotas:
+    """Listens to storage; ``check`` refuses a create, ``flush`` writes ``status.used``."""
+
+    def __init__(self, storage: Storage, soon: Callable[[Callable[[], None]], None], minor: int):
+        self._storage = storage
+        self._soon = soon
+        self._minor = minor
+        self._by_namespace: dict[str, dict[str, _Quota]] = {}
+        self._stale: set[tuple[str, str]] = set()
+        storage.listen(self._hear)
+
+    def check(self, kind: Kind, obj: Obj) -> None:
+        """Errors: 403 ``exceeded quota``, or ``failed quota`` when a pod doesn't name its needs."""
+        meta = obj["metadata"]
+        name = meta.get("name", "")
+        for quota in self._by_namespace.get(meta.get("namespace", ""), {}).values():
+            share = quota.share(kind, obj)
+            if not share:
+                continue
+            if kind is kinds.PODS and (silent := unspecified(obj, quota.hard)):
+                why = f"failed quota: {quota.name}: must specify {self._silent_words(silent)}"
+                raise forbidden(kind.group, kind.resource, name, why)
+            over = {n: a for n, a in share.items() if quota.used[n] + a > quota.hard[n] and a > 0}
+            if over:
+                asked, used, limited = (
+                    ",".join(f"{n}={v}" for n, v in quota.written(amounts).items())
+                    for amounts in (
+                        over,
+                        {n: quota.used[n] for n in over},
+                        {n: quota.hard[n] for n in over},
+                    )
+                )
+                why = (
+                    f"exceeded quota: {quota.name}, requested: {asked}, used: {used}, "
+                    f"limited: {limited}"
+                )
+                raise forbidden(kind.group, kind.resource, name, why)
+
+    def _silent_words(self, silent: dict[str, list[str]]) -> str:
+        if self._minor < _CONTAINERS_NAMED_SINCE:
+            return ",".join(silent)
+        return "; ".join(f"{name} for: {','.join(who)}" for name, who in silent.items())
+
+    def flush(self) -> None:
+        """Write the status of every quota whose use has changed."""
+        with self._storage.lock:
+            stale, self._stale = self._stale, set()
+            for namespace, name in stale:
+                quota = self._by_namespace.get(namespace, {}).get(name)
+                entry = self._storage.get(kinds.QUOTAS, namespace, name)
+                if quota is None or entry is None or entry.obj.get("status") == quota.status():
+                    continue
+                self._storage.put(kinds.QUOTAS, {**entry.thaw(), "status": quota.status()})
+
+    def _hear(self, change: Change) -> None:
+        kind, namespace = change.entry.kind, change.entry.namespace
+        if kind is kinds.QUOTAS:
+            self._note_quota(change)
+        quotas = self._by_namespace.get(namespace)
+        if not quotas or kind is kinds.EVENTS:
+            return
+        key = (kind.storage, change.entry.name)
+        for quota in quotas.values():
+            share = {} if change.type == "DELETED" else quota.share(kind, change.entry.obj)
+            if quota.set_share(key, share):
+                self._mark(namespace, quota.name)
+
+    def _note_quota(self, change: Change) -> None:
+        namespace, name = change.entry.key
+        held = self._by_namespace.setdefault(namespace, {})
+        if change.type == "DELETED":
+            held.pop(name, None)
+            return
+        known = held.get(name)
+        if known is not None and known.spec == change.entry.obj.get("spec", {}):
+            return
+        quota = held[name] = _Quota(change.entry.obj)
+        for kind in kinds.STORED:
+            if kind.namespaced and kind is not kinds.EVENTS:
+                for entry in self._storage.entries(kind, namespace):
+                    quota.set_share((kind.storage, entry.name), quota.share(kind, entry.obj))
+        self._mark(namespace, name)
+
+    def _mark(self, namespace: str, name: str) -> None:
+        if not self._stale:
+            self._soon(self.flush)
+        self._stale.add((namespace, name))

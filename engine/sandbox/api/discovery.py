@@ -1,0 +1,117 @@
+"""What the server has: versions, groups and resources, for clients that ask before they act."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.sandbox import kinds
+from engine.sandbox.kinds import Kind
+
+Obj = dict[str, Any]
+
+_AUTHORIZATION = "authorization.k8s.io"
+_REVIEWS = (
+    ("selfsubjectaccessreviews", "SelfSubjectAccessReview"),
+    ("selfsubjectrulesreviews", "SelfSubjectRulesReview"),
+)
+REVIEW_PATHS = {f"/apis/{_AUTHORIZATION}/v1/{name}": kind for name, kind in _REVIEWS}
+
+
+def discover(path: str, minor: int) -> Obj | None:
+    """The discovery document at a path; None where there is none."""
+    steps = path.strip("/").split("/")
+    match steps:
+        case ["version"]:
+            return _version(minor)
+        case ["api"]:
+            address = [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1"}]
+            return {
+                "kind": "APIVersions",
+                "versions": ["v1"],
+                "serverAddressByClientCIDRs": address,
+            }
+        case ["api", "v1"]:
+            return _resources("", "v1")
+        case ["apis"]:
+            groups = [_group(name) for name in _groups()]
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+        case ["apis", group] if group in _groups():
+            return {"kind": "APIGroup", "apiVersion": "v1", **_group(group)}
+        case ["apis", group, "v1"] if group in _groups():
+            return _resources(group, "v1")
+    return None
+
+
+def _version(minor: int) -> Obj:
+    return {
+        "major": "1",
+        "minor": str(minor),
+        "gitVersion": f"v1.{minor}.0",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "2025-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "",
+        "platform": "sandbox",
+    }
+
+
+def _groups() -> list[str]:
+    return sorted({kind.group for kind in kinds.ALL if kind.group} | {_AUTHORIZATION})
+
+
+def _group(name: str) -> Obj:
+    version = {"groupVersion": f"{name}/v1", "version": "v1"}
+    return {"name": name, "versions": [version], "preferredVersion": version}
+
+
+def _resources(group: str, version: str) -> Obj:
+    rows: list[Obj] = []
+    for kind in kinds.ALL:
+        if (kind.group, kind.version) == (group, version):
+            rows += _rows(kind)
+    if group == _AUTHORIZATION:
+        for name, kind_name in _REVIEWS:
+            row = {"name": name, "singularName": kind_name.lower(), "namespaced": False}
+            rows.append({**row, "kind": kind_name, "verbs": ["create"]})
+    return {
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": f"{group}/{version}" if group else version,
+        "resources": rows,
+    }
+
+
+def _rows(kind: Kind) -> list[Obj]:
+    row: Obj = {
+        "name": kind.resource,
+        "singularName": kind.kind.lower(),
+        "namespaced": kind.namespaced,
+        "kind": kind.kind,
+        "verbs": list(kind.verbs),
+    }
+    if kind.short:
+        row["shortNames"] = list(kind.short)
+    if kind.categories:
+        row["categories"] = list(kind.categories)
+    below = []
+    for name in kind.subresources:
+        verbs = ["get", "patch", "update"]
+        sub_kind = kind.kind
+        if name in ("binding", "eviction"):
+            verbs, sub_kind = ["create"], name.capitalize()
+        elif name == "log":
+            verbs = ["get"]
+        elif name == "finalize":
+            verbs = ["update"]
+        entry: Obj = {
+            "name": f"{kind.resource}/{name}",
+            "singularName": "",
+            "namespaced": kind.namespaced,
+            "kind": sub_kind,
+            "verbs": verbs,
+        }
+        if name == "eviction":
+            entry.update(group="policy", version="v1")
+        below.append(entry)
+    return [row, *below]

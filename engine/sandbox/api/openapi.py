@@ -1,0 +1,139 @@
+"""OpenAPI v3 from the table of types: enough for kubectl to validate, explain and patch."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from typing import Any
+
+from engine.sandbox import kinds
+from engine.sandbox.kinds import Kind
+from engine.sandbox.schema.model import ListOf, MapOf, Scalar, Struct, Type, schema_of
+from engine.sandbox.store import encode
+
+Obj = dict[str, Any]
+
+_SCALARS: dict[str, Obj] = {
+    "str": {"type": "string"},
+    "bytes": {"type": "string", "format": "byte"},
+    "time": {"type": "string", "format": "date-time"},
+    "int": {"type": "integer", "format": "int64"},
+    "bool": {"type": "boolean"},
+    "qty": {"oneOf": [{"type": "string"}, {"type": "number"}]},
+    "intstr": {"oneOf": [{"type": "integer"}, {"type": "string"}], "format": "int-or-string"},
+    "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+}
+
+
+def _paths() -> list[str]:
+    return sorted({kind.path.strip("/") for kind in kinds.ALL})
+
+
+@functools.cache
+def index(minor: int) -> bytes:
+    paths = {}
+    for path in _paths():
+        digest = hashlib.sha256(document(path, minor) or b"").hexdigest().upper()[:32]
+        paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest}"}
+    return encode({"paths": paths})
+
+
+@functools.cache
+def document(path: str, minor: int) -> bytes | None:
+    """The OpenAPI document of one group and version; None where there is no such group."""
+    served = [kind for kind in kinds.ALL if kind.path.strip("/") == path]
+    if not served:
+        return None
+    paths: Obj = {}
+    for kind in served:
+        paths.update(_operations(kind))
+    schemas = {_ref_name(name): _schema(struct) for name, struct in schema_of(minor).all().items()}
+    for kind in served:
+        gvk = {"group": kind.group, "version": kind.version, "kind": kind.kind}
+        schemas[_ref_name(_struct_name(kind))]["x-kubernetes-group-version-kind"] = [gvk]
+    return encode(
+        {
+            "openapi": "3.0.0",
+            "info": {"title": "Kubernetes", "version": f"v1.{minor}.0"},
+            "paths": paths,
+            "components": {"schemas": schemas},
+        }
+    )
+
+
+def _struct_name(kind: Kind) -> str:
+    return "EventsV1Event" if kind is kinds.EVENTS_V1 else kind.kind
+
+
+def _ref_name(struct: str) -> str:
+    return f"io.k8s.api.v1.{struct}"
+
+
+def _schema(struct: Struct) -> Obj:
+    out: Obj = {"type": "object", "description": struct.name}
+    out["properties"] = {name: _type(kind) for name, kind in struct.fields.items()}
+    if struct.atomic:
+        out["x-kubernetes-map-type"] = "atomic"
+    return out
+
+
+def _type(kind: Type) -> Obj:
+    if isinstance(kind, Scalar):
+        return dict(_SCALARS[kind.name])
+    if isinstance(kind, Struct):
+        return {"allOf": [{"$ref": f"#/components/schemas/{_ref_name(kind.name)}"}]}
+    if isinstance(kind, MapOf):
+        out: Obj = {"type": "object", "additionalProperties": _type(kind.value)}
+        if kind.atomic:
+            out["x-kubernetes-map-type"] = "atomic"
+        return out
+    return _list(kind)
+
+
+def _list(kind: ListOf) -> Obj:
+    out: Obj = {"type": "array", "items": _type(kind.item)}
+    if kind.keys:
+        out["x-kubernetes-list-type"] = "map"
+        out["x-kubernetes-list-map-keys"] = list(kind.keys)
+        out["x-kubernetes-patch-strategy"] = "merge"
+        out["x-kubernetes-patch-merge-key"] = kind.keys[0]
+    elif kind.is_set:
+        out["x-kubernetes-list-type"] = "set"
+        out["x-kubernetes-patch-strategy"] = "merge"
+    else:
+        out["x-kubernetes-list-type"] = "atomic"
+    return out
+
+
+def _operations(kind: Kind) -> Obj:
+    gvk = {"group": kind.group, "version": kind.version, "kind": kind.kind}
+    names = ("dryRun", "fieldManager", "fieldValidation", "force")
+    query = [
+        {
+            "name": name,
+            "in": "query",
+            "schema": {"type": "boolean" if name == "force" else "string"},
+        }
+        for name in names
+    ]
+    reference = {"$ref": f"#/components/schemas/{_ref_name(_struct_name(kind))}"}
+    reply = {"200": {"content": {"application/json": {"schema": reference}}, "description": "OK"}}
+
+    def operation(action: str) -> Obj:
+        return {
+            "x-kubernetes-action": action,
+            "x-kubernetes-group-version-kind": gvk,
+            "parameters": query if action in ("post", "put", "patch") else [],
+            "responses": reply,
+        }
+
+    root = f"{kind.path}/namespaces/{{namespace}}" if kind.namespaced else kind.path
+    return {
+        f"{root}/{kind.resource}": {"get": operation("list"), "post": operation("post")},
+        f"{root}/{kind.resource}/{{name}}": {
+            "get": operation("get"),
+            "put": operation("put"),
+            "patch": operation("patch"),
+            "delete": operation("delete"),
+        },
+    }

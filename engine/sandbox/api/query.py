@@ -1,0 +1,111 @@
+"""The options in a request's query and body, read and checked."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from engine.sandbox.context import Options
+from engine.sandbox.errors import StatusError, bad_request, field_required, invalid
+from engine.sandbox.http.message import Request
+from engine.sandbox.verbs.delete import DeleteOptions
+
+Obj = dict[str, Any]
+
+_VALIDATION_SINCE = 25
+_MANAGER_LENGTH = 128
+
+
+def is_dry_run(values: str | list[str] | None) -> bool:
+    given = [values] if isinstance(values, str) else values or []
+    if any(value != "All" for value in given):
+        shown = ", ".join(f'"{value}"' for value in given)
+        message = f'invalid dry-run: dryRun: Unsupported value: {shown}: supported values: "All"'
+        raise StatusError(422, "Invalid", message)
+    return bool(given)
+
+
+def write_options(request: Request, user: str, minor: int) -> Options:
+    query = request.query
+    default = "Warn" if minor >= _VALIDATION_SINCE else "Ignore"
+    manager = query.get("fieldManager") or request.user_agent.partition("/")[0]
+    return Options(
+        manager=manager[:_MANAGER_LENGTH] or "unknown",
+        dry_run=is_dry_run(query.get("dryRun")),
+        validation=query.get("fieldValidation") or default
+        if minor >= _VALIDATION_SINCE
+        else default,
+        user=user,
+    )
+
+
+def require_manager(request: Request) -> None:
+    """Apply has to say who applies."""
+    if not request.query.get("fieldManager"):
+        errors = [field_required("fieldManager", "is required for apply patch")]
+        raise invalid("meta.k8s.io", "PatchOptions", "", errors)
+
+
+def read_json(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise bad_request(f"the body of the request is not valid JSON: {error}") from None
+
+
+def read_yaml_or_json(body: bytes) -> Any:
+    """An apply's body: mostly JSON by now; YAML where a YAML reader is installed."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        from ruamel.yaml import YAML
+        from ruamel.yaml.error import YAMLError
+    except ImportError:
+        raise bad_request("error decoding YAML: only JSON is read without ruamel.yaml") from None
+    try:
+        return YAML(typ="safe").load(body)
+    except YAMLError as error:
+        first = str(error).splitlines()[0]
+        raise bad_request(f"error decoding YAML: {first}") from None
+
+
+def delete_options(request: Request) -> DeleteOptions:
+    """From the body, if there is one, else from the query."""
+    body: Obj = read_json(request.body) if request.body else {}
+    if not isinstance(body, dict):
+        raise bad_request("DeleteOptions: an object is needed")
+    query = request.query
+    grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
+    propagation = body.get("propagationPolicy") or query.get("propagationPolicy") or ""
+    orphan = body.get("orphanDependents", query.get("orphanDependents"))
+    if not propagation and orphan is not None:
+        propagation = "Orphan" if str(orphan).lower() == "true" else "Background"
+    if propagation not in ("", "Background", "Foreground", "Orphan"):
+        message = (
+            f'DeleteOptions "" is invalid: propagationPolicy: Invalid value: "{propagation}": '
+            'must be one of "Background", "Foreground", "Orphan"'
+        )
+        raise StatusError(422, "Invalid", message)
+    preconditions = body.get("preconditions") or {}
+    try:
+        seconds = None if grace is None else int(grace)
+    except (TypeError, ValueError):
+        raise bad_request(f"gracePeriodSeconds: not a number: {grace}") from None
+    return DeleteOptions(
+        grace=seconds,
+        uid=str(preconditions.get("uid") or ""),
+        resource_version=str(preconditions.get("resourceVersion") or ""),
+        propagation=propagation,
+        dry_run=is_dry_run(body.get("dryRun") or query.get("dryRun")),
+    )
+
+
+def number(request: Request, name: str) -> int:
+    text = request.query.get(name) or "0"
+    try:
+        return int(text)
+    except ValueError:
+        message = f'strconv.ParseInt: parsing "{text}": invalid syntax'
+        raise bad_request(message) from None

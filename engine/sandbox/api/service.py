@@ -1,0 +1,151 @@
+"""The server's front: every request passes the same gates, and none of them brings it down."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+from engine.sandbox.api import openapi
+from engine.sandbox.api import query as queries
+from engine.sandbox.api.access import Access, user_of
+from engine.sandbox.api.discovery import REVIEW_PATHS, discover
+from engine.sandbox.api.handlers import Call, Handlers
+from engine.sandbox.api.routing import Target, route
+from engine.sandbox.context import Context
+from engine.sandbox.errors import StatusError, no_such_resource
+from engine.sandbox.faults import DropConnection, Effect, Faults, Latency, LostReply, refusal
+from engine.sandbox.http.message import HangUp, Reply, Request, Response
+from engine.sandbox.journal import Journal, Record
+from engine.sandbox.store import encode
+
+Obj = dict[str, Any]
+_log = logging.getLogger("engine.sandbox")
+_HEALTH = ("/healthz", "/livez", "/readyz")
+
+
+class Service:
+    """Gates, in order: documents, routing, faults, access, the verb, lost replies, the journal."""
+
+    def __init__(
+        self, context: Context, handlers: Handlers, access: Access, faults: Faults, journal: Journal
+    ) -> None:
+        self._context = context
+        self._handlers = handlers
+        self._access = access
+        self._faults = faults
+        self._journal = journal
+
+    def handle(self, request: Request) -> Reply:
+        """Answer one request. Never raises: a failure of the sandbox itself is a 500 Status."""
+        target: Target | None = None
+        name = ""
+        try:
+            document = self._document(request)
+            if document is not None:
+                return document
+            target = route(request)
+            body = self._body(request, target)
+            name = target.name or _name_in(body)
+            reply = self._answer(request, target, name, body)
+        except StatusError as error:
+            reply = refused(error)
+        except Exception:
+            _log.exception("sandbox: %s %s failed", request.method, request.path)
+            reply = refused(StatusError(500, "InternalError", "the sandbox failed", {}))
+        self._note(request, target, name, reply)
+        return reply
+
+    def _document(self, request: Request) -> Reply | None:
+        """Whatever isn't about objects: health, discovery, OpenAPI, access reviews."""
+        path, minor = request.path, self._context.minor
+        if request.method == "POST":
+            kind = REVIEW_PATHS.get(path)
+            return self._review(request, kind) if kind else None
+        if request.method not in ("GET", "HEAD"):
+            return None
+        if path.startswith(_HEALTH):
+            return Response(200, b"ok", "text/plain; charset=utf-8")
+        if path == "/openapi/v3":
+            return Response(200, openapi.index(minor))
+        if path.startswith("/openapi/v3/"):
+            found = openapi.document(path.removeprefix("/openapi/v3/"), minor)
+            if found is None:
+                raise no_such_resource()
+            return Response(200, found)
+        document = discover(path, minor)
+        return Response(200, encode(document)) if document is not None else None
+
+    def _review(self, request: Request, kind: str) -> Reply:
+        body = queries.read_json(request.body)
+        user = user_of(request)
+        spec = body if isinstance(body, dict) else {}
+        answer = self._access.rules(spec)
+        if kind == "SelfSubjectAccessReview":
+            answer = self._access.review(spec, user)
+        return Response(201, encode(answer))
+
+    def _body(self, request: Request, target: Target) -> Any:
+        if target.verb in ("create", "update"):
+            return queries.read_json(request.body)
+        if target.verb == "patch":
+            if "apply-patch" in request.headers.get("content-type", ""):
+                return queries.read_yaml_or_json(request.body)
+            return queries.read_json(request.body)
+        return None
+
+    def _answer(self, request: Request, target: Target, name: str, body: Any) -> Reply:
+        effects = self._effects(target, name)
+        for effect in effects:
+            if isinstance(effect, Latency):
+                time.sleep(effect.seconds)
+            elif isinstance(effect, DropConnection):
+                return HangUp("connection dropped")
+            elif (
+                error := refusal(effect, target.kind.group, target.kind.resource, name)
+            ) is not None:
+                raise error
+        user = user_of(request)
+        kind = target.kind
+        self._access.check(
+            target.verb, kind.group, target.resource, target.namespace, target.name, user
+        )
+        reply = self._handlers.answer(Call(request, target, user, body, effects))
+        if any(isinstance(effect, LostReply) for effect in effects):
+            return HangUp("reply lost")
+        return reply
+
+    def _effects(self, target: Target, name: str) -> list[Effect]:
+        if not self._faults:
+            return []
+        return self._faults.effects(target.verb, target.resource, target.namespace or "", name)
+
+    def _note(self, request: Request, target: Target | None, name: str, reply: Reply) -> None:
+        code = 0 if isinstance(reply, HangUp) else reply.code
+        self._journal.add(
+            Record(
+                target.verb if target else request.method.lower(),
+                request.path,
+                target.resource if target else "",
+                (target.namespace or "") if target else "",
+                name,
+                request.user_agent,
+                code,
+                self._context.clock.now(),
+                "dryRun" in request.query,
+            )
+        )
+
+
+def refused(error: StatusError) -> Response:
+    headers: tuple[tuple[str, str], ...] = ()
+    if error.retry_after is not None:
+        headers = (("Retry-After", str(error.retry_after)),)
+    return Response(error.code, encode(error.status()), headers=headers)
+
+
+def _name_in(body: Any) -> str:
+    """The name of what is to be created, as far as the body tells."""
+    metadata = body.get("metadata") if isinstance(body, dict) else None
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else ""

@@ -1,0 +1,50 @@
+"""What every part of the sandbox shares: storage, clock, version and the rules of admission."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.sandbox.admission.quota import Quotas
+from engine.sandbox.clock import Clock
+from engine.sandbox.kinds import EVENTS_V1, Kind
+from engine.sandbox.schema.model import Schema, Struct, schema_of
+from engine.sandbox.store import Storage
+
+Obj = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a write's query says, and who writes."""
+
+    manager: str = "unknown"
+    dry_run: bool = False
+    validation: str = "Ignore"
+    user: str = ""
+    warnings: list[str] = field(default_factory=list)
+
+
+class Context:
+    """The server's shared state. Everything that changes objects holds ``storage.lock``."""
+
+    def __init__(self, clock: Clock, minor: int, seed: int = 0) -> None:
+        self.clock = clock
+        self.minor = minor
+        self.storage = Storage()
+        self.schema: Schema = schema_of(minor)
+        self.chance = random.Random(seed)
+        self.quotas = Quotas(self.storage, lambda action: self.soon(action), minor)
+
+    def soon(self, action: Any) -> None:
+        """Do it at once, but after what is going on now."""
+        self.clock.call_later(0, action)
+
+    def struct(self, kind: Kind) -> Struct:
+        return self.schema.struct("EventsV1Event" if kind is EVENTS_V1 else kind.kind)
+
+    @staticmethod
+    def new_uid() -> str:
+        return str(uuid.uuid4())

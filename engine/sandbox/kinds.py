@@ -1,0 +1,88 @@
+"""The kinds that the sandbox serves: one row per resource, read by routing, discovery and storage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_ALL = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One resource and the words that the API uses for it."""
+
+    resource: str
+    kind: str
+    group: str = ""
+    version: str = "v1"
+    namespaced: bool = True
+    short: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = _ALL
+    returns_deleted: bool = False
+    stored_as: str = ""
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def path(self) -> str:
+        root = f"/apis/{self.group}" if self.group else "/api"
+        return f"{root}/{self.version}"
+
+    @property
+    def storage(self) -> str:
+        """The collection that holds it: two API groups may read the same one."""
+        return self.stored_as or self.resource
+
+
+PODS = Kind(
+    "pods",
+    "Pod",
+    short=("po",),
+    categories=("all",),
+    subresources=("binding", "eviction", "log", "status"),
+    returns_deleted=True,
+)
+SECRETS = Kind("secrets", "Secret")
+CONFIGMAPS = Kind("configmaps", "ConfigMap", short=("cm",))
+NAMESPACES = Kind(
+    "namespaces",
+    "Namespace",
+    namespaced=False,
+    short=("ns",),
+    subresources=("finalize", "status"),
+    verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
+    returns_deleted=True,
+)
+EVENTS = Kind("events", "Event", short=("ev",))
+EVENTS_V1 = Kind("events", "Event", group="events.k8s.io", short=("ev",), stored_as="events")
+QUOTAS = Kind(
+    "resourcequotas",
+    "ResourceQuota",
+    short=("quota",),
+    subresources=("status",),
+    returns_deleted=True,
+)
+NODES = Kind("nodes", "Node", namespaced=False, short=("no",), subresources=("status",))
+SERVICE_ACCOUNTS = Kind("serviceaccounts", "ServiceAccount", short=("sa",), returns_deleted=True)
+LEASES = Kind("leases", "Lease", group="coordination.k8s.io")
+
+ALL = (
+    CONFIGMAPS,
+    EVENTS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    QUOTAS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    LEASES,
+    EVENTS_V1,
+)
+STORED = tuple(kind for kind in ALL if not kind.stored_as)
+BY_RESOURCE = {(kind.group, kind.version, kind.resource): kind for kind in ALL}
+BY_KIND = {(kind.api_version, kind.kind): kind for kind in ALL}
+BY_STORAGE = {kind.resource: kind for kind in STORED}

@@ -1,0 +1,188 @@
+"""The image table: which registry holds what, which is down, and what the node caches."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+
+from engine.sandbox.outages import OUTAGES
+
+_DIGEST = r"@[A-Za-z][A-Za-z0-9]*:[0-9a-fA-F]{32,}"
+_REFERENCE = re.compile(
+    r"(?P<host>[\w.-]+(?::\d+)?/)?"
+    r"(?P<path>[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*)"
+    rf"(?::(?P<tag>[\w][\w.-]{{0,127}}))?(?P<digest>{_DIGEST})?"
+)
+HUB = "docker.io"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An image's name in parts, with what Docker leaves out filled in."""
+
+    host: str
+    path: str
+    tag: str
+
+    @property
+    def full(self) -> str:
+        return f"{self.host}/{self.path}{self.separator}{self.tag}"
+
+    @property
+    def separator(self) -> str:
+        return "" if self.tag.startswith("@") else ":"
+
+    @property
+    def short(self) -> str:
+        """Without its registry, as a registry's list of images has it."""
+        return f"{self.path.removeprefix('library/')}{self.separator}{self.tag}"
+
+
+def parse_reference(image: str) -> Reference | None:
+    """None for a name that no registry could hold."""
+    found = _REFERENCE.fullmatch(image)
+    if found is None:
+        return None
+    host, path = (found["host"] or "").rstrip("/"), found["path"]
+    if host and not ("." in host or ":" in host or host == "localhost"):
+        host, path = "", f"{host}/{path}"
+    if not host or host == HUB:
+        host = HUB
+        path = path if "/" in path else f"library/{path}"
+    return Reference(host, path, found["digest"] or found["tag"] or "latest")
+
+
+class PullError(Exception):
+    """The pull failed, in the runtime's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """One registry. ``images`` None: it holds whatever is asked for."""
+
+    host: str
+    images: tuple[str, ...] | None = None
+    users: dict[str, str] = field(default_factory=dict)
+    outage: str = ""
+
+    def holds(self, reference: Reference) -> bool:
+        if self.images is None:
+            return True
+        return any(fnmatchcase(reference.short, pattern) for pattern in self.images)
+
+
+class Images:
+    """All registries and the node's cache. A registry that nobody described holds everything."""
+
+    def __init__(self) -> None:
+        self._registries: dict[str, Registry] = {}
+        self._cached: set[str] = set()
+        self._missing: set[str] = set()
+        self._limited = 0
+        self.pulls: list[str] = []
+
+    def registry(
+        self,
+        host: str,
+        images: list[str] | None = None,
+        users: dict[str, str] | None = None,
+        outage: str = "",
+    ) -> Registry:
+        """Describe a registry: globs of the images it holds, who may pull, and its outage."""
+        held = None if images is None else tuple(images)
+        registry = Registry(host, held, dict(users or {}), _known(outage))
+        self._registries[host] = registry
+        return registry
+
+    def down(self, host: str, how: str = "refused") -> None:
+        """Take a registry out of reach: one of ``OUTAGES``."""
+        self._registries[host] = replace(self._of(host), outage=_known(how))
+
+    def up(self, host: str) -> None:
+        self._registries[host] = replace(self._of(host), outage="")
+
+    def missing(self, *images: str) -> None:
+        """These images are in no registry."""
+        self._missing.update(_full(image) for image in images)
+
+    def cache(self, *images: str) -> None:
+        """The node has these images already."""
+        self._cached.update(_full(image) for image in images)
+
+    def forget(self, *images: str) -> None:
+        """The node no longer has these images."""
+        self._cached.difference_update(_full(image) for image in images)
+
+    def limit_pulls(self, times: int = 1) -> None:
+        """The next pulls fail with the kubelet's own ``pull QPS exceeded``."""
+        self._limited = times
+
+    def is_cached(self, image: str) -> bool:
+        return _full(image) in self._cached
+
+    def pull(self, image: str, credentials: dict[str, tuple[str, str]]) -> None:
+        """Pull into the cache. ``credentials`` are user and password per registry host.
+
+        Errors: PullError.
+        """
+        self.pulls.append(image)
+        if self._limited > 0:
+            self._limited -= 1
+            raise PullError("pull QPS exceeded")
+        reference = parse_reference(image)
+        if reference is None:
+            raise PullError("invalid reference format")
+        registry = self._of(reference.host)
+        if registry.outage:
+            raise PullError(_unreachable(reference, registry.outage))
+        if registry.users and not _may_pull(registry, credentials.get(reference.host)):
+            raise PullError(_unauthorized(reference, known=reference.host in credentials))
+        if reference.full in self._missing or not registry.holds(reference):
+            raise PullError(_failed(reference, "NotFound", f"{reference.full}: not found"))
+        self._cached.add(reference.full)
+
+    def _of(self, host: str) -> Registry:
+        return self._registries.get(host, Registry(host))
+
+
+def _known(outage: str) -> str:
+    if outage and outage not in OUTAGES:
+        raise ValueError(f"unknown outage {outage!r}: one of {', '.join(OUTAGES)}")
+    return outage
+
+
+def _full(image: str) -> str:
+    reference = parse_reference(image)
+    return reference.full if reference else image
+
+
+def _may_pull(registry: Registry, given: tuple[str, str] | None) -> bool:
+    return given is not None and registry.users.get(given[0]) == given[1]
+
+
+def _failed(reference: Reference, code: str, why: str) -> str:
+    return (
+        f'rpc error: code = {code} desc = failed to pull and unpack image "{reference.full}": '
+        f'failed to resolve reference "{reference.full}": {why}'
+    )
+
+
+def _unreachable(reference: Reference, outage: str) -> str:
+    tag = reference.tag.removeprefix("@")
+    url = f"https://{reference.host}/v2/{reference.path}/manifests/{tag}"
+    if outage.isdigit():
+        why = f"unexpected status from HEAD request to {url}: {outage} Service Unavailable"
+    else:
+        why = f'failed to do request: Head "{url}": ' + OUTAGES[outage].format(host=reference.host)
+    return _failed(reference, "Unknown", why)
+
+
+def _unauthorized(reference: Reference, *, known: bool) -> str:
+    why = "pull access denied, repository does not exist or may require authorization: "
+    why += (
+        "server message: insufficient_scope: authorization failed"
+        if known
+        else "authorization failed: no basic auth credentials"
+    )
+    return _failed(reference, "Unknown", why)

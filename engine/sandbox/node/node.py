@@ -1,0 +1,218 @@
+"""The node: a worker for each of its pods, and what a test or a demo can do to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from engine.sandbox import kinds
+from engine.sandbox.context import Context
+from engine.sandbox.errors import StatusError, bad_request, conflict, not_found
+from engine.sandbox.node import logs
+from engine.sandbox.node.images import Images
+from engine.sandbox.node.machine import (
+    NODE_NAME,
+    node_object,
+    outage_tolerated,
+    set_ready,
+    taint_evicted,
+)
+from engine.sandbox.node.recorder import Recorder
+from engine.sandbox.node.scheduler import Scheduler, bind
+from engine.sandbox.node.worker import Worker, grace_left
+from engine.sandbox.scenario import Rule, Run, Scenario
+from engine.sandbox.store import Change, Entry
+from engine.sandbox.verbs.delete import DeleteOptions, delete
+
+Obj = dict[str, Any]
+
+_ENDED = ("Succeeded", "Failed")
+
+
+class Node:
+    """Simulates one node named ``sandbox-node``. Nothing is ever run."""
+
+    def __init__(self, context: Context, scenario: Scenario) -> None:
+        self.context = context
+        self.images = Images()
+        self.recorder = Recorder(context, "kubelet", NODE_NAME)
+        self.pull_time = scenario.pull_time
+        self._scenario = scenario
+        self._workers: dict[str, Worker] = {}
+        self._lost = False
+        for plan in scenario.registries:
+            held = None if plan.images is None else list(plan.images)
+            self.images.registry(plan.host, held, dict(plan.users), plan.outage)
+        self.images.cache(*scenario.cached)
+        self.images.missing(*scenario.missing)
+        context.storage.put(kinds.NODES, node_object(context))
+        Scheduler(context, NODE_NAME)
+        context.storage.listen(self._hear)
+
+    def will(
+        self,
+        run: Run,
+        *,
+        image: str = "*",
+        pod: str = "*",
+        container: str = "*",
+        namespace: str = "*",
+    ) -> None:
+        """From now on such containers run so; the latest rule wins."""
+        rule = Rule(run, image, pod, container, namespace)
+        self._scenario = replace(self._scenario, containers=(rule, *self._scenario.containers))
+
+    def evict(self, namespace: str, name: str, message: str = "") -> None:
+        """The kubelet evicts a Pod for lack of memory: Failed, reason Evicted."""
+        words = message or "The node was low on resource: memory."
+        worker = self._worker(namespace, name)
+        self.recorder.note(worker.pod, "Warning", "Evicted", words)
+        worker.fail("Evicted", words, "TerminationByKubelet")
+
+    def lose(self) -> None:
+        """The node stops reporting; after their tolerated time its pods are marked NodeLost."""
+        self._lost = True
+        with self.context.storage.lock:
+            set_ready(self.context, self._entry(), False)
+            for worker in self._workers.values():
+                seconds = outage_tolerated(worker.pod)
+                if seconds is not None and not worker.ended:
+                    self.context.clock.call_later(
+                        seconds, lambda uid=worker.pod.uid: self._taint_evict(uid)
+                    )
+
+    def recover(self) -> None:
+        """The node is back: it reports what went on meanwhile, and lets deleted pods go."""
+        self._lost = False
+        with self.context.storage.lock:
+            set_ready(self.context, self._entry(), True)
+            for worker in list(self._workers.values()):
+                worker.publish()
+                if worker.pod.obj["metadata"].get("deletionTimestamp"):
+                    worker.terminate(0)
+
+    def run_of(self, pod: Entry, container: Obj, *, sidecar: bool) -> Run:
+        return self._scenario.run_of(pod.namespace, pod.name, container, sidecar=sidecar)
+
+    def publish(self, worker: Worker, status: Obj) -> None:
+        """Write a Pod's status, unless the node is cut off or nothing has changed."""
+        storage = self.context.storage
+        with storage.lock:
+            current = storage.get(kinds.PODS, *worker.pod.key)
+            if self._lost or current is None or current.uid != worker.pod.uid:
+                return
+            if current.obj.get("status") == status:
+                return
+            meta = dict(current.obj["metadata"])
+            storage.put(kinds.PODS, {**current.obj, "metadata": meta, "status": status})
+
+    def remove(self, worker: Worker) -> None:
+        """The Pod's containers are gone; so may its object be."""
+        pod = worker.pod
+        with self.context.storage.lock:
+            current = self.context.storage.get(kinds.PODS, *pod.key)
+            if current is not None and current.uid == pod.uid and not self._lost:
+                delete(self.context, kinds.PODS, *pod.key, DeleteOptions(grace=0, uid=pod.uid))
+
+    def _hear(self, change: Change) -> None:
+        entry = change.entry
+        if entry.kind is not kinds.PODS or entry.obj["spec"].get("nodeName") != NODE_NAME:
+            return
+        worker = self._workers.get(entry.uid)
+        if change.type == "DELETED":
+            if worker is not None:
+                self._workers.pop(entry.uid).close()
+        elif worker is None:
+            if entry.obj["status"].get("phase") not in _ENDED:
+                worker = self._workers[entry.uid] = Worker(self, entry)
+                self.context.soon(worker.begin)
+        else:
+            doomed = worker.pod.obj["metadata"].get("deletionTimestamp")
+            worker.changed(entry)
+            now = entry.obj["metadata"].get("deletionTimestamp")
+            if now and now != doomed and not self._lost:
+                grace = grace_left(entry, self.context.clock.now())
+                self.context.soon(lambda: worker.terminate(grace))
+
+    def _taint_evict(self, uid: str) -> None:
+        worker = self._workers.get(uid)
+        if worker is None or not self._lost:
+            return
+        with self.context.storage.lock:
+            pod = self.context.storage.get(kinds.PODS, *worker.pod.key)
+            if pod is not None and pod.uid == uid:
+                self.context.storage.put(kinds.PODS, taint_evicted(self.context, pod))
+                delete(self.context, kinds.PODS, *pod.key, DeleteOptions(uid=uid))
+
+    def _entry(self) -> Entry:
+        entry = self.context.storage.get(kinds.NODES, "", NODE_NAME)
+        if entry is None:
+            raise not_found("", "nodes", NODE_NAME)
+        return entry
+
+    def _worker(self, namespace: str, name: str) -> Worker:
+        pod = self.context.storage.get(kinds.PODS, namespace, name)
+        worker = self._workers.get(pod.uid) if pod else None
+        if worker is None:
+            raise not_found("", "pods", name)
+        return worker
+
+
+class PodSubresources:
+    """binding, eviction and log: the parts of the API that need the node."""
+
+    def __init__(self, context: Context, node: Node) -> None:
+        self._context = context
+        self._node = node
+
+    def bind(self, namespace: str, name: str, body: Obj) -> None:
+        """Errors: 404; 409 bound already; 400 gated or no target."""
+        with self._context.storage.lock:
+            pod = self._pod(namespace, name)
+            if pod.obj["spec"].get("schedulingGates"):
+                raise bad_request(f"pod {name} has non-empty .spec.schedulingGates")
+            if pod.obj["spec"].get("nodeName"):
+                why = f'pod {name} is already assigned to node "{pod.obj["spec"]["nodeName"]}"'
+                raise conflict("", "pods/binding", name, why)
+            target = (body.get("target") or {}).get("name")
+            if not target:
+                raise StatusError(422, "Invalid", "target.name: Required value")
+            bind(self._context, pod, target)
+
+    def evict(self, namespace: str, name: str, body: Obj) -> None:
+        """An eviction through the API: the Pod is deleted with its grace."""
+        options = body.get("deleteOptions") or {}
+        with self._context.storage.lock:
+            pod = self._pod(namespace, name)
+            condition = {
+                "type": "DisruptionTarget",
+                "status": "True",
+                "reason": "EvictionByEvictionAPI",
+                "message": "Eviction API: evicting",
+                "lastProbeTime": None,
+                "lastTransitionTime": self._context.clock.stamp(),
+            }
+            status = dict(pod.obj["status"])
+            status["conditions"] = [*status.get("conditions", ()), condition]
+            meta = dict(pod.obj["metadata"])
+            self._context.storage.put(kinds.PODS, {**pod.obj, "metadata": meta, "status": status})
+            wanted = DeleteOptions(grace=options.get("gracePeriodSeconds"))
+            delete(self._context, kinds.PODS, namespace, name, wanted)
+
+    def logs(self, pod: Entry, query: dict[str, str]) -> Iterator[bytes]:
+        """Errors: 400 an unknown container, or one that has never run."""
+        name = logs.choose_container(pod, query.get("container", ""))
+        worker = self._node._workers.get(pod.uid)
+        if worker is None:
+            return iter(())
+        container = next(c for c in worker.all if c.name == name)
+        logs.check_started(pod, container)
+        now = self._context.clock.now()
+        return logs.stream(container, query, lambda: worker.closed or worker.ended, now)
+
+    def _pod(self, namespace: str, name: str) -> Entry:
+        pod = self._context.storage.get(kinds.PODS, namespace, name)
+        if pod is None:
+            raise not_found("", "pods", name)
+        return pod

@@ -1,0 +1,91 @@
+"""A Pod's status as the kubelet reports it, from what its worker knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from engine.sandbox.clock import rfc3339
+
+if TYPE_CHECKING:
+    from engine.sandbox.node.worker import Worker
+
+Obj = dict[str, Any]
+
+HOST_IP = "192.0.2.1"
+
+
+def pod_status(worker: Worker) -> Obj:
+    """The whole status; conditions that haven't changed keep their transition times."""
+    old = worker.pod.obj.get("status", {})
+    now = rfc3339(worker.clock.now())
+    out: Obj = {
+        "phase": worker.phase,
+        "conditions": _conditions(worker, old.get("conditions", []), now),
+        "hostIP": HOST_IP,
+        "startTime": rfc3339(worker.started_at),
+        "qosClass": old.get("qosClass", "BestEffort"),
+    }
+    if worker.reason:
+        out.update(reason=worker.reason, message=worker.message)
+    if any(container.started for container in worker.all):
+        address = pod_address(worker.pod.uid)
+        out.update(podIP=address, podIPs=[{"ip": address}])
+    if worker.init:
+        out["initContainerStatuses"] = [container.status() for container in worker.init]
+    out["containerStatuses"] = [container.status() for container in worker.main]
+    return out
+
+
+def pod_address(uid: str) -> str:
+    number = int(uid.replace("-", "")[:4], 16)
+    return f"10.244.{number >> 8}.{number & 255}"
+
+
+def _conditions(worker: Worker, old: list[Obj], now: str) -> list[Obj]:
+    initialized = all(c.succeeded or (c.is_sidecar and c.started) for c in worker.init)
+    names = [c.name for c in worker.main if c.phase != "running"]
+    wanted = []
+    if worker.ended:
+        done = "PodCompleted" if worker.phase == "Succeeded" else "PodFailed"
+        wanted += [
+            (
+                "Initialized",
+                initialized,
+                done if initialized and done == "PodCompleted" else "",
+                "",
+            ),
+            ("Ready", False, done, ""),
+            ("ContainersReady", False, done, ""),
+        ]
+    else:
+        unready = f"containers with unready status: [{' '.join(names)}]" if names else ""
+        why = "ContainersNotReady" if names else ""
+        waiting = [c.name for c in worker.init if not c.succeeded]
+        words = "" if initialized else f"containers with incomplete status: [{' '.join(waiting)}]"
+        wanted += [
+            ("Initialized", initialized, "" if initialized else "ContainersNotInitialized", words),
+            ("Ready", not names, why, unready),
+            ("ContainersReady", not names, why, unready),
+        ]
+    if worker.disruption:
+        wanted.append(("DisruptionTarget", True, worker.disruption, worker.message))
+    mine = {name for name, *_ in wanted}
+    kept = [condition for condition in old if condition["type"] not in mine]
+    return [_condition(old, now, *one) for one in wanted] + kept
+
+
+def _condition(old: list[Obj], now: str, name: str, holds: bool, reason: str, message: str) -> Obj:
+    status = "True" if holds else "False"
+    before = next((c for c in old if c["type"] == name), {})
+    changed = before.get("lastTransitionTime") or now
+    out: Obj = {
+        "type": name,
+        "status": status,
+        "lastProbeTime": None,
+        "lastTransitionTime": changed if before.get("status") == status else now,
+    }
+    if reason:
+        out["reason"] = reason
+    if message:
+        out["message"] = message
+    return out

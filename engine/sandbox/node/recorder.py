@@ -1,0 +1,92 @@
+"""Events about pods, as scheduler and kubelet write them: repeated ones are counted, old ones go."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from engine.sandbox import kinds
+from engine.sandbox.context import Context
+from engine.sandbox.store import Entry
+
+Obj = dict[str, Any]
+
+KEPT_SECONDS = 3600.0
+
+
+class Recorder:
+    """Writes the events of one component."""
+
+    def __init__(self, context: Context, component: str, host: str = "") -> None:
+        self._context = context
+        self._source = {"component": component, **({"host": host} if host else {})}
+        self._written: dict[tuple[str, ...], str] = {}
+        self._ages: deque[tuple[float, str, str, tuple[str, ...]]] = deque()
+
+    def note(
+        self, about: Entry, kind: str, reason: str, message: str, field_path: str = ""
+    ) -> None:
+        """Write an event, or count it up when the same one was written before."""
+        key = (about.uid, kind, reason, message, field_path)
+        namespace = about.namespace or "default"
+        with self._context.storage.lock:
+            self._forget_old()
+            holder = self._context.storage.get(kinds.NAMESPACES, "", namespace)
+            if holder is None or holder.obj["metadata"].get("deletionTimestamp"):
+                return
+            known = self._context.storage.get(kinds.EVENTS, namespace, self._written.get(key, ""))
+            now = self._context.clock.stamp()
+            if known is not None:
+                event = {**known.obj, "metadata": dict(known.obj["metadata"])}
+                event.update(count=known.obj["count"] + 1, lastTimestamp=now)
+            else:
+                event = self._fresh(about, namespace, kind, reason, message, field_path)
+                self._written[key] = event["metadata"]["name"]
+                at = self._context.clock.now()
+                self._ages.append((at, namespace, event["metadata"]["name"], key))
+            self._context.storage.put(kinds.EVENTS, event)
+
+    def _fresh(
+        self, about: Entry, namespace: str, kind: str, reason: str, message: str, field_path: str
+    ) -> Obj:
+        now = self._context.clock.stamp()
+        suffix = f"{self._context.chance.getrandbits(64):016x}"
+        subject = {
+            "kind": about.kind.kind,
+            "namespace": about.namespace,
+            "name": about.name,
+            "uid": about.uid,
+            "apiVersion": about.kind.api_version,
+            "resourceVersion": about.obj["metadata"]["resourceVersion"],
+            "fieldPath": field_path,
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {
+                "name": f"{about.name}.{suffix}",
+                "namespace": namespace,
+                "uid": self._context.new_uid(),
+                "creationTimestamp": now,
+            },
+            "involvedObject": {name: value for name, value in subject.items() if value},
+            "reason": reason,
+            "message": message,
+            "source": self._source,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+            "type": kind,
+            "eventTime": None,
+            "reportingComponent": self._source["component"],
+            "reportingInstance": self._source.get("host", ""),
+        }
+
+    def _forget_old(self) -> None:
+        limit = self._context.clock.now() - KEPT_SECONDS
+        while self._ages and self._ages[0][0] < limit:
+            _, namespace, name, key = self._ages.popleft()
+            self._written.pop(key, None)
+            entry = self._context.storage.get(kinds.EVENTS, namespace, name)
+            if entry is not None:
+                self._context.storage.remove(entry)

@@ -1,0 +1,56 @@
+"""Kubernetes quantities: read, added up and written back in the server's canonical form."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+_BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
+_DECIMAL = {"n": -3, "u": -2, "m": -1, "": 0, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+_SYNTAX = re.compile(
+    r"([+-]?(?:\d+\.?\d*|\.\d+))(?:(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]?)|[eE]([+-]?\d+))"
+)
+
+
+class QuantityError(ValueError):
+    """The text isn't a quantity."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "quantities must match the regular expression "
+            "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+        )
+
+
+def parse(value: object) -> Fraction:
+    found = _SYNTAX.fullmatch(str(value)) if isinstance(value, (str, int, float)) else None
+    if found is None or isinstance(value, bool):
+        raise QuantityError
+    number, suffix, exponent = found.groups()
+    if exponent is not None:
+        return Fraction(number) * Fraction(10) ** int(exponent)
+    if suffix in _BINARY:
+        return Fraction(number) * 1024 ** _BINARY[suffix]
+    return Fraction(number) * Fraction(1000) ** _DECIMAL[suffix]
+
+
+def canonical(value: object) -> str:
+    """As the server writes it: whole numbers, the largest suffix that keeps them whole."""
+    return write(parse(value), binary=str(value)[-1:] == "i")
+
+
+def write(amount: Fraction, *, binary: bool = False) -> str:
+    if amount == 0:
+        return "0"
+    if binary and amount.denominator == 1 and abs(amount) >= 1024:
+        for suffix, power in reversed(_BINARY.items()):
+            scaled = amount / 1024**power
+            if scaled.denominator == 1:
+                return f"{scaled.numerator}{suffix}"
+        return str(amount.numerator)
+    for suffix, power in reversed(_DECIMAL.items()):
+        scaled = amount / Fraction(1000) ** power
+        if scaled.denominator == 1:
+            return f"{scaled.numerator}{suffix}"
+    nano = amount * 10**9
+    return f"{-(-nano.numerator // nano.denominator)}n"

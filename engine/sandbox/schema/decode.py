@@ -1,0 +1,151 @@
+"""Reads a request's body by the schema, as Go would: wrong types refused, zero values dropped.
+
+Unknown fields are left out and reported, so that the caller can refuse them (Strict), warn (Warn)
+or say nothing, which is how an old server "drops" a field that it doesn't know.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+from engine.sandbox import quantity
+from engine.sandbox.schema.model import ListOf, MapOf, Scalar, Struct, Type
+
+_GO_NAMES = {
+    "str": "string",
+    "bytes": "string",
+    "time": "string",
+    "int": "int64",
+    "bool": "bool",
+}
+
+
+class DecodeError(ValueError):
+    """The body doesn't fit the kind's types."""
+
+
+def decode(struct: Struct, value: Any) -> tuple[dict[str, Any], list[str]]:
+    """The object with only what the schema knows, and the paths of what it doesn't."""
+    unknown: list[str] = []
+    if not isinstance(value, dict):
+        raise DecodeError(
+            f"json: cannot unmarshal {_json_name(value)} into Go value of type v1.{struct.name}"
+        )
+    return _struct(struct, value, "", unknown), unknown
+
+
+def _struct(struct: Struct, value: dict[str, Any], path: str, unknown: list[str]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    fields = struct.fields
+    for name, item in value.items():
+        kind = fields.get(name)
+        if kind is None:
+            unknown.append(f"{path}.{name}" if path else name)
+        elif item is not None:
+            if type(kind) is Scalar and kind.name == "str" and type(item) is str:
+                if item or kind.pointer:
+                    out[name] = item
+                continue
+            read = _value(kind, item, f"{path}.{name}" if path else name, unknown, struct.name)
+            if _kept(kind, read):
+                out[name] = read
+    return out
+
+
+def _kept(kind: Type, value: Any) -> bool:
+    """False for what Go leaves out when it writes: empty strings, maps and lists, false and 0."""
+    if isinstance(kind, Struct):
+        return True
+    if isinstance(kind, Scalar):
+        if kind.name == "any":
+            return value is not None
+        return kind.pointer or bool(value) or kind.name in ("qty", "intstr")
+    return bool(value)
+
+
+def _value(kind: Type, value: Any, path: str, unknown: list[str], owner: str) -> Any:
+    if isinstance(kind, Struct):
+        if not isinstance(value, dict):
+            raise _mismatch(value, path, owner, f"v1.{kind.name}")
+        return _struct(kind, value, path, unknown)
+    if isinstance(kind, ListOf):
+        if not isinstance(value, list):
+            raise _mismatch(value, path, owner, f"[]{_type_name(kind.item)}")
+        return [
+            _value(kind.item, item, f"{path}[{index}]", unknown, owner)
+            for index, item in enumerate(value)
+        ]
+    if isinstance(kind, MapOf):
+        if not isinstance(value, dict):
+            raise _mismatch(value, path, owner, f"map[string]{_type_name(kind.value)}")
+        inner = kind.value
+        return {
+            key: "" if item is None else _value(inner, item, path, unknown, owner)
+            for key, item in value.items()
+        }
+    return _scalar(kind.name, value, path, owner)
+
+
+def _scalar(name: str, value: Any, path: str, owner: str) -> Any:
+    match name:
+        case "str" | "time":
+            fits = isinstance(value, str)
+        case "int":
+            fits = isinstance(value, int) and not isinstance(value, bool)
+        case "bool":
+            fits = isinstance(value, bool)
+        case "intstr":
+            fits = isinstance(value, (str, int)) and not isinstance(value, bool)
+        case "qty":
+            return _quantity(value, path, owner)
+        case "bytes":
+            return _base64(value, path, owner)
+        case _:
+            return value
+    if not fits:
+        raise _mismatch(value, path, owner, _GO_NAMES.get(name, name))
+    return value
+
+
+def _quantity(value: Any, path: str, owner: str) -> str:
+    if isinstance(value, (dict, list, bool)):
+        raise _mismatch(value, path, owner, "resource.Quantity")
+    try:
+        return quantity.canonical(value)
+    except quantity.QuantityError as error:
+        raise DecodeError(str(error)) from None
+
+
+def _base64(value: Any, path: str, owner: str) -> str:
+    if not isinstance(value, str):
+        raise _mismatch(value, path, owner, "[]uint8")
+    text = value.replace("\n", "").replace("\r", "")
+    try:
+        base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+        at = next((i for i, char in enumerate(text) if char not in alphabet), len(text) // 4 * 4)
+        raise DecodeError(f"illegal base64 data at input byte {at}") from None
+    return text
+
+
+def _type_name(kind: Type) -> str:
+    if isinstance(kind, Struct):
+        return f"v1.{kind.name}"
+    return _GO_NAMES.get(kind.name, kind.name) if isinstance(kind, Scalar) else "interface {}"
+
+
+def _json_name(value: Any) -> str:
+    for kind, name in ((bool, "bool"), (str, "string"), (dict, "object"), (list, "array")):
+        if isinstance(value, kind):
+            return name
+    return "number" if isinstance(value, (int, float)) else "null"
+
+
+def _mismatch(value: Any, path: str, owner: str, wanted: str) -> DecodeError:
+    return DecodeError(
+        f"json: cannot unmarshal {_json_name(value)} into Go struct field "
+        f"{owner}.{path} of type {wanted}"
+    )

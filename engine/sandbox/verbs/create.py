@@ -1,0 +1,118 @@
+"""create: prepare, check, charge the quota, store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.sandbox import errors, kinds
+from engine.sandbox.admission import names
+from engine.sandbox.admission.strategy import strategy_of
+from engine.sandbox.context import Context, Options
+from engine.sandbox.fields import track_update
+from engine.sandbox.kinds import Kind
+from engine.sandbox.store import Entry, encode
+
+Obj = dict[str, Any]
+
+_SERVER_OWNED = (
+    "resourceVersion",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "generation",
+    "managedFields",
+)
+
+
+def create(
+    context: Context,
+    kind: Kind,
+    namespace: str,
+    obj: Obj,
+    options: Options,
+    *,
+    applied: bool = False,
+) -> Entry:
+    """Store a decoded object; with a dry run, only what would have been stored.
+
+    ``applied``: server-side apply has already written managedFields.
+    Errors: 404 no such namespace; 403 it is going, or a quota; 409 exists; 422 invalid.
+    """
+    managed = obj.get("metadata", {}).get("managedFields") if applied else None
+    _prepare(context, kind, namespace, obj)
+    if managed:
+        obj["metadata"]["managedFields"] = managed
+    _refuse_namespace(context, kind, obj)
+    meta = obj["metadata"]
+    strategy = strategy_of(kind.storage)
+    label_name = kind is kinds.NAMESPACES
+    found = names.metadata_errors(meta, label_name=label_name) + strategy.check(obj)
+    if found:
+        raise errors.invalid(kind.group, kind.kind, meta.get("name", ""), found)
+    struct = context.struct(kinds.BY_STORAGE[kind.storage])
+    now = context.clock.stamp()
+    if not applied:
+        track_update(struct, None, obj, options.manager, kind.api_version, "", now)
+    with context.storage.lock:
+        context.quotas.check(kind, obj)
+        if context.storage.get(kind, meta.get("namespace", ""), meta["name"]) is not None:
+            raise errors.already_exists(kind.group, kind.resource, meta["name"])
+        if options.dry_run:
+            return Entry(kind, obj, encode(obj), 0)
+        entry = context.storage.put(kinds.BY_STORAGE[kind.storage], obj)
+        context.quotas.flush()
+        return context.storage.get(kind, *entry.key) or entry
+
+
+def _prepare(context: Context, kind: Kind, namespace: str, obj: Obj) -> None:
+    """Fill in what the server owns and defaults."""
+    meta = obj.setdefault("metadata", {})
+    for name in _SERVER_OWNED:
+        meta.pop(name, None)
+    if kind.namespaced:
+        if meta.setdefault("namespace", namespace) != namespace:
+            raise errors.bad_request(
+                "the namespace of the provided object does not match the namespace sent on the "
+                "request"
+            )
+    elif meta.pop("namespace", None):
+        raise errors.bad_request("namespace is not allowed on this type")
+    if not meta.get("name") and meta.get("generateName"):
+        meta["name"] = names.generated(meta["generateName"], context.chance)
+    meta["uid"] = context.new_uid()
+    meta["creationTimestamp"] = context.clock.stamp()
+    strategy = strategy_of(kind.storage)
+    strategy.default(obj)
+    strategy.admit(obj)
+    if strategy.first_status is not None:
+        obj["status"] = strategy.first_status(obj)
+
+
+def _refuse_namespace(context: Context, kind: Kind, obj: Obj) -> None:
+    if not kind.namespaced:
+        return
+    meta = obj["metadata"]
+    entry = context.storage.get(kinds.NAMESPACES, "", meta["namespace"])
+    if entry is None:
+        raise errors.not_found("", "namespaces", meta["namespace"])
+    if entry.obj["metadata"].get("deletionTimestamp"):
+        words = (
+            f"unable to create new content in namespace {meta['namespace']} because it is being "
+            "terminated"
+        )
+        cause = {
+            "reason": "NamespaceTerminating",
+            "message": f"namespace {meta['namespace']} is being terminated",
+            "field": "metadata.namespace",
+        }
+        raise errors.forbidden(kind.group, kind.resource, meta.get("name", ""), words, [cause])
+    if kind is kinds.PODS:
+        account = obj["spec"].get("serviceAccountName", "default")
+        if account != "default" and (
+            context.storage.get(kinds.SERVICE_ACCOUNTS, meta["namespace"], account) is None
+        ):
+            words = (
+                f"error looking up service account {meta['namespace']}/{account}: "
+                f'serviceaccount "{account}" not found'
+            )
+            raise errors.forbidden("", "pods", meta.get("name", ""), words)

@@ -1,0 +1,74 @@
+"""The forms in which a client may ask for objects: whole, metadata only, Table, another group."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from engine.sandbox.kinds import EVENTS_V1, Kind
+from engine.sandbox.store import Entry, encode
+
+Obj = dict[str, Any]
+View = Callable[[Entry], bytes]
+
+_META = "meta.k8s.io/v1"
+_RENAMED = (
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+    ("reportingComponent", "reportingController"),
+)
+
+
+def wanted_form(accept: str) -> str:
+    """The first form in Accept that the sandbox has: "", "Table" or "PartialObjectMetadata"."""
+    for part in accept.split(","):
+        found = re.search(r"as=(Table|PartialObjectMetadata)(?:List)?(?:;|$)", part.strip())
+        if found and "v=v1beta1" not in part:
+            return found[1]
+        if not found and ("json" in part or "*/*" in part):
+            return ""
+    return ""
+
+
+def whole(entry: Entry) -> bytes:
+    return entry.raw
+
+
+def metadata_only(entry: Entry) -> bytes:
+    return encode(partial(entry))
+
+
+def partial(entry: Entry) -> Obj:
+    meta = entry.obj["metadata"]
+    return {"kind": "PartialObjectMetadata", "apiVersion": _META, "metadata": meta}
+
+
+def events_v1(entry: Entry) -> bytes:
+    return encode(event_to_v1(entry.obj))
+
+
+def view_of(kind: Kind, form: str) -> View:
+    if form == "PartialObjectMetadata":
+        return metadata_only
+    return events_v1 if kind is EVENTS_V1 else whole
+
+
+def event_to_v1(event: Obj) -> Obj:
+    out = dict(event, apiVersion=EVENTS_V1.api_version)
+    for core, new in _RENAMED:
+        if core in out:
+            out[new] = out.pop(core)
+    return out
+
+
+def event_from_v1(event: Obj) -> Obj:
+    out = dict(event, apiVersion="v1")
+    for core, new in _RENAMED:
+        if new in out:
+            out[core] = out.pop(new)
+    return out
