@@ -38,8 +38,10 @@ class Access:
             context = _named(config, "contexts", config["current-context"])["context"]
             cluster = _named(config, "clusters", context["cluster"])["cluster"]
             user = _named(config, "users", context["user"])["user"]
-        except (OSError, KeyError, TypeError, ValueError) as error:
-            raise ClusterUnavailable(f"{kubeconfig} can't be used: {error!r}") from None
+        except OSError as error:
+            raise ClusterUnavailable(f"{kubeconfig} can't be read: {error.strerror}") from None
+        except (KeyError, TypeError, ValueError) as error:
+            raise ClusterUnavailable(f"{kubeconfig} isn't a kubeconfig: {error!r}") from None
         if "exec" in user or "auth-provider" in user:
             raise ClusterUnavailable(f"{kubeconfig} gets its credentials from a plugin")
         headers = {"Authorization": f"Bearer {user['token']}"} if user.get("token") else {}
