@@ -1,0 +1,46 @@
+"""Durations as people write them: a bare integer is seconds, else Go's units, days and weeks."""
+
+import math
+import re
+
+import durationpy
+
+_UNITS = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[smhdw]))+")
+_STEPS = ((7 * 86400, "w"), (86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+_LONGEST = 100 * 365 * 86400.0
+
+EXAMPLE = "use seconds, such as 11700, or units, such as 90s, 3h15m, 7d or 1w"
+
+
+def parse_duration(value: str | float) -> float:
+    """Seconds of `value`: an integer (seconds) or a string such as `3h15m`, `7d` or `11700`.
+
+    Errors: ValueError, with a message for people, on anything else, and on what is negative or
+    longer than a hundred years.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError(f"{value!r} is not a duration: {EXAMPLE}")  # noqa: TRY004 - as documented
+    text = str(value).strip()
+    if text.isascii() and text.isdigit():
+        seconds = float(text) if len(text) < len(str(int(_LONGEST))) + 1 else math.inf
+    elif _UNITS.fullmatch(text) and text.isascii():
+        try:
+            seconds = durationpy.from_str(text).total_seconds()
+        except OverflowError:
+            seconds = math.inf
+    else:
+        raise ValueError(f"{text!r} is not a duration: {EXAMPLE}")
+    if seconds > _LONGEST:
+        raise ValueError(f"{text!r} is longer than a hundred years")
+    return seconds
+
+
+def format_duration(seconds: float) -> str:
+    """The shortest exact text of whole seconds: `11700` gives `3h15m`, `0` gives `0s`."""
+    rest = max(0, round(seconds))
+    parts = []
+    for size, unit in _STEPS:
+        count, rest = divmod(rest, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"

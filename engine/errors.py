@@ -1,0 +1,191 @@
+"""The one tree of errors: every error knows where it happened, why, and what to do about it.
+
+Printers turn an error into one line; nothing else in the engine formats messages for people.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes of the command line; of several outcomes the highest of 1 and 3-6 counts."""
+
+    OK = 0
+    JOB_FAILED = 1
+    INVALID = 2
+    TIMEOUT = 3
+    IMAGE_PULL = 4
+    REFUSED = 5
+    CLUSTER = 6
+    INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where something stands in a file; line and column count from 1, 0 means the whole file."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One finding about the input: the unit that validation collects and printers print."""
+
+    where: Place
+    message: str
+    hint: str = ""
+    severity: Severity = Severity.ERROR
+
+    def __str__(self) -> str:
+        warning = "warning: " if self.severity is Severity.WARNING else ""
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{self.where}: {warning}{self.message}{hint}"
+
+
+class EngineError(Exception):
+    """Root of the tree.
+
+    `where` is a place in a file or the name of an object, `cause` the first real reason,
+    `hint` what the reader can do; `retryable` says whether trying again can help.
+    """
+
+    exit_code: ExitCode = ExitCode.JOB_FAILED
+    retryable: bool = False
+
+    def __init__(self, cause: str, *, where: Place | str = "", hint: str = "") -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        where = f"{self.where}: " if str(self.where) else ""
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{where}{self.cause}{hint}"
+
+
+class UsageError(EngineError):
+    """The command line asks for something that cannot be."""
+
+    exit_code = ExitCode.INVALID
+
+
+class InvalidInputError(EngineError):
+    """Everything that is wrong with the input, collected; nothing has been applied."""
+
+    exit_code = ExitCode.INVALID
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("; ".join(str(problem) for problem in problems))
+        self.problems = problems
+
+
+class TemplateRenderError(EngineError):
+    """A template is missing, broken, or uses a variable that is not there."""
+
+    exit_code = ExitCode.INVALID
+
+
+class PatchError(EngineError):
+    """A strategic merge patch does not fit the manifest it patches."""
+
+    exit_code = ExitCode.INVALID
+
+
+class ClusterError(EngineError):
+    """The cluster could not be reached or would not let us in."""
+
+    exit_code = ExitCode.CLUSTER
+
+
+class KubeconfigError(ClusterError):
+    """No usable kubeconfig, or a context that is not in it."""
+
+
+class UnreachableError(ClusterError):
+    """No answer from the API server: refused, timed out, or the connection broke."""
+
+    retryable = True
+
+
+class ApiError(ClusterError):
+    """The API server answered with a Status that is not a success.
+
+    `status` is the HTTP code, `reason` the machine-readable reason of the Status object.
+    """
+
+    def __init__(
+        self, cause: str, *, where: Place | str = "", hint: str = "", status: int, reason: str
+    ) -> None:
+        super().__init__(cause, where=where, hint=hint)
+        self.status = status
+        self.reason = reason
+
+
+class UnauthorizedError(ApiError):
+    """401: the credentials are missing, wrong or expired."""
+
+
+class ForbiddenError(ApiError):
+    """403 from authorization: the user may not do this."""
+
+
+class NotFoundError(ApiError):
+    """404: the object, its namespace, or its kind is not there."""
+
+
+class AlreadyExistsError(ApiError):
+    """409 on create: an object of this name is there already."""
+
+
+class ConflictError(ApiError):
+    """409 on a write or delete: the object is not what the precondition says."""
+
+    retryable = True
+
+
+class ExpiredError(ApiError):
+    """410: a resourceVersion or continue token is too old."""
+
+    retryable = True
+
+
+class BusyError(ApiError):
+    """429 or 5xx: the server is overloaded or broken for now; `retry_after` is in seconds."""
+
+    retryable = True
+
+    def __init__(
+        self,
+        cause: str,
+        *,
+        where: Place | str = "",
+        hint: str = "",
+        status: int,
+        reason: str,
+        retry_after: float = 0.0,
+    ) -> None:
+        super().__init__(cause, where=where, hint=hint, status=status, reason=reason)
+        self.retry_after = retry_after
+
+
+class QuotaExceededError(ApiError):
+    """403 from the quota plugin: there is no room now."""
+
+    exit_code = ExitCode.REFUSED
+
+
+class AdmissionRefusedError(ApiError):
+    """The server looked at the manifest and said no: a webhook, a policy, or validation (422)."""
+
+    exit_code = ExitCode.REFUSED

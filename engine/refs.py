@@ -1,0 +1,46 @@
+"""What things are called: references to objects, keys of jobs, and the names derived from them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+MAIN_CONTAINER = "main"
+GATE = "jobs.engine/dependents"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class JobKey:
+    """Identity of a job in a cluster; also the key of the work queue."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Ref:
+    """Reference to one object; prints as people write it, `pod/ci/build-3f9c2a1b-1`."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.lower()}/{self.namespace}/{self.name}"
+
+
+def ref_of(manifest: Mapping[str, Any]) -> Ref:
+    metadata = manifest["metadata"]
+    return Ref(manifest["kind"], metadata.get("namespace", ""), metadata["name"])
+
+
+def pod_name(job: str, run: str, attempt: int) -> str:
+    """Name of the pod of one attempt, and of the Secret and ConfigMap that it owns."""
+    return f"{job}-{run}-{attempt}"
+
+
+def record_name(job: str) -> str:
+    """Name of a job's run record; the dot keeps it apart from every job's other objects."""
+    return f"{job}.record"
