@@ -1,0 +1,76 @@
+"""All manifests of one attempt, as the templates make them: before any transform."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from engine.errors import Place, TemplateRenderError
+from engine.render.templates import Templates
+from engine.render.variables import (
+    SecretValues,
+    config_items,
+    has_secret,
+    secret_data,
+    template_variables,
+)
+from engine.spec.model import Job
+
+MASK = "***"
+_KINDS = {"pod": "Pod", "secret": "Secret", "configmap": "ConfigMap"}
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """A pod and what it owns, in the order of creation."""
+
+    pod: dict[str, Any]
+    dependents: tuple[dict[str, Any], ...] = ()
+
+
+def render_job(
+    templates: Templates,
+    job: Job,
+    attempt: int,
+    *,
+    secrets: SecretValues | None,
+    native_sidecars: bool,
+) -> Manifests:
+    """Manifests of attempt `attempt`; without `secrets` the Secret's values are masked.
+
+    Errors: TemplateRenderError.
+    """
+    variables = template_variables(job, attempt, native_sidecars=native_sidecars)
+    pod = _render(templates, job, "pod", variables)
+    return Manifests(pod, render_dependents(templates, job, variables, secrets))
+
+
+def render_dependents(
+    templates: Templates, job: Job, variables: dict[str, Any], secrets: SecretValues | None
+) -> tuple[dict[str, Any], ...]:
+    dependents = []
+    if has_secret(job):
+        names = SecretValues(dict.fromkeys(job.secrets, ""), ("",) * len(job.credentials))
+        data = secret_data(job, secrets or names)
+        if secrets is None:
+            data = dict.fromkeys(data, MASK)
+        dependents.append(
+            _render(templates, job, "secret", {**variables, "secret": {"data": data}})
+        )
+    if config_items(job):
+        dependents.append(_render(templates, job, "configmap", variables))
+    return tuple(dependents)
+
+
+def _render(templates: Templates, job: Job, name: str, variables: dict[str, Any]) -> dict[str, Any]:
+    try:
+        manifest = templates.render(job.spec["template"], name, variables)
+    except TemplateRenderError as error:
+        if not error.where:
+            error.where = job.place
+        raise
+    if manifest.get("apiVersion") != "v1" or manifest.get("kind") != _KINDS[name]:
+        raise TemplateRenderError(
+            f"{name}.yaml.j2 must make a v1 {_KINDS[name]}, "
+            f"not {manifest.get('apiVersion')} {manifest.get('kind')}",
+            where=Place(f"{job.spec['template']}/{name}.yaml.j2"),
+        )
+    return manifest

@@ -1,0 +1,121 @@
+"""The template sets: find, compile once, render, and read the result back.
+
+Guarantees: a template sees only what it is given (sandboxed, strict about undefined variables),
+and no value can add structure to the output. Errors are TemplateRenderError at the template's
+file and line.
+"""
+
+import traceback
+from pathlib import Path
+from typing import Any
+
+from jinja2 import (
+    FileSystemLoader,
+    StrictUndefined,
+    Template,
+    TemplateError,
+    TemplateNotFound,
+    TemplateSyntaxError,
+)
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from engine.errors import Place, TemplateRenderError
+from engine.render.yaml_value import to_yaml_value
+from engine.resources import resource_dir
+
+SUFFIX = ".yaml.j2"
+
+
+class Templates:
+    """Template sets of `folder` (a user's own, optional), before the built-in ones."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folders = [*([folder] if folder else []), resource_dir("templates")]
+        self._environment = ImmutableSandboxedEnvironment(
+            loader=FileSystemLoader(self._folders),
+            undefined=StrictUndefined,
+            finalize=to_yaml_value,
+            autoescape=False,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+        )
+
+    def sets(self) -> list[str]:
+        """Names of the template sets there are."""
+        found = {
+            path.parent.name for folder in self._folders for path in folder.glob(f"*/*{SUFFIX}")
+        }
+        return sorted(found)
+
+    def check(self, template_set: str) -> None:
+        """Compile all of a set. Errors: TemplateRenderError when one is missing or broken."""
+        for name in ("pod", "secret", "configmap"):
+            self._template(template_set, name)
+
+    def render(self, template_set: str, name: str, variables: dict[str, Any]) -> dict[str, Any]:
+        """Manifest that `template_set/name.yaml.j2` makes of `variables`."""
+        template = self._template(template_set, name)
+        path = template.filename or name
+        try:
+            text = template.render(variables)
+        except TemplateNotFound as error:
+            raise self._missing(template_set, error) from None
+        except TemplateSyntaxError as error:
+            raise _syntax_error(error, path) from None
+        except (TemplateError, ValueError, TypeError, ArithmeticError, LookupError) as error:
+            hint = "test for it first: {% if x is defined %}" if "undefined" in str(error) else ""
+            raise TemplateRenderError(str(error), where=_line(error, path), hint=hint) from None
+        return _read_back(text, path)
+
+    def _template(self, template_set: str, name: str) -> Template:
+        path = f"{template_set}/{name}{SUFFIX}"
+        try:
+            return self._environment.get_template(path)
+        except TemplateNotFound as error:
+            raise self._missing(template_set, error) from None
+        except TemplateSyntaxError as error:
+            raise _syntax_error(error, path) from None
+
+    def _missing(self, template_set: str, error: TemplateNotFound) -> TemplateRenderError:
+        if template_set in self.sets():
+            return TemplateRenderError(
+                f"the template set {template_set} has no {error.name}",
+                hint=f"it must be in one of: {', '.join(str(f) for f in self._folders)}",
+            )
+        return TemplateRenderError(
+            f"there is no template set {template_set}", hint=f"there are: {', '.join(self.sets())}"
+        )
+
+
+def _syntax_error(error: TemplateSyntaxError, path: str) -> TemplateRenderError:
+    where = Place(error.filename or path, error.lineno, 1)
+    return TemplateRenderError(error.message or "syntax error", where=where)
+
+
+def _line(error: Exception, path: str) -> Place:
+    """Line of the template that raised: Jinja puts template frames into the traceback."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.endswith(SUFFIX)]
+    return Place(frames[-1].filename, frames[-1].lineno or 0, 1) if frames else Place(path)
+
+
+def _read_back(text: str, path: str) -> dict[str, Any]:
+    try:
+        data = YAML(typ="safe").load(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark
+        line = text.splitlines()[mark.line].strip() if mark and mark.line < text.count("\n") else ""
+        raise TemplateRenderError(
+            f"the template's output is not valid YAML: {error.problem}, at {line!r}",
+            where=Place(path),
+            hint="an {{ expression }} must be a whole value: write {{ 'a-' ~ b }}, not a-{{ b }}",
+        ) from None
+    except YAMLError as error:
+        raise TemplateRenderError(
+            f"the output is not valid YAML: {error}", where=Place(path)
+        ) from None
+    if not isinstance(data, dict):
+        raise TemplateRenderError("the output is not one mapping", where=Place(path))
+    return data

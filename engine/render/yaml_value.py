@@ -1,0 +1,53 @@
+"""Write any value as YAML that reads back as exactly the same value, wherever it is put.
+
+This is what every `{{ expression }}` of a template goes through. The form is JSON, which YAML
+reads as it is, but for a few characters that YAML takes for line breaks or refuses, and for keys
+too long to stand without an explicit `?`.
+"""
+
+import json
+import re
+from typing import Any
+
+from jinja2 import Undefined
+
+_NOT_IN_YAML = re.compile("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
+_LONGEST_PLAIN_KEY = 250
+
+
+def to_yaml_value(value: Any) -> str:
+    """One line of YAML for JSON-like `value`; also UndefinedError for what a template misses.
+
+    Errors: ValueError for infinite numbers and what is no JSON-like value, UnicodeEncodeError for
+    half a surrogate pair.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_refuse)
+    if len(text) > _LONGEST_PLAIN_KEY and _has_long_key(value):
+        text = _with_explicit_keys(value)
+    text.encode()
+    return _NOT_IN_YAML.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+
+
+def _refuse(value: object) -> Any:
+    if isinstance(value, Undefined):
+        return str(value)  # StrictUndefined raises here, naming the variable
+    raise ValueError(f"a {type(value).__name__} is no YAML value")
+
+
+def _has_long_key(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(
+            (isinstance(key, str) and len(key) > _LONGEST_PLAIN_KEY) or _has_long_key(item)
+            for key, item in value.items()
+        )
+    return isinstance(value, list | tuple) and any(_has_long_key(item) for item in value)
+
+
+def _with_explicit_keys(value: Any) -> str:
+    if isinstance(value, dict):
+        pairs = (f"? {json.dumps(k, ensure_ascii=False)} : {_with_explicit_keys(v)}"
+                 for k, v in value.items())  # fmt: skip
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_with_explicit_keys(item) for item in value) + "]"
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_refuse)

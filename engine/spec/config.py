@@ -1,0 +1,56 @@
+"""EngineConfig: the operator's defaults, limits and features, from the text of engine.yaml."""
+
+from typing import Any
+
+from engine.durations import parse_duration
+from engine.errors import InvalidInputError, Place, Problem
+from engine.spec.model import Config, Features, Limits, PullClass, PullSettings
+from engine.spec.schema import ENGINE_CONFIG, check_document
+from engine.spec.yaml_reader import read_yaml
+
+
+def parse_config(text: bytes, file: str) -> Config:
+    """Config of the one EngineConfig document in `text`.
+
+    Errors: InvalidInputError with every problem of the file.
+    """
+    content = read_yaml(text, file)
+    problems = [*content.problems]
+    for document in content.documents:
+        problems.extend(check_document(document))
+    if not problems:
+        kinds = [document.data["kind"] for document in content.documents]
+        if kinds != [ENGINE_CONFIG]:
+            found = ", ".join(kinds) or "nothing"
+            problems.append(
+                Problem(Place(file), f"this must hold one {ENGINE_CONFIG}, but holds {found}")
+            )
+    if problems:
+        raise InvalidInputError(tuple(problems))
+    return _build(content.documents[0].data)
+
+
+def _build(data: dict[str, Any]) -> Config:
+    limits, features, pull = (data.get(name) or {} for name in ("limits", "features", "pull"))
+    longest = limits.get("maxTimeout")
+    return Config(
+        defaults=data.get("defaults") or {},
+        limits=Limits(
+            max_timeout=None if longest is None else parse_duration(longest),
+            allowed_pull_policies=_optional_tuple(limits.get("allowedPullPolicies")),
+            allowed_images=_optional_tuple(limits.get("allowedImages")),
+            allowed_namespaces=_optional_tuple(limits.get("allowedNamespaces")),
+        ),
+        features=Features(
+            active_deadline_seconds=features.get("activeDeadlineSeconds", True),
+            events=features.get("events", True),
+        ),
+        pull=PullSettings(
+            fallback_on=frozenset(pull.get("fallbackOn", PullClass)),
+            grace=parse_duration(pull.get("grace", 0)),
+        ),
+    )
+
+
+def _optional_tuple(value: list[str] | None) -> tuple[str, ...] | None:
+    return None if value is None else tuple(value)

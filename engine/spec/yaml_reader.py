@@ -1,0 +1,223 @@
+"""Read YAML safely, and keep the place of every value so that an error can point at it.
+
+The C parser composes a node tree; the checks walk that tree (aliases, depth, duplicate keys,
+dates, foreign tags) before anything is built from it.
+"""
+
+import io
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from engine.errors import Place, Problem
+
+MAX_BYTES = 1024 * 1024
+MAX_DEPTH = 64
+MAX_NODES = 100_000
+
+_TAG = "tag:yaml.org,2002:"
+_PLAIN_TAGS = frozenset(
+    _TAG + name for name in ("map", "seq", "str", "int", "float", "bool", "null", "merge")
+)
+_HINTS = {
+    "found character that cannot start any token": (
+        "indent with spaces: YAML allows no tabs; and quote values that start with @ or `"
+    ),
+    "mapping values are not allowed in this context": "quote a value that contains ': '",
+    "found undefined alias": "quote a value that starts with *",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One YAML document: its data, and the node tree that knows the places."""
+
+    file: str
+    data: Any
+    node: Any
+
+    @property
+    def place(self) -> Place:
+        return _place(self.file, self.node)
+
+    def locate(self, path: Sequence[str | int], *, key: bool = False) -> Place:
+        """Place of the value at `path`, or of its key; the nearest parent that exists otherwise."""
+        node, at = self.node, self.node
+        for step in path:
+            found = _child(node, step)
+            if found is None:
+                break
+            key_node, node = found
+            at = key_node if key and key_node is not None else node
+        return _place(self.file, at)
+
+
+@dataclass(frozen=True, slots=True)
+class YamlText:
+    """What a file holds: its documents, and what is wrong with it."""
+
+    documents: tuple[Document, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def read_yaml(text: bytes, file: str) -> YamlText:
+    """Documents of `text`; a file with any problem yields none, so that nothing half-read is used.
+
+    Empty documents are left out. Errors are returned as problems, never raised.
+    """
+    if len(text) > MAX_BYTES:
+        return _refused(
+            Place(file),
+            f"the file is larger than {MAX_BYTES:,} bytes",
+            "split it into several files",
+        )
+    try:
+        decoded = text.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start) + 1
+        column = error.start - (text.rfind(b"\n", 0, error.start) + 1) + 1
+        return _refused(Place(file, line, column), "this is not UTF-8 text", "save it as UTF-8")
+    yaml = YAML(typ="safe")
+    try:
+        nodes = list(yaml.compose_all(io.StringIO(decoded)))
+    except (YAMLError, RecursionError) as error:
+        return _unreadable(error, decoded, file)
+    documents: list[Document] = []
+    problems: list[Problem] = []
+    for node in nodes:
+        if _is_empty(node):
+            continue
+        found = tuple(_check(node, file))
+        problems.extend(found)
+        if not found:
+            documents.append(Document(file, yaml.constructor.construct_document(node), node))
+    return YamlText((), tuple(problems)) if problems else YamlText(tuple(documents))
+
+
+def _refused(where: Place, message: str, hint: str = "") -> YamlText:
+    return YamlText(problems=(Problem(where, message, hint),))
+
+
+def _unreadable(error: Exception, text: str, file: str) -> YamlText:
+    if isinstance(error, MarkedYAMLError) and error.problem_mark is not None:
+        message = str(error.problem)
+        mark = error.problem_mark
+        context = f", {error.context}" if error.context else ""
+        hint = _HINTS.get(message, "")
+        return _refused(
+            Place(file, mark.line + 1, mark.column + 1), f"not valid YAML: {message}{context}", hint
+        )
+    position = getattr(error, "position", None)
+    if isinstance(position, int):
+        before = text[:position]
+        where = Place(file, before.count("\n") + 1, position - before.rfind("\n"))
+        return _refused(
+            where, f"not valid YAML: {getattr(error, 'reason', 'unreadable character')}"
+        )
+    return _refused(Place(file), "not valid YAML: nested too deeply")
+
+
+def _is_empty(node: Node) -> bool:
+    return isinstance(node, ScalarNode) and node.tag == _TAG + "null" and node.value == ""
+
+
+def _check(root: Node, file: str) -> Iterator[Problem]:
+    """Walk every node as often as it is reached, so that aliases cost what they expand to."""
+    count = 0
+    stack: list[tuple[Node, int]] = [(root, 1)]
+    seen: set[int] = set()
+    while stack:
+        node, depth = stack.pop()
+        count += 1
+        if count > MAX_NODES:
+            yield Problem(
+                _place(file, root),
+                f"the document grows to more than {MAX_NODES:,} values",
+                "use fewer aliases (*name): each one counts as what it stands for",
+            )
+            return
+        if depth > MAX_DEPTH:
+            yield Problem(
+                _place(file, node),
+                f"nested more than {MAX_DEPTH} levels deep",
+                "an alias (*name) inside its own anchor (&name) never ends",
+            )
+            return
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield from _check_node(node, file)
+        if isinstance(node, MappingNode):
+            stack.extend((value, depth + 1) for _, value in reversed(node.value))
+        elif isinstance(node, SequenceNode):
+            stack.extend((value, depth + 1) for value in reversed(node.value))
+
+
+def _check_node(node: Node, file: str) -> Iterator[Problem]:
+    if node.tag == _TAG + "timestamp":
+        yield Problem(
+            _place(file, node),
+            "an unquoted date or time",
+            "quote it to keep it as text",
+        )
+    elif node.tag not in _PLAIN_TAGS:
+        yield Problem(_place(file, node), f"the tag {node.tag} is not allowed", "use plain YAML")
+    elif node.tag == _TAG + "float" and not math.isfinite(_float(node.value)):
+        yield Problem(
+            _place(file, node), "this is not a finite number", "quote it to keep it as text"
+        )
+    if isinstance(node, MappingNode):
+        yield from _check_keys(node, file)
+
+
+def _check_keys(node: MappingNode, file: str) -> Iterator[Problem]:
+    first: dict[str, Node] = {}
+    for key, _ in node.value:
+        if key.tag == _TAG + "merge":
+            continue
+        if not isinstance(key, ScalarNode) or key.tag != _TAG + "str":
+            text = key.value if isinstance(key, ScalarNode) else "a list or mapping"
+            yield Problem(_place(file, key), f"a key must be a string, not {text}", "quote it")
+            continue
+        if key.value in first:
+            before = _place(file, first[key.value])
+            yield Problem(
+                _place(file, key),
+                f"duplicate key {json.dumps(key.value, ensure_ascii=False)}",
+                f"it stands first at line {before.line}; remove one",
+            )
+        first.setdefault(key.value, key)
+
+
+def _float(text: str) -> float:
+    try:
+        return float(text.replace("_", ""))
+    except ValueError:
+        return math.inf
+
+
+def _child(node: Node, step: str | int) -> tuple[Node | None, Node] | None:
+    if isinstance(node, MappingNode):
+        for key, value in node.value:
+            if key.value == step:
+                return key, value
+        for key, value in node.value:
+            if key.tag == _TAG + "merge":
+                merged = value.value if isinstance(value, SequenceNode) else [value]
+                for source in merged:
+                    found = _child(source, step)
+                    if found is not None:
+                        return found
+    elif isinstance(node, SequenceNode) and isinstance(step, int) and step < len(node.value):
+        return None, node.value[step]
+    return None
+
+
+def _place(file: str, node: Node) -> Place:
+    mark = node.start_mark
+    return Place(file, mark.line + 1, mark.column + 1)

@@ -1,0 +1,39 @@
+"""Pure render-time transforms, `(manifest, context) -> manifest`, one per file.
+
+`TRANSFORMS` is the whole list in its order. The owner reference is the last step, applied once
+the pod's UID is known: see `engine.transform.set_owner_reference`.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import reduce
+from typing import Any
+
+from engine.transform.apply_pod_patch import apply_pod_patch
+from engine.transform.context import TransformContext
+from engine.transform.set_active_deadline import set_active_deadline
+from engine.transform.set_names_and_labels import set_names_and_labels
+from engine.transform.set_pull_policy import set_pull_policy
+from engine.transform.set_scheduling_gate import set_scheduling_gate
+from engine.transform.set_security_defaults import set_security_defaults
+from engine.transform.set_ttl_annotation import set_ttl_annotation
+
+Transform = Callable[[dict[str, Any], TransformContext], dict[str, Any]]
+
+TRANSFORMS: tuple[Transform, ...] = (
+    apply_pod_patch,
+    set_names_and_labels,
+    set_pull_policy,
+    set_active_deadline,
+    set_ttl_annotation,
+    set_scheduling_gate,
+    set_security_defaults,
+)
+
+
+def transform(
+    manifest: dict[str, Any],
+    context: TransformContext,
+    transforms: Iterable[Transform] = TRANSFORMS,
+) -> dict[str, Any]:
+    """`manifest` after every transform, in their order; the input is left as it is."""
+    return reduce(lambda current, step: step(current, context), transforms, manifest)

@@ -1,0 +1,42 @@
+"""Apply the spec's `podPatch`, a strategic merge patch, to the rendered pod."""
+
+from typing import Any
+
+from engine.errors import PatchError
+from engine.refs import MAIN_CONTAINER
+from engine.transform.context import TransformContext
+from engine.transform.copying import is_pod
+from engine.transform.strategic_merge import strategic_merge
+
+
+def apply_pod_patch(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:
+    """The pod with the patch on top.
+
+    Errors: PatchError when the patch does not fit, or leaves a pod that is no run-to-completion
+    job any more: without its main container, or restarted when it ends.
+    """
+    patch = context.job.spec.get("podPatch")
+    if not patch or not is_pod(manifest):
+        return manifest
+    try:
+        patched = strategic_merge(manifest, patch)
+    except PatchError as error:
+        raise PatchError(f"spec.podPatch: {error.cause}", where=context.job.place) from None
+    _check(patched, context)
+    return patched
+
+
+def _check(pod: dict[str, Any], context: TransformContext) -> None:
+    place = context.job.place
+    spec = pod.get("spec")
+    if pod.get("kind") != "Pod" or not isinstance(spec, dict):
+        raise PatchError("spec.podPatch leaves no pod", where=place)
+    names = [container.get("name") for container in spec.get("containers") or ()]
+    if MAIN_CONTAINER not in names:
+        raise PatchError(f"spec.podPatch removes the container {MAIN_CONTAINER}", where=place)
+    if spec.get("restartPolicy") != "Never":
+        raise PatchError(
+            f"spec.podPatch sets restartPolicy {spec.get('restartPolicy')}",
+            where=place,
+            hint="a job runs to completion: use spec.retry",
+        )

@@ -1,0 +1,17 @@
+"""What a transform knows besides the manifest."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from engine.spec.model import Job
+
+
+@dataclass(frozen=True, slots=True)
+class TransformContext:
+    """One attempt of one job: `policies` is the pull policy of each container in this attempt."""
+
+    job: Job
+    source: str
+    attempt: int
+    policies: Mapping[str, str] = field(default_factory=dict)
+    gate: bool = True

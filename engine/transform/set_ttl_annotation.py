@@ -1,0 +1,13 @@
+"""Write on every object after how many seconds it may be pruned."""
+
+import math
+from typing import Any
+
+from engine.labels import TTL
+from engine.transform.context import TransformContext
+from engine.transform.copying import with_field
+
+
+def set_ttl_annotation(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:
+    seconds = str(math.ceil(context.job.ttl))
+    return with_field(manifest, "metadata", "annotations", TTL, value=seconds)
