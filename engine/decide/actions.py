@@ -1,0 +1,96 @@
+"""What the engine can do next for a job; each is one step that may be crashed after."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from engine.decide.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Touch nothing: the job belongs to somebody else."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePod:
+    attempt: int
+    policies: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDependents:
+    """Create the Secret and ConfigMap that the pod owns, or make sure that they are there."""
+
+    attempt: int
+    pod: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRecord:
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Ungate:
+    pod: str
+    uid: str
+    gate_index: int
+    gate_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePod:
+    """Delete by uid; `grace` 0 where nothing of the pod ever ran, None for the pod's own."""
+
+    pod: str
+    uid: str
+    grace: int | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmGone:
+    """Ask the API itself: a cache is no proof that a pod is gone."""
+
+    pod: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class FindCause:
+    """The pod's status has lost the first reason of a pull failure: look for it in the Events."""
+
+    pod: str
+    uid: str
+    container: str
+    image: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do until the cluster changes, or until `until`."""
+
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The run is over and nothing is left to do."""
+
+
+Action = (
+    Refuse
+    | CreatePod
+    | CreateDependents
+    | WriteRecord
+    | Ungate
+    | DeletePod
+    | ConfirmGone
+    | FindCause
+    | Wait
+    | Done
+)

@@ -1,0 +1,98 @@
+"""Step 5: the attempt has ended, in one of the ways an attempt can; write that down."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from engine.decide.actions import Action, ConfirmGone, Wait, WriteRecord
+from engine.decide.outcomes import closed, deleted_pod, may_retry
+from engine.decide.pull_failure import fall_back
+from engine.decide.record import Attempt
+from engine.decide.situation import Pod, Situation, is_terminating
+from engine.status import read_outcome
+from engine.status.containers import finished_at, has_started, parse_time, started_at
+from engine.status.outcome import Outcome, Reason
+from engine.status.start import read_start_cause
+from engine.status.waiting import read_config_error, read_invalid_image
+
+OWN_OBJECT_GRACE = 45.0
+
+
+def close_attempt(situation: Situation) -> Action | None:
+    attempt = situation.run_record.open_attempt
+    if attempt is None:
+        return None
+    pod = situation.pod_of(attempt.uid)
+    if pod is None:
+        if attempt.uid not in situation.observed.gone:
+            return ConfirmGone(attempt.pod, attempt.uid)
+        return _close(situation, attempt, deleted_pod(attempt))
+    if is_terminating(pod):
+        return _close_terminating(situation, attempt, pod)
+    outcome = read_outcome(dict(pod))
+    if outcome is not None:
+        return _close(situation, attempt, outcome)
+    for rule in _STUCK:
+        action = rule(situation, attempt, pod)
+        if action is not None:
+            return action
+    return None
+
+
+def _close_terminating(situation: Situation, attempt: Attempt, pod: Pod) -> Action:
+    """A container that dies of the pod's deletion has not failed; one that was done before has."""
+    outcome = read_outcome(dict(pod))
+    grace = timedelta(seconds=pod["metadata"].get("deletionGracePeriodSeconds") or 0)
+    deletion, end = parse_time(pod["metadata"]["deletionTimestamp"]), finished_at(pod)
+    if outcome is not None and deletion is not None:
+        in_time = end is not None and end < deletion - grace
+        if in_time or outcome.reason is Reason.SUCCEEDED:
+            return _close(situation, attempt, outcome)
+    return Wait()
+
+
+def _close_invalid_image(situation: Situation, attempt: Attempt, pod: Pod) -> Action | None:
+    outcome = read_invalid_image(pod)
+    return _close(situation, attempt, outcome) if outcome else None
+
+
+def _close_config_error(situation: Situation, attempt: Attempt, pod: Pod) -> Action | None:
+    """On a server without gates the kubelet may have looked before the Secret was there."""
+    found = read_config_error(pod, attempt.pod)
+    if found is None:
+        return None
+    outcome, is_own = found
+    if is_own and not situation.gates and attempt.claimed_at:
+        late = attempt.claimed_at + timedelta(seconds=OWN_OBJECT_GRACE)
+        if situation.now < late:
+            return Wait(late)
+    return _close(situation, attempt, outcome)
+
+
+def _close_late_start(situation: Situation, attempt: Attempt, pod: Pod) -> Action | None:
+    deadline = start_deadline(situation, attempt, pod)
+    if has_started(pod) or deadline is None or situation.now < deadline:
+        return None
+    words = f"not started within {situation.job.start_timeout:g}s: {read_start_cause(pod)}"
+    return _close(situation, attempt, Outcome(Reason.START_TIMEOUT, words))
+
+
+def start_deadline(situation: Situation, attempt: Attempt, pod: Pod) -> datetime | None:
+    begun = parse_time(pod["metadata"].get("creationTimestamp")) or attempt.claimed_at
+    return begun + timedelta(seconds=situation.job.start_timeout) if begun else None
+
+
+def _close(situation: Situation, attempt: Attempt, outcome: Outcome) -> WriteRecord:
+    record, pod = situation.run_record, situation.pod_of(attempt.uid)
+    if pod is not None and attempt.started_at is None:
+        attempt = replace(attempt, started_at=started_at(pod))
+    again = may_retry(record, outcome, situation.job.retry)
+    return WriteRecord(closed(record, attempt, outcome, situation.now, again=again))
+
+
+_STUCK: tuple[Callable[[Situation, Attempt, Pod], Action | None], ...] = (
+    _close_invalid_image,
+    fall_back,
+    _close_config_error,
+    _close_late_start,
+)

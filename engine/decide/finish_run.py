@@ -1,0 +1,20 @@
+"""A run that is over stays over; the pod of an attempt that got stuck does not stay behind."""
+
+from engine.decide.actions import Action, Done
+from engine.decide.removal import remove_pod
+from engine.decide.situation import Situation, is_finished
+
+
+def finish_run(situation: Situation) -> Action | None:
+    """Only for a run in its final state.
+
+    A pod that has finished is left to its TTL, with its log. One that has not, although its
+    attempt is closed, waits for an image or serves a job that is done: it goes.
+    """
+    record = situation.run_record
+    if not record.state.is_final:
+        return None
+    for pod in situation.observed.pods:
+        if not is_finished(pod):
+            return remove_pod(pod, f"its attempt ended: {record.reason}")
+    return Done()

@@ -1,0 +1,20 @@
+"""Step 4: the pod is owned from and recorded, let it run."""
+
+from engine.decide.actions import Action, CreateDependents, Ungate, Wait
+from engine.decide.situation import Situation, gate_position, is_terminating, name_of, uid_of
+
+
+def open_gate(situation: Situation) -> Action | None:
+    """An engine that died in between may have left less than it recorded: look again first."""
+    attempt = situation.run_record.open_attempt
+    pod = situation.pod_of(attempt.uid) if attempt else None
+    if attempt is None or pod is None:
+        return None
+    position = gate_position(pod)
+    if position is None:
+        return None
+    if is_terminating(pod):
+        return Wait()
+    if uid_of(pod) not in situation.observed.settled:
+        return CreateDependents(attempt.number, name_of(pod), uid_of(pod))
+    return Ungate(name_of(pod), uid_of(pod), *position)

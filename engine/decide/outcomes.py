@@ -1,0 +1,44 @@
+"""Closing an attempt: what its outcome makes of the run."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from engine.decide.record import Attempt, PullFailure, Record, ended
+from engine.spec.model import Retry
+from engine.status.outcome import Outcome, Reason, State
+
+
+def closed(
+    record: Record,
+    attempt: Attempt,
+    outcome: Outcome,
+    now: datetime,
+    *,
+    failures: tuple[PullFailure, ...] = (),
+    again: bool = False,
+) -> Record:
+    """Record with `attempt` closed; the run ends with it unless there is to be another attempt."""
+    done = replace(
+        attempt,
+        outcome=outcome.reason,
+        message=outcome.message,
+        exit_code=outcome.exit_code,
+        finished_at=now,
+        failures=failures,
+    )
+    started = record.started_at or attempt.started_at
+    after = replace(record.with_attempt(done), started_at=started)
+    if again:
+        return replace(after, state=State.STARTING, message=outcome.message)
+    return ended(after, outcome, now)
+
+
+def may_retry(record: Record, outcome: Outcome, retry: Retry) -> bool:
+    """Whether `retry` allows one more attempt after `outcome`; falling back costs no retry."""
+    spent = sum(1 for attempt in record.attempts if attempt.outcome in retry.on)
+    return outcome.reason in retry.on and spent < retry.max
+
+
+def deleted_pod(attempt: Attempt) -> Outcome:
+    """Somebody deleted the pod; the message is kubectl's own for what isn't there."""
+    return Outcome(Reason.POD_DELETED, f'pods "{attempt.pod}" not found')

@@ -1,0 +1,36 @@
+"""Each container's own way through its own list of pull policies.
+
+The cursor isn't stored: it is the number of recorded failures that cost the container a policy,
+so it can't point into another container's list and can't be lost in a crash.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from engine.decide.record import Attempt
+from engine.spec.model import Job
+
+
+def cursor(container: str, attempts: Iterable[Attempt]) -> int:
+    """How many policies `container` has used up."""
+    return sum(
+        1
+        for attempt in attempts
+        for failure in attempt.failures
+        if failure.container == container and failure.advances
+    )
+
+
+def policies_of_attempt(job: Job, attempts: tuple[Attempt, ...]) -> Mapping[str, str]:
+    """Pull policy of every container with a list, for the attempt that comes next."""
+    return {
+        container: policies[min(cursor(container, attempts), len(policies) - 1)]
+        for container, policies in job.policies.items()
+    }
+
+
+def has_policy_left(job: Job, container: str, attempts: tuple[Attempt, ...]) -> bool:
+    """Whether `container` has another policy after those that `attempts` used up.
+
+    A container without a list has one policy, the cluster's default.
+    """
+    return cursor(container, attempts) < len(job.policies.get(container, ("",)))

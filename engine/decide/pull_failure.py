@@ -1,0 +1,95 @@
+"""A container can't get its image: move that container, and only it, to its next pull policy."""
+
+from datetime import datetime, timedelta
+
+from engine.decide.actions import Action, FindCause, Wait, WriteRecord
+from engine.decide.outcomes import closed, may_retry
+from engine.decide.pull_cursor import has_policy_left
+from engine.decide.record import Attempt, PullFailure
+from engine.decide.situation import Pod, Situation, uid_of
+from engine.spec.model import PullClass
+from engine.status.outcome import Outcome, Reason
+from engine.status.waiting import PullTrouble, classify_pull, pull_troubles
+
+
+def fall_back(situation: Situation, attempt: Attempt, pod: Pod) -> Action | None:
+    """Close the attempt with the first real message of each container that failed."""
+    troubles = list(pull_troubles(pod))
+    if not troubles:
+        return None
+    uid = uid_of(pod)
+    for trouble in troubles:
+        if (
+            not trouble.tells_the_cause
+            and (uid, trouble.container) not in situation.observed.causes
+        ):
+            return FindCause(attempt.pod, uid, trouble.container, trouble.image)
+    waiting = [at for t in troubles if (at := _grace_end(situation, uid, t)) is not None]
+    if len(waiting) == len(troubles):
+        return Wait(min(waiting))
+    failures = tuple(
+        _failure(situation, uid, t) for t in troubles if _grace_end(situation, uid, t) is None
+    )
+    return _close(situation, attempt, failures)
+
+
+def _close(
+    situation: Situation, attempt: Attempt, failures: tuple[PullFailure, ...]
+) -> WriteRecord:
+    record, job = situation.run_record, situation.job
+    message = "; ".join(f"{failure.container}: {failure.message}" for failure in failures)
+    outcome = Outcome(Reason.IMAGE_PULL_FAILED, message)
+    after = closed(record, attempt, outcome, situation.now, failures=failures, again=True)
+    stuck = [f for f in failures if not _may_go_on(situation, f, after.attempts)]
+    if not stuck or may_retry(record, outcome, job.retry):
+        return WriteRecord(after)
+    said = " | ".join(_line(a) for a in after.attempts if a.failures)
+    final = Outcome(Reason.IMAGE_PULL_FAILED, said)
+    ended = closed(after, after.attempts[-1], final, situation.now, failures=failures)
+    return WriteRecord(ended.with_attempt(after.attempts[-1]))
+
+
+def _may_go_on(situation: Situation, failure: PullFailure, attempts: tuple[Attempt, ...]) -> bool:
+    if not failure.advances:
+        return True
+    wanted = failure.pull_class in situation.pull.fallback_on
+    return wanted and has_policy_left(situation.job, failure.container, attempts)
+
+
+def _failure(situation: Situation, uid: str, trouble: PullTrouble) -> PullFailure:
+    message = situation.observed.causes.get((uid, trouble.container), trouble.message)
+    pull_class = classify_pull(message)
+    late_secret = (
+        not situation.gates
+        and bool(situation.job.credentials)
+        and pull_class is PullClass.UNAUTHORIZED
+        and not _was_forgiven(situation, trouble.container)
+    )
+    return PullFailure(
+        trouble.container, trouble.reason, pull_class, message, advances=not late_secret
+    )
+
+
+def _was_forgiven(situation: Situation, container: str) -> bool:
+    """Whether the Secret that came a moment late has been the excuse once already."""
+    return any(
+        failure.container == container and not failure.advances
+        for attempt in situation.run_record.attempts
+        for failure in attempt.failures
+    )
+
+
+def _grace_end(situation: Situation, uid: str, trouble: PullTrouble) -> datetime | None:
+    """When the failure has lasted long enough to count; None if it has."""
+    since = situation.observed.failing_since.get((uid, trouble.container), situation.now)
+    end = since + timedelta(seconds=situation.pull.grace)
+    return end if situation.now < end else None
+
+
+def _line(attempt: Attempt) -> str:
+    policies = attempt.policies or {}
+    return ", ".join(
+        f"attempt {attempt.number}, {failure.container}, "
+        f"{policies.get(failure.container, 'default policy')}: {failure.message}"
+        for failure in attempt.failures
+    )

@@ -1,0 +1,238 @@
+"""The run record: what the engine knows of a job, in a ConfigMap that outlives every pod."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from engine.refs import JobKey
+from engine.spec.model import RUN_LENGTH, PullClass
+from engine.status.containers import parse_time
+from engine.status.outcome import Outcome, Reason, State
+
+KEPT_RUNS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class PullFailure:
+    """One container's image could not be pulled; `advances` says whether it cost a policy."""
+
+    container: str
+    reason: str
+    pull_class: PullClass
+    message: str
+    advances: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One pod of a run. Without `uid` it is only claimed; without `outcome` it is under way."""
+
+    number: int
+    pod: str
+    uid: str = ""
+    policies: Mapping[str, str] | None = None
+    claimed_at: datetime | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    outcome: Reason | None = None
+    message: str = ""
+    exit_code: int | None = None
+    failures: tuple[PullFailure, ...] = ()
+
+    @property
+    def is_open(self) -> bool:
+        return self.outcome is None
+
+    @property
+    def pull_class(self) -> PullClass | None:
+        return self.failures[0].pull_class if self.failures else None
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """One line about a run that a newer one has replaced."""
+
+    run: str
+    state: State
+    reason: Reason | None
+    message: str
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """State of one run of a job; `version` is the resourceVersion it was read at, "" if never."""
+
+    key: JobKey
+    source: str
+    spec_hash: str
+    state: State = State.QUEUED
+    reason: Reason | None = None
+    message: str = ""
+    exit_code: int | None = None
+    attempts: tuple[Attempt, ...] = ()
+    queued_at: datetime | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    history: tuple[PastRun, ...] = ()
+    version: str = ""
+
+    @property
+    def run(self) -> str:
+        return self.spec_hash[:RUN_LENGTH]
+
+    @property
+    def last(self) -> Attempt | None:
+        return self.attempts[-1] if self.attempts else None
+
+    @property
+    def open_attempt(self) -> Attempt | None:
+        return self.last if self.last is not None and self.last.is_open else None
+
+    def with_attempt(self, attempt: Attempt) -> "Record":
+        """Copy in which `attempt` takes the place of the one with its number, or comes last."""
+        others = tuple(a for a in self.attempts if a.number != attempt.number)
+        return replace(self, attempts=(*others, attempt))
+
+    def next_run(self, spec_hash: str) -> "Record":
+        """Record of a new run of the same job, this one in its history."""
+        past = PastRun(self.run, self.state, self.reason, self.message, self.finished_at)
+        history = (past, *self.history)[:KEPT_RUNS]
+        return Record(self.key, self.source, spec_hash, history=history, version=self.version)
+
+
+def ended(record: Record, outcome: Outcome, at: datetime) -> Record:
+    """`record` in its final state."""
+    return replace(
+        record,
+        state=outcome.reason.state,
+        reason=outcome.reason,
+        message=outcome.message,
+        exit_code=outcome.exit_code,
+        finished_at=at,
+    )
+
+
+def record_to_data(record: Record) -> dict[str, Any]:
+    """JSON form, without what is empty; `record_from_data` reads it back to an equal record."""
+    return _drop_empty(
+        {
+            "source": record.source,
+            "specHash": record.spec_hash,
+            "state": record.state.value,
+            "reason": record.reason,
+            "message": record.message,
+            "exitCode": record.exit_code,
+            "queuedAt": format_time(record.queued_at),
+            "startedAt": format_time(record.started_at),
+            "finishedAt": format_time(record.finished_at),
+            "attempts": [_attempt_to_data(attempt) for attempt in record.attempts],
+            "history": [_past_to_data(run) for run in record.history],
+        }
+    )
+
+
+def record_from_data(key: JobKey, data: Mapping[str, Any], version: str) -> Record:
+    """Errors: KeyError, ValueError or TypeError when `data` is no record."""
+    return Record(
+        key=key,
+        source=data["source"],
+        spec_hash=data["specHash"],
+        state=State(data["state"]),
+        reason=_reason(data.get("reason")),
+        message=data.get("message", ""),
+        exit_code=data.get("exitCode"),
+        attempts=tuple(_attempt_from_data(entry) for entry in data.get("attempts", ())),
+        queued_at=parse_time(data.get("queuedAt")),
+        started_at=parse_time(data.get("startedAt")),
+        finished_at=parse_time(data.get("finishedAt")),
+        history=tuple(
+            PastRun(
+                entry["run"],
+                State(entry["state"]),
+                _reason(entry.get("reason")),
+                entry.get("message", ""),
+                parse_time(entry.get("finishedAt")),
+            )
+            for entry in data.get("history", ())
+        ),
+        version=version,
+    )
+
+
+def format_time(time: datetime | None) -> str | None:
+    """RFC 3339 with milliseconds and Z, as the JSON result and the record have it."""
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z") if time else None
+
+
+def _attempt_to_data(attempt: Attempt) -> dict[str, Any]:
+    return _drop_empty(
+        {
+            "number": attempt.number,
+            "pod": attempt.pod,
+            "uid": attempt.uid,
+            "pullPolicies": dict(attempt.policies or {}),
+            "claimedAt": format_time(attempt.claimed_at),
+            "startedAt": format_time(attempt.started_at),
+            "finishedAt": format_time(attempt.finished_at),
+            "outcome": attempt.outcome,
+            "message": attempt.message,
+            "exitCode": attempt.exit_code,
+            "failures": [
+                {
+                    "container": failure.container,
+                    "reason": failure.reason,
+                    "class": failure.pull_class.value,
+                    "message": failure.message,
+                    "advances": failure.advances,
+                }
+                for failure in attempt.failures
+            ],
+        }
+    )
+
+
+def _attempt_from_data(data: Mapping[str, Any]) -> Attempt:
+    return Attempt(
+        number=data["number"],
+        pod=data["pod"],
+        uid=data.get("uid", ""),
+        policies=data.get("pullPolicies"),
+        claimed_at=parse_time(data.get("claimedAt")),
+        started_at=parse_time(data.get("startedAt")),
+        finished_at=parse_time(data.get("finishedAt")),
+        outcome=_reason(data.get("outcome")),
+        message=data.get("message", ""),
+        exit_code=data.get("exitCode"),
+        failures=tuple(
+            PullFailure(
+                entry["container"],
+                entry["reason"],
+                PullClass(entry["class"]),
+                entry["message"],
+                entry["advances"],
+            )
+            for entry in data.get("failures", ())
+        ),
+    )
+
+
+def _past_to_data(run: PastRun) -> dict[str, Any]:
+    return _drop_empty(
+        {
+            "run": run.run,
+            "state": run.state.value,
+            "reason": run.reason,
+            "message": run.message,
+            "finishedAt": format_time(run.finished_at),
+        }
+    )
+
+
+def _reason(value: str | None) -> Reason | None:
+    return Reason(value) if value else None
+
+
+def _drop_empty(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if value not in (None, "", [], {})}

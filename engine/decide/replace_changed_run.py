@@ -1,0 +1,53 @@
+"""A changed spec starts a new run, but only once the old run is over and its pod is gone."""
+
+from datetime import datetime
+
+from engine.decide.actions import Action, ConfirmGone, DeletePod, Wait, WriteRecord
+from engine.decide.outcomes import closed, deleted_pod
+from engine.decide.record import Attempt, Record
+from engine.decide.removal import remove_pod
+from engine.decide.situation import Situation
+from engine.labels import RUN
+from engine.spec.model import OnChange
+from engine.status import read_outcome
+from engine.status.outcome import Outcome, Reason
+
+
+def replace_changed_run(situation: Situation) -> Action | None:
+    record = situation.record
+    if record is None or record.spec_hash == situation.job.spec_hash:
+        return _remove_strays(situation)
+    attempt = record.open_attempt
+    if attempt is None or record.state.is_final:
+        return _remove_strays(situation)
+    return _end_old_run(situation, record, attempt)
+
+
+def _end_old_run(situation: Situation, record: Record, attempt: Attempt) -> Action:
+    now = situation.now
+    if not attempt.uid:
+        return _replaced(record, attempt, now)
+    pod = situation.pod_of(attempt.uid)
+    if pod is None:
+        if attempt.uid not in situation.observed.gone:
+            return ConfirmGone(attempt.pod, attempt.uid)
+        return WriteRecord(closed(record, attempt, deleted_pod(attempt), now))
+    outcome = read_outcome(dict(pod))
+    if outcome is not None:
+        return WriteRecord(closed(record, attempt, outcome, now))
+    if situation.job.on_change is OnChange.REPLACE:
+        return _replaced(record, attempt, now)
+    return Wait()
+
+
+def _replaced(record: Record, attempt: Attempt, now: datetime) -> WriteRecord:
+    outcome = Outcome(Reason.CANCELLED, "replaced: the spec has changed")
+    return WriteRecord(closed(record, attempt, outcome, now))
+
+
+def _remove_strays(situation: Situation) -> DeletePod | Wait | None:
+    """Unfinished pods of other runs go before anything of this run begins."""
+    for pod in situation.other_pods(""):
+        if (pod["metadata"].get("labels") or {}).get(RUN) != situation.job.run:
+            return remove_pod(pod, "its spec has changed")
+    return None

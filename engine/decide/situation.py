@@ -1,0 +1,108 @@
+"""Everything a decision is made from: the spec, the record, what is in the cluster, the time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from engine.decide.record import Record
+from engine.labels import ATTEMPT, RUN
+from engine.refs import GATE
+from engine.spec.model import Job, PullSettings
+
+DEFAULT_PULL = PullSettings()
+FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
+
+Pod = Mapping[str, Any]
+
+
+class RefusalKind(StrEnum):
+    QUOTA = "quota"
+    ADMISSION = "admission"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The server's last answer to a create was no; a quota may be asked again at `retry_at`."""
+
+    kind: RefusalKind
+    message: str
+    retry_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What is known of the cluster.
+
+    `pods` are all pods of the job. `settled` are UIDs of pods whose Secret and ConfigMap are known
+    to exist, `gone` UIDs that the API itself no longer has. `causes` and `failing_since` are by
+    (UID, container): the first real message of a pull failure, and when it was first seen.
+    """
+
+    pods: tuple[Pod, ...] = ()
+    settled: frozenset[str] = frozenset()
+    gone: frozenset[str] = frozenset()
+    refusal: Refusal | None = None
+    causes: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    failing_since: Mapping[tuple[str, str], datetime] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Input of every rule. `gates` says whether the server knows scheduling gates."""
+
+    job: Job
+    record: Record | None
+    observed: Observed
+    now: datetime
+    source: str
+    gates: bool = True
+    pull: PullSettings = DEFAULT_PULL
+
+    @property
+    def run_record(self) -> Record:
+        """Record of the spec's own run; a new one if the record is of another run, or missing."""
+        if self.record is None:
+            return Record(self.job.key, self.source, self.job.spec_hash)
+        if self.record.spec_hash != self.job.spec_hash:
+            return self.record.next_run(self.job.spec_hash)
+        return self.record
+
+    def pod_of(self, uid: str) -> Pod | None:
+        return next((p for p in self.observed.pods if uid_of(p) == uid), None)
+
+    def pod_of_attempt(self, number: int) -> Pod | None:
+        """The pod of the spec's own run and this attempt, if there is one."""
+        for pod in self.observed.pods:
+            labels = pod["metadata"].get("labels") or {}
+            if labels.get(RUN) == self.job.run and labels.get(ATTEMPT) == str(number):
+                return pod
+        return None
+
+    def other_pods(self, uid: str) -> list[Pod]:
+        """Pods of the job, of any run, that have not finished and are not the one with `uid`."""
+        return [p for p in self.observed.pods if uid_of(p) != uid and not is_finished(p)]
+
+
+def uid_of(pod: Pod) -> str:
+    return str(pod["metadata"]["uid"])
+
+
+def name_of(pod: Pod) -> str:
+    return str(pod["metadata"]["name"])
+
+
+def is_terminating(pod: Pod) -> bool:
+    return "deletionTimestamp" in pod["metadata"]
+
+
+def is_finished(pod: Pod) -> bool:
+    return (pod.get("status") or {}).get("phase") in FINISHED_PHASES
+
+
+def gate_position(pod: Pod) -> tuple[int, int] | None:
+    """(index, count) of the engine's gate among the pod's gates; None for a pod without it."""
+    gates = (pod.get("spec") or {}).get("schedulingGates") or []
+    names = [gate.get("name") for gate in gates]
+    return (names.index(GATE), len(names)) if GATE in names else None

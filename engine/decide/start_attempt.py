@@ -1,0 +1,91 @@
+"""Steps 1 to 3 of an attempt: create the gated pod, create what it owns, record it.
+
+Where the server has no gates, the attempt is claimed in the record first: a pod that may run at
+once must not come as a surprise to the next engine.
+"""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from engine.decide.actions import Action, CreateDependents, CreatePod, Wait, WriteRecord
+from engine.decide.pull_cursor import policies_of_attempt
+from engine.decide.record import Attempt, Record
+from engine.decide.removal import remove_pod
+from engine.decide.situation import (
+    Pod,
+    Situation,
+    is_finished,
+    is_terminating,
+    name_of,
+    uid_of,
+)
+from engine.refs import pod_name
+from engine.status.outcome import Reason, State
+
+RETRY_DELAY = 5.0
+_FALLBACK = Reason.IMAGE_PULL_FAILED
+
+
+def start_attempt(situation: Situation) -> Action | None:
+    """None once the attempt's pod is in the record."""
+    record = situation.run_record
+    attempt = record.open_attempt
+    if attempt is not None and attempt.uid:
+        return None
+    number = attempt.number if attempt else len(record.attempts) + 1
+    leftover = _remove_leftover(situation, number)
+    if leftover is not None:
+        return leftover
+    pod = situation.pod_of_attempt(number)
+    if pod is not None:
+        return _own_and_record(situation, record, number, pod)
+    last = record.last
+    if attempt is None and last is not None and last.outcome is not _FALLBACK and last.finished_at:
+        at = last.finished_at + timedelta(seconds=RETRY_DELAY * 2 ** (len(record.attempts) - 1))
+        if situation.now < at:
+            return Wait(at)
+    if attempt is None and not situation.gates:
+        return WriteRecord(_claim(situation, record, number))
+    return CreatePod(number, policies_of_attempt(situation.job, record.attempts))
+
+
+def _remove_leftover(situation: Situation, number: int) -> Action | None:
+    """The pod of the attempt before goes first, so that two never run at once."""
+    wanted = situation.pod_of_attempt(number)
+    for pod in situation.other_pods(uid_of(wanted) if wanted else ""):
+        return remove_pod(pod, "its attempt is over")
+    return None
+
+
+def _own_and_record(situation: Situation, record: Record, number: int, pod: Pod) -> Action:
+    if is_terminating(pod) and not is_finished(pod):
+        return Wait()
+    if uid_of(pod) not in situation.observed.settled and not is_finished(pod):
+        return CreateDependents(number, name_of(pod), uid_of(pod))
+    claim = record.open_attempt or Attempt(number, name_of(pod), claimed_at=situation.now)
+    started = replace(claim, uid=uid_of(pod), policies=_policies(pod))
+    return WriteRecord(
+        replace(
+            record.with_attempt(started),
+            state=State.STARTING,
+            reason=None,
+            message="",
+            queued_at=record.queued_at or situation.now,
+        )
+    )
+
+
+def _claim(situation: Situation, record: Record, number: int) -> Record:
+    job = situation.job
+    attempt = Attempt(number, pod_name(job.name, job.run, number), claimed_at=situation.now)
+    return replace(
+        record.with_attempt(attempt),
+        state=State.QUEUED if record.reason is Reason.QUOTA_EXCEEDED else State.STARTING,
+        queued_at=record.queued_at or situation.now,
+    )
+
+
+def _policies(pod: Pod) -> dict[str, str]:
+    spec = pod["spec"]
+    containers = [*(spec.get("initContainers") or ()), *spec["containers"]]
+    return {c["name"]: c["imagePullPolicy"] for c in containers if "imagePullPolicy" in c}

@@ -1,0 +1,94 @@
+"""Reading container statuses: the API leaves out what is empty, so any step may be missing."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from engine.refs import MAIN_CONTAINER
+
+_SIDECAR_POLICY = "Always"
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerState:
+    """State of one container: `waiting`, `running` and `terminated` as in the API, {} if not so."""
+
+    name: str
+    image: str
+    is_init: bool
+    is_sidecar: bool
+    waiting: Mapping[str, Any]
+    running: Mapping[str, Any]
+    terminated: Mapping[str, Any]
+    last_terminated: Mapping[str, Any]
+
+    @property
+    def has_started(self) -> bool:
+        return bool(self.running or self.terminated)
+
+
+def container_states(pod: Mapping[str, Any]) -> Iterator[ContainerState]:
+    """States of all containers that the kubelet has reported, init containers first."""
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    for field, statuses, is_init in (
+        ("initContainers", "initContainerStatuses", True),
+        ("containers", "containerStatuses", False),
+    ):
+        sidecars = {
+            container["name"]
+            for container in spec.get(field) or ()
+            if is_init and container.get("restartPolicy") == _SIDECAR_POLICY
+        }
+        for entry in status.get(statuses) or ():
+            state = entry.get("state") or {}
+            yield ContainerState(
+                name=entry["name"],
+                image=entry.get("image", ""),
+                is_init=is_init,
+                is_sidecar=entry["name"] in sidecars,
+                waiting=state.get("waiting") or {},
+                running=_running(state),
+                terminated=state.get("terminated") or {},
+                last_terminated=(entry.get("lastState") or {}).get("terminated") or {},
+            )
+
+
+def main_state(pod: Mapping[str, Any]) -> ContainerState | None:
+    return next((s for s in container_states(pod) if s.name == MAIN_CONTAINER), None)
+
+
+def has_started(pod: Mapping[str, Any]) -> bool:
+    """Whether the job's own work has begun: its main container, or an init container before it."""
+    return any(
+        state.has_started
+        for state in container_states(pod)
+        if state.name == MAIN_CONTAINER or (state.is_init and not state.is_sidecar)
+    )
+
+
+def is_anything_running(pod: Mapping[str, Any]) -> bool:
+    return any(state.running for state in container_states(pod))
+
+
+def started_at(pod: Mapping[str, Any]) -> datetime | None:
+    """When the main container started, as the kubelet says."""
+    main = main_state(pod)
+    if main is None:
+        return None
+    return parse_time(main.running.get("startedAt") or main.terminated.get("startedAt"))
+
+
+def finished_at(pod: Mapping[str, Any]) -> datetime | None:
+    main = main_state(pod)
+    return parse_time(main.terminated.get("finishedAt")) if main else None
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """Aware datetime of an RFC 3339 time of the API; None for nothing."""
+    return datetime.fromisoformat(text) if text else None
+
+
+def _running(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    running = state.get("running")
+    return {} if running is None else (running or {"startedAt": None})

@@ -1,0 +1,38 @@
+"""The main container has ended: its end is the job's end, whatever the services still do."""
+
+from typing import Any
+
+from engine.status.containers import main_state
+from engine.status.outcome import Outcome, Reason
+
+_NEVER_STARTED = frozenset({"StartError", "ContainerCannotRun"})
+_SIGNAL_BASE = 128
+
+
+def read_main_container(pod: dict[str, Any]) -> Outcome | None:
+    main = main_state(pod)
+    if main is None or not main.terminated:
+        return None
+    code, reason = main.terminated.get("exitCode"), main.terminated.get("reason", "")
+    words = (main.terminated.get("message") or "").strip()
+    if code == 0:
+        return Outcome(Reason.SUCCEEDED, exit_code=0)
+    if reason == "OOMKilled":
+        limit = _memory_limit(pod, main.name)
+        return Outcome(Reason.OOM_KILLED, f"out of memory{limit}", code)
+    if reason in _NEVER_STARTED:
+        return Outcome(Reason.CONTAINER_CONFIG_ERROR, words or reason, code)
+    told = f": {words}" if words else ""
+    return Outcome(Reason.SCRIPT_FAILED, f"exit code {code}{_signal(code)}{told}", code)
+
+
+def _memory_limit(pod: dict[str, Any], name: str) -> str:
+    for container in pod["spec"]["containers"]:
+        if container["name"] == name:
+            limit = ((container.get("resources") or {}).get("limits") or {}).get("memory")
+            return f" (limit {limit})" if limit else ""
+    return ""
+
+
+def _signal(code: int | None) -> str:
+    return f" (signal {code - _SIGNAL_BASE})" if code and code > _SIGNAL_BASE else ""

@@ -1,0 +1,141 @@
+"""Containers that wait for what will not come: an image, or a configuration that works."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.spec.model import PullClass
+from engine.status.containers import ContainerState, container_states
+from engine.status.outcome import Outcome, Reason
+
+NEVER_PULL = "ErrImageNeverPull"
+PULL_REASONS = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "RegistryUnavailable",
+        "ImageInspectError",
+        NEVER_PULL,
+        "SignatureValidationFailed",
+    }
+)
+_CONFIG_REASONS = frozenset(
+    {
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "RunContainerError",
+        "CrashLoopBackOff",
+    }
+)
+_UNAUTHORIZED = (
+    "pull access denied",
+    "unauthorized",
+    "authentication required",
+    "authorization failed",
+    "no basic auth credentials",
+    "access to the resource is denied",
+    "403 forbidden",
+)
+_TRANSIENT = (
+    "dial tcp",
+    "connection refused",
+    "no such host",
+    "i/o timeout",
+    "tls handshake",
+    "client.timeout exceeded",
+    "request canceled",
+    "connection reset",
+    "context deadline exceeded",
+    "unexpected eof",
+    "500 internal server error",
+    "502 bad gateway",
+    "503 service unavailable",
+    "504 gateway timeout",
+    "too many requests",
+)
+_NOT_FOUND = (
+    "not found",
+    "manifest unknown",
+    "repository does not exist",
+    "is not present with pull policy of never",
+)
+_BACK_OFF = "back-off pulling image"
+_OWN_LIMIT = "pull qps exceeded"
+
+
+@dataclass(frozen=True, slots=True)
+class PullTrouble:
+    """A container whose image can't be pulled; `message` may be no more than "Back-off …"."""
+
+    container: str
+    image: str
+    reason: str
+    message: str
+
+    @property
+    def tells_the_cause(self) -> bool:
+        words = self.message.lower()
+        return bool(words) and not (words.startswith(_BACK_OFF) and "errimagepull" not in words)
+
+
+def pull_troubles(pod: Mapping[str, Any]) -> Iterator[PullTrouble]:
+    """Containers that wait with a pull reason; the kubelet's own rate limit is none of them."""
+    for state in container_states(pod):
+        reason = state.waiting.get("reason", "")
+        message = (state.waiting.get("message") or "").strip()
+        if reason in PULL_REASONS and _OWN_LIMIT not in message.lower():
+            if reason == NEVER_PULL and not message:
+                message = (
+                    f'Container image "{state.image}" is not present with pull policy of Never'
+                )
+            yield PullTrouble(state.name, state.image, reason, message)
+
+
+def classify_pull(message: str) -> PullClass:
+    """Class of a pull failure by the registry's words.
+
+    Unauthorized is looked for first: such messages often say "not found or no access" as well.
+    """
+    words = message.lower()
+    for pull_class, signs in (
+        (PullClass.UNAUTHORIZED, _UNAUTHORIZED),
+        (PullClass.TRANSIENT, _TRANSIENT),
+        (PullClass.NOT_FOUND, _NOT_FOUND),
+    ):
+        if any(sign in words for sign in signs):
+            return pull_class
+    return PullClass.OTHER
+
+
+def read_invalid_image(pod: Mapping[str, Any]) -> Outcome | None:
+    for state in container_states(pod):
+        if state.waiting.get("reason") == "InvalidImageName":
+            words = state.waiting.get("message") or f'invalid image name "{state.image}"'
+            return Outcome(Reason.INVALID_IMAGE, f"{state.name}: {words}")
+    return None
+
+
+def read_config_error(pod: Mapping[str, Any], own_object: str) -> tuple[Outcome, bool] | None:
+    """(outcome, whether it is about `own_object`) of a container that can't be created.
+
+    The kubelet may ask for the pod's own Secret or ConfigMap a moment before it is there; only
+    the caller knows whether that moment is over.
+    """
+    for state in container_states(pod):
+        if state.waiting.get("reason") in _CONFIG_REASONS:
+            words = _config_words(state)
+            outcome = Outcome(Reason.CONTAINER_CONFIG_ERROR, f"{state.name}: {words}")
+            return outcome, f'"{own_object}"' in words
+    return None
+
+
+def _config_words(state: ContainerState) -> str:
+    last = state.last_terminated
+    told = (last.get("message") or "").strip() or (
+        f"exit code {last['exitCode']}" if last.get("exitCode") else ""
+    )
+    waiting = (state.waiting.get("message") or "").strip()
+    reason: str = state.waiting["reason"]
+    if reason == "CrashLoopBackOff" and told:
+        return told
+    return waiting or told or reason
