@@ -1,0 +1,43 @@
+"""What every command that takes specs does first."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from engine.controller.directory import read_sources
+from engine.errors import InvalidInputError, Place, Problem, Severity
+from engine.spec.config import parse_config
+from engine.spec.load import load_jobs
+from engine.spec.model import Config, LoadedJobs
+
+
+def load_config(path: Path | None) -> Config:
+    """Errors: InvalidInputError when the file is missing or broken."""
+    if path is None:
+        return Config()
+    try:
+        return parse_config(path.read_bytes(), str(path))
+    except OSError as error:
+        problem = Problem(Place(str(path)), f"can't be read: {error.strerror}", "--config")
+        raise InvalidInputError((problem,)) from None
+
+
+def load_paths(paths: Iterable[str], config: Config, namespace: str) -> LoadedJobs:
+    """Jobs and problems of every file below `paths`."""
+    texts, problems = read_sources(paths)
+    loaded = load_jobs(texts, config, namespace)
+    return LoadedJobs(loaded.jobs, (*problems, *loaded.problems))
+
+
+def valid_jobs(paths: Iterable[str], config: Config, namespace: str) -> LoadedJobs:
+    """The same, for commands that go on only if all is well; warnings go to stderr.
+
+    Errors: InvalidInputError with every problem as soon as one of them is an error.
+    """
+    loaded = load_paths(paths, config, namespace)
+    if any(problem.severity is Severity.ERROR for problem in loaded.problems):
+        raise InvalidInputError(loaded.problems)
+    for problem in loaded.problems:
+        click.echo(str(problem), err=True)
+    return loaded

@@ -1,0 +1,82 @@
+"""Entry point: finds the command, runs it, and turns every error into one line and an exit code."""
+
+import importlib
+import os
+import sys
+import traceback
+
+import click
+
+from engine import __version__
+from engine.errors import EngineError, ExitCode, InvalidInputError
+
+COMMANDS = {
+    "reconcile": "Bring the jobs of a folder to their end.",
+    "validate": "Check spec files; print file:line:col for every problem.",
+    "render": "Print the manifests that the specs stand for.",
+    "status": "Show what the records say about jobs and their runs.",
+    "schema": "Print the JSON Schema of a kind.",
+    "completion": "Print a shell completion script.",
+}
+INTERNAL_ERROR = 70
+
+
+class LazyGroup(click.Group):
+    """Imports a command only when it is run: `engine --help` needs none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"engine.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="engine")
+def cli() -> None:
+    """Reconcile job specs (YAML) with a Kubernetes cluster.
+
+    Exit codes: 0 all succeeded, 1 a job failed, 2 invalid input, 3 timeout, 4 image pull,
+    5 quota or admission, 6 cluster unreachable or forbidden, 130 interrupted.
+    """
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code."""
+    try:
+        code = cli.main(standalone_mode=False)
+    except InvalidInputError as error:
+        for problem in error.problems:
+            click.echo(str(problem), err=True)
+        code = error.exit_code
+    except EngineError as error:
+        click.echo(f"error: {error}", err=True)
+        code = error.exit_code
+    except click.UsageError as error:
+        error.show()
+        code = ExitCode.INVALID
+    except click.ClickException as error:
+        error.show()
+        code = ExitCode.INVALID
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        code = ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = ExitCode.OK
+    except Exception as error:  # noqa: BLE001 - no traceback reaches a user who didn't ask
+        click.echo(f"error: internal error: {type(error).__name__}: report it with -vv", err=True)
+        if "-vv" in sys.argv:
+            traceback.print_exc()
+        code = INTERNAL_ERROR
+    sys.exit(int(code or 0))

@@ -1,0 +1,112 @@
+"""Options that several commands share; each has an ENGINE_* variable of its own."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from engine.durations import parse_duration
+
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Duration(click.ParamType[float]):
+    """`90s`, `5m`, or seconds; the value is a float in seconds."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            return parse_duration(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def option(*names: str, **settings: Any) -> Callable[[Command], Command]:
+    """`click.option` with ENGINE_<LONG_NAME> as its variable, shown in the help."""
+    long = next(name for name in names if name.startswith("--"))
+    variable = "ENGINE_" + long.split("/")[0].lstrip("-").replace("-", "_").upper()
+    return click.option(*names, envvar=variable, show_envvar=True, **settings)
+
+
+def paths(command: Command) -> Command:
+    """Spec files and folders: as arguments, or with -f as in kubectl."""
+    command = option("-f", "--filename", "filenames", multiple=True, help="File or folder.")(
+        command
+    )
+    return click.argument("paths", nargs=-1)(command)
+
+
+def all_paths(given: tuple[str, ...], filenames: tuple[str, ...]) -> tuple[str, ...]:
+    if not given and not filenames:
+        raise click.UsageError("name at least one file or folder")
+    return (*given, *filenames)
+
+
+def namespace(command: Command) -> Command:
+    help_text = "Namespace for specs that name none."
+    return option("-n", "--namespace", default="", help=help_text)(command)
+
+
+def config(command: Command) -> Command:
+    return option(
+        "--config",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="The operator's engine.yaml.",
+    )(command)
+
+
+def templates(command: Command) -> Command:
+    return option(
+        "--templates",
+        type=click.Path(path_type=Path, exists=True, file_okay=False),
+        help="Folder with template sets, looked at before the built-in ones.",
+    )(command)
+
+
+def source(command: Command) -> Command:
+    return option(
+        "--source",
+        default="default",
+        show_default=True,
+        callback=_label_value,
+        help="Name of this source of specs; what belongs to another is left alone.",
+    )(command)
+
+
+def cluster(command: Command) -> Command:
+    command = option("--kubeconfig", default="", help="Path of the kubeconfig.")(command)
+    return option("--context", default="", help="Context in the kubeconfig.")(command)
+
+
+def output(*choices: str) -> Callable[[Command], Command]:
+    return option(
+        "-o",
+        "--output",
+        type=click.Choice(choices),
+        default=choices[0],
+        show_default=True,
+        help="Format on stdout.",
+    )
+
+
+def verbose(command: Command) -> Command:
+    return option("-v", "--verbose", count=True, help="Say more on stderr; twice for tracebacks.")(
+        command
+    )
+
+
+def _label_value(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    if not _LABEL_VALUE.fullmatch(value):
+        raise click.BadParameter(
+            "at most 63 letters, digits, '-', '_' and '.', as in a label", ctx, param
+        )
+    return value

@@ -1,0 +1,163 @@
+"""The result of `reconcile --once` and the list of `status`: JSON, table, and the exit code."""
+
+import json
+from typing import Any
+
+from engine.cli.printers.table import format_table
+from engine.controller.once import JobResult, OnceResult
+from engine.decide.record import Attempt, Record, format_time
+from engine.errors import ExitCode
+from engine.status.outcome import State
+from engine.telemetry.redact import Redactor
+
+_LONGEST_CELL = 100
+
+
+def exit_code(result: OnceResult) -> ExitCode:
+    """The highest of what happened; an interrupt counts before everything."""
+    if result.interrupted:
+        return ExitCode.INTERRUPTED
+    codes = [_job_code(job) for job in result.jobs]
+    if result.timed_out:
+        codes.append(ExitCode.TIMEOUT)
+    return max(codes, default=ExitCode.OK)
+
+
+def result_json(result: OnceResult, redact: Redactor) -> str:
+    jobs = []
+    for job in result.jobs:
+        entry = {
+            "name": job.job.name,
+            "namespace": job.job.namespace,
+            "specHash": job.job.spec_hash,
+            **record_json(_current(job)),
+            "changed": job.changed,
+        }
+        if job.error is not None:
+            entry["error"] = str(job.error)
+        jobs.append(entry)
+    errors = [str(job.error) for job in result.jobs if job.error is not None]
+    whole = {"jobs": jobs, "pruned": [], "errors": errors}
+    return redact(json.dumps(whole, indent=2, ensure_ascii=False))
+
+
+def result_table(result: OnceResult, redact: Redactor) -> str:
+    """One line a job, and what the second run of the same specs is told: nothing changed."""
+    rows = []
+    for job in result.jobs:
+        record = _current(job)
+        state = record.state.value if record else "-"
+        reason = record.reason.value if record and record.reason else ""
+        message = str(job.error) if job.error else record.message if record else ""
+        attempts = str(len(record.attempts)) if record else "0"
+        rows.append((str(job.job.key), state, reason, attempts, _took(record), _short(message)))
+    table = format_table(("JOB", "STATE", "REASON", "ATTEMPTS", "TOOK", "MESSAGE"), rows)
+    count = len(result.jobs)
+    changed = sum(job.changed for job in result.jobs)
+    words = (
+        f"{count} job{'' if count == 1 else 's'}, {changed} changed"
+        if changed
+        else "nothing changed"
+    )
+    return redact(f"{table}\n{words}")
+
+
+def records_json(records: list[Record]) -> str:
+    entries = [
+        {
+            "name": record.key.name,
+            "namespace": record.key.namespace,
+            "source": record.source,
+            "specHash": record.spec_hash,
+            **record_json(record),
+            "history": [
+                {
+                    "run": past.run,
+                    "state": past.state,
+                    "reason": past.reason,
+                    "message": past.message,
+                    "finishedAt": format_time(past.finished_at),
+                }
+                for past in record.history
+            ],
+        }
+        for record in records
+    ]
+    return json.dumps({"jobs": entries}, indent=2, ensure_ascii=False)
+
+
+def records_table(records: list[Record]) -> str:
+    rows = [
+        (
+            record.key.namespace,
+            record.key.name,
+            record.run,
+            record.state.value,
+            record.reason.value if record.reason else "",
+            str(len(record.attempts)),
+            format_time(record.finished_at or record.started_at or record.queued_at) or "",
+            _short(record.message),
+        )
+        for record in records
+    ]
+    head = ("NAMESPACE", "JOB", "RUN", "STATE", "REASON", "ATTEMPTS", "SINCE", "MESSAGE")
+    return format_table(head, rows)
+
+
+def record_json(record: Record | None) -> dict[str, Any]:
+    """State and attempts, as in the contract of `-o json`."""
+    if record is None:
+        return {
+            "state": State.QUEUED, "reason": None, "message": "", "exitCode": None,
+            "startedAt": None, "finishedAt": None, "attempts": [],
+        }  # fmt: skip
+    return {
+        "state": record.state,
+        "reason": record.reason,
+        "message": record.message,
+        "exitCode": record.exit_code,
+        "startedAt": format_time(record.started_at),
+        "finishedAt": format_time(record.finished_at),
+        "attempts": [_attempt_json(attempt) for attempt in record.attempts],
+    }
+
+
+def _attempt_json(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "number": attempt.number,
+        "pod": attempt.pod,
+        "uid": attempt.uid,
+        "pullPolicies": dict(attempt.policies or {}),
+        "outcome": attempt.outcome,
+        "class": attempt.pull_class,
+        "message": attempt.message,
+        "exitCode": attempt.exit_code,
+        "startedAt": format_time(attempt.started_at),
+        "finishedAt": format_time(attempt.finished_at),
+    }
+
+
+def _current(job: JobResult) -> Record | None:
+    """The record, if it is of this very spec and source."""
+    record = job.record
+    return record if record is not None and record.spec_hash == job.job.spec_hash else None
+
+
+def _job_code(job: JobResult) -> ExitCode:
+    if job.error is not None:
+        return job.error.exit_code
+    record = _current(job)
+    if record is None or record.reason is None:
+        return ExitCode.OK
+    return record.reason.exit_code
+
+
+def _took(record: Record | None) -> str:
+    if record is None or record.started_at is None or record.finished_at is None:
+        return ""
+    return f"{(record.finished_at - record.started_at).total_seconds():.1f}s"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_CELL else line[: _LONGEST_CELL - 1] + "…"

@@ -1,0 +1,140 @@
+"""`engine reconcile`: make the specs happen."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from engine.cli import options
+from engine.cli.loading import load_config, valid_jobs
+from engine.cli.printers.progress import progress
+from engine.cli.printers.result import exit_code, result_json, result_table
+from engine.errors import InvalidInputError, Problem
+from engine.render.templates import Templates
+from engine.spec.load import in_namespace
+from engine.spec.model import Config, Job
+from engine.telemetry.redact import Redactor
+
+
+@click.command()
+@options.paths
+@options.option("--once", is_flag=True, help="Bring every job to its end, then stop.")
+@options.namespace
+@options.cluster
+@options.config
+@options.templates
+@options.source
+@options.option(
+    "--concurrency",
+    type=click.IntRange(1, 64),
+    default=8,
+    show_default=True,
+    help="How many jobs are worked on at once.",
+)
+@options.option(
+    "--timeout", type=options.Duration(), help="Longest time to wait for all jobs; exit code 3."
+)
+@options.option(
+    "--queue-timeout",
+    type=options.Duration(),
+    default=600.0,
+    show_default="10m",
+    help="Longest time to wait for room in a quota; exit code 5.",
+)
+@options.option(
+    "--wait",
+    type=click.Choice(["finished", "applied"]),
+    default="finished",
+    show_default=True,
+    help="What to wait for: the jobs' end, or their start.",
+)
+@options.output("table", "json")
+@options.verbose
+def command(
+    paths: tuple[str, ...],
+    filenames: tuple[str, ...],
+    once: bool,
+    namespace: str,
+    kubeconfig: str,
+    context: str,
+    config: Path | None,
+    templates: Path | None,
+    source: str,
+    concurrency: int,
+    timeout: float | None,
+    queue_timeout: float,
+    wait: str,
+    output: str,
+    verbose: int,
+) -> None:
+    """Start every job whose spec has not run yet, and wait for the outcomes.
+
+    A job that is over stays over: run the same specs again and nothing changes. On Ctrl-C the
+    jobs that have started go on; the next reconcile takes them up.
+    """
+    if not once:
+        raise click.UsageError("reconcile needs --once")
+    settings = load_config(config)
+    jobs = valid_jobs(options.all_paths(paths, filenames), settings, namespace).jobs
+
+    from engine.cluster.connect import connect  # noqa: PLC0415 - valid specs come first
+    from engine.controller.once import OnceOptions, OnceRun, WaitFor  # noqa: PLC0415
+
+    redactor = Redactor()
+    connection = connect(kubeconfig, context, connections=concurrency + 4)
+    jobs = _placed(jobs, connection.namespace, settings)
+    show = progress(redactor, verbose=verbose > 0, no_colour="NO_COLOR" in os.environ)
+    once_options = OnceOptions(source, concurrency, timeout, queue_timeout, WaitFor(wait))
+    run = OnceRun(connection.client, jobs, settings, once_options, Templates(templates), show)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        result = run.run(os.environ, redactor)
+    finally:
+        show.close()
+    click.echo(
+        result_json(result, redactor) if output == "json" else result_table(result, redactor)
+    )
+    if result.interrupted:
+        under_way = sum(not job.over for job in result.jobs)
+        click.echo(
+            f"interrupted: {under_way} jobs are not over; what has started goes on, "
+            "and the next reconcile takes it up",
+            err=True,
+        )
+    elif result.timed_out:
+        under_way = sum(not job.over for job in result.jobs)
+        click.echo(f"timeout: {under_way} jobs are not over; they go on", err=True)
+    sys.exit(exit_code(result))
+
+
+def _placed(jobs: tuple[Job, ...], namespace: str, config: Config) -> tuple[Job, ...]:
+    """Jobs with the context's namespace where they have none; it has to be allowed as well."""
+    from engine.spec.checks import matches_any  # noqa: PLC0415
+
+    placed = tuple(in_namespace(job, namespace) for job in jobs)
+    seen: dict[object, Job] = {}
+    problems = []
+    allowed = config.limits.allowed_namespaces
+    for job in placed:
+        if allowed is not None and not matches_any(job.namespace, allowed):
+            hint = f"limits.allowedNamespaces: {', '.join(allowed) or 'none'}"
+            problems.append(
+                Problem(job.place, f"the namespace {job.namespace} is not allowed", hint)
+            )
+        if job.key in seen:
+            first = seen[job.key].place
+            problems.append(
+                Problem(job.place, f"a second job is named {job.name}", f"the first is at {first}")
+            )
+        seen[job.key] = job
+    if problems:
+        raise InvalidInputError(tuple(problems))
+    return placed
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    raise KeyboardInterrupt

@@ -1,0 +1,68 @@
+"""`engine render`: the manifests of the first attempt, as they would be sent."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from engine.cli import options
+from engine.cli.loading import load_config, valid_jobs
+from engine.cli.printers.manifests import print_json, print_yaml
+from engine.controller.attempt_manifests import Rendering, attempt_manifests
+from engine.controller.secret_values import resolve_secrets
+from engine.decide.pull_cursor import policies_of_attempt
+from engine.errors import InvalidInputError, PatchError, Problem, TemplateRenderError
+from engine.render.templates import Templates
+from engine.render.variables import SecretValues
+from engine.spec.model import Job
+
+
+@click.command()
+@options.paths
+@options.namespace
+@options.config
+@options.templates
+@options.source
+@options.option("--show-secrets", is_flag=True, help="Print the values of secrets.")
+@options.output("yaml", "json")
+def command(
+    paths: tuple[str, ...],
+    filenames: tuple[str, ...],
+    namespace: str,
+    config: Path | None,
+    templates: Path | None,
+    source: str,
+    show_secrets: bool,
+    output: str,
+) -> None:
+    """Print the manifests of each job: its Pod, its Secret, its ConfigMap.
+
+    Values of secrets are masked, and needn't be there, unless --show-secrets is given. Owner
+    references are missing: they need the UID that the pod gets when it is created.
+    """
+    settings = load_config(config)
+    jobs = valid_jobs(options.all_paths(paths, filenames), settings, namespace).jobs
+    rendering = Rendering(Templates(templates), source, settings.limits)
+    manifests: list[dict[str, Any]] = []
+    problems: list[Problem] = []
+    for job in jobs:
+        secrets, missing = resolve_secrets(job, os.environ) if show_secrets else (None, ())
+        problems.extend(missing or _render(rendering, job, secrets, manifests))
+    if problems:
+        raise InvalidInputError(tuple(problems))
+    (print_json if output == "json" else print_yaml)(manifests)
+
+
+def _render(
+    rendering: Rendering, job: Job, secrets: SecretValues | None, into: list[dict[str, Any]]
+) -> tuple[Problem, ...]:
+    try:
+        made = attempt_manifests(rendering, job, 1, policies_of_attempt(job, ()), secrets)
+    except InvalidInputError as error:
+        return error.problems
+    except (TemplateRenderError, PatchError) as error:
+        where = job.place if isinstance(error.where, str) else error.where
+        return (Problem(where, error.cause, error.hint),)
+    into.extend((made.pod, *made.dependents))
+    return ()

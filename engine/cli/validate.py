@@ -1,0 +1,56 @@
+"""`engine validate`: everything that can be said about specs without a cluster."""
+
+import os
+from pathlib import Path
+
+import click
+
+from engine.cli import options
+from engine.cli.loading import load_config, load_paths
+from engine.controller.secret_values import resolve_secrets
+from engine.errors import ExitCode, Problem, Severity, TemplateRenderError
+from engine.render.templates import Templates
+
+
+@click.command()
+@options.paths
+@options.namespace
+@options.config
+@options.templates
+def command(
+    paths: tuple[str, ...],
+    filenames: tuple[str, ...],
+    namespace: str,
+    config: Path | None,
+    templates: Path | None,
+) -> None:
+    """Check spec files and print one line for every problem.
+
+    A secret whose variable isn't set here is a warning: it need only be set where the job is
+    started. Exit code 2 if there is an error, else 0.
+    """
+    loaded = load_paths(options.all_paths(paths, filenames), load_config(config), namespace)
+    problems = [*loaded.problems]
+    sets = Templates(templates)
+    for name, job in {job.spec["template"]: job for job in reversed(loaded.jobs)}.items():
+        try:
+            sets.check(name)
+        except TemplateRenderError as error:
+            where = job.place if isinstance(error.where, str) else error.where
+            problems.append(Problem(where, error.cause, error.hint))
+    for job in loaded.jobs:
+        problems.extend(map(_unset_is_a_warning, resolve_secrets(job, os.environ)[1]))
+    for problem in sorted(problems, key=lambda problem: problem.where):
+        click.echo(str(problem))
+    if any(problem.severity is Severity.ERROR for problem in problems):
+        raise SystemExit(ExitCode.INVALID)
+    count = len(loaded.jobs)
+    click.echo(
+        f"{count} job{'' if count == 1 else 's'}, all valid" if count else "no job specs found"
+    )
+
+
+def _unset_is_a_warning(problem: Problem) -> Problem:
+    if problem.message.startswith("fromEnv"):
+        return Problem(problem.where, problem.message, problem.hint, Severity.WARNING)
+    return problem

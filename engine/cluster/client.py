@@ -1,0 +1,152 @@
+"""One thin client: dicts in, dicts out, our errors, and the server's clock.
+
+It drives `DynamicClient.request`, which behaves the same in every supported release of the
+`kubernetes` package, without discovery and without models.
+"""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from kubernetes.client import ApiException
+from kubernetes.dynamic import DynamicClient
+from urllib3.exceptions import HTTPError
+
+from engine.cluster.failures import api_error, network_error
+from engine.errors import ExpiredError
+
+JSON = "application/json"
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+CONNECT_TIMEOUT = 5.0
+READ_TIMEOUT = 30.0
+_CLOCK_TOLERANCE = timedelta(seconds=2)
+_GONE = 410
+
+Query = list[tuple[str, str]]
+
+
+class Client:
+    """Requests to one API server.
+
+    Guarantees: safe to use from several threads; a failure is one of `engine.errors`.
+    Assumptions: the pool has room for every worker and watch.
+    Errors: ApiError and its kinds for answers, UnreachableError for none.
+    """
+
+    def __init__(self, dynamic: DynamicClient) -> None:
+        self._dynamic = dynamic
+        self.server: str = dynamic.client.configuration.host
+        self._offset = timedelta()
+        self.requests = 0
+
+    def now(self) -> datetime:
+        """The server's time, as far as its Date headers tell; ours if they agree within 2 s."""
+        return datetime.now(UTC) + self._offset
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: Query | None = None,
+        content_type: str = JSON,
+        accept: str = JSON,
+    ) -> dict[str, Any]:
+        """The JSON object that the server answers with."""
+        response = self._send(
+            method, path, body, query or [], content_type, accept, (CONNECT_TIMEOUT, READ_TIMEOUT)
+        )
+        try:
+            data = response.data
+        except HTTPError as error:
+            raise network_error(error, self.server) from error
+        self._look_at_clock(response.headers.get("Date"))
+        answer = json.loads(data)
+        return answer if isinstance(answer, dict) else {"items": answer}
+
+    def stream(self, path: str, query: Query, timeout: float) -> "Stream":
+        """An open watch; `timeout` is how many seconds of silence break it."""
+        response = self._send("GET", path, None, query, JSON, JSON, (CONNECT_TIMEOUT, timeout))
+        self._look_at_clock(response.headers.get("Date"))
+        return Stream(response, self.server)
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        query: Query,
+        content_type: str,
+        accept: str,
+        timeout: tuple[float, float],
+    ) -> Any:
+        self.requests += 1
+        try:
+            return self._dynamic.request(
+                method,
+                path,
+                body=body,
+                query_params=query,
+                header_params={"Accept": accept},
+                content_type=content_type,
+                serialize=False,
+                _request_timeout=timeout,
+            )
+        except ApiException as error:
+            headers = error.headers or {}
+            text = error.body.decode() if isinstance(error.body, bytes) else str(error.body or "")
+            self._look_at_clock(headers.get("Date"))
+            raise api_error(method, error.status, text, headers.get("Retry-After")) from None
+        except (HTTPError, OSError) as error:
+            raise network_error(error, self.server) from error
+
+    def _look_at_clock(self, date: str | None) -> None:
+        if date:
+            offset = parsedate_to_datetime(date) - datetime.now(UTC)
+            self._offset = offset if abs(offset) > _CLOCK_TOLERANCE else timedelta()
+
+
+class Stream:
+    """Events of one watch, until it ends, breaks, or is closed from another thread."""
+
+    def __init__(self, response: Any, server: str) -> None:
+        self._response = response
+        self._server = server
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Errors: ExpiredError when the version is too old, UnreachableError when it breaks."""
+        rest = b""
+        try:
+            for chunk in self._response.stream(decode_content=False):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    if line.strip():
+                        yield _event(json.loads(line))
+        except (HTTPError, OSError, ValueError, AttributeError) as error:
+            raise network_error(error, self._server) from error
+        finally:
+            self._response.close()
+
+    def close(self) -> None:
+        """Wake up a reader that waits in another thread."""
+        shutdown = getattr(self._response, "shutdown", None)
+        try:
+            if shutdown is not None:
+                shutdown()
+        except (OSError, ValueError, RuntimeError):
+            self._response.close()
+
+
+def _event(event: dict[str, Any]) -> dict[str, Any]:
+    if event.get("type") == "ERROR":
+        status = event.get("object") or {}
+        if status.get("code") == _GONE:
+            raise ExpiredError(status.get("message", "expired"), status=_GONE, reason="Expired")
+        raise api_error("GET", status.get("code") or 500, json.dumps(status), None)
+    return event

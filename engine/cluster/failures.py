@@ -1,0 +1,84 @@
+"""Turn what the API server or the network says into the engine's own errors."""
+
+import json
+from typing import Any
+
+from engine.errors import (
+    AdmissionRefusedError,
+    AlreadyExistsError,
+    ApiError,
+    BusyError,
+    ConflictError,
+    ExpiredError,
+    ForbiddenError,
+    NotFoundError,
+    QuotaExceededError,
+    UnauthorizedError,
+    UnreachableError,
+)
+
+_TOO_MANY = 429
+_SERVER_ERROR = 500
+_WRITES = frozenset({"POST", "PUT", "PATCH"})
+
+
+def api_error(method: str, status: int, body: str, retry_after: str | None) -> ApiError:
+    """Error for a response with HTTP code `status` to a request with `method`."""
+    details = _status_object(body)
+    message = details.get("message") or body.strip()[:500] or f"HTTP {status}"
+    reason = details.get("reason") or ""
+    common: dict[str, Any] = {"status": status, "reason": reason}
+    match status:
+        case 401:
+            return UnauthorizedError(message, hint="check the kubeconfig's credentials", **common)
+        case 403:
+            return _forbidden(method, message, common)
+        case 404:
+            return NotFoundError(message, **common)
+        case 409 if reason == "AlreadyExists":
+            return AlreadyExistsError(message, **common)
+        case 409:
+            return ConflictError(message, **common)
+        case 410:
+            return ExpiredError(message, **common)
+        case 400 | 413 | 422 if method in _WRITES:
+            return AdmissionRefusedError(message, **common)
+        case _ if status == _TOO_MANY or status >= _SERVER_ERROR:
+            return BusyError(message, retry_after=_seconds(retry_after), **common)
+        case _:
+            return ApiError(message, **common)
+
+
+def network_error(error: Exception, server: str) -> UnreachableError:
+    """Error for a request that got no answer; says so in the words of the deepest cause."""
+    deepest: BaseException = error
+    while (below := deepest.__cause__ or getattr(deepest, "reason", None)) and isinstance(
+        below, BaseException
+    ):
+        deepest = below
+    words = str(deepest).rpartition(": ")[2] or type(deepest).__name__
+    return UnreachableError(
+        f"no answer from the API server: {words}",
+        where=server,
+        hint="is it running, and is the kubeconfig the right one?",
+    )
+
+
+def _forbidden(method: str, message: str, common: dict[str, Any]) -> ApiError:
+    if "exceeded quota" in message:
+        return QuotaExceededError(message, **common)
+    if method not in _WRITES or " cannot " in message:
+        return ForbiddenError(message, hint="ask for this right, or use another context", **common)
+    return AdmissionRefusedError(message, **common)
+
+
+def _status_object(body: str) -> dict[str, Any]:
+    try:
+        data = json.loads(body)
+    except ValueError:
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _seconds(text: str | None) -> float:
+    return float(text) if text and text.isdigit() else 0.0

@@ -1,0 +1,62 @@
+"""Kubernetes Events: write ours on pods, read the kubelet's for the first cause of a failure."""
+
+from datetime import datetime
+from typing import Any
+
+from engine import __version__
+from engine.cluster import objects
+from engine.cluster.client import Client
+from engine.decide.record import format_time
+from engine.errors import EngineError
+from engine.refs import Ref
+
+_LONGEST_MESSAGE = 1024
+
+
+def write_pod_event(
+    client: Client, ref: Ref, uid: str, *, reason: str, message: str, now: datetime, note: str = ""
+) -> bool:
+    """Best effort: an Event is news, and news that may not be written must not stop a job."""
+    seen = format_time(now.replace(microsecond=0))
+    seen = seen.replace(".000Z", "Z") if seen else seen
+    manifest: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{ref.name}.{reason.lower()}{note}", "namespace": ref.namespace},
+        "involvedObject": {
+            "apiVersion": "v1",
+            "kind": ref.kind,
+            "namespace": ref.namespace,
+            "name": ref.name,
+            "uid": uid,
+        },
+        "reason": reason,
+        "message": message[:_LONGEST_MESSAGE],
+        "type": "Warning",
+        "source": {"component": f"engine/{__version__}"},
+        "firstTimestamp": seen,
+        "lastTimestamp": seen,
+        "count": 1,
+    }
+    try:
+        objects.create(client, manifest)
+    except EngineError:
+        return False
+    return True
+
+
+def find_pull_cause(client: Client, ref: Ref, uid: str, image: str) -> str:
+    """First `Failed` event of this pod that names the image; "" if there is none to be read."""
+    fields = f"involvedObject.uid={uid},reason=Failed"
+    path = objects.collection_path("Event", ref.namespace)
+    try:
+        pages = list(objects.list_pages(client, path, "", fields=fields))
+    except EngineError:
+        return ""
+    events = [event for page in pages for event in page["items"]]
+    events.sort(key=lambda event: event.get("firstTimestamp") or event.get("eventTime") or "")
+    for event in events:
+        message: str = event.get("message", "")
+        if message.startswith("Failed to pull image") and image.rpartition("/")[2] in message:
+            return message
+    return ""

@@ -1,0 +1,77 @@
+"""Run records as ConfigMaps: read them all, write one by compare-and-swap."""
+
+import json
+from typing import Any
+
+from engine.cluster import objects
+from engine.cluster.client import Client
+from engine.decide.record import Record, record_from_data, record_to_data
+from engine.errors import ApiError
+from engine.labels import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD, SOURCE
+from engine.refs import JobKey, Ref, record_name
+
+SELECTOR = f"{COMPONENT}={RECORD}"
+KEY = "record.json"
+
+
+def list_records(client: Client, namespace: str, selector: str = "") -> dict[JobKey, Record]:
+    """Every record of a namespace ("" for all), of every source, that `selector` picks too.
+
+    Errors: ApiError for one that is broken.
+    """
+    found: dict[JobKey, Record] = {}
+    path = objects.collection_path("ConfigMap", namespace)
+    for page in objects.list_pages(client, path, ",".join(filter(None, (SELECTOR, selector)))):
+        for item in page["items"]:
+            record = _read(item)
+            found[record.key] = record
+    return found
+
+
+def read_record(client: Client, key: JobKey) -> Record | None:
+    item = objects.get(client, Ref("ConfigMap", key.namespace, record_name(key.name)))
+    return _read(item) if item is not None else None
+
+
+def write_record(client: Client, record: Record) -> Record:
+    """`record` with its new version.
+
+    Errors: ConflictError or AlreadyExistsError when somebody else wrote it meanwhile.
+    """
+    manifest = _manifest(record)
+    written = (objects.replace if record.version else objects.create)(client, manifest)
+    return _read(written)
+
+
+def _manifest(record: Record) -> dict[str, Any]:
+    metadata: dict[str, Any] = {
+        "name": record_name(record.key.name),
+        "namespace": record.key.namespace,
+        "labels": {
+            MANAGED_BY: MANAGER,
+            COMPONENT: RECORD,
+            JOB: record.key.name,
+            SOURCE: record.source,
+        },
+    }
+    if record.version:
+        metadata["resourceVersion"] = record.version
+    text = json.dumps(record_to_data(record), separators=(",", ":"), ensure_ascii=False)
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: text}}
+
+
+def _read(item: dict[str, Any]) -> Record:
+    metadata = item["metadata"]
+    where = f"configmap/{metadata['namespace']}/{metadata['name']}"
+    try:
+        key = JobKey(metadata["namespace"], metadata["labels"][JOB])
+        data = json.loads(item["data"][KEY])
+        return record_from_data(key, data, metadata["resourceVersion"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ApiError(
+            f"this run record can't be read: {type(error).__name__} {error}",
+            where=where,
+            hint="delete it to forget the job's runs; its spec will then run again",
+            status=200,
+            reason="BrokenRecord",
+        ) from None

@@ -1,0 +1,290 @@
+"""`reconcile --once`: bring every job of a source to its end, then stop.
+
+Nothing is written before everything that can be checked has been: secrets, templates, namespaces,
+the right to read. A source whose jobs are all over costs a few reads and no watch.
+"""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from engine.cluster.client import Client
+from engine.cluster.records import list_records
+from engine.cluster.server import read_server_features
+from engine.controller.attempt_manifests import Rendering
+from engine.controller.backoff import backoff
+from engine.controller.informer import PodInformer
+from engine.controller.preflight import preflight
+from engine.controller.reconciler import Reconciler, Result
+from engine.controller.steps import JobMemory, Steps
+from engine.controller.workqueue import WorkQueue
+from engine.decide.record import Record
+from engine.errors import EngineError
+from engine.labels import MANAGED_BY, MANAGER, SOURCE
+from engine.refs import JobKey
+from engine.render.templates import Templates
+from engine.render.variables import SecretValues
+from engine.spec.model import Config, Job
+from engine.telemetry.events import Emit, JobUnchanged, Notice, Trouble
+from engine.telemetry.redact import Redactor
+
+NO_GATES = (
+    "this server has no scheduling gates: a pod may reach a node before its Secret and ConfigMap "
+    "exist, and waits for them there"
+)
+_GIVE_UP_AFTER = 300.0
+_FIRST_WAIT, _LONGEST_WAIT = 0.1, 15.0
+_SAY_AFTER = 3
+
+
+class WaitFor(StrEnum):
+    FINISHED = "finished"
+    APPLIED = "applied"
+
+
+@dataclass(frozen=True, slots=True)
+class OnceOptions:
+    """How to run: times are seconds, a `timeout` of None waits for as long as it takes."""
+
+    source: str
+    concurrency: int = 8
+    timeout: float | None = None
+    queue_timeout: float = 600.0
+    wait_for: WaitFor = WaitFor.FINISHED
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """What became of one job in this invocation; `over` is false where nobody waited any longer."""
+
+    job: Job
+    record: Record | None
+    changed: bool
+    over: bool
+    error: EngineError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OnceResult:
+    jobs: tuple[JobResult, ...]
+    timed_out: bool = False
+    interrupted: bool = False
+
+
+class OnceRun:
+    """One invocation over a fixed set of jobs."""
+
+    def __init__(
+        self,
+        client: Client,
+        jobs: Sequence[Job],
+        config: Config,
+        options: OnceOptions,
+        templates: Templates,
+        emit: Emit,
+    ) -> None:
+        self._client = client
+        self._jobs = {job.key: job for job in jobs}
+        self._config = config
+        self._options = options
+        self._templates = templates
+        self._emit = emit
+        self._queue: WorkQueue[JobKey] = WorkQueue()
+        self._memories: dict[JobKey, JobMemory] = {}
+        self._informers: dict[str, PodInformer] = {}
+        self._condition = threading.Condition()
+        self._settled: set[JobKey] = set()
+        self._errors: dict[JobKey, EngineError] = {}
+        self._failing_since: dict[JobKey, float] = {}
+        self._queued_since: dict[JobKey, float] = {}
+
+    def run(self, environment: Mapping[str, str], redactor: Redactor) -> OnceResult:
+        """Errors: InvalidInputError and its kin before anything was written, ClusterError when
+        the cluster can't be reached or read; afterwards every error is a job's own.
+        """
+        if not self._jobs:
+            return OnceResult(())
+        rendering = self._look(environment, redactor)
+        waiting = []
+        for key, memory in self._memories.items():
+            record = memory.record
+            if record is not None and self._is_over(memory) and not self._has_unfinished_pod(key):
+                self._settled.add(key)
+                self._emit(JobUnchanged(key, record.state))
+            else:
+                waiting.append(key)
+        if not waiting:
+            return self._result()
+        if not rendering.gates:
+            self._emit(Notice(NO_GATES))
+        reconciler = Reconciler(
+            self._client,
+            Steps(self._client, rendering, self._informers.__getitem__),
+            source=self._options.source,
+            pull=self._config.pull,
+            features=self._config.features,
+            emit=self._emit,
+        )
+        return self._work(reconciler, waiting)
+
+    def _look(self, environment: Mapping[str, str], redactor: Redactor) -> Rendering:
+        """Records first, then pods: a pod that is in a record can't be missed that way."""
+        features = read_server_features(self._client)
+        rendering = Rendering(
+            self._templates,
+            self._options.source,
+            self._config.limits,
+            features.gates,
+            features.native_sidecars,
+        )
+        namespaces = sorted({key.namespace for key in self._jobs})
+        records: dict[JobKey, Record] = {}
+        for namespace in namespaces:
+            records |= list_records(self._client, namespace)
+        selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={self._options.source}"
+        for namespace in namespaces:
+            informer = PodInformer(
+                self._client, namespace, selector, self._pod_changed, self._watch_trouble
+            )
+            informer.sync()
+            self._informers[namespace] = informer
+        memories = [JobMemory(job, SecretValues(), records.get(k)) for k, job in self._jobs.items()]
+        self._memories = {memory.job.key: memory for memory in memories}
+        unfinished = [memory for memory in memories if not self._is_over(memory)]
+        preflight(self._client, unfinished, rendering, environment, redactor)
+        return rendering
+
+    def _work(self, reconciler: Reconciler, waiting: Sequence[JobKey]) -> OnceResult:
+        for informer in self._informers.values():
+            informer.start()
+        for key in waiting:
+            self._queue.add(key)
+        count = min(self._options.concurrency, len(waiting))
+        workers = [
+            threading.Thread(
+                target=self._worker, args=(reconciler,), name=f"worker-{n}", daemon=True
+            )
+            for n in range(count)
+        ]
+        for worker in workers:
+            worker.start()
+        timed_out = interrupted = False
+        try:
+            timed_out = not self._wait(len(self._memories))
+        except KeyboardInterrupt:
+            interrupted = True
+        self._queue.close()
+        for worker in workers:
+            worker.join(10.0)
+        for informer in self._informers.values():
+            informer.stop()
+        return self._result(timed_out=timed_out, interrupted=interrupted)
+
+    def _wait(self, count: int) -> bool:
+        limit = self._options.timeout
+        deadline = None if limit is None else time.monotonic() + limit
+        with self._condition:
+            while len(self._settled) < count:
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    return False
+                self._condition.wait(min(left or 3600.0, 3600.0))
+        return True
+
+    def _worker(self, reconciler: Reconciler) -> None:
+        while (key := self._queue.get()) is not None:
+            try:
+                if key not in self._settled:
+                    self._reconcile(reconciler, key)
+            finally:
+                self._queue.done(key)
+
+    def _reconcile(self, reconciler: Reconciler, key: JobKey) -> None:
+        memory = self._memories[key]
+        try:
+            result = reconciler.reconcile(memory)
+        except EngineError as error:
+            self._failed(key, memory, error)
+            return
+        except Exception as error:  # noqa: BLE001 - one job's defect must not stop the others
+            words = f"internal error: {type(error).__name__}"
+            self._settle(key, EngineError(words, hint="this is a defect: report it with -vv"))
+            return
+        memory.errors = 0
+        self._failing_since.pop(key, None)
+        self._after(key, memory, result)
+
+    def _after(self, key: JobKey, memory: JobMemory, result: Result) -> None:
+        if result.refused:
+            self._settle(key, EngineError(result.refused, hint="give its own --source"))
+        elif (
+            result.over
+            or (result.applied and self._options.wait_for is WaitFor.APPLIED)
+            or self._queued_too_long(key, memory)
+        ):
+            self._settle(key)
+        elif result.again_at is not None:
+            self._queue.add_after(key, (result.again_at - self._client.now()).total_seconds())
+
+    def _queued_too_long(self, key: JobKey, memory: JobMemory) -> bool:
+        if memory.refusal is None:
+            self._queued_since.pop(key, None)
+            return False
+        since = self._queued_since.setdefault(key, time.monotonic())
+        return time.monotonic() - since > self._options.queue_timeout
+
+    def _failed(self, key: JobKey, memory: JobMemory, error: EngineError) -> None:
+        began = self._failing_since.setdefault(key, time.monotonic())
+        if not error.retryable or time.monotonic() - began > _GIVE_UP_AFTER:
+            self._settle(key, error)
+            return
+        memory.errors += 1
+        if memory.errors == _SAY_AFTER:
+            self._emit(Trouble(key, str(error), retrying=True))
+        wait = backoff(memory.errors, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
+        self._queue.add_after(key, max(wait, getattr(error, "retry_after", 0.0)))
+
+    def _settle(self, key: JobKey, error: EngineError | None = None) -> None:
+        if error is not None:
+            self._errors[key] = error
+            self._emit(Trouble(key, str(error), retrying=False))
+        with self._condition:
+            self._settled.add(key)
+            self._condition.notify_all()
+
+    def _pod_changed(self, key: JobKey) -> None:
+        if key in self._memories:
+            self._queue.add(key)
+
+    def _watch_trouble(self, message: str) -> None:
+        self._emit(Trouble(None, message, retrying=True))
+
+    def _is_over(self, memory: JobMemory) -> bool:
+        record = memory.record
+        return (
+            record is not None
+            and record.source == self._options.source
+            and record.spec_hash == memory.job.spec_hash
+            and record.state.is_final
+        )
+
+    def _has_unfinished_pod(self, key: JobKey) -> bool:
+        pods = self._informers[key.namespace].pods(key)
+        return any(
+            (p.get("status") or {}).get("phase") not in ("Succeeded", "Failed") for p in pods
+        )
+
+    def _result(self, *, timed_out: bool = False, interrupted: bool = False) -> OnceResult:
+        jobs = tuple(
+            JobResult(
+                memory.job,
+                memory.record,
+                changed=memory.writes > 0,
+                over=key in self._settled,
+                error=self._errors.get(key),
+            )
+            for key, memory in self._memories.items()
+        )
+        return OnceResult(jobs, timed_out, interrupted)

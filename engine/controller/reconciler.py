@@ -1,0 +1,184 @@
+"""Level-triggered reconcile of one job: observe, decide, act, until there is nothing to do now.
+
+A thin shell: every decision is `engine.decide`'s, every write a step of `engine.controller.steps`.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from engine.cluster.client import Client
+from engine.cluster.pod_events import write_pod_event
+from engine.controller.steps import JobMemory, Steps
+from engine.decide import decide
+from engine.decide.actions import (
+    ConfirmGone,
+    CreateDependents,
+    CreatePod,
+    DeletePod,
+    Done,
+    FindCause,
+    Refuse,
+    Ungate,
+    Wait,
+    WriteRecord,
+)
+from engine.decide.pull_cursor import policies_of_attempt
+from engine.decide.record import Attempt, Record
+from engine.decide.situation import Observed, Situation, uid_of
+from engine.errors import EngineError
+from engine.refs import JobKey, Ref
+from engine.spec.model import Features, PullSettings
+from engine.status.containers import has_started
+from engine.status.outcome import State
+from engine.status.waiting import pull_troubles
+from engine.telemetry.events import (
+    Emit,
+    PodRemoved,
+    PullPolicyFallback,
+    StateChanged,
+    Trouble,
+)
+
+_MOST_STEPS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a reconcile came to: over for good, refused, or to be looked at again."""
+
+    over: bool = False
+    applied: bool = False
+    refused: str = ""
+    again_at: datetime | None = None
+
+
+class Reconciler:
+    """Reconciles jobs of one source.
+
+    Guarantees: at most one write between two decisions; never two reconciles of one job at once,
+    if its caller (the work queue) sees to that. Errors: those of the API that trying again may mend
+    and those that it can't; what has been written stays valid either way.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        steps: Steps,
+        *,
+        source: str,
+        pull: PullSettings,
+        features: Features,
+        emit: Emit,
+    ) -> None:
+        self._client = client
+        self._steps = steps
+        self._source = source
+        self._pull = pull
+        self._features = features
+        self._emit = emit
+        self._shown: dict[JobKey, tuple[object, ...]] = {}
+
+    def reconcile(self, memory: JobMemory) -> Result:
+        for _ in range(_MOST_STEPS):
+            situation = self._look(memory)
+            action = decide(situation)
+            match action:
+                case Done():
+                    return Result(over=True, applied=True)
+                case Refuse(message):
+                    return Result(over=True, refused=message)
+                case Wait(until):
+                    self._show_progress(memory, situation)
+                    attempt = situation.run_record.open_attempt
+                    return Result(applied=bool(attempt and attempt.uid), again_at=until)
+                case CreatePod():
+                    self._steps.create_pod(memory, action)
+                case CreateDependents():
+                    self._steps.create_dependents(memory, action)
+                case WriteRecord():
+                    self._write(memory, action)
+                case Ungate():
+                    self._steps.ungate(memory, action)
+                case DeletePod():
+                    self._steps.delete_pod(memory, action)
+                    self._emit(PodRemoved(memory.job.key, action.pod, action.why))
+                case ConfirmGone():
+                    self._steps.confirm_gone(memory, action)
+                case FindCause():
+                    self._steps.find_cause(memory, action)
+        raise EngineError(
+            f"job {memory.job.key} does not settle", hint="this is a defect: report it"
+        )
+
+    def _look(self, memory: JobMemory) -> Situation:
+        job, now = memory.job, self._client.now()
+        pods = self._steps.pods(job.namespace).pods(job.key)
+        for pod in pods:
+            for trouble in pull_troubles(pod):
+                place = (uid_of(pod), trouble.container)
+                memory.failing_since.setdefault(place, now)
+                if trouble.tells_the_cause:
+                    memory.causes.setdefault(place, trouble.message)
+        observed = Observed(
+            pods,
+            frozenset(memory.settled),
+            frozenset(memory.gone),
+            memory.refusal,
+            memory.causes,
+            memory.failing_since,
+        )
+        gates = self._steps.rendering.gates
+        return Situation(job, memory.record, observed, now, self._source, gates, self._pull)
+
+    def _write(self, memory: JobMemory, action: WriteRecord) -> None:
+        if not self._steps.write_record(memory, action):
+            self._emit(
+                Trouble(memory.job.key, "another engine wrote this job's record first", True)
+            )
+            return
+        record = action.record
+        attempt = record.last
+        if attempt is not None and attempt.failures and attempt.finished_at is not None:
+            self._tell_fallback(memory, record, attempt)
+        self._show(memory.job.key, record.state, record, record.message)
+
+    def _tell_fallback(self, memory: JobMemory, record: Record, attempt: Attempt) -> None:
+        if record.state.is_final or attempt.finished_at is None:
+            return
+        after = policies_of_attempt(memory.job, record.attempts)
+        for failure in attempt.failures:
+            change = PullPolicyFallback(
+                memory.job.key,
+                attempt.number,
+                failure.container,
+                (attempt.policies or {}).get(failure.container, "default"),
+                after.get(failure.container, "default"),
+                failure.message,
+            )
+            self._emit(change)
+            if self._features.events:
+                write_pod_event(
+                    self._client,
+                    Ref("Pod", memory.job.namespace, attempt.pod),
+                    attempt.uid,
+                    reason="PullPolicyFallback",
+                    message=f"{change.container}: pull policy {change.before} failed, "
+                    f"next is {change.after}: {change.message}",
+                    now=attempt.finished_at,
+                    note=f".{change.container}",
+                )
+
+    def _show_progress(self, memory: JobMemory, situation: Situation) -> None:
+        record = situation.run_record
+        attempt = record.open_attempt
+        pod = situation.pod_of(attempt.uid) if attempt and attempt.uid else None
+        if pod is not None and has_started(pod):
+            self._show(memory.job.key, State.RUNNING, record, "")
+
+    def _show(self, key: JobKey, state: State, record: Record, message: str) -> None:
+        """A line per change of state, not per write."""
+        number = record.last.number if record.last else 0
+        shown = (record.run, state, number if not state.is_final else 0, record.reason)
+        if self._shown.get(key) != shown:
+            self._shown[key] = shown
+            self._emit(StateChanged(key, state, record.reason, message, number))

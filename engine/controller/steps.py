@@ -1,0 +1,219 @@
+"""Carry out one action of `decide`: each function is one step that the engine may die after.
+
+Errors of the API go up unless they are themselves an answer: an object that exists is adopted, a
+refusal is remembered, a lost race makes the engine look again.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from engine.cluster import objects
+from engine.cluster.client import Client
+from engine.cluster.pod_events import find_pull_cause
+from engine.cluster.records import read_record, write_record
+from engine.controller.attempt_manifests import Rendering, attempt_manifests
+from engine.controller.backoff import backoff
+from engine.controller.informer import PodInformer
+from engine.decide.actions import (
+    ConfirmGone,
+    CreateDependents,
+    CreatePod,
+    DeletePod,
+    FindCause,
+    Ungate,
+    WriteRecord,
+)
+from engine.decide.record import Record
+from engine.decide.situation import Refusal, RefusalKind
+from engine.errors import (
+    AdmissionRefusedError,
+    AlreadyExistsError,
+    ApiError,
+    ConflictError,
+    NotFoundError,
+    QuotaExceededError,
+)
+from engine.labels import RUN
+from engine.refs import Ref, ref_of
+from engine.render.manifests import Manifests
+from engine.render.variables import SecretValues
+from engine.spec.model import Job
+from engine.transform.set_owner_reference import set_owner_reference
+
+_FIRST_WAIT, _LONGEST_WAIT = 1.0, 10.0
+
+
+@dataclass(slots=True)
+class JobMemory:
+    """What the engine remembers of a job while it runs; all of it can be found out again."""
+
+    job: Job
+    secrets: SecretValues
+    record: Record | None = None
+    settled: set[str] = field(default_factory=set)
+    gone: set[str] = field(default_factory=set)
+    refusal: Refusal | None = None
+    refusals: int = 0
+    causes: dict[tuple[str, str], str] = field(default_factory=dict)
+    failing_since: dict[tuple[str, str], datetime] = field(default_factory=dict)
+    manifests: tuple[int, Manifests] | None = None
+    writes: int = 0
+    errors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps, for one cluster."""
+
+    client: Client
+    rendering: Rendering
+    pods: Callable[[str], PodInformer]
+
+    def create_pod(self, memory: JobMemory, action: CreatePod) -> None:
+        """Step 1. A pod of this name is adopted if it is this run's; `decide` looks at the rest."""
+        job = memory.job
+        manifests = self._manifests(memory, action.attempt, action.policies)
+        memory.writes += 1
+        try:
+            pod = objects.create(self.client, manifests.pod)
+        except AlreadyExistsError:
+            existing = objects.get(self.client, ref_of(manifests.pod))
+            if existing is not None:
+                self._adopt(memory, existing)
+            return
+        except (QuotaExceededError, AdmissionRefusedError) as error:
+            self._remember_refusal(memory, error)
+            return
+        memory.refusal = None
+        self.pods(job.namespace).put(pod)
+
+    def create_dependents(self, memory: JobMemory, action: CreateDependents) -> None:
+        """Step 2. What is there already must be this pod's; leftovers of a namesake go first."""
+        for manifest in self._manifests(memory, action.attempt, {}).dependents:
+            owned = set_owner_reference(manifest, pod=action.pod, uid=action.uid)
+            memory.writes += 1
+            try:
+                self._create_owned(owned, action.uid)
+            except (QuotaExceededError, AdmissionRefusedError) as error:
+                self._remember_refusal(memory, error)
+                return
+        memory.refusal, memory.refusals = None, 0
+        memory.settled.add(action.uid)
+
+    def write_record(self, memory: JobMemory, action: WriteRecord) -> bool:
+        """Step 3 and 5. False when another engine wrote first: then its record counts."""
+        memory.writes += 1
+        try:
+            memory.record = write_record(self.client, action.record)
+        except (ConflictError, AlreadyExistsError):
+            memory.record = read_record(self.client, action.record.key)
+            return False
+        except NotFoundError:
+            if not action.record.version:
+                raise
+            deleted_by_hand = replace(action.record, version="")
+            memory.record = write_record(self.client, deleted_by_hand)
+        return True
+
+    def ungate(self, memory: JobMemory, action: Ungate) -> None:
+        """Step 4. Only this very pod, only this very gate."""
+        path = "/spec/schedulingGates"
+        single = action.gate_count == 1
+        operations = [
+            {"op": "test", "path": "/metadata/uid", "value": action.uid},
+            {"op": "remove", "path": path if single else f"{path}/{action.gate_index}"},
+        ]
+        memory.writes += 1
+        ref = Ref("Pod", memory.job.namespace, action.pod)
+        try:
+            pod = objects.patch(self.client, ref, operations)
+        except (NotFoundError, ConflictError, AdmissionRefusedError):
+            self._look_again(memory, action.pod, action.uid)
+            return
+        self.pods(memory.job.namespace).put(pod)
+
+    def delete_pod(self, memory: JobMemory, action: DeletePod) -> None:
+        memory.writes += 1
+        ref = Ref("Pod", memory.job.namespace, action.pod)
+        with suppress(ConflictError):
+            objects.delete(self.client, ref, uid=action.uid, grace=action.grace)
+        self._look_again(memory, action.pod, action.uid)
+
+    def confirm_gone(self, memory: JobMemory, action: ConfirmGone) -> None:
+        self._look_again(memory, action.pod, action.uid)
+
+    def find_cause(self, memory: JobMemory, action: FindCause) -> None:
+        ref = Ref("Pod", memory.job.namespace, action.pod)
+        words = find_pull_cause(self.client, ref, action.uid, action.image)
+        unknown = f'image "{action.image}" could not be pulled; the cause was not reported'
+        memory.causes[action.uid, action.container] = words or unknown
+
+    def _manifests(self, memory: JobMemory, attempt: int, policies: Mapping[str, str]) -> Manifests:
+        """Rendered once an attempt: `policies` only matter to the pod, which comes first."""
+        if memory.manifests is None or memory.manifests[0] != attempt:
+            manifests = attempt_manifests(
+                self.rendering, memory.job, attempt, policies, memory.secrets
+            )
+            memory.manifests = (attempt, manifests)
+        return memory.manifests[1]
+
+    def _create_owned(self, manifest: dict[str, Any], uid: str) -> None:
+        try:
+            objects.create(self.client, manifest)
+        except AlreadyExistsError:
+            existing = objects.get(self.client, ref_of(manifest))
+        else:
+            return
+        if existing is not None:
+            _check_ours(existing, manifest)
+            owners = existing["metadata"].get("ownerReferences") or ()
+            if any(owner["uid"] == uid for owner in owners):
+                return
+            objects.delete(self.client, ref_of(manifest), uid=existing["metadata"]["uid"])
+        objects.create(self.client, manifest)
+
+    def _adopt(self, memory: JobMemory, pod: dict[str, Any]) -> None:
+        labels = pod["metadata"].get("labels") or {}
+        if labels.get(RUN) != memory.job.run:
+            raise _not_ours(pod)
+        memory.refusal = None
+        self.pods(memory.job.namespace).put(pod)
+
+    def _look_again(self, memory: JobMemory, name: str, uid: str) -> None:
+        pods = self.pods(memory.job.namespace)
+        found = objects.get(self.client, Ref("Pod", memory.job.namespace, name))
+        if found is None or found["metadata"]["uid"] != uid:
+            memory.gone.add(uid)
+            pods.forget(memory.job.key, uid)
+        if found is not None:
+            pods.put(found)
+
+    def _remember_refusal(self, memory: JobMemory, error: ApiError) -> None:
+        memory.refusals += 1
+        quota = isinstance(error, QuotaExceededError)
+        seconds = backoff(memory.refusals, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
+        memory.refusal = Refusal(
+            RefusalKind.QUOTA if quota else RefusalKind.ADMISSION,
+            error.cause,
+            self.client.now() + timedelta(seconds=seconds),
+        )
+
+
+def _check_ours(existing: dict[str, Any], manifest: dict[str, Any]) -> None:
+    labels = existing["metadata"].get("labels") or {}
+    if labels.get(RUN) != manifest["metadata"]["labels"][RUN]:
+        raise _not_ours({**existing, "kind": manifest["kind"]})
+
+
+def _not_ours(existing: dict[str, Any]) -> AdmissionRefusedError:
+    ref = ref_of({"kind": "Pod", **existing})
+    return AdmissionRefusedError(
+        "an object of this name exists and was not made by this job",
+        where=str(ref),
+        hint="rename the job, or remove the object",
+        status=409,
+        reason="AlreadyExists",
+    )

@@ -1,0 +1,94 @@
+"""A work queue with client-go's semantics.
+
+Guarantees: a key that is being worked on is never handed out a second time; a key added meanwhile
+is handed out again afterwards; a key added many times before it is taken is handed out once.
+"""
+
+import heapq
+import threading
+import time
+from collections import deque
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class WorkQueue(Generic[Key]):
+    """Keys to be worked on, in the order they came, some of them later."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._ready: deque[Key] = deque()
+        self._dirty: set[Key] = set()
+        self._processing: set[Key] = set()
+        self._later: list[tuple[float, int, Key]] = []
+        self._due: dict[Key, float] = {}
+        self._count = 0
+        self._closed = False
+
+    def add(self, key: Key) -> None:
+        with self._condition:
+            self._add(key)
+
+    def add_after(self, key: Key, seconds: float) -> None:
+        """Add `key` after `seconds`; the earliest of several such times counts."""
+        due = time.monotonic() + max(0.0, seconds)
+        with self._condition:
+            if self._closed or self._due.get(key, float("inf")) <= due:
+                return
+            self._due[key] = due
+            self._count += 1
+            heapq.heappush(self._later, (due, self._count, key))
+            self._condition.notify()
+
+    def get(self) -> Key | None:
+        """The next key, as soon as there is one; None once the queue is closed."""
+        with self._condition:
+            while True:
+                if self._closed:
+                    return None
+                wait = self._promote()
+                if self._ready:
+                    key = self._ready.popleft()
+                    self._dirty.discard(key)
+                    self._processing.add(key)
+                    return key
+                self._condition.wait(wait)
+
+    def done(self, key: Key) -> None:
+        """The work on `key` is over; it comes again if it was added meanwhile."""
+        with self._condition:
+            self._processing.discard(key)
+            if key in self._dirty:
+                self._ready.append(key)
+                self._condition.notify()
+
+    def close(self) -> None:
+        """Wake every reader with None; keys that are still waiting are dropped."""
+        with self._condition:
+            self._closed = True
+            self._condition.notify_all()
+
+    def _add(self, key: Key) -> None:
+        if self._closed or key in self._dirty:
+            return
+        self._dirty.add(key)
+        if key not in self._processing:
+            self._ready.append(key)
+            self._condition.notify()
+
+    def _promote(self) -> float | None:
+        """Move keys whose time has come; seconds until the next one."""
+        now = time.monotonic()
+        while self._later:
+            due, _, key = self._later[0]
+            if self._due.get(key) != due:
+                heapq.heappop(self._later)
+            elif due <= now:
+                heapq.heappop(self._later)
+                del self._due[key]
+                self._add(key)
+            else:
+                return due - now
+        return None

@@ -1,0 +1,1 @@
+"""What the engine tells while it works: typed events, and keeping secrets out of all of it."""
