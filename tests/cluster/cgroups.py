@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tests.cluster.settings import Settings
 
 ROOT = Path("/sys/fs/cgroup")
-_USED = ("blkio", "cpu", "cpuacct", "cpuset", "devices", "freezer", "hugetlb", "memory",
-         "net_cls", "net_prio", "perf_event", "pids", "systemd")  # fmt: skip
 
 
 def cgroup_name(settings: Settings) -> str:
@@ -59,10 +57,11 @@ def leftovers(settings: Settings) -> list[str]:
 
 
 def _folders(settings: Settings) -> list[Path]:
+    """One where all controllers share a hierarchy (v2); else one in each (v1, hybrid)."""
     if (ROOT / "cgroup.controllers").exists():
         return [ROOT / cgroup_name(settings)]
-    mounted = {(ROOT / name).resolve() for name in _USED if (ROOT / name / "tasks").exists()}
-    return sorted(folder / cgroup_name(settings) for folder in mounted)
+    hierarchies = {child.resolve() for child in ROOT.iterdir() if (child / "cgroup.procs").exists()}
+    return sorted(folder / cgroup_name(settings) for folder in hierarchies)
 
 
 def _inherit_cpuset(folder: Path) -> None:

@@ -133,6 +133,7 @@ def test_up_and_down_may_be_repeated_and_leave_nothing_behind(second: Second) ->
 
     assert leftovers.remaining(second.settings) == []
     assert traces() == before
+    assert list(Path("/sys/fs/cgroup").rglob(f"*{second.settings.id}*")) == []
     left = {entry.name for entry in second.settings.state.iterdir()}
     assert left <= {"logs", "up.lock", "users.lock"}
 
