@@ -108,11 +108,16 @@ def _prepare(settings: Settings) -> None:
 
 
 def _boot(settings: Settings, lock: int) -> Parts:
-    """Everything that can start at once does: the API server alone takes most of the time."""
+    """Everything that can start at once does.
+
+    The API server takes some seconds before it serves, and the kubelet looks for a Docker daemon
+    for five before it asks for a server.
+    """
     parts = parts_of(settings)
     parts.keeper.start(lock=lock)
     registries = [registry.component for registry in parts.registries]
-    for part in (parts.etcd, parts.apiserver, *registries, parts.node.containerd):
+    first = (parts.etcd, parts.apiserver, *registries, parts.node.containerd, parts.node.kubelet)
+    for part in first:
         part.start(wait=False, lock=lock)
     parts.registries[0].component.wait_ready()
     _push_pause(settings, parts)
