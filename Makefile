@@ -1,0 +1,76 @@
+# Everything from nothing: finds a Python, makes .venv, installs the locked versions once.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format cluster-up cluster-down lock clean
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+RUN := $(VENV)/.run-installed
+DEV := $(VENV)/.dev-installed
+COMPILE := $(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-header \
+  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
+
+# A name on PATH proves nothing: version managers leave stubs there that only fail.
+USABLE := import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3 python; do \
+  if $$name -c '$(USABLE)' >/dev/null 2>&1; then echo $$name; break; fi; done)
+
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "  make test ARGS='tests/unit -k pull' hands ARGS to pytest;"
+	@echo "  PYTHON=/path/to/python chooses the Python that .venv is made with."
+
+demo: $(RUN) ## Show the engine at work on a simulated cluster; needs Python alone
+	@$(BIN)/engine demo $(ARGS)
+
+test: $(DEV) ## Run all tests, on a real cluster where there can be one
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: $(DEV) ## Check style, formatting, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(DEV) ## Format the code and mend what ruff can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+cluster-up: $(DEV) ## Start the tests' cluster (root on Debian; the first time builds it)
+	@$(BIN)/python -m tests.cluster up
+
+cluster-down: $(DEV) ## Stop the tests' cluster
+	@$(BIN)/python -m tests.cluster down
+
+# The oldest Python that is supported locks: what it needs includes what the others need.
+lock: $(DEV) ## Resolve the locked versions again, from pyproject.toml
+	@$(BIN)/python -c 'import sys; sys.version_info[:2] == (3, 11) or sys.exit("make lock needs .venv to be of Python 3.11")'
+	$(COMPILE) --upgrade --build-deps-for editable --output-file requirements/run.txt pyproject.toml
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")' \
+	  | $(COMPILE) --upgrade --constraint requirements/run.txt --output-file requirements/dev.txt -
+
+clean: ## Remove .venv and everything that was generated
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp is written last, so an install that was interrupted is done again.
+$(RUN): requirements/run.txt pyproject.toml
+	@if ! { [ -x $(BIN)/python ] && $(BIN)/python -c '$(USABLE)' && $(PIP) --version; } >/dev/null 2>&1; then \
+	  if [ -z '$(PYTHON)' ]; then \
+	    echo 'No Python >= 3.11 with venv found (on Debian: apt-get install python3 python3-venv);' \
+	      'name one with PYTHON=/path/to/python' >&2; exit 1; \
+	  fi; \
+	  echo 'Making $(VENV) with $(PYTHON)' >&2; '$(PYTHON)' -m venv --clear $(VENV); \
+	fi
+	@echo 'Installing what the engine needs (requirements/run.txt)' >&2
+	@$(PIP) install --requirement requirements/run.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEV): requirements/dev.txt $(RUN)
+	@echo 'Installing what tests and checks need (requirements/dev.txt)' >&2
+	@$(PIP) install --requirement requirements/dev.txt
+	@touch $@
