@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 RUN := $(VENV)/.run-installed
 DEV := $(VENV)/.dev-installed
 COMPILE := $(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-header \
@@ -32,7 +32,7 @@ test: $(DEV) ## Run all tests, on a real cluster where there can be one
 lint: $(DEV) ## Check style, formatting, types and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy $(wildcard engine tests benchmarks)
 	$(BIN)/lint-imports
 
 format: $(DEV) ## Format the code and mend what ruff can mend
