@@ -44,11 +44,10 @@ class StatusError(Exception):
         }
         if self.reason:
             body["reason"] = self.reason
-        details = dict(self.details or {})
+        if self.details is not None:
+            body["details"] = dict(self.details)
         if self.retry_after is not None:
-            details["retryAfterSeconds"] = self.retry_after
-        if details:
-            body["details"] = details
+            body.setdefault("details", {})["retryAfterSeconds"] = self.retry_after
         body["code"] = self.code
         return body
 

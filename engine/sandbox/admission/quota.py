@@ -39,14 +39,20 @@ class _Quota:
         self.used: Usage = dict.fromkeys(self.hard, _ZERO)
         self.shares: dict[tuple[str, str], Usage] = {}
 
+    def covers(self, kind: Kind, obj: Obj) -> bool:
+        """Whether the object is in the quota's scopes; a scoped quota is about pods only."""
+        if not self.scopes and not self.terms:
+            return True
+        return (
+            kind is kinds.PODS
+            and all(in_scope(scope, obj) for scope in self.scopes)
+            and all(meets(term, obj) for term in self.terms)
+        )
+
     def share(self, kind: Kind, obj: Obj) -> Usage:
         """What the object uses of this quota; nothing when it is out of its scopes."""
-        if self.scopes or self.terms:
-            if kind is not kinds.PODS:
-                return {}
-            fits = all(in_scope(scope, obj) for scope in self.scopes)
-            if not fits or not all(meets(term, obj) for term in self.terms):
-                return {}
+        if not self.covers(kind, obj):
+            return {}
         usage = usage_of(kind, obj)
         return {name: usage[name] for name in self.hard if name in usage}
 
@@ -86,9 +92,9 @@ class Quotas:
         meta = obj["metadata"]
         name = meta.get("name", "")
         for quota in self._by_namespace.get(meta.get("namespace", ""), {}).values():
-            share = quota.share(kind, obj)
-            if not share:
+            if not quota.covers(kind, obj):
                 continue
+            share = quota.share(kind, obj)
             if kind is kinds.PODS and (silent := unspecified(obj, quota.hard)):
                 why = f"failed quota: {quota.name}: must specify {self._silent_words(silent)}"
                 raise forbidden(kind.group, kind.resource, name, why)

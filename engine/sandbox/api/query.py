@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from engine.sandbox.context import Options
-from engine.sandbox.errors import StatusError, bad_request, field_required, invalid
+from engine.sandbox.errors import bad_request, field_required, field_unsupported, invalid
 from engine.sandbox.http.message import Request
 from engine.sandbox.verbs.delete import DeleteOptions
 
@@ -19,9 +19,8 @@ _MANAGER_LENGTH = 128
 def is_dry_run(values: str | list[str] | None) -> bool:
     given = [values] if isinstance(values, str) else values or []
     if any(value != "All" for value in given):
-        shown = ", ".join(f'"{value}"' for value in given)
-        message = f'invalid dry-run: dryRun: Unsupported value: {shown}: supported values: "All"'
-        raise StatusError(422, "Invalid", message)
+        found = field_unsupported("dryRun", given, ("All",))
+        raise invalid("meta.k8s.io", "WriteOptions", "", [found])
     return bool(given)
 
 
@@ -46,11 +45,15 @@ def require_manager(request: Request) -> None:
         raise invalid("meta.k8s.io", "PatchOptions", "", errors)
 
 
-def read_json(body: bytes) -> Any:
+def read_json(body: bytes, kind: str = "an object") -> Any:
+    """Errors: 400 for what is no JSON."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise bad_request(f"the body of the request is not valid JSON: {error}") from None
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {kind}): couldn't get "
+            f"version/kind; json parse error: {error}"
+        ) from None
 
 
 def read_yaml_or_json(body: bytes) -> Any:
@@ -83,11 +86,9 @@ def delete_options(request: Request) -> DeleteOptions:
     if not propagation and orphan is not None:
         propagation = "Orphan" if str(orphan).lower() == "true" else "Background"
     if propagation not in ("", "Background", "Foreground", "Orphan"):
-        message = (
-            f'DeleteOptions "" is invalid: propagationPolicy: Invalid value: "{propagation}": '
-            'must be one of "Background", "Foreground", "Orphan"'
-        )
-        raise StatusError(422, "Invalid", message)
+        allowed = ("Foreground", "Background", "Orphan", "nil")
+        found = field_unsupported("propagationPolicy", propagation, allowed)
+        raise invalid("meta.k8s.io", "DeleteOptions", "", [found])
     preconditions = body.get("preconditions") or {}
     try:
         seconds = None if grace is None else int(grace)

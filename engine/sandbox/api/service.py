@@ -87,7 +87,7 @@ class Service:
 
     def _body(self, request: Request, target: Target) -> Any:
         if target.verb in ("create", "update"):
-            return queries.read_json(request.body)
+            return queries.read_json(request.body, target.kind.kind)
         if target.verb == "patch":
             if "apply-patch" in request.headers.get("content-type", ""):
                 return queries.read_yaml_or_json(request.body)

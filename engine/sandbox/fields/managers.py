@@ -87,7 +87,8 @@ class Difference:
 
 
 def compare(struct: Struct, old: Obj, new: Obj) -> Difference:
-    before, after = flatten(struct, old), flatten(struct, new)
+    before = flatten(struct, old, with_parents=True)
+    after = flatten(struct, new, with_parents=True)
     return Difference(
         frozenset(p for p, value in after.items() if before.get(p, _NOTHING) != value),
         frozenset(before.keys() - after.keys()),
@@ -99,7 +100,7 @@ def track_update(
 ) -> None:
     """Note that ``name`` wrote what differs between ``old`` and ``new``, and write managedFields."""
     if old is None:
-        made = Manager(name, "Update", api_version, sub, now, frozenset(flatten(struct, new)))
+        made = Manager(name, "Update", api_version, sub, now, frozenset(flatten(struct, new, with_parents=True)))
         write_managers(new, [made])
         return
     change = compare(struct, old, new)

@@ -38,35 +38,48 @@ UNOWNED: frozenset[Path] = frozenset(
         ),
     }
 )
+_ALWAYS_THERE: frozenset[Path] = frozenset(
+    {(), ("f:metadata",), ("f:spec",), ("f:status",), ("f:spec", "f:containers")}
+)
+"""What Go writes for an object even when it is empty, so that nobody ever adds it."""
 _WHOLE = Scalar("any")
 
 
-def flatten(struct: Struct, obj: dict[str, Any]) -> dict[Path, Any]:
-    """Every path of the object and the value at it; what nobody can own is left out."""
+def flatten(
+    struct: Struct, obj: dict[str, Any], *, with_parents: bool = False
+) -> dict[Path, Any]:
+    """Every path of the object and the value at it; what nobody can own is left out.
+
+    ``with_parents``: maps, structs and merged lists are paths too, as plain writes own them.
+    """
     out: dict[Path, Any] = {}
-    _walk(struct, obj, (), out)
+    _walk(struct, obj, (), out, with_parents)
     for path in UNOWNED:
         out.pop(path, None)
     return out
 
 
-def _walk(kind: Type, value: Any, path: Path, out: dict[Path, Any]) -> None:
+def _walk(kind: Type, value: Any, path: Path, out: dict[Path, Any], parents: bool) -> None:
     if isinstance(kind, (Struct, MapOf)) and not kind.atomic and isinstance(value, dict):
         if not value:
             out[path] = value
+        elif parents and path not in _ALWAYS_THERE:
+            out[path] = ITEM
         inner = None if isinstance(kind, Struct) else kind.value
         for name, item in value.items():
             below = inner or kind.fields.get(name, _WHOLE)  # type: ignore[union-attr]
             if isinstance(below, Scalar):
                 out[(*path, "f:" + name)] = item
             else:
-                _walk(below, item, (*path, "f:" + name), out)
+                _walk(below, item, (*path, "f:" + name), out, parents)
     elif isinstance(kind, ListOf) and (kind.keys or kind.is_set) and value:
+        if parents and path not in _ALWAYS_THERE:
+            out[path] = ITEM
         for item in value:
             at = (*path, element(kind, item))
             out[at] = ITEM
             if kind.keys:
-                _walk(kind.item, item, at, out)
+                _walk(kind.item, item, at, out, parents)
     else:
         out[path] = value
 

@@ -27,6 +27,7 @@ class Scheduler:
         self._recorder = Recorder(context, "default-scheduler")
         self._waiting: dict[str, tuple[str, str]] = {}
         self._requests: dict[str, dict[str, Fraction]] = {}
+        self._used = dict.fromkeys(_COUNTED, Fraction())
         context.storage.listen(self._hear)
 
     def _hear(self, change: Change) -> None:
@@ -37,18 +38,25 @@ class Scheduler:
             return
         if change.type == "DELETED" or entry.obj["status"].get("phase") in _ENDED:
             self._waiting.pop(entry.uid, None)
-            if self._requests.pop(entry.uid, None) is not None:
+            if (freed := self._requests.pop(entry.uid, None)) is not None:
+                self._charge(freed, -1)
                 self._retry()
             return
         if entry.obj["spec"].get("nodeName"):
             self._waiting.pop(entry.uid, None)
             if entry.uid not in self._requests:
-                self._requests[entry.uid] = pod_resources(entry.obj["spec"], "requests")
+                held = self._requests[entry.uid] = pod_resources(entry.obj["spec"], "requests")
+                self._charge(held, 1)
         elif entry.obj["spec"].get("schedulingGates") or entry.uid in self._waiting:
             return
         elif not entry.obj["metadata"].get("deletionTimestamp"):
             self._waiting[entry.uid] = entry.key
             self._context.soon(lambda: self._schedule(entry.uid))
+
+    def _charge(self, amounts: dict[str, Fraction], sign: int) -> None:
+        for name in _COUNTED:
+            if name in amounts:
+                self._used[name] += sign * amounts[name]
 
     def _retry(self) -> None:
         for uid in list(self._waiting):
@@ -90,10 +98,9 @@ class Scheduler:
             return "Too many pods"
         wanted = pod_resources(spec, "requests")
         for name in _COUNTED:
-            if amount := wanted.get(name):
-                used = sum((held.get(name, Fraction()) for held in self._requests.values()), amount)
-                if used > quantity.parse(allocatable[name]):
-                    return f"Insufficient {name}"
+            amount = wanted.get(name)
+            if amount and self._used[name] + amount > quantity.parse(allocatable[name]):
+                return f"Insufficient {name}"
         return ""
 
     def _words(self, why: str, node: Entry | None) -> str:

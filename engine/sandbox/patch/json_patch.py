@@ -31,17 +31,17 @@ def json_patch(doc: Any, operations: Any) -> Any:
     try:
         for operation in operations:
             doc = _apply(doc, operation)
-    except _Failed as error:
-        raise _rejected(str(error)) from None
+    except _Failed:
+        raise _rejected() from None
     return doc
 
 
-def _rejected(why: str) -> StatusError:
+def _rejected() -> StatusError:
     return StatusError(
         422,
         "Invalid",
         "the server rejected our request due to an error in our request",
-        {"causes": [{"reason": "UnexpectedServerResponse", "message": why}]},
+        {},
     )
 
 

@@ -21,6 +21,7 @@ Listener = Callable[[Change], None]
 
 SNAPSHOTS = 64
 HISTORY = 20_000
+FIRST_VERSION = 100
 
 
 class _Collection:
@@ -30,7 +31,7 @@ class _Collection:
         self.entries: dict[Key, Entry] = {}
         self.keys: list[Key] = []
         self.history: deque[Change] = deque(maxlen=HISTORY)
-        self.compacted = 0
+        self.compacted = FIRST_VERSION
 
     def note(self, change: Change) -> None:
         if len(self.history) == HISTORY:
@@ -43,7 +44,7 @@ class Storage:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.rv = 100
+        self.rv = FIRST_VERSION
         self._collections = {kind.storage: _Collection() for kind in kinds.STORED}
         self._listeners: list[Listener] = []
         self._snapshots: dict[tuple[str, int], tuple[Entry, ...]] = {}

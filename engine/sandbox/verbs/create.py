@@ -38,10 +38,8 @@ def create(
     ``applied``: server-side apply has already written managedFields.
     Errors: 404 no such namespace; 403 it is going, or a quota; 409 exists; 422 invalid.
     """
-    managed = obj.get("metadata", {}).get("managedFields") if applied else None
-    _prepare(context, kind, namespace, obj)
-    if managed:
-        obj["metadata"]["managedFields"] = managed
+    managed = obj["metadata"]["managedFields"] if applied else None
+    _prepare(context, kind, namespace, obj, managed, options)
     _refuse_namespace(context, kind, obj)
     meta = obj["metadata"]
     strategy = strategy_of(kind.storage)
@@ -49,10 +47,6 @@ def create(
     found = names.metadata_errors(meta, label_name=label_name) + strategy.check(obj)
     if found:
         raise errors.invalid(kind.group, kind.kind, meta.get("name", ""), found)
-    struct = context.struct(kinds.BY_STORAGE[kind.storage])
-    now = context.clock.stamp()
-    if not applied:
-        track_update(struct, None, obj, options.manager, kind.api_version, "", now)
     with context.storage.lock:
         context.quotas.check(kind, obj)
         if context.storage.get(kind, meta.get("namespace", ""), meta["name"]) is not None:
@@ -64,8 +58,15 @@ def create(
         return context.storage.get(kind, *entry.key) or entry
 
 
-def _prepare(context: Context, kind: Kind, namespace: str, obj: Obj) -> None:
-    """Fill in what the server owns and defaults."""
+def _prepare(
+    context: Context,
+    kind: Kind,
+    namespace: str,
+    obj: Obj,
+    managed: list[Obj] | None,
+    options: Options,
+) -> None:
+    """Fill in what the server owns and defaults; who writes owns all but what admission adds."""
     meta = obj.setdefault("metadata", {})
     for name in _SERVER_OWNED:
         meta.pop(name, None)
@@ -81,8 +82,15 @@ def _prepare(context: Context, kind: Kind, namespace: str, obj: Obj) -> None:
         meta["name"] = names.generated(meta["generateName"], context.chance)
     meta["uid"] = context.new_uid()
     meta["creationTimestamp"] = context.clock.stamp()
+    obj.pop("status", None)
     strategy = strategy_of(kind.storage)
     strategy.default(obj)
+    if managed is None:
+        struct = context.struct(kinds.BY_STORAGE[kind.storage])
+        now = meta["creationTimestamp"]
+        track_update(struct, None, obj, options.manager, kind.api_version, "", now)
+    else:
+        meta["managedFields"] = managed
     strategy.admit(obj)
     if strategy.first_status is not None:
         obj["status"] = strategy.first_status(obj)

@@ -21,7 +21,10 @@ def read_body(context: Context, kind: Kind, body: Any, options: Options) -> Obj:
     given = (body.get("apiVersion", kind.api_version), body.get("kind", kind.kind))
     if given != (kind.api_version, kind.kind):
         version = str(given[0]).rpartition("/")[2]
-        raise bad_request(f'{given[1]} in version "{version}" cannot be handled as a {kind.kind}')
+        raise bad_request(
+            f'{given[1]} in version "{version}" cannot be handled as a {kind.kind}: converting '
+            f"({version}.{given[1]}) to ({kind.group or 'core'}.{kind.kind}): unknown conversion"
+        )
     try:
         obj, unknown = decode(context.struct(kind), body)
     except DecodeError as error:

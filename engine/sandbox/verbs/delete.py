@@ -89,14 +89,14 @@ def _check_preconditions(kind: Kind, entry: Entry, options: DeleteOptions) -> No
             f"the UID in the precondition ({options.uid}) does not match the UID in record "
             f"({entry.uid}). The object might have been deleted and then recreated"
         )
-        raise errors.conflict(kind.group, kind.resource, entry.name, why)
+        raise errors.conflict(kind.group, kind.kind, entry.name, why)
     version = entry.obj["metadata"]["resourceVersion"]
     if options.resource_version and options.resource_version != version:
         why = (
             f"the ResourceVersion in the precondition ({options.resource_version}) does not match "
             f"the ResourceVersion in record ({version}). The object might have been modified"
         )
-        raise errors.conflict(kind.group, kind.resource, entry.name, why)
+        raise errors.conflict(kind.group, kind.kind, entry.name, why)
 
 
 def _grace(kind: Kind, entry: Entry, options: DeleteOptions) -> int:

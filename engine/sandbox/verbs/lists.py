@@ -84,7 +84,7 @@ def _check_version(query: ListQuery, current: int) -> None:
         raise errors.StatusError(
             504,
             "Timeout",
-            f"Too large resource version: {wanted}, current: {current}",
+            f"Timeout: Too large resource version: {wanted}, current: {current}",
             {
                 "causes": [
                     {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
@@ -93,7 +93,7 @@ def _check_version(query: ListQuery, current: int) -> None:
             retry_after=1,
         )
     if query.version_match == "Exact" and wanted < current:
-        raise errors.expired("The provided resource version is too old")
+        raise errors.expired("The resourceVersion for the provided list is too old.")
 
 
 def _write_token(rv: int, last: tuple[str, str]) -> str:

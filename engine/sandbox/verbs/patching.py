@@ -46,6 +46,7 @@ def patch(
         if kind is EVENTS_V1:
             doc = event_to_v1(doc)
         doc = _change(context, kind, content_type, doc, body)
+        _refuse_other_uid(kind, current, doc)
         obj = _read_back(context, kind, doc, options)
         return event_from_v1(obj) if kind is EVENTS_V1 else obj
 
@@ -79,10 +80,17 @@ def _read_back(context: Context, kind: Kind, doc: Any, options: Options) -> Obj:
     return obj
 
 
+def _refuse_other_uid(kind: Kind, current: Entry, doc: Any) -> None:
+    meta = doc.get("metadata") if isinstance(doc, dict) else None
+    uid = meta.get("uid", current.uid) if isinstance(meta, dict) else current.uid
+    if uid != current.uid:
+        found = [field_invalid("metadata.uid", uid, "field is immutable")]
+        raise errors.invalid(kind.group, kind.kind, current.name, found)
+
+
 def _bad_patch(doc: Any, why: str) -> StatusError:
     error = errors.invalid("", "", "", [field_invalid("patch", json.dumps(doc), why)])
     error.details = {"causes": (error.details or {})["causes"]}
-    error.message = error.message.removeprefix(" ")
     return error
 
 
@@ -141,6 +149,11 @@ def _read_config(context: Context, kind: Kind, namespace: str, name: str, config
         raise _not_typed(kind, namespace, name, why)
     if (config.get("metadata") or {}).get("managedFields") is not None:
         raise errors.bad_request("metadata.managedFields must be nil")
+    given_name = wanted.get("metadata", {}).get("name", name)
+    if given_name != name:
+        raise errors.bad_request(
+            f"the name of the object ({given_name}) does not match the name on the URL ({name})"
+        )
     wanted["metadata"] = {**wanted.get("metadata", {}), "name": name}
     if kind.namespaced:
         wanted["metadata"]["namespace"] = namespace

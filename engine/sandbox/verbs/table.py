@@ -166,7 +166,7 @@ def _quota(quota: Obj, now: float) -> list[Any]:
     pairs = {name: f"{name}: {used.get(name, '0')}/{hard[name]}" for name in sorted(hard)}
     limits = ", ".join(text for name, text in pairs.items() if name.startswith("limits."))
     requests = ", ".join(text for name, text in pairs.items() if not name.startswith("limits."))
-    return [_name(quota), requests, limits, age(quota, now)]
+    return [_name(quota), age(quota, now), requests, limits]
 
 
 def _node(node: Obj, now: float) -> list[Any]:
@@ -223,7 +223,7 @@ _COLUMNS: dict[str, Columns] = {
         ("Subobject", "Source", "First Seen", "Count", "Name"),
         _event,
     ),
-    kinds.QUOTAS.resource: _columns("Name Request Limit Age", _quota),
+    kinds.QUOTAS.resource: _columns("Name Age Request Limit", _quota),
     kinds.NODES.resource: _columns(
         "Name Status Roles Age Version",
         _node,

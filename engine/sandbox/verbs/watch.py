@@ -81,7 +81,7 @@ class WatchHub:
         text = query.resource_version
         if text and not text.isdigit():
             message = (
-                f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+                f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
             )
             raise errors.bad_request(message)
         return self._stream(kind, query)
