@@ -97,16 +97,13 @@ def command(
     click.echo(
         result_json(result, redactor) if output == "json" else result_table(result, redactor)
     )
+    under_way = sum(not job.over for job in result.jobs)
+    told = f"{under_way} job{' is' if under_way == 1 else 's are'} not over"
     if result.interrupted:
-        under_way = sum(not job.over for job in result.jobs)
-        click.echo(
-            f"interrupted: {under_way} jobs are not over; what has started goes on, "
-            "and the next reconcile takes it up",
-            err=True,
-        )
+        text = f"interrupted: {told}; what has started goes on, and the next reconcile takes it up"
+        click.echo(text, err=True)
     elif result.timed_out:
-        under_way = sum(not job.over for job in result.jobs)
-        click.echo(f"timeout: {under_way} jobs are not over; they go on", err=True)
+        click.echo(f"timeout: {told}; what has started goes on", err=True)
     sys.exit(exit_code(result))
 
 

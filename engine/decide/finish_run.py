@@ -1,6 +1,6 @@
 """A run that is over stays over; the pod of an attempt that got stuck does not stay behind."""
 
-from engine.decide.actions import Action, Done
+from engine.decide.actions import Action, DeletePod, Done
 from engine.decide.removal import remove_pod
 from engine.decide.situation import Situation, is_finished
 
@@ -9,12 +9,15 @@ def finish_run(situation: Situation) -> Action | None:
     """Only for a run in its final state.
 
     A pod that has finished is left to its TTL, with its log. One that has not, although its
-    attempt is closed, waits for an image or serves a job that is done: it goes.
+    attempt is closed, waits for an image or serves a job that is done: it goes. Its going is not
+    waited for, since nothing else depends on it.
     """
     record = situation.run_record
     if not record.state.is_final:
         return None
     for pod in situation.observed.pods:
         if not is_finished(pod):
-            return remove_pod(pod, f"its attempt ended: {record.reason}")
+            removal = remove_pod(pod, f"its attempt ended: {record.reason}")
+            if isinstance(removal, DeletePod):
+                return removal
     return Done()

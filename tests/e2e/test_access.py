@@ -1,0 +1,57 @@
+"""A cluster that doesn't let us in, or doesn't have what a spec names."""
+
+import pytest
+
+from tests.cluster.cluster import Cluster
+from tests.e2e.conftest import Objects
+from tests.e2e.harness import Engine
+
+pytestmark = [pytest.mark.node, pytest.mark.registry]
+
+
+def test_without_permission_the_missing_right_is_named(
+    engine: Engine, objects: Objects, cluster: Cluster
+) -> None:
+    engine.spec("job", script="true")
+    engine.kubeconfig = cluster.kubeconfig_for("limited-user")
+    run = engine.reconcile()
+    assert run.code == 6
+    assert 'User "limited-user" cannot list resource "configmaps"' in run.stderr
+    assert "Traceback" not in run.stderr
+    assert objects.pods() == []
+
+
+def test_a_missing_namespace_is_told_at_the_spec_and_nothing_is_applied(
+    engine: Engine, objects: Objects
+) -> None:
+    engine.spec("here", script="true")
+    engine.namespace = "no-such-namespace"
+    engine.spec("there", script="true")
+    run = engine.reconcile()
+    assert run.code == 2
+    assert f"{engine.folder}/there.yaml:1:1: " in run.stderr
+    assert "no-such-namespace" in run.stderr
+    assert objects.pods() == []
+
+
+def test_one_broken_spec_keeps_the_whole_set_from_being_applied(
+    engine: Engine, objects: Objects
+) -> None:
+    engine.spec("good", script="true")
+    engine.spec("broken", script="true", timeout=0)
+    run = engine.reconcile()
+    assert run.code == 2
+    assert "broken.yaml:1:" in run.stderr
+    assert objects.pods() == []
+
+
+def test_a_secret_that_is_not_set_keeps_the_whole_set_from_being_applied(
+    engine: Engine, objects: Objects
+) -> None:
+    engine.spec("good", script="true")
+    engine.spec("unset", script="true", secrets={"TOKEN": {"fromEnv": "NOT_SET_ANYWHERE"}})
+    run = engine.reconcile()
+    assert run.code == 2
+    assert "the variable NOT_SET_ANYWHERE is not set" in run.stderr
+    assert objects.pods() == []
+    assert objects.api.list("configmaps", objects.namespace, labels="jobs.engine/job") == []

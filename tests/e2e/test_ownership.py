@@ -1,0 +1,117 @@
+"""Nothing exists without an owner, and nothing outlives it."""
+
+import subprocess
+
+import pytest
+
+from tests.cluster.cluster import Cluster
+from tests.e2e.conftest import Objects
+from tests.e2e.harness import Engine, finish, kill
+
+pytestmark = [pytest.mark.node, pytest.mark.registry]
+
+SLEEPER = {
+    "script": "sleep 60",
+    "secrets": {"TOKEN": {"value": "anything"}},
+    "files": {"a.txt": "a"},
+}
+
+
+def test_secret_and_configmap_are_owned_by_the_pod_from_their_first_appearance(
+    engine: Engine, objects: Objects
+) -> None:
+    engine.spec("owned", **{**SLEEPER, "script": "true"})
+    labels = "jobs.engine/job=owned,jobs.engine/component!=record"
+    with (
+        objects.api.watch("secrets", objects.namespace, labels=labels) as secrets,
+        objects.api.watch("configmaps", objects.namespace, labels=labels) as configmaps,
+    ):
+        run = engine.reconcile()
+        assert run.code == 0, run.stderr
+        pod = objects.pod("owned")["metadata"]
+        for recorder in (secrets, configmaps):
+            first = recorder.wait_for(lambda event: event.name == pod["name"])
+            assert first.type == "ADDED"
+            assert first.object["metadata"]["ownerReferences"] == [
+                {"apiVersion": "v1", "kind": "Pod", "name": pod["name"], "uid": pod["uid"]}
+            ]
+
+
+def test_every_object_carries_the_engines_labels_and_its_ttl(
+    engine: Engine, objects: Objects
+) -> None:
+    engine.spec("marked", **{**SLEEPER, "script": "true", "ttl": "3h15m"})
+    assert engine.reconcile().code == 0
+    found = [objects.pod("marked")]
+    for kind in ("secrets", "configmaps"):
+        labels = "jobs.engine/job=marked,jobs.engine/component!=record"
+        found += objects.api.list(kind, objects.namespace, labels=labels)
+    assert len(found) == 3
+    name = found[0]["metadata"]["name"]
+    for item in found:
+        metadata = item["metadata"]
+        assert metadata["name"] == name
+        assert metadata["annotations"]["jobs.engine/ttl"] == "11700"
+        assert metadata["labels"]["app.kubernetes.io/managed-by"] == "engine"
+        assert metadata["labels"]["jobs.engine/attempt"] == "1"
+        assert metadata["labels"]["jobs.engine/source"] == "default"
+        assert name == f"marked-{metadata['labels']['jobs.engine/run']}-1"
+
+
+def test_a_pod_deleted_while_it_runs_ends_the_job_and_takes_its_objects_along(
+    engine: Engine, objects: Objects, cluster: Cluster
+) -> None:
+    engine.spec("gone", **SLEEPER)
+    process = engine.start()
+    pod = objects.wait_until_running("gone")["metadata"]["name"]
+    assert len(objects.owned()) == 2
+    _kubectl_delete(cluster, objects.namespace, pod)
+    run = finish(process)
+    assert run.code == 1, run.stderr
+    _assert_only_the_record_is_left(engine, objects, pod)
+
+
+def test_a_pod_deleted_after_the_engine_was_killed_ends_the_job_the_same_way(
+    engine: Engine, objects: Objects, cluster: Cluster
+) -> None:
+    engine.spec("gone", **SLEEPER)
+    process = engine.start()
+    pod = objects.wait_until_running("gone")["metadata"]["name"]
+    kill(process)
+    _kubectl_delete(cluster, objects.namespace, pod)
+    run = engine.reconcile()
+    assert run.code == 1, run.stderr
+    _assert_only_the_record_is_left(engine, objects, pod)
+
+
+def test_a_running_job_is_taken_up_by_the_next_engine_and_not_started_again(
+    engine: Engine, objects: Objects
+) -> None:
+    engine.spec("long", script="sleep 3; echo done")
+    process = engine.start()
+    uid = objects.wait_until_running("long")["metadata"]["uid"]
+    kill(process)
+    run = engine.reconcile()
+    assert run.code == 0, run.stderr
+    assert [a["uid"] for a in run.job("long")["attempts"]] == [uid]
+    assert objects.log("long") == "done\n"
+
+
+def _kubectl_delete(cluster: Cluster, namespace: str, pod: str) -> None:
+    command = [
+        str(cluster.kubectl), "--kubeconfig", str(cluster.kubeconfig), "-n", namespace,
+        "delete", "pod", pod, "--grace-period=1",
+    ]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def _assert_only_the_record_is_left(engine: Engine, objects: Objects, pod: str) -> None:
+    job = engine.status()["gone"]
+    assert (job["state"], job["reason"]) == ("Failed", "PodDeleted")
+    assert job["message"] == f'pods "{pod}" not found'
+    assert objects.pods() == []
+    assert objects.api.wait(lambda: objects.owned() == [], "no owned object")
+    again = engine.reconcile()
+    assert again.code == 1
+    assert again.job("gone")["changed"] is False
+    assert objects.pods() == []

@@ -1,0 +1,204 @@
+"""Every container finds its own way through its own pull policies, and the registry is quoted."""
+
+from typing import Any
+
+import pytest
+
+from tests.cluster.images import Images
+from tests.cluster.registry import Registry
+from tests.e2e.conftest import Objects
+from tests.e2e.harness import Engine, Run
+
+pytestmark = [pytest.mark.node, pytest.mark.registry]
+
+
+def only_on_the_node(images: Images) -> str:
+    ref = images.build()
+    images.pull_to_node(ref)
+    images.drop_from_registry(ref)
+    return ref
+
+
+def policies(run: Run, job: str, container: str = "main") -> list[str]:
+    return [attempt["pullPolicies"][container] for attempt in run.job(job)["attempts"]]
+
+
+def outcomes(run: Run, job: str) -> list[str]:
+    return [attempt["outcome"] for attempt in run.job(job)["attempts"]]
+
+
+def test_an_image_that_only_the_node_has_is_found_by_the_next_policy(
+    engine: Engine, objects: Objects, images: Images
+) -> None:
+    ref = only_on_the_node(images)
+    engine.spec("cached", image=ref, pullPolicy=["Always", "IfNotPresent"], script="echo ran")
+    run = engine.reconcile()
+    assert run.code == 0, run.stderr
+    assert policies(run, "cached") == ["Always", "IfNotPresent"]
+    assert outcomes(run, "cached") == ["ImagePullFailed", "Succeeded"]
+    first = run.job("cached")["attempts"][0]
+    assert first["class"] == "notFound"
+    assert ref in first["message"]
+    assert "not found" in first["message"]
+    assert "Back-off" not in first["message"]
+    assert objects.log("cached") == "ran\n"
+    assert objects.pod("cached")["spec"]["containers"][0]["imagePullPolicy"] == "IfNotPresent"
+
+
+def test_the_fallback_is_told_on_stderr_and_in_an_event(
+    engine: Engine, objects: Objects, images: Images
+) -> None:
+    ref = only_on_the_node(images)
+    engine.spec("cached", image=ref, pullPolicy=["Always", "IfNotPresent"], script="true")
+    run = engine.reconcile()
+    told = [line for line in run.stderr.splitlines() if "pull policy Always failed" in line]
+    assert len(told) == 1
+    assert "container main" in told[0]
+    assert "next is IfNotPresent" in told[0]
+    events = [
+        event
+        for event in objects.api.list("events", objects.namespace)
+        if event["reason"] == "PullPolicyFallback"
+    ]
+    assert [event["involvedObject"]["kind"] for event in events] == ["Pod"]
+    assert "next is IfNotPresent" in events[0]["message"]
+
+
+def test_a_registry_that_is_down_stops_nobody_whose_image_is_on_the_node(
+    engine: Engine, images: Images, registry: Registry
+) -> None:
+    ref = images.build()
+    images.pull_to_node(ref)
+    registry.stop()
+    engine.spec("offline", image=ref, pullPolicy=["Always", "IfNotPresent"], script="true")
+    run = engine.reconcile()
+    assert run.code == 0, run.stderr
+    first = run.job("offline")["attempts"][0]
+    assert (first["outcome"], first["class"]) == ("ImagePullFailed", "transient")
+    assert "connection refused" in first["message"]
+
+
+def test_no_policy_left_ends_with_every_attempt_listed(
+    engine: Engine, objects: Objects, images: Images
+) -> None:
+    engine.spec("absent", image=images.absent(), pullPolicy="IfNotPresent", script="true")
+    engine.spec("twice", image=images.absent(), pullPolicy=["Always", "Always"], script="true")
+    run = engine.reconcile()
+    assert run.code == 4, run.stderr
+    assert outcomes(run, "absent") == ["ImagePullFailed"]
+    assert outcomes(run, "twice") == ["ImagePullFailed", "ImagePullFailed"]
+    message = run.job("twice")["message"]
+    assert "attempt 1, main, Always: " in message
+    assert "attempt 2, main, Always: " in message
+    assert objects.pods() == []
+    assert objects.api.wait(lambda: objects.owned() == [], "no owned object")
+
+
+def test_never_falls_through_to_the_next_policy(engine: Engine, images: Images) -> None:
+    ref = images.build()
+    images.drop_from_node(ref)
+    engine.spec("never", image=ref, pullPolicy=["Never", "Always"], script="true")
+    run = engine.reconcile()
+    assert run.code == 0, run.stderr
+    assert policies(run, "never") == ["Never", "Always"]
+    assert "Never" in run.job("never")["attempts"][0]["message"]
+
+
+def test_only_the_cursor_of_the_failing_container_moves(engine: Engine, images: Images) -> None:
+    cached = only_on_the_node(images)
+    both = ["Always", "IfNotPresent"]
+    services = [
+        {
+            "name": "good",
+            "image": engine.image,
+            "pullPolicy": both,
+            "command": ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.2; done"],
+        }
+    ]
+    engine.spec("one", image=cached, pullPolicy=both, services=services, script="true")
+    run = engine.reconcile()
+    assert run.code == 0, run.stderr
+    assert policies(run, "one") == ["Always", "IfNotPresent"]
+    assert policies(run, "one", "good") == ["Always", "Always"]
+
+
+def test_an_init_container_and_a_service_fall_back_too(engine: Engine, images: Images) -> None:
+    both = ["Always", "IfNotPresent"]
+    service: dict[str, Any] = {
+        "name": "helper",
+        "image": only_on_the_node(images),
+        "pullPolicy": both,
+        "command": ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.2; done"],
+    }
+    init = {"name": "prepare", "image": only_on_the_node(images), "pullPolicy": both}
+    init["script"] = "true"
+    engine.spec("inits", initContainers=[init], script="true")
+    engine.spec("serves", services=[service], script="sleep 2")
+    run = engine.reconcile()
+    assert run.code == 0, run.stderr
+    assert policies(run, "inits", "prepare") == both
+    assert policies(run, "serves", "helper") == both
+
+
+def test_an_image_name_that_is_none_is_not_tried_again(engine: Engine, objects: Objects) -> None:
+    engine.spec("typo", image="Not/A:Valid:Name", pullPolicy=["Always", "Never"], script="true")
+    run = engine.reconcile()
+    assert run.code == 4, run.stderr
+    job = run.job("typo")
+    assert job["reason"] == "InvalidImage"
+    assert outcomes(run, "typo") == ["InvalidImage"]
+    assert "Not/A:Valid:Name" in job["message"]
+    assert objects.pods() == []
+
+
+def test_an_operator_can_keep_a_class_of_failures_from_falling_back(
+    engine: Engine, images: Images
+) -> None:
+    config = engine.write(
+        "../engine.yaml",
+        "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\npull: {fallbackOn: [transient]}\n",
+    )
+    ref = only_on_the_node(images)
+    engine.spec("strict", image=ref, pullPolicy=["Always", "IfNotPresent"], script="true")
+    run = engine.reconcile("--config", str(config))
+    assert run.code == 4, run.stderr
+    assert outcomes(run, "strict") == ["ImagePullFailed"]
+
+
+def test_a_registry_with_a_password_is_opened_by_the_right_credentials(
+    engine: Engine, objects: Objects, images: Images, private_registry: Registry
+) -> None:
+    ref = images.build(registry="private")
+    engine.environment["REGISTRY_PASSWORD"] = str(private_registry.password)
+    credentials = [
+        {
+            "registry": private_registry.host,
+            "username": private_registry.username,
+            "password": {"fromEnv": "REGISTRY_PASSWORD"},
+        }
+    ]
+    engine.spec("allowed", image=ref, registryCredentials=credentials, script="echo in")
+    run = engine.reconcile()
+    assert run.code == 0, run.stderr
+    assert objects.log("allowed") == "in\n"
+    assert str(private_registry.password) not in run.stdout + run.stderr
+
+
+def test_wrong_credentials_are_told_in_the_registrys_words(
+    engine: Engine, objects: Objects, images: Images, private_registry: Registry
+) -> None:
+    ref = images.build(registry="private")
+    credentials = [
+        {
+            "registry": private_registry.host,
+            "username": private_registry.username,
+            "password": {"value": "a-wrong-password"},
+        }
+    ]
+    engine.spec("refused", image=ref, registryCredentials=credentials, script="true")
+    run = engine.reconcile()
+    assert run.code == 4, run.stderr
+    last = run.job("refused")["attempts"][-1]
+    assert last["class"] == "unauthorized"
+    assert "a-wrong-password" not in run.stdout + run.stderr
+    assert objects.api.wait(lambda: objects.owned() == [], "no owned object")
