@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from tests.cluster.client import Api, Object
+from tests.cluster.cluster import Cluster
 from tests.cluster.errors import ClusterUnavailable, ComponentFailed
 from tests.cluster.images import Images
 from tests.cluster.quota import set_quota
@@ -26,7 +27,6 @@ from tests.cluster.session import session_cluster
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from tests.cluster.cluster import Cluster
     from tests.cluster.registry import Registry
 
 _MARKERS = {
@@ -35,22 +35,22 @@ _MARKERS = {
     "registry": "needs image registries that tests can change and stop",
     "lifecycle": "brings a second cluster up and down (slow)",
 }
-_SKIPPED = pytest.StashKey[Counter[str]]()
+_FOUND = pytest.StashKey[Cluster | str]()
+_WITHOUT = "without a cluster: "
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_SKIPPED] = Counter()
     for name, meaning in _MARKERS.items():
         config.addinivalue_line("markers", f"{name}: {meaning}")
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    reasons = config.stash[_SKIPPED]
-    if reasons:
-        told = "; ".join(f"{count} x {reason}" for reason, count in reasons.most_common())
-        terminalreporter.write_line(f"skipped without a cluster: {told}", yellow=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = terminalreporter.stats.get("skipped", [])
+    told = Counter(str(report.longrepr[2]).partition(_WITHOUT)[2] for report in skipped)
+    del told[""]
+    if told:
+        counted = "; ".join(f"{count} x {reason}" for reason, count in told.most_common())
+        terminalreporter.write_line(f"skipped without a cluster: {counted}", yellow=True)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -61,38 +61,45 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     except ComponentFailed:
         raise
     except ClusterUnavailable as error:
-        _do_without(item.config, str(error))
+        do_without(str(error))
 
 
-@pytest.fixture(scope="session")
-def _cluster_or_reason() -> Iterator[Cluster | str]:
-    """Asked once, so that a machine that can't is found out once and not in every test."""
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Have the cluster before the first test begins, and stop it after the last.
+
+    Not in a fixture: the first start ever builds for minutes, which no test's time limit allows.
+    """
     with ExitStack() as stack:
-        try:
-            found: Cluster | str = stack.enter_context(session_cluster())
-        except ClusterUnavailable as error:
-            found = str(error).partition("\n")[0]
-        yield found
+        if any(_asks_for_a_cluster(item) for item in session.items):
+            found: Cluster | str
+            try:
+                found = stack.enter_context(session_cluster())
+            except ClusterUnavailable as error:
+                found = str(error).partition("\n")[0]
+            session.config.stash[_FOUND] = found
+        return (yield)
 
 
 @pytest.fixture(scope="session")
-def cluster(_cluster_or_reason: Cluster | str, pytestconfig: pytest.Config) -> Cluster:
+def cluster(pytestconfig: pytest.Config) -> Cluster:
     """The running cluster: one that is up is used and left up, else one is started and stopped."""
-    if isinstance(_cluster_or_reason, str):
-        _do_without(pytestconfig, _cluster_or_reason)
-    return _cluster_or_reason
+    found = pytestconfig.stash.get(_FOUND, "the test has no marker that asks for one")
+    if isinstance(found, str):
+        do_without(found)
+    return found
 
 
 @pytest.fixture(autouse=True)
 def _has_what_its_markers_say(request: pytest.FixtureRequest) -> None:
-    marks = {mark.name for mark in request.node.iter_markers()}
-    if not marks & {"cluster", "node", "registry"}:
+    if not _asks_for_a_cluster(request.node):
         return
+    marks = {mark.name for mark in request.node.iter_markers()}
     found: Cluster = request.getfixturevalue("cluster")
     if "node" in marks and not found.has_node:
-        _do_without(request.config, "this cluster has no node")
+        do_without("this cluster has no node")
     if "registry" in marks and not found.has_registry:
-        _do_without(request.config, "this cluster's registries aren't in our hands")
+        do_without("this cluster's registries aren't in our hands")
 
 
 @pytest.fixture
@@ -125,15 +132,15 @@ def images(cluster: Cluster, registry: Registry) -> Images:
 
 
 @pytest.fixture
-def registry(cluster: Cluster, pytestconfig: pytest.Config) -> Iterator[Registry]:
+def registry(cluster: Cluster) -> Iterator[Registry]:
     """The open registry; running again after the test."""
-    yield from _registry(cluster.open_registry, pytestconfig)
+    yield from _registry(cluster.open_registry)
 
 
 @pytest.fixture
-def private_registry(cluster: Cluster, pytestconfig: pytest.Config) -> Iterator[Registry]:
+def private_registry(cluster: Cluster) -> Iterator[Registry]:
     """The registry with a password; running again after the test."""
-    yield from _registry(cluster.private_registry, pytestconfig)
+    yield from _registry(cluster.private_registry)
 
 
 @pytest.fixture
@@ -142,15 +149,21 @@ def quota(api: Api) -> Callable[..., Object]:
     return partial(set_quota, api)
 
 
-def _registry(registry: Registry | None, config: pytest.Config) -> Iterator[Registry]:
+def _asks_for_a_cluster(item: pytest.Item) -> bool:
+    """By a marker, or by a fixture that leads to the cluster."""
+    marked = any(mark.name in _MARKERS for mark in item.iter_markers())
+    return marked or "cluster" in getattr(item, "fixturenames", ())
+
+
+def _registry(registry: Registry | None) -> Iterator[Registry]:
     if registry is None:
-        _do_without(config, "this cluster's registries aren't in our hands")
+        do_without("this cluster's registries aren't in our hands")
     yield registry
     registry.start()
 
 
-def _do_without(config: pytest.Config, reason: str) -> NoReturn:
+def do_without(reason: str) -> NoReturn:
+    """Skip the test that runs, or fail it where a cluster is required."""
     if os.environ.get("ENGINE_TEST_REQUIRE_CLUSTER") == "1":
         pytest.fail(f"a cluster is required: {reason}", pytrace=False)
-    config.stash[_SKIPPED][reason] += 1
-    pytest.skip(reason)
+    pytest.skip(_WITHOUT + reason)
