@@ -11,9 +11,13 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 _log = logging.getLogger("engine.sandbox")
 
@@ -85,6 +89,12 @@ class Clock:
         with self._wake:
             self._wake.notify()
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """No timer runs meanwhile: for who acts on the node from another thread."""
+        with self._running:
+            yield
+
     def settle(self) -> None:
         """Do everything that is due already, and what follows from it without a wait."""
         self.advance(0)
@@ -116,7 +126,7 @@ class Clock:
     def _run(self, timer: Timer) -> None:
         try:
             timer.action()
-        except Exception:
+        except Exception:  # noqa: BLE001 - one failed timer must not stop the others
             _log.exception("sandbox: a timer failed")
 
     def _loop(self) -> None:
@@ -149,4 +159,4 @@ def rfc3339_micro(when: float) -> str:
 
 
 def parse_rfc3339(text: str) -> float:
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+    return datetime.fromisoformat(text).timestamp()

@@ -5,15 +5,16 @@ from __future__ import annotations
 import random
 import uuid
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox.admission.quota import Quotas
-from engine.sandbox.clock import Clock
 from engine.sandbox.kinds import EVENTS_V1, Kind
 from engine.sandbox.schema.model import Schema, Struct, schema_of
 from engine.sandbox.store import Storage
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.clock import Clock
+    from engine.sandbox.values import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,9 @@ class Context:
         self.storage = Storage()
         self.schema: Schema = schema_of(minor)
         self.chance = random.Random(seed)
-        self.quotas = Quotas(self.storage, lambda action: self.soon(action), minor)
+        self.quotas = Quotas(self.storage, self.soon, minor)
 
-    def soon(self, action: Any) -> None:
+    def soon(self, action: Json) -> None:
         """Do it at once, but after what is going on now."""
         self.clock.call_later(0, action)
 

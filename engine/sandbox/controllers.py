@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox import kinds
-from engine.sandbox.context import Context
-from engine.sandbox.kinds import Kind
-from engine.sandbox.store import Change, Entry
 from engine.sandbox.verbs.delete import FOREGROUND, ORPHAN, DeleteOptions, delete, finish_if_free
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.sandbox.context import Context
+    from engine.sandbox.kinds import Kind
+    from engine.sandbox.store import Change, Entry
+    from engine.sandbox.values import Json, Obj
+
 _BACKGROUND = DeleteOptions(propagation="Background")
 
 
@@ -59,7 +62,7 @@ class GarbageCollector:
         self._dependents.pop(uid, None)
 
     def _collect(self, stale: Entry) -> None:
-        """Delete a dependent without owners; of one that has some left, drop the dead references."""
+        """Delete a dependent without owners; of one that has some left, drop the dead ones."""
         with self._context.storage.lock:
             entry = self._context.storage.get(stale.kind, *stale.key)
             if entry is None or entry.uid != stale.uid:
@@ -120,7 +123,7 @@ def _blocks(entry: Entry, uid: str) -> bool:
     return any(owner["uid"] == uid and owner.get("blockOwnerDeletion") for owner in owners)
 
 
-def _set(context: Context, entry: Entry, name: str, value: list[Any]) -> Entry:
+def _set(context: Context, entry: Entry, name: str, value: list[Json]) -> Entry:
     meta = {**entry.obj["metadata"], name: value}
     if not value:
         del meta[name]

@@ -1,13 +1,17 @@
-"""What goes wrong: a Kubernetes ``Status`` for a client, one clear line for who runs the sandbox."""
+"""What goes wrong: a Kubernetes ``Status`` for a client, one line for who runs the sandbox."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.errors import EngineError, ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.sandbox.values import Obj
 
 
 class SandboxError(EngineError):
@@ -24,7 +28,7 @@ class StatusError(Exception):
         code: int,
         reason: str,
         message: str,
-        details: dict[str, Any] | None = None,
+        details: Obj | None = None,
         retry_after: int | None = None,
     ) -> None:
         super().__init__(message)
@@ -34,8 +38,8 @@ class StatusError(Exception):
         self.details = details
         self.retry_after = retry_after
 
-    def status(self) -> dict[str, Any]:
-        body: dict[str, Any] = {
+    def status(self) -> Obj:
+        body: Obj = {
             "kind": "Status",
             "apiVersion": "v1",
             "metadata": {},
@@ -99,8 +103,8 @@ def field_too_long(path: str, most: int) -> FieldError:
     return FieldError(path, "FieldValueTooLong", f"Too long: must have at most {most} bytes")
 
 
-def _details(group: str, resource: str, name: str) -> dict[str, Any]:
-    details: dict[str, Any] = {}
+def _details(group: str, resource: str, name: str) -> Obj:
+    details: Obj = {}
     if name:
         details["name"] = name
     if group:

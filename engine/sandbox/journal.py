@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _KEPT = 200_000

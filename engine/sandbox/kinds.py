@@ -1,4 +1,4 @@
-"""The kinds that the sandbox serves: one row per resource, read by routing, discovery and storage."""
+"""The kinds that the sandbox serves: one row each, for routing, discovery and storage."""
 
 from __future__ import annotations
 

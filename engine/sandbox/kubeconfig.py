@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.values import Obj
 
 
 def kubeconfig(url: str, user: str, namespace: str) -> Obj:

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _DECIMAL = {"n": -3, "u": -2, "m": -1, "": 0, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+_KIBI = 1024
 _SYNTAX = re.compile(
     r"([+-]?(?:\d+\.?\d*|\.\d+))(?:(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]?)|[eE]([+-]?\d+))"
 )
@@ -28,10 +29,11 @@ def parse(value: object) -> Fraction:
         raise QuantityError
     number, suffix, exponent = found.groups()
     if exponent is not None:
-        return Fraction(number) * Fraction(10) ** int(exponent)
-    if suffix in _BINARY:
-        return Fraction(number) * 1024 ** _BINARY[suffix]
-    return Fraction(number) * Fraction(1000) ** _DECIMAL[suffix]
+        return Fraction(number) * Fraction(Fraction(10) ** int(exponent))
+    scale = (
+        _KIBI ** _BINARY[suffix] if suffix in _BINARY else Fraction(10) ** (3 * _DECIMAL[suffix])
+    )
+    return Fraction(number) * Fraction(scale)
 
 
 def canonical(value: object) -> str:
@@ -42,9 +44,9 @@ def canonical(value: object) -> str:
 def write(amount: Fraction, *, binary: bool = False) -> str:
     if amount == 0:
         return "0"
-    if binary and amount.denominator == 1 and abs(amount) >= 1024:
+    if binary and amount.denominator == 1 and abs(amount) >= _KIBI:
         for suffix, power in reversed(_BINARY.items()):
-            scaled = amount / 1024**power
+            scaled = amount / _KIBI**power
             if scaled.denominator == 1:
                 return f"{scaled.numerator}{suffix}"
         return str(amount.numerator)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Self
 
 from engine.sandbox import kinds
 from engine.sandbox import kubeconfig as kubeconfigs
@@ -19,15 +18,19 @@ from engine.sandbox.errors import SandboxError, StatusError, expired
 from engine.sandbox.faults import Faults
 from engine.sandbox.http.server import HttpServer
 from engine.sandbox.journal import Journal
-from engine.sandbox.node.images import Images
-from engine.sandbox.node.node import Node, PodSubresources
+from engine.sandbox.node.node import Node
+from engine.sandbox.node.subresources import PodSubresources
 from engine.sandbox.scenario import Scenario, load_scenario
-from engine.sandbox.store import Change
 from engine.sandbox.verbs.create import create
 from engine.sandbox.verbs.update import update
 from engine.sandbox.verbs.watch import WatchHub
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from engine.sandbox.node.images import Images
+    from engine.sandbox.store import Change
+    from engine.sandbox.values import Obj
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _ITSELF = Options(manager="sandbox")
@@ -70,8 +73,9 @@ class Sandbox:
         service = Service(self.context, handlers, self.access, self.faults, self.requests)
         self._http = HttpServer(service.handle, self._date)
 
-    def __enter__(self) -> Sandbox:
-        return self.start()
+    def __enter__(self) -> Self:
+        self.start()
+        return self
 
     def __exit__(
         self,
@@ -120,7 +124,7 @@ class Sandbox:
     def quota(
         self, namespace: str, name: str = "quota", *, scopes: list[str] | None = None, **hard: str
     ) -> None:
-        """Set a ResourceQuota: ``quota("ci", pods="2", **{"requests.cpu": "1"})``; again to change."""
+        """Set or change a ResourceQuota: ``quota("ci", pods="2", **{"requests.cpu": "1"})``."""
         self.namespace(namespace)
         spec: Obj = {"hard": dict(hard)}
         if scopes:

@@ -6,17 +6,20 @@ A scenario is a small YAML or JSON document; without one every container succeed
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from engine.durations import parse_duration
 from engine.sandbox.errors import SandboxError
 from engine.sandbox.outages import OUTAGES
+from engine.sandbox.yaml_text import YamlError, read_yaml
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.sandbox.values import Json, Obj
 
 FOREVER = float("inf")
 
@@ -114,28 +117,21 @@ def load_scenario(path: str | Path) -> Scenario:
     return parse_scenario(_read(text, where), where)
 
 
-def _read(text: str, where: str) -> Any:
+def _read(text: str, where: str) -> Json:
     if where.endswith(".json"):
         try:
             return json.loads(text)
         except json.JSONDecodeError as error:
             place = f"{where}:{error.lineno}:{error.colno}"
             raise SandboxError(f"malformed scenario: {error.msg}", where=place) from None
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
     try:
-        return YAML(typ="safe").load(text)
-    except MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f"{where}:{mark.line + 1}:{mark.column + 1}" if mark else where
-        raise SandboxError(f"malformed scenario: {error.problem}", where=place) from None
-    except YAMLError as error:
-        first = str(error).splitlines()[0]
-        raise SandboxError(f"malformed scenario: {first}", where=where) from None
+        return read_yaml(text)
+    except YamlError as error:
+        place = f"{where}:{error.line}:{error.column}" if error.line else where
+        raise SandboxError(f"malformed scenario: {error}", where=place) from None
 
 
-def parse_scenario(data: Any, where: str = "scenario") -> Scenario:
+def parse_scenario(data: Json, where: str = "scenario") -> Scenario:
     """A scenario from its document. Errors: SandboxError with the path of the bad value."""
     reader = _Reader(where)
     doc = reader.mapping(data or {}, "", ("containers", "registries", "node", "namespaces"))
@@ -159,7 +155,7 @@ class _Reader:
     def fail(self, path: str, why: str) -> SandboxError:
         return SandboxError(f"malformed scenario: {path or 'document'}: {why}", where=self._where)
 
-    def mapping(self, value: Any, path: str, known: tuple[str, ...]) -> Obj:
+    def mapping(self, value: Json, path: str, known: tuple[str, ...]) -> Obj:
         if not isinstance(value, dict):
             raise self.fail(path, f"a mapping is needed, not {value!r}")
         for key in value:
@@ -167,13 +163,13 @@ class _Reader:
                 raise self.fail(path, f"unknown key {key!r}: one of {', '.join(known)}")
         return value
 
-    def each(self, doc: Obj, name: str, read: Callable[[Any, str], _T]) -> tuple[_T, ...]:
+    def each(self, doc: Obj, name: str, read: Callable[[Json, str], _T]) -> tuple[_T, ...]:
         items = doc.get(name, [])
         if not isinstance(items, list):
             raise self.fail(name, "a list is needed")
         return tuple(read(item, f"{name}[{at}]") for at, item in enumerate(items))
 
-    def rule(self, value: Any, path: str) -> Rule:
+    def rule(self, value: Json, path: str) -> Rule:
         doc = self.mapping(value, path, ("match", "run"))
         match = self.mapping(doc.get("match", {}), f"{path}.match", _MATCHED)
         for key, pattern in match.items():
@@ -181,7 +177,7 @@ class _Reader:
                 raise self.fail(f"{path}.match.{key}", f"a glob is needed, not {pattern!r}")
         return Rule(self.run(doc.get("run", {}), f"{path}.run"), **match)
 
-    def run(self, value: Any, path: str) -> Run:
+    def run(self, value: Json, path: str) -> Run:
         doc = self.mapping(value, path, tuple(_RUN_FIELDS))
         given: Obj = {}
         for key, item in doc.items():
@@ -203,7 +199,7 @@ class _Reader:
             given.setdefault("exit_code", _KILLED)
         return Run(**given)
 
-    def registry(self, value: Any, path: str) -> RegistryPlan:
+    def registry(self, value: Json, path: str) -> RegistryPlan:
         doc = self.mapping(value, path, ("host", "images", "users", "outage"))
         host, outage = doc.get("host"), doc.get("outage", "")
         if not isinstance(host, str) or not host:
@@ -218,12 +214,12 @@ class _Reader:
         pairs = tuple((str(user), str(password)) for user, password in users.items())
         return RegistryPlan(host, held, pairs, str(outage))
 
-    def texts(self, value: Any, path: str) -> tuple[str, ...]:
+    def texts(self, value: Json, path: str) -> tuple[str, ...]:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise self.fail(path, "a list of strings is needed")
         return tuple(value)
 
-    def seconds(self, value: Any, path: str) -> float:
+    def seconds(self, value: Json, path: str) -> float:
         if value == "forever":
             return FOREVER
         try:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 from engine.sandbox.errors import bad_request
+from engine.sandbox.values import Json, Obj
 
-Obj = dict[str, Any]
 Match = Callable[[Obj], bool]
 
 _TERM = re.compile(
@@ -115,7 +114,7 @@ def fields(text: str, resource: str) -> Match | None:
 
 
 def field_of(obj: Obj, path: tuple[str, ...]) -> str:
-    node: Any = obj
+    node: Json = obj
     if path == ("source",):
         path = ("source", "component")
     for step in path:

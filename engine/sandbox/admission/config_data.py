@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox.admission.names import key_errors
 from engine.sandbox.errors import (
@@ -15,7 +15,8 @@ from engine.sandbox.errors import (
     field_too_long,
 )
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.values import Obj
 
 MOST_BYTES = 1024 * 1024
 _IMMUTABLE = "field is immutable when `immutable` is set"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import random
 import re
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox.errors import FieldError, field_invalid, field_required, field_too_long
+
+if TYPE_CHECKING:
+    import random
+
+    from engine.sandbox.values import Json, Obj
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
@@ -79,7 +83,7 @@ def qualified_errors(path: str, value: str) -> list[FieldError]:
     return [] if _is_qualified(name) else [field_invalid(path, value, _QUALIFIED_WORDS)]
 
 
-def key_errors(path: str, keys: Any) -> list[FieldError]:
+def key_errors(path: str, keys: Json) -> list[FieldError]:
     """The keys of a ConfigMap or a Secret."""
     out = []
     for key in keys:
@@ -94,7 +98,7 @@ def key_errors(path: str, keys: Any) -> list[FieldError]:
     return out
 
 
-def metadata_errors(meta: dict[str, Any], *, label_name: bool = False) -> list[FieldError]:
+def metadata_errors(meta: Obj, *, label_name: bool = False) -> list[FieldError]:
     """Everything that is checked about any object's metadata."""
     name = meta.get("name", "")
     if not name:
@@ -121,7 +125,7 @@ def metadata_errors(meta: dict[str, Any], *, label_name: bool = False) -> list[F
     return out + _owner_errors(meta.get("ownerReferences", ()))
 
 
-def _owner_errors(owners: Any) -> list[FieldError]:
+def _owner_errors(owners: Json) -> list[FieldError]:
     out = []
     path = "metadata.ownerReferences"
     for at, owner in enumerate(owners):

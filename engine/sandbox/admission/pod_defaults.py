@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox import quantity
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.values import Obj
 
 _PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 _DEFAULT_MODE = 420
@@ -79,15 +80,14 @@ def qos_class(spec: Obj) -> str:
     return "Guaranteed" if guaranteed else "Burstable"
 
 
-def _compute(amounts: Obj | None) -> dict[str, Any]:
+def _compute(amounts: Obj | None) -> Obj:
     parsed = {name: quantity.parse(amount) for name, amount in (amounts or {}).items()}
     return {name: amount for name, amount in parsed.items() if name in ("cpu", "memory") and amount}
 
 
 def _covers(toleration: Obj, key: str) -> bool:
-    return (
-        toleration.get("key", key) == key and toleration.get("effect", "NoExecute") == "NoExecute"
-    )
+    same_key: bool = toleration.get("key", key) == key
+    return same_key and toleration.get("effect", "NoExecute") == "NoExecute"
 
 
 def _default_container(container: Obj) -> None:

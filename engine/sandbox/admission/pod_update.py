@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox.errors import FieldError, field_forbidden, field_invalid, field_required
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.values import Obj
 
 _WORDS = (
     "pod updates may not change fields other than `spec.containers[*].image`,"

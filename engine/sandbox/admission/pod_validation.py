@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox import quantity
 from engine.sandbox.admission.names import label_errors, qualified_errors
@@ -17,7 +17,8 @@ from engine.sandbox.errors import (
     field_unsupported,
 )
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.values import Json, Obj
 
 _is_env_name = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*").fullmatch
 _PULL = ("Always", "IfNotPresent", "Never")
@@ -80,7 +81,7 @@ def _gate_errors(spec: Obj) -> list[FieldError]:
     return out
 
 
-def _volume_errors(volumes: Any) -> list[FieldError]:
+def _volume_errors(volumes: Json) -> list[FieldError]:
     out: list[FieldError] = []
     seen: set[str] = set()
     for at, volume in enumerate(volumes):
@@ -155,7 +156,7 @@ def _env_errors(path: str, variable: Obj) -> list[FieldError]:
     return out
 
 
-def _mount_errors(path: str, mounts: Any, volumes: list[str]) -> list[FieldError]:
+def _mount_errors(path: str, mounts: Json, volumes: list[str]) -> list[FieldError]:
     out = []
     paths: set[str] = set()
     for at, mount in enumerate(mounts):

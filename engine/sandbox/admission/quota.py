@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox import kinds, quantity
 from engine.sandbox.admission.usage import (
@@ -15,10 +14,14 @@ from engine.sandbox.admission.usage import (
     usage_of,
 )
 from engine.sandbox.errors import forbidden
-from engine.sandbox.kinds import Kind
-from engine.sandbox.store import Change, Storage
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.sandbox.kinds import Kind
+    from engine.sandbox.store import Change, Storage
+    from engine.sandbox.values import Obj
+
 _ZERO = Fraction()
 _CONTAINERS_NAMED_SINCE = 26
 
@@ -79,7 +82,9 @@ class _Quota:
 class Quotas:
     """Listens to storage; ``check`` refuses a create, ``flush`` writes ``status.used``."""
 
-    def __init__(self, storage: Storage, soon: Callable[[Callable[[], None]], None], minor: int):
+    def __init__(
+        self, storage: Storage, soon: Callable[[Callable[[], None]], None], minor: int
+    ) -> None:
         self._storage = storage
         self._soon = soon
         self._minor = minor

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from engine.sandbox import kinds
 from engine.sandbox.admission import config_data, pod_defaults, pod_update, pod_validation
 from engine.sandbox.errors import FieldError, field_required
+from engine.sandbox.values import Obj
 
-Obj = dict[str, Any]
 Fill = Callable[[Obj], None]
 Check = Callable[[Obj], list[FieldError]]
 CheckChange = Callable[[Obj, Obj], list[FieldError]]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox import kinds, quantity
 from engine.sandbox.admission.pod_defaults import qos_class
-from engine.sandbox.kinds import Kind
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from engine.sandbox.kinds import Kind
+    from engine.sandbox.values import Obj
+
 Usage = dict[str, Fraction]
 
 _ONE = Fraction(1)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox.errors import StatusError
-from engine.sandbox.http.message import Request
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.http.message import Request
+    from engine.sandbox.values import Obj
 
 ADMIN = "sandbox-admin"
 

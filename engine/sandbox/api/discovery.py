@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox import kinds
-from engine.sandbox.kinds import Kind
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.kinds import Kind
+    from engine.sandbox.values import Obj
 
 _AUTHORIZATION = "authorization.k8s.io"
 _REVIEWS = (

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from engine.sandbox import errors, kinds
 from engine.sandbox.api import query as queries
-from engine.sandbox.api.routing import Target
-from engine.sandbox.context import Context, Options
 from engine.sandbox.faults import DropWatch, Effect, ExpireWatch
 from engine.sandbox.http.message import Reply, Request, Response, Stream
 from engine.sandbox.store import Entry, encode
@@ -22,7 +19,12 @@ from engine.sandbox.verbs.update import update
 from engine.sandbox.verbs.views import event_from_v1, view_of, wanted_form
 from engine.sandbox.verbs.watch import WatchHub, WatchQuery
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.sandbox.api.routing import Target
+    from engine.sandbox.context import Context, Options
+    from engine.sandbox.values import Json, Obj
 
 _BOTH_WORLDS = ("application/json", "application/yaml", "")
 _CREATED, _OK = 201, 200
@@ -45,7 +47,7 @@ class Call:
     request: Request
     target: Target
     user: str
-    body: Any
+    body: Json
     effects: list[Effect]
 
 
@@ -182,10 +184,11 @@ class Handlers:
             target.kind, query.get("labelSelector", ""), query.get("fieldSelector", "")
         )
         page = lists.list_page(self._context, target.kind, target.namespace, lists.ListQuery(match))
-        deleted = []
-        for entry in page.entries:
-            if self._context.storage.get(target.kind, *entry.key) is not None:
-                deleted.append(delete(self._context, target.kind, *entry.key, options)[0])
+        deleted = [
+            delete(self._context, target.kind, *entry.key, options)[0]
+            for entry in page.entries
+            if self._context.storage.get(target.kind, *entry.key) is not None
+        ]
         done = lists.Page(deleted, self._context.storage.rv)
         items = map(view_of(target.kind, ""), deleted)
         return Response(_OK, lists.render(target.kind, items, done, as_kind=None))

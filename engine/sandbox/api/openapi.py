@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox import kinds
-from engine.sandbox.kinds import Kind
 from engine.sandbox.schema.model import ListOf, MapOf, Scalar, Struct, Type, schema_of
 from engine.sandbox.store import encode
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.kinds import Kind
+    from engine.sandbox.values import Obj
 
 _SCALARS: dict[str, Obj] = {
     "str": {"type": "string"},

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox.context import Options
 from engine.sandbox.errors import bad_request, field_required, field_unsupported, invalid
-from engine.sandbox.http.message import Request
 from engine.sandbox.verbs.delete import DeleteOptions
+from engine.sandbox.yaml_text import YamlError, read_yaml
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.http.message import Request
+    from engine.sandbox.values import Json, Obj
 
 _VALIDATION_SINCE = 25
 _MANAGER_LENGTH = 128
@@ -45,7 +47,7 @@ def require_manager(request: Request) -> None:
         raise invalid("meta.k8s.io", "PatchOptions", "", errors)
 
 
-def read_json(body: bytes, kind: str = "an object") -> Any:
+def read_json(body: bytes, kind: str = "an object") -> Json:
     """Errors: 400 for what is no JSON."""
     try:
         return json.loads(body)
@@ -56,22 +58,16 @@ def read_json(body: bytes, kind: str = "an object") -> Any:
         ) from None
 
 
-def read_yaml_or_json(body: bytes) -> Any:
-    """An apply's body: mostly JSON by now; YAML where a YAML reader is installed."""
+def read_yaml_or_json(body: bytes) -> Json:
+    """An apply's body: mostly JSON by now, YAML by its media type."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
         pass
     try:
-        from ruamel.yaml import YAML
-        from ruamel.yaml.error import YAMLError
-    except ImportError:
-        raise bad_request("error decoding YAML: only JSON is read without ruamel.yaml") from None
-    try:
-        return YAML(typ="safe").load(body)
-    except YAMLError as error:
-        first = str(error).splitlines()[0]
-        raise bad_request(f"error decoding YAML: {first}") from None
+        return read_yaml(body)
+    except YamlError as error:
+        raise bad_request(f"error decoding YAML: {error}") from None
 
 
 def delete_options(request: Request) -> DeleteOptions:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from engine.sandbox import kinds
 from engine.sandbox.errors import method_not_allowed, no_such_resource
-from engine.sandbox.http.message import Request
-from engine.sandbox.kinds import Kind
+
+if TYPE_CHECKING:
+    from engine.sandbox.http.message import Request
+    from engine.sandbox.kinds import Kind
 
 _SHORTEST = 2
 _BY_METHOD = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox.api import openapi
 from engine.sandbox.api import query as queries
@@ -12,14 +12,16 @@ from engine.sandbox.api.access import Access, user_of
 from engine.sandbox.api.discovery import REVIEW_PATHS, discover
 from engine.sandbox.api.handlers import Call, Handlers
 from engine.sandbox.api.routing import Target, route
-from engine.sandbox.context import Context
 from engine.sandbox.errors import StatusError, no_such_resource
 from engine.sandbox.faults import DropConnection, Effect, Faults, Latency, LostReply, refusal
 from engine.sandbox.http.message import HangUp, Reply, Request, Response
 from engine.sandbox.journal import Journal, Record
 from engine.sandbox.store import encode
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.context import Context
+    from engine.sandbox.values import Json
+
 _log = logging.getLogger("engine.sandbox")
 _HEALTH = ("/healthz", "/livez", "/readyz")
 
@@ -50,7 +52,7 @@ class Service:
             reply = self._answer(request, target, name, body)
         except StatusError as error:
             reply = refused(error)
-        except Exception:
+        except Exception:  # noqa: BLE001 - a bug must not end the server
             _log.exception("sandbox: %s %s failed", request.method, request.path)
             reply = refused(StatusError(500, "InternalError", "the sandbox failed", {}))
         self._note(request, target, name, reply)
@@ -85,7 +87,7 @@ class Service:
             answer = self._access.review(spec, user)
         return Response(201, encode(answer))
 
-    def _body(self, request: Request, target: Target) -> Any:
+    def _body(self, request: Request, target: Target) -> Json:
         if target.verb in ("create", "update"):
             return queries.read_json(request.body, target.kind.kind)
         if target.verb == "patch":
@@ -94,7 +96,7 @@ class Service:
             return queries.read_json(request.body)
         return None
 
-    def _answer(self, request: Request, target: Target, name: str, body: Any) -> Reply:
+    def _answer(self, request: Request, target: Target, name: str, body: Json) -> Reply:
         effects = self._effects(target, name)
         for effect in effects:
             if isinstance(effect, Latency):
@@ -144,7 +146,7 @@ def refused(error: StatusError) -> Response:
     return Response(error.code, encode(error.status()), headers=headers)
 
 
-def _name_in(body: Any) -> str:
+def _name_in(body: Json) -> str:
     """The name of what is to be created, as far as the body tells."""
     metadata = body.get("metadata") if isinstance(body, dict) else None
     name = metadata.get("name") if isinstance(metadata, dict) else None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox.fields.paths import Path, flatten, from_fields_v1, to_fields_v1
-from engine.sandbox.schema.model import Struct
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from engine.sandbox.schema.model import Struct
+    from engine.sandbox.values import Obj
+
 _NOTHING = object()
 
 
@@ -98,9 +101,16 @@ def compare(struct: Struct, old: Obj, new: Obj) -> Difference:
 def track_update(
     struct: Struct, old: Obj | None, new: Obj, name: str, api_version: str, sub: str, now: str
 ) -> None:
-    """Note that ``name`` wrote what differs between ``old`` and ``new``, and write managedFields."""
+    """Note in managedFields that ``name`` wrote what differs between ``old`` and ``new``."""
     if old is None:
-        made = Manager(name, "Update", api_version, sub, now, frozenset(flatten(struct, new, with_parents=True)))
+        made = Manager(
+            name,
+            "Update",
+            api_version,
+            sub,
+            now,
+            frozenset(flatten(struct, new, with_parents=True)),
+        )
         write_managers(new, [made])
         return
     change = compare(struct, old, new)

@@ -7,10 +7,14 @@ member of a set. Plain Python sets of such tuples give union, difference and int
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox.schema.model import ListOf, MapOf, Scalar, Struct, Type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from engine.sandbox.values import Json, Obj
 
 Path = tuple[str, ...]
 ITEM = object()
@@ -45,21 +49,19 @@ _ALWAYS_THERE: frozenset[Path] = frozenset(
 _WHOLE = Scalar("any")
 
 
-def flatten(
-    struct: Struct, obj: dict[str, Any], *, with_parents: bool = False
-) -> dict[Path, Any]:
+def flatten(struct: Struct, obj: Obj, *, with_parents: bool = False) -> dict[Path, Json]:
     """Every path of the object and the value at it; what nobody can own is left out.
 
     ``with_parents``: maps, structs and merged lists are paths too, as plain writes own them.
     """
-    out: dict[Path, Any] = {}
+    out: dict[Path, Json] = {}
     _walk(struct, obj, (), out, with_parents)
     for path in UNOWNED:
         out.pop(path, None)
     return out
 
 
-def _walk(kind: Type, value: Any, path: Path, out: dict[Path, Any], parents: bool) -> None:
+def _walk(kind: Type, value: Json, path: Path, out: dict[Path, Json], parents: bool) -> None:
     if isinstance(kind, (Struct, MapOf)) and not kind.atomic and isinstance(value, dict):
         if not value:
             out[path] = value
@@ -84,7 +86,7 @@ def _walk(kind: Type, value: Any, path: Path, out: dict[Path, Any], parents: boo
         out[path] = value
 
 
-def element(kind: ListOf, item: Any) -> str:
+def element(kind: ListOf, item: Json) -> str:
     """The name of a list item in a path: its keys, or itself in a set."""
     if kind.is_set or not isinstance(item, dict):
         return "v:" + json.dumps(item, separators=(",", ":"))
@@ -92,8 +94,8 @@ def element(kind: ListOf, item: Any) -> str:
     return "k:" + json.dumps(keys, separators=(",", ":"), sort_keys=True)
 
 
-def to_fields_v1(paths: Iterable[Path]) -> dict[str, Any]:
-    tree: dict[str, Any] = {}
+def to_fields_v1(paths: Iterable[Path]) -> Obj:
+    tree: Obj = {}
     marked = set(paths)
     for path in sorted(marked):
         node = tree
@@ -103,7 +105,7 @@ def to_fields_v1(paths: Iterable[Path]) -> dict[str, Any]:
     return tree
 
 
-def _mark(tree: dict[str, Any], path: Path, marked: set[Path]) -> None:
+def _mark(tree: Obj, path: Path, marked: set[Path]) -> None:
     """Add ``.`` where a path stands itself and has paths below it."""
     for step, below in list(tree.items()):
         at = (*path, step)
@@ -112,13 +114,13 @@ def _mark(tree: dict[str, Any], path: Path, marked: set[Path]) -> None:
             tree[step] = {".": {}, **below}
 
 
-def from_fields_v1(tree: dict[str, Any]) -> set[Path]:
+def from_fields_v1(tree: Obj) -> set[Path]:
     out: set[Path] = set()
     _collect(tree, (), out)
     return out
 
 
-def _collect(tree: dict[str, Any], path: Path, out: set[Path]) -> None:
+def _collect(tree: Obj, path: Path, out: set[Path]) -> None:
     if not tree and path:
         out.add(path)
     for step, below in tree.items():
@@ -143,7 +145,7 @@ def readable(path: Path) -> str:
     return text
 
 
-def remove(kind: Type, value: Any, path: Path) -> None:
+def remove(kind: Type, value: Json, path: Path) -> None:
     """Take what stands at ``path`` out of a mutable object; gone already is fine."""
     for step in path[:-1]:
         found = _step(kind, value, step)
@@ -158,7 +160,7 @@ def remove(kind: Type, value: Any, path: Path) -> None:
         value[:] = [item for item in value if element(kind, item) != last]
 
 
-def _step(kind: Type, value: Any, step: str) -> tuple[Type, Any] | None:
+def _step(kind: Type, value: Json, step: str) -> tuple[Type, Json] | None:
     if step.startswith("f:"):
         if not isinstance(value, dict) or step[2:] not in value:
             return None

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox.errors import StatusError
 from engine.sandbox.fields.managers import Manager, compare, read_managers, write_managers
 from engine.sandbox.fields.paths import Path, element, flatten, readable, remove
 from engine.sandbox.schema.model import ListOf, MapOf, Scalar, Struct, Type
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.values import Json, Obj
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def apply(struct: Struct, live: Obj, config: Obj, applier: Applier) -> Obj:
     others = [m for m in managers if m.key != key]
     wanted = frozenset(flatten(struct, config))
 
-    merged = _merge(struct, live, config)
+    merged: Obj = _merge(struct, live, config)
     if mine is not None:
         _prune(struct, merged, mine.paths - wanted, others)
     change = compare(struct, before, merged)
@@ -53,7 +54,7 @@ def apply(struct: Struct, live: Obj, config: Obj, applier: Applier) -> Obj:
     return merged
 
 
-def _merge(kind: Type, live: Any, config: Any) -> Any:
+def _merge(kind: Type, live: Json, config: Json) -> Json:
     if isinstance(kind, Scalar) or getattr(kind, "atomic", False):
         return config
     if isinstance(kind, ListOf):
@@ -66,7 +67,7 @@ def _merge(kind: Type, live: Any, config: Any) -> Any:
     return live
 
 
-def _merge_list(kind: ListOf, live: Any, config: list[Any]) -> list[Any]:
+def _merge_list(kind: ListOf, live: Json, config: list[Json]) -> list[Json]:
     """Live items keep their place; applied ones merge into them, new ones follow in their order."""
     if not isinstance(live, list):
         return config

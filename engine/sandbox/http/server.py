@@ -11,11 +11,14 @@ import json
 import logging
 import socket
 import threading
-from collections.abc import Callable
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 from engine.sandbox.errors import SandboxError, StatusError, bad_request
 from engine.sandbox.http.message import Head, Reply, Request, Response, Stream, read_head
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _log = logging.getLogger("engine.sandbox")
 
@@ -25,7 +28,7 @@ DRAIN_SECONDS = 0.5
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
-class _ClientGone(Exception):
+class _ClientGoneError(Exception):
     """The other side closed the connection."""
 
 
@@ -90,9 +93,9 @@ class HttpServer:
         try:
             while self._one(wire):
                 pass
-        except (_ClientGone, OSError):
+        except (_ClientGoneError, OSError):
             pass
-        except Exception:
+        except Exception:  # noqa: BLE001 - a bug ends its connection only
             _log.exception("sandbox: a connection failed")
         finally:
             with self._lock:
@@ -142,7 +145,7 @@ class HttpServer:
                     wire.send(pending)
                     pending = b""
                 elif wire.hung_up():
-                    raise _ClientGone
+                    raise _ClientGoneError
             wire.send(pending + b"0\r\n\r\n")
         finally:
             close = getattr(reply.chunks, "close", None)
@@ -181,7 +184,7 @@ class _Wire:
     def _more(self) -> None:
         data = self._socket.recv(262_144)
         if not data:
-            raise _ClientGone
+            raise _ClientGoneError
         self._buffer += data
 
     def _until(self, mark: bytes, limit: int) -> bytes:

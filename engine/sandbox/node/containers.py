@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox.clock import Timer, rfc3339
-from engine.sandbox.scenario import Run
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.scenario import Run
+    from engine.sandbox.values import Obj
 
 KILLED = 137
 CREATING, INITIALIZING = "ContainerCreating", "PodInitializing"
@@ -62,7 +63,7 @@ class Container:
 
     def back_off(self) -> float:
         """Seconds until the next try: 10, 20, 40, ... 300."""
-        delay = min(10.0 * 2**self.failures, _LONGEST_BACK_OFF)
+        delay = min(10.0 * float(2**self.failures), _LONGEST_BACK_OFF)
         self.failures += 1
         return delay
 

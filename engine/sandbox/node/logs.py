@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox.clock import rfc3339_micro
 from engine.sandbox.errors import StatusError, bad_request
-from engine.sandbox.node.containers import Container
-from engine.sandbox.store import Entry
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from engine.sandbox.node.containers import Container
+    from engine.sandbox.store import Entry
+
 Line = tuple[float, str]
 
 _POLL = 0.05

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox import kinds
 from engine.sandbox.clock import rfc3339
-from engine.sandbox.context import Context
-from engine.sandbox.store import Entry
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.context import Context
+    from engine.sandbox.store import Entry
+    from engine.sandbox.values import Obj
 
 NODE_NAME = "sandbox-node"
 _CAPACITY = {"cpu": "1k", "memory": "4Ti", "ephemeral-storage": "4Ti", "pods": "100000"}

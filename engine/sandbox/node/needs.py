@@ -1,17 +1,19 @@
-"""What a Pod needs from Secrets and ConfigMaps before the node can start it, and what is missing."""
+"""What a Pod needs from Secrets and ConfigMaps before it can start, and what is missing."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox import kinds
-from engine.sandbox.kinds import Kind
-from engine.sandbox.store import Entry, Storage
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.sandbox.kinds import Kind
+    from engine.sandbox.store import Entry, Storage
+    from engine.sandbox.values import Obj
 
 
 def missing_volume(storage: Storage, pod: Entry) -> tuple[str, str] | None:
@@ -81,7 +83,7 @@ def _keys(entry: Entry) -> set[str]:
 
 
 def pull_credentials(storage: Storage, pod: Entry) -> tuple[dict[str, tuple[str, str]], list[str]]:
-    """User and password per registry from the imagePullSecrets, and the secrets that are missing."""
+    """User and password per registry from the imagePullSecrets; and the missing secrets."""
     found: dict[str, tuple[str, str]] = {}
     missing = []
     for reference in pod.obj["spec"].get("imagePullSecrets", ()):

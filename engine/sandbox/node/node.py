@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from engine.sandbox import kinds
-from engine.sandbox.context import Context
-from engine.sandbox.errors import StatusError, bad_request, conflict, not_found
-from engine.sandbox.node import logs
+from engine.sandbox.clock import parse_rfc3339
+from engine.sandbox.errors import not_found
 from engine.sandbox.node.images import Images
 from engine.sandbox.node.machine import (
     NODE_NAME,
@@ -19,13 +18,15 @@ from engine.sandbox.node.machine import (
     taint_evicted,
 )
 from engine.sandbox.node.recorder import Recorder
-from engine.sandbox.node.scheduler import Scheduler, bind
-from engine.sandbox.node.worker import Worker, grace_left
+from engine.sandbox.node.scheduler import Scheduler
+from engine.sandbox.node.worker import Worker
 from engine.sandbox.scenario import Rule, Run, Scenario
-from engine.sandbox.store import Change, Entry
 from engine.sandbox.verbs.delete import DeleteOptions, delete
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.context import Context
+    from engine.sandbox.store import Change, Entry
+    from engine.sandbox.values import Obj
 
 _ENDED = ("Succeeded", "Failed")
 
@@ -66,26 +67,27 @@ class Node:
     def evict(self, namespace: str, name: str, message: str = "") -> None:
         """The kubelet evicts a Pod for lack of memory: Failed, reason Evicted."""
         words = message or "The node was low on resource: memory."
-        worker = self._worker(namespace, name)
-        self.recorder.note(worker.pod, "Warning", "Evicted", words)
-        worker.fail("Evicted", words, "TerminationByKubelet")
+        with self.context.clock.paused():
+            worker = self._worker(namespace, name)
+            self.recorder.note(worker.pod, "Warning", "Evicted", words)
+            worker.fail("Evicted", words, "TerminationByKubelet")
 
     def lose(self) -> None:
         """The node stops reporting; after their tolerated time its pods are marked NodeLost."""
-        self._lost = True
-        with self.context.storage.lock:
+        with self.context.clock.paused(), self.context.storage.lock:
+            self._lost = True
             set_ready(self.context, self._entry(), False)
             for worker in self._workers.values():
                 seconds = outage_tolerated(worker.pod)
                 if seconds is not None and not worker.ended:
                     self.context.clock.call_later(
-                        seconds, lambda uid=worker.pod.uid: self._taint_evict(uid)
+                        seconds, partial(self._taint_evict, worker.pod.uid)
                     )
 
     def recover(self) -> None:
         """The node is back: it reports what went on meanwhile, and lets deleted pods go."""
-        self._lost = False
-        with self.context.storage.lock:
+        with self.context.clock.paused(), self.context.storage.lock:
+            self._lost = False
             set_ready(self.context, self._entry(), True)
             for worker in list(self._workers.values()):
                 worker.publish()
@@ -132,8 +134,12 @@ class Node:
             worker.changed(entry)
             now = entry.obj["metadata"].get("deletionTimestamp")
             if now and now != doomed and not self._lost:
-                grace = grace_left(entry, self.context.clock.now())
-                self.context.soon(lambda: worker.terminate(grace))
+                grace = parse_rfc3339(now) - self.context.clock.now()
+                self.context.soon(lambda: worker.terminate(max(0.0, grace)))
+
+    def worker_of(self, pod: Entry) -> Worker | None:
+        """The worker that runs a Pod; None for one that isn't on this node."""
+        return self._workers.get(pod.uid)
 
     def _taint_evict(self, uid: str) -> None:
         worker = self._workers.get(uid)
@@ -157,62 +163,3 @@ class Node:
         if worker is None:
             raise not_found("", "pods", name)
         return worker
-
-
-class PodSubresources:
-    """binding, eviction and log: the parts of the API that need the node."""
-
-    def __init__(self, context: Context, node: Node) -> None:
-        self._context = context
-        self._node = node
-
-    def bind(self, namespace: str, name: str, body: Obj) -> None:
-        """Errors: 404; 409 bound already; 400 gated or no target."""
-        with self._context.storage.lock:
-            pod = self._pod(namespace, name)
-            if pod.obj["spec"].get("schedulingGates"):
-                raise bad_request(f"pod {name} has non-empty .spec.schedulingGates")
-            if pod.obj["spec"].get("nodeName"):
-                why = f'pod {name} is already assigned to node "{pod.obj["spec"]["nodeName"]}"'
-                raise conflict("", "pods/binding", name, why)
-            target = (body.get("target") or {}).get("name")
-            if not target:
-                raise StatusError(422, "Invalid", "target.name: Required value")
-            bind(self._context, pod, target)
-
-    def evict(self, namespace: str, name: str, body: Obj) -> None:
-        """An eviction through the API: the Pod is deleted with its grace."""
-        options = body.get("deleteOptions") or {}
-        with self._context.storage.lock:
-            pod = self._pod(namespace, name)
-            condition = {
-                "type": "DisruptionTarget",
-                "status": "True",
-                "reason": "EvictionByEvictionAPI",
-                "message": "Eviction API: evicting",
-                "lastProbeTime": None,
-                "lastTransitionTime": self._context.clock.stamp(),
-            }
-            status = dict(pod.obj["status"])
-            status["conditions"] = [*status.get("conditions", ()), condition]
-            meta = dict(pod.obj["metadata"])
-            self._context.storage.put(kinds.PODS, {**pod.obj, "metadata": meta, "status": status})
-            wanted = DeleteOptions(grace=options.get("gracePeriodSeconds"))
-            delete(self._context, kinds.PODS, namespace, name, wanted)
-
-    def logs(self, pod: Entry, query: dict[str, str]) -> Iterator[bytes]:
-        """Errors: 400 an unknown container, or one that has never run."""
-        name = logs.choose_container(pod, query.get("container", ""))
-        worker = self._node._workers.get(pod.uid)
-        if worker is None:
-            return iter(())
-        container = next(c for c in worker.all if c.name == name)
-        logs.check_started(pod, container)
-        now = self._context.clock.now()
-        return logs.stream(container, query, lambda: worker.closed or worker.ended, now)
-
-    def _pod(self, namespace: str, name: str) -> Entry:
-        pod = self._context.storage.get(kinds.PODS, namespace, name)
-        if pod is None:
-            raise not_found("", "pods", name)
-        return pod

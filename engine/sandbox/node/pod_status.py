@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox.clock import rfc3339
 
 if TYPE_CHECKING:
     from engine.sandbox.node.worker import Worker
-
-Obj = dict[str, Any]
+    from engine.sandbox.values import Obj
 
 HOST_IP = "192.0.2.1"
 

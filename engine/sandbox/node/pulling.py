@@ -1,15 +1,16 @@
-"""From a container's image and pull policy to an image on the node, or the kubelet's reasons why not."""
+"""From a container's image and pull policy to an image on the node, or why there is none."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from engine.sandbox.node.containers import Container
 from engine.sandbox.node.images import PullError, parse_reference
 from engine.sandbox.node.needs import pull_credentials
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.sandbox.node.containers import Container
     from engine.sandbox.node.worker import Worker
 
 SYNC = 1.0
@@ -17,7 +18,7 @@ SYNC = 1.0
 
 
 class Puller:
-    """Pulls the images of one Pod; back-off is counted per container, so a new Pod pulls at once."""
+    """Pulls the images of one Pod; the back-off is the Pod's own, so a new Pod pulls at once."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker

@@ -1,15 +1,16 @@
-"""Events about pods, as scheduler and kubelet write them: repeated ones are counted, old ones go."""
+"""Events about pods, as scheduler and kubelet write them: repeats are counted, old ones go."""
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox import kinds
-from engine.sandbox.context import Context
-from engine.sandbox.store import Entry
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.context import Context
+    from engine.sandbox.store import Entry
+    from engine.sandbox.values import Obj
 
 KEPT_SECONDS = 3600.0
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox import kinds, quantity
 from engine.sandbox.admission.usage import pod_resources
-from engine.sandbox.context import Context
 from engine.sandbox.node.recorder import Recorder
-from engine.sandbox.store import Change, Entry
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.context import Context
+    from engine.sandbox.store import Change, Entry
+    from engine.sandbox.values import Obj
 
 _ENDED = ("Succeeded", "Failed")
 _COUNTED = ("cpu", "memory")
@@ -117,7 +118,7 @@ class Scheduler:
     def _refuse(self, pod: Entry, words: str) -> None:
         condition = _scheduled(self._context, "False", "Unschedulable", words)
         old = pod.obj["status"].get("conditions", [])
-        told = next((c for c in old if c["type"] == "PodScheduled"), {})
+        told: Obj = next((c for c in old if c["type"] == "PodScheduled"), {})
         if told.get("message") == words:
             return
         self._recorder.note(pod, "Warning", "FailedScheduling", words)

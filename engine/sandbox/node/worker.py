@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
-from engine.sandbox.clock import Clock, Timer, parse_rfc3339
-from engine.sandbox.context import Context
 from engine.sandbox.node.containers import CREATING, INITIALIZING, KILLED, Container
-from engine.sandbox.node.images import Images
 from engine.sandbox.node.needs import missing_env, missing_volume
 from engine.sandbox.node.pod_status import pod_status
 from engine.sandbox.node.pulling import Puller
-from engine.sandbox.node.recorder import Recorder
-from engine.sandbox.scenario import FOREVER, Run
-from engine.sandbox.store import Entry
+from engine.sandbox.node.restarts import back_off_words, may_restart
+from engine.sandbox.scenario import FOREVER
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.sandbox.clock import Clock, Timer
+    from engine.sandbox.node.host import Host
+    from engine.sandbox.store import Entry
+    from engine.sandbox.values import Obj
 
 RETRY = 2.0
 _ENDED = ("Succeeded", "Failed")
-
-
-class Host(Protocol):
-    """What a worker needs of the node that it is on."""
-
-    context: Context
-    images: Images
-    recorder: Recorder
-    pull_time: float
-
-    def run_of(self, pod: Entry, container: Obj, *, sidecar: bool) -> Run: ...
-
-    def publish(self, worker: Worker, status: Obj) -> None: ...
-
-    def remove(self, worker: Worker) -> None: ...
 
 
 class Worker:
@@ -181,7 +167,8 @@ class Worker:
                 return
             up = container.is_sidecar and container.started
             if not up and not container.succeeded:
-                self._check_failed_init(container)
+                if container.phase == "terminated":
+                    self._end("Failed")
                 return
         for container in self.main:
             if container.phase == "new":
@@ -189,10 +176,6 @@ class Worker:
                 self._start(container)
         if all(container.phase == "terminated" for container in self.main):
             self._finish()
-
-    def _check_failed_init(self, container: Container) -> None:
-        if container.phase == "terminated" and not self._restarts(container):
-            self._end("Failed")
 
     def _finish(self) -> None:
         """The main containers have ended: sidecars are stopped, last started first."""
@@ -252,43 +235,25 @@ class Worker:
         self._exited(container)
 
     def _exited(self, container: Container) -> None:
-        if self._restarts(container):
+        if may_restart(container, self.pod.obj["spec"]["restartPolicy"]):
             self._restart(container)
             return
-        if self._is_last(container):
-            self._next()
-            return
-        self.publish()
+        if any(c.phase != "terminated" for c in self.main):
+            self.publish()
         self._next()
 
-    def _is_last(self, container: Container) -> bool:
-        return not container.init and all(c.phase == "terminated" for c in self.main)
-
-    def _restarts(self, container: Container) -> bool:
-        policy = "Always" if container.is_sidecar else self.pod.obj["spec"]["restartPolicy"]
-        if container.init and not container.is_sidecar and container.succeeded:
-            return False
-        return policy == "Always" or (policy == "OnFailure" and not container.succeeded)
-
     def _restart(self, container: Container) -> None:
-        """CrashLoopBackOff, but for the first restart of a container that ended well."""
-        delay = container.back_off()
+        """The first restart comes at once; from then on CrashLoopBackOff."""
+        first = not container.restarts
         container.again()
-        name, uid = self.pod.name, self.pod.uid
-        words = (
-            f"back-off {int(delay)}s restarting failed container={container.name} "
-            f"pod={name}_{self.pod.namespace}({uid})"
-        )
-        container.wait("CrashLoopBackOff", words)
-        about = f"Back-off restarting failed container {container.name} in pod {name}"
-        self.note("Warning", "BackOff", f"{about}_{self.pod.namespace}({uid})", container)
+        if first:
+            self.publish()
+            self._start(container)
+            return
+        delay = container.back_off()
+        container.wait("CrashLoopBackOff", back_off_words(self.pod, container.name, delay))
+        about = f"Back-off restarting failed container {container.name} in pod {self.pod.name}"
+        about += f"_{self.pod.namespace}({self.pod.uid})"
+        self.note("Warning", "BackOff", about, container)
         self.publish()
         self.later(container, delay, lambda: self._start(container))
-
-    def lines(self, container: str) -> Iterator[tuple[float, str]]:
-        yield from next(c.log for c in self.all if c.name == container)
-
-
-def grace_left(pod: Entry, now: float) -> float:
-    meta = pod.obj["metadata"]
-    return max(0.0, parse_rfc3339(meta["deletionTimestamp"]) - now)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.sandbox.values import Json
 
 
-def merge_patch(doc: Any, patch: Any) -> Any:
+def merge_patch(doc: Json, patch: Json) -> Json:
     """The patched document. ``doc`` may be mutated."""
     if not isinstance(patch, dict):
         return patch

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox.errors import bad_request
 from engine.sandbox.schema.model import ListOf, MapOf, Scalar, Struct, Type
+
+if TYPE_CHECKING:
+    from engine.sandbox.values import Json, Obj
 
 _ORDER = "$setElementOrder/"
 _DROP = "$deleteFromPrimitiveList/"
 _ANY = Scalar("any")
 
 
-def strategic_merge(kind: Type, doc: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+def strategic_merge(kind: Type, doc: Obj, patch: Obj) -> Obj:
     """The patched document. ``doc`` may be mutated.
 
     Errors: 400 for a directive that doesn't exist or a list item without its merge key.
@@ -49,7 +52,7 @@ def _field(kind: Type, name: str) -> Type:
     return kind.value if isinstance(kind, MapOf) else _ANY
 
 
-def _merge(kind: Type, current: Any, value: Any) -> Any:
+def _merge(kind: Type, current: Json, value: Json) -> Json:
     if isinstance(value, dict):
         return strategic_merge(kind, current if isinstance(current, dict) else {}, value)
     if isinstance(kind, ListOf) and isinstance(value, list):
@@ -61,7 +64,7 @@ def _merge(kind: Type, current: Any, value: Any) -> Any:
     return value
 
 
-def _merge_items(kind: ListOf, have: list[Any], patch: list[Any]) -> list[Any]:
+def _merge_items(kind: ListOf, have: list[Json], patch: list[Json]) -> list[Json]:
     key = kind.keys[0]
     if any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):
         return [item for item in patch if "$patch" not in item]
@@ -79,12 +82,12 @@ def _merge_items(kind: ListOf, have: list[Any], patch: list[Any]) -> list[Any]:
     return out
 
 
-def _drop(doc: dict[str, Any], name: str, values: Any) -> None:
+def _drop(doc: Obj, name: str, values: Json) -> None:
     if isinstance(doc.get(name), list):
         doc[name] = [item for item in doc[name] if item not in values]
 
 
-def _order(kind: Type, doc: dict[str, Any], name: str, order: list[Any]) -> None:
+def _order(kind: Type, doc: Obj, name: str, order: list[Json]) -> None:
     """Put the listed items in their order; what the patch doesn't know keeps its place behind."""
     items = doc.get(name)
     if not isinstance(items, list):

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox import quantity
 from engine.sandbox.schema.model import ListOf, MapOf, Scalar, Struct, Type
+
+if TYPE_CHECKING:
+    from engine.sandbox.values import Json, Obj
 
 _GO_NAMES = {
     "str": "string",
@@ -26,7 +29,7 @@ class DecodeError(ValueError):
     """The body doesn't fit the kind's types."""
 
 
-def decode(struct: Struct, value: Any) -> tuple[dict[str, Any], list[str]]:
+def decode(struct: Struct, value: Json) -> tuple[Obj, list[str]]:
     """The object with only what the schema knows, and the paths of what it doesn't."""
     unknown: list[str] = []
     if not isinstance(value, dict):
@@ -36,8 +39,8 @@ def decode(struct: Struct, value: Any) -> tuple[dict[str, Any], list[str]]:
     return _struct(struct, value, "", unknown), unknown
 
 
-def _struct(struct: Struct, value: dict[str, Any], path: str, unknown: list[str]) -> dict[str, Any]:
-    out: dict[str, Any] = {}
+def _struct(struct: Struct, value: Obj, path: str, unknown: list[str]) -> Obj:
+    out: Obj = {}
     fields = struct.fields
     for name, item in value.items():
         kind = fields.get(name)
@@ -54,7 +57,7 @@ def _struct(struct: Struct, value: dict[str, Any], path: str, unknown: list[str]
     return out
 
 
-def _kept(kind: Type, value: Any) -> bool:
+def _kept(kind: Type, value: Json) -> bool:
     """False for what Go leaves out when it writes: empty strings, maps and lists, false and 0."""
     if isinstance(kind, Struct):
         return True
@@ -65,7 +68,7 @@ def _kept(kind: Type, value: Any) -> bool:
     return bool(value)
 
 
-def _value(kind: Type, value: Any, path: str, unknown: list[str], owner: str) -> Any:
+def _value(kind: Type, value: Json, path: str, unknown: list[str], owner: str) -> Json:
     if isinstance(kind, Struct):
         if not isinstance(value, dict):
             raise _mismatch(value, path, owner, f"v1.{kind.name}")
@@ -88,7 +91,7 @@ def _value(kind: Type, value: Any, path: str, unknown: list[str], owner: str) ->
     return _scalar(kind.name, value, path, owner)
 
 
-def _scalar(name: str, value: Any, path: str, owner: str) -> Any:
+def _scalar(name: str, value: Json, path: str, owner: str) -> Json:
     match name:
         case "str" | "time":
             fits = isinstance(value, str)
@@ -109,7 +112,7 @@ def _scalar(name: str, value: Any, path: str, owner: str) -> Any:
     return value
 
 
-def _quantity(value: Any, path: str, owner: str) -> str:
+def _quantity(value: Json, path: str, owner: str) -> str:
     if isinstance(value, (dict, list, bool)):
         raise _mismatch(value, path, owner, "resource.Quantity")
     try:
@@ -118,7 +121,7 @@ def _quantity(value: Any, path: str, owner: str) -> str:
         raise DecodeError(str(error)) from None
 
 
-def _base64(value: Any, path: str, owner: str) -> str:
+def _base64(value: Json, path: str, owner: str) -> str:
     if not isinstance(value, str):
         raise _mismatch(value, path, owner, "[]uint8")
     text = value.replace("\n", "").replace("\r", "")
@@ -137,14 +140,14 @@ def _type_name(kind: Type) -> str:
     return _GO_NAMES.get(kind.name, kind.name) if isinstance(kind, Scalar) else "interface {}"
 
 
-def _json_name(value: Any) -> str:
+def _json_name(value: Json) -> str:
     for kind, name in ((bool, "bool"), (str, "string"), (dict, "object"), (list, "array")):
         if isinstance(value, kind):
             return name
     return "number" if isinstance(value, (int, float)) else "null"
 
 
-def _mismatch(value: Any, path: str, owner: str, wanted: str) -> DecodeError:
+def _mismatch(value: Json, path: str, owner: str, wanted: str) -> DecodeError:
     return DecodeError(
         f"json: cannot unmarshal {_json_name(value)} into Go struct field "
         f"{owner}.{path} of type {wanted}"

@@ -3,9 +3,9 @@
 One line per type: ``Name field=type ...``. Decoding, unknown-field checks, strategic merge,
 server-side apply and OpenAPI all read this table, so that they can't disagree.
 
-Types: ``str int bool qty intstr time bytes any`` or another line's name. ``int?`` and ``bool?`` keep
-their zero value (a pointer in Kubernetes), the others drop it. ``[T]`` a list that is replaced as a
-whole, ``[T]key`` one merged by a key (``[T]a+b``: applied by both, patched by the first),
+Types: ``str int bool qty intstr time bytes any`` or another line's name. ``int?`` and ``bool?``
+keep their zero value (a pointer in Kubernetes), the others drop it. ``[T]`` a list that is replaced
+as a whole, ``[T]key`` one merged by a key (``[T]a+b``: applied by both, patched by the first),
 ``[str]*`` a set, ``{T}`` a map. A trailing ``!`` makes a struct or a map atomic in apply.
 ``@1.27`` is the server's minor version from which on the field exists.
 """
@@ -60,8 +60,8 @@ Container name=str image=str command=[str] args=[str] workingDir=str \
  stdinOnce=bool tty=bool
 EphemeralContainer name=str image=str command=[str] args=[str] workingDir=str env=[EnvVar]name \
  envFrom=[EnvFromSource] volumeMounts=[VolumeMount]mountPath imagePullPolicy=str \
- terminationMessagePath=str terminationMessagePolicy=str securityContext=SecurityContext stdin=bool \
- stdinOnce=bool tty=bool targetContainerName=str
+ terminationMessagePath=str terminationMessagePolicy=str securityContext=SecurityContext \
+ stdin=bool stdinOnce=bool tty=bool targetContainerName=str
 ContainerResizePolicy resourceName=str restartPolicy=str
 ContainerPort name=str hostPort=int containerPort=int protocol=str hostIP=str
 EnvVar name=str value=str valueFrom=EnvVarSource
@@ -134,7 +134,8 @@ ScopeSelector! matchExpressions=[ScopeRequirement]
 ScopeRequirement scopeName=str operator=str values=[str]
 QuotaStatus hard={qty} used={qty}
 Node apiVersion=str kind=str metadata=ObjectMeta spec=NodeSpec status=any
-NodeSpec podCIDR=str podCIDRs=[str]* providerID=str unschedulable=bool taints=[Taint] configSource=any
+NodeSpec podCIDR=str podCIDRs=[str]* providerID=str unschedulable=bool taints=[Taint] \
+ configSource=any
 Taint key=str value=str effect=str timeAdded=time
 Event apiVersion=str kind=str metadata=ObjectMeta involvedObject=ObjectReference reason=str \
  message=str source=EventSource firstTimestamp=time lastTimestamp=time count=int type=str \

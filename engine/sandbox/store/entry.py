@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
-from engine.sandbox.kinds import Kind
-
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.kinds import Kind
+    from engine.sandbox.values import Json, Obj
 
 _to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
-def encode(value: Any) -> bytes:
+def encode(value: Json) -> bytes:
     """Compact UTF-8 JSON; a lone surrogate becomes ``?`` as nothing else could carry it."""
     return _to_json(value).encode("utf-8", "replace")
 

@@ -10,11 +10,14 @@ import threading
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox import kinds
-from engine.sandbox.kinds import Kind
 from engine.sandbox.store.entry import Change, Entry, encode
+
+if TYPE_CHECKING:
+    from engine.sandbox.kinds import Kind
+    from engine.sandbox.values import Obj
 
 Key = tuple[str, str]
 Listener = Callable[[Change], None]
@@ -66,7 +69,7 @@ class Storage:
             keys = held.keys[start:end]
         return [held.entries[key] for key in keys]
 
-    def put(self, kind: Kind, obj: dict[str, Any]) -> Entry:
+    def put(self, kind: Kind, obj: Obj) -> Entry:
         """Store a new object or a new version. ``obj`` is the storage's from here on."""
         with self.lock:
             held = self._collections[kind.storage]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox import errors, kinds
 from engine.sandbox.admission import names
 from engine.sandbox.admission.strategy import strategy_of
-from engine.sandbox.context import Context, Options
 from engine.sandbox.fields import track_update
-from engine.sandbox.kinds import Kind
 from engine.sandbox.store import Entry, encode
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.context import Context, Options
+    from engine.sandbox.kinds import Kind
+    from engine.sandbox.values import Obj
 
 _SERVER_OWNED = (
     "resourceVersion",

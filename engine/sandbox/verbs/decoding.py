@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-from engine.sandbox.context import Context, Options
 from engine.sandbox.errors import bad_request
-from engine.sandbox.kinds import Kind
-from engine.sandbox.schema import decode
-from engine.sandbox.schema.decode import DecodeError
+from engine.sandbox.schema.decode import DecodeError, decode
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.context import Context, Options
+    from engine.sandbox.kinds import Kind
+    from engine.sandbox.values import Json, Obj
 
 
-def read_body(context: Context, kind: Kind, body: Any, options: Options) -> Obj:
+def read_body(context: Context, kind: Kind, body: Json, options: Options) -> Obj:
     """Errors: 400 for another kind, a wrong type, or (Strict) a field that doesn't exist."""
     prefix = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
     if not isinstance(body, dict):

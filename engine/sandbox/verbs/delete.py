@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox import errors, kinds
 from engine.sandbox.clock import rfc3339
-from engine.sandbox.context import Context
-from engine.sandbox.kinds import Kind
-from engine.sandbox.store import Entry
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.context import Context
+    from engine.sandbox.kinds import Kind
+    from engine.sandbox.store import Entry
+    from engine.sandbox.values import Obj
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 _ENDED = ("Succeeded", "Failed")

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from engine.sandbox import errors, selectors
-from engine.sandbox.context import Context
-from engine.sandbox.kinds import Kind
-from engine.sandbox.selectors import Match
-from engine.sandbox.store import Entry
 
-_TOKEN_VERSION = "meta.k8s.io/v1"
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from engine.sandbox.context import Context
+    from engine.sandbox.kinds import Kind
+    from engine.sandbox.selectors import Match
+    from engine.sandbox.store import Entry
+
+_FORMAT = "meta.k8s.io/v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ def _check_version(query: ListQuery, current: int) -> None:
 
 
 def _write_token(rv: int, last: tuple[str, str]) -> str:
-    text = json.dumps({"v": _TOKEN_VERSION, "rv": rv, "start": "/".join(last)})
+    text = json.dumps({"v": _FORMAT, "rv": rv, "start": "/".join(last)})
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox import errors
-from engine.sandbox.context import Context, Options
 from engine.sandbox.errors import StatusError, field_invalid
 from engine.sandbox.fields import apply
 from engine.sandbox.fields.server_side_apply import Applier
 from engine.sandbox.kinds import EVENTS_V1, Kind
 from engine.sandbox.patch import json_patch, merge_patch, strategic_merge
-from engine.sandbox.schema import decode
-from engine.sandbox.schema.decode import DecodeError
-from engine.sandbox.store import Entry
+from engine.sandbox.schema.decode import DecodeError, decode
 from engine.sandbox.verbs.create import create
 from engine.sandbox.verbs.decoding import normalise
 from engine.sandbox.verbs.update import update
 from engine.sandbox.verbs.views import event_from_v1, event_to_v1
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.context import Context, Options
+    from engine.sandbox.store import Entry
+    from engine.sandbox.values import Json, Obj
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -35,7 +35,7 @@ def patch(
     namespace: str,
     name: str,
     content_type: str,
-    body: Any,
+    body: Json,
     options: Options,
     subresource: str = "",
 ) -> Entry:
@@ -53,7 +53,7 @@ def patch(
     return update(context, kind, namespace, name, patched, options, subresource=subresource)
 
 
-def _change(context: Context, kind: Kind, content_type: str, doc: Obj, body: Any) -> Obj:
+def _change(context: Context, kind: Kind, content_type: str, doc: Obj, body: Json) -> Obj:
     if content_type == JSON_PATCH:
         changed: Obj = json_patch(doc, body)
         return changed
@@ -67,7 +67,7 @@ def _change(context: Context, kind: Kind, content_type: str, doc: Obj, body: Any
     return strategic_merge(context.struct(kind), doc, body)
 
 
-def _read_back(context: Context, kind: Kind, doc: Any, options: Options) -> Obj:
+def _read_back(context: Context, kind: Kind, doc: Json, options: Options) -> Obj:
     try:
         obj, unknown = normalise(context, kind, doc)
     except DecodeError as error:
@@ -80,7 +80,7 @@ def _read_back(context: Context, kind: Kind, doc: Any, options: Options) -> Obj:
     return obj
 
 
-def _refuse_other_uid(kind: Kind, current: Entry, doc: Any) -> None:
+def _refuse_other_uid(kind: Kind, current: Entry, doc: Json) -> None:
     meta = doc.get("metadata") if isinstance(doc, dict) else None
     uid = meta.get("uid", current.uid) if isinstance(meta, dict) else current.uid
     if uid != current.uid:
@@ -88,7 +88,7 @@ def _refuse_other_uid(kind: Kind, current: Entry, doc: Any) -> None:
         raise errors.invalid(kind.group, kind.kind, current.name, found)
 
 
-def _bad_patch(doc: Any, why: str) -> StatusError:
+def _bad_patch(doc: Json, why: str) -> StatusError:
     error = errors.invalid("", "", "", [field_invalid("patch", json.dumps(doc), why)])
     error.details = {"causes": (error.details or {})["causes"]}
     return error
@@ -99,7 +99,7 @@ def server_side_apply(
     kind: Kind,
     namespace: str,
     name: str,
-    config: Any,
+    config: Json,
     options: Options,
     *,
     force: bool,
@@ -132,7 +132,7 @@ def server_side_apply(
         return entry, False
 
 
-def _read_config(context: Context, kind: Kind, namespace: str, name: str, config: Any) -> Obj:
+def _read_config(context: Context, kind: Kind, namespace: str, name: str, config: Json) -> Obj:
     if not isinstance(config, dict):
         raise errors.bad_request("error decoding YAML: an object is needed")
     given = (config.get("apiVersion"), config.get("kind"))

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox import kinds
 from engine.sandbox.clock import parse_rfc3339
-from engine.sandbox.kinds import Kind
 from engine.sandbox.store import Entry, encode
+from engine.sandbox.values import Json, Obj
+from engine.sandbox.verbs.ages import age, duration
+from engine.sandbox.verbs.table_pods import pod_cells
 from engine.sandbox.verbs.views import partial
 
-Obj = dict[str, Any]
-Cells = Callable[[Obj, float], list[Any]]
+if TYPE_CHECKING:
+    from engine.sandbox.kinds import Kind
+
+Cells = Callable[[Obj, float], list[Json]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,98 +53,11 @@ def table(
     return encode(out) + b"\n"
 
 
-def age(obj: Obj, now: float) -> str:
-    return duration(now - parse_rfc3339(obj["metadata"]["creationTimestamp"]))
-
-
-def duration(seconds: float) -> str:
-    """As kubectl shortens it: 5s, 3m10s, 47m, 5h12m, 3d4h."""
-    left = max(0, int(seconds))
-    if left < 120:
-        return f"{left}s"
-    minutes, rest = divmod(left, 60)
-    if minutes < 10:
-        return f"{minutes}m{rest}s" if rest else f"{minutes}m"
-    if minutes < 180:
-        return f"{minutes}m"
-    hours, rest = divmod(minutes, 60)
-    if hours < 8:
-        return f"{hours}h{rest}m" if rest else f"{hours}h"
-    if hours < 48:
-        return f"{hours}h"
-    days, rest = divmod(hours, 24)
-    return f"{days}d{rest}h" if rest and days < 8 else f"{days}d"
-
-
 def _name(obj: Obj) -> str:
     return str(obj["metadata"]["name"])
 
 
-def _pod(pod: Obj, now: float) -> list[Any]:
-    spec, status = pod["spec"], pod.get("status", {})
-    mains = status.get("containerStatuses", [])
-    sidecars = [c["name"] for c in spec.get("initContainers", ()) if "restartPolicy" in c]
-    started = [s for s in status.get("initContainerStatuses", ()) if s["name"] in sidecars]
-    ready = sum(bool(s.get("ready")) for s in (*mains, *started))
-    total = len(spec["containers"]) + len(sidecars)
-    restarts = sum(int(s.get("restartCount", 0)) for s in mains)
-    gates = ",".join(gate["name"] for gate in spec.get("readinessGates", ())) or "<none>"
-    return [
-        _name(pod),
-        f"{ready}/{total}",
-        pod_state(pod),
-        str(restarts),
-        age(pod, now),
-        status.get("podIP") or "<none>",
-        spec.get("nodeName") or "<none>",
-        status.get("nominatedNodeName") or "<none>",
-        gates,
-    ]
-
-
-def pod_state(pod: Obj) -> str:
-    """The STATUS column: the most telling reason there is."""
-    spec, status = pod["spec"], pod.get("status", {})
-    text: str = status.get("reason") or status.get("phase") or ""
-    for condition in status.get("conditions", ()):
-        if condition["type"] == "PodScheduled" and condition.get("reason") == "SchedulingGated":
-            text = "SchedulingGated"
-    sidecars = [c["name"] for c in spec.get("initContainers", ()) if "restartPolicy" in c]
-    initialising = False
-    for at, entry in enumerate(status.get("initContainerStatuses", ())):
-        waiting = entry["state"].get("waiting")
-        ended = entry["state"].get("terminated")
-        if (ended and not ended["exitCode"]) or (
-            entry["name"] in sidecars and entry.get("started")
-        ):
-            continue
-        if ended:
-            text = f"Init:{ended.get('reason') or 'ExitCode:' + str(ended['exitCode'])}"
-        elif waiting and waiting.get("reason") not in ("", None, "PodInitializing"):
-            text = f"Init:{waiting['reason']}"
-        else:
-            text = f"Init:{at}/{len(spec['initContainers'])}"
-        initialising = True
-        break
-    if not initialising:
-        for entry in reversed(status.get("containerStatuses", ())):
-            waiting = entry["state"].get("waiting")
-            ended = entry["state"].get("terminated")
-            if waiting and waiting.get("reason"):
-                text = waiting["reason"]
-            elif ended:
-                text = ended.get("reason") or f"ExitCode:{ended['exitCode']}"
-    if status.get("reason") in ("Evicted", "DeadlineExceeded"):
-        text = status["reason"]
-    if pod["metadata"].get("deletionTimestamp") and status.get("phase") not in (
-        "Failed",
-        "Succeeded",
-    ):
-        text = "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
-    return text
-
-
-def _event(event: Obj, now: float) -> list[Any]:
+def _event(event: Obj, now: float) -> list[Json]:
     about = event.get("involvedObject", {})
     last = event.get("lastTimestamp") or event.get("eventTime") or ""
     seen = duration(now - parse_rfc3339(last)) if last else "<unknown>"
@@ -160,7 +77,7 @@ def _event(event: Obj, now: float) -> list[Any]:
     ]
 
 
-def _quota(quota: Obj, now: float) -> list[Any]:
+def _quota(quota: Obj, now: float) -> list[Json]:
     status = quota.get("status", {})
     hard, used = status.get("hard", {}), status.get("used", {})
     pairs = {name: f"{name}: {used.get(name, '0')}/{hard[name]}" for name in sorted(hard)}
@@ -169,7 +86,7 @@ def _quota(quota: Obj, now: float) -> list[Any]:
     return [_name(quota), age(quota, now), requests, limits]
 
 
-def _node(node: Obj, now: float) -> list[Any]:
+def _node(node: Obj, now: float) -> list[Json]:
     status = node.get("status", {})
     ready = any(
         c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions", ())
@@ -205,7 +122,7 @@ _PLAIN = _columns("Name Age", lambda obj, now: [_name(obj), age(obj, now)])
 _COLUMNS: dict[str, Columns] = {
     kinds.PODS.resource: _columns(
         "Name Ready Status Restarts Age",
-        _pod,
+        pod_cells,
         ("IP", "Node", "Nominated Node", "Readiness Gates"),
     ),
     kinds.CONFIGMAPS.resource: _columns(

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox import errors, kinds
 from engine.sandbox.admission import names
 from engine.sandbox.admission.strategy import strategy_of
-from engine.sandbox.context import Context, Options
 from engine.sandbox.fields import track_update
-from engine.sandbox.kinds import Kind
 from engine.sandbox.store import Entry, encode
 from engine.sandbox.verbs.delete import finish_if_free
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.sandbox.context import Context, Options
+    from engine.sandbox.kinds import Kind
+    from engine.sandbox.values import Obj
 
 MODIFIED = (
     "the object has been modified; please apply your changes to the latest version and try again"
@@ -105,7 +107,7 @@ def _same_object(kind: Kind, current: Entry, meta: Obj) -> None:
 
 def _keep_other_side(old: Obj, new: Obj, subresource: str) -> None:
     """A write to the object leaves its status alone; one to its status, the rest."""
-    kept = ("status",)
+    kept: tuple[str, ...] = ("status",)
     if subresource == "status":
         kept = tuple({*old, *new} - {"status", "metadata"})
         owners = old["metadata"].get("ownerReferences")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox.kinds import EVENTS_V1, Kind
 from engine.sandbox.store import Entry, encode
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from engine.sandbox.values import Obj
+
 View = Callable[[Entry], bytes]
 
 _META = "meta.k8s.io/v1"

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.sandbox import errors, kinds
-from engine.sandbox.context import Context
-from engine.sandbox.kinds import Kind
-from engine.sandbox.selectors import Match
 from engine.sandbox.store import Change, Entry, encode
 from engine.sandbox.store.entry import event_line
 from engine.sandbox.verbs.table import table
 from engine.sandbox.verbs.views import view_of, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.sandbox.context import Context
+    from engine.sandbox.kinds import Kind
+    from engine.sandbox.selectors import Match
+    from engine.sandbox.values import Obj
 
 TICK = 0.5
 _EARLY_BOOKMARK = 2.0
@@ -39,7 +43,7 @@ class WatchQuery:
 class Closing:
     """Put into a watch's queue to end it, with an ERROR event or without a word."""
 
-    def __init__(self, status: dict[str, Any] | None = None) -> None:
+    def __init__(self, status: Obj | None = None) -> None:
         self.status = status
 
 
@@ -65,7 +69,7 @@ class WatchHub:
     def open(self) -> int:
         return sum(len(watches) for watches in self._watches.values())
 
-    def close(self, resource: str | None = None, status: dict[str, Any] | None = None) -> None:
+    def close(self, resource: str | None = None, status: Obj | None = None) -> None:
         """End the open watches (of one resource): dropped, or told a Status such as 410."""
         with self._context.storage.lock:
             for name, watches in self._watches.items():
@@ -80,10 +84,8 @@ class WatchHub:
         """
         text = query.resource_version
         if text and not text.isdigit():
-            message = (
-                f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
-            )
-            raise errors.bad_request(message)
+            why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+            raise errors.bad_request(f'resourceVersion: Invalid value: "{text}": {why}')
         return self._stream(kind, query)
 
     def _stream(self, kind: Kind, query: WatchQuery) -> Iterator[bytes]:
@@ -108,13 +110,13 @@ class WatchHub:
                 first.append(lines.bookmark(start, initial_end=True))
             # The reply's head goes out at once, events or not.
             yield b"".join(first)
-            yield from self._follow(waiting, lines, query, kind)
+            yield from self._follow(waiting, lines, query)
         finally:
             with storage.lock:
                 watches.discard(waiting)
 
     def _follow(
-        self, waiting: queue.SimpleQueue[Item], lines: _Lines, query: WatchQuery, kind: Kind
+        self, waiting: queue.SimpleQueue[Item], lines: _Lines, query: WatchQuery
     ) -> Iterator[bytes]:
         end = time.monotonic() + (query.timeout or _DEFAULT_TIMEOUT)
         next_bookmark = self._next_bookmark(end)
@@ -200,10 +202,10 @@ class _Lines:
         return event_line(kind, self._view(entry))
 
     def bookmark(self, rv: int, *, initial_end: bool = False) -> bytes:
-        meta: dict[str, Any] = {"resourceVersion": str(rv), "creationTimestamp": None}
+        meta: Obj = {"resourceVersion": str(rv), "creationTimestamp": None}
         if initial_end:
             meta["annotations"] = {"k8s.io/initial-events-end": "true"}
-        obj = {"kind": self._kind.kind, "apiVersion": self._kind.api_version, "metadata": meta}
+        obj: Obj = {"kind": self._kind.kind, "apiVersion": self._kind.api_version, "metadata": meta}
         if self._query.form == "PartialObjectMetadata":
             obj.update(kind="PartialObjectMetadata", apiVersion="meta.k8s.io/v1")
         elif self._query.form == "Table":

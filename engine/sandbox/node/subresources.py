@@ -1,0 +1,78 @@
+"""binding, eviction and log: the parts of a Pod's API that need the node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.sandbox import kinds
+from engine.sandbox.errors import bad_request, conflict, field_required, invalid, not_found
+from engine.sandbox.node import logs
+from engine.sandbox.node.scheduler import bind
+from engine.sandbox.verbs.delete import DeleteOptions, delete
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.sandbox.context import Context
+    from engine.sandbox.node.node import Node
+    from engine.sandbox.store import Entry
+    from engine.sandbox.values import Obj
+
+
+class PodSubresources:
+    """binding, eviction and log: the parts of the API that need the node."""
+
+    def __init__(self, context: Context, node: Node) -> None:
+        self._context = context
+        self._node = node
+
+    def bind(self, namespace: str, name: str, body: Obj) -> None:
+        """Errors: 404; 409 bound already; 400 gated or no target."""
+        with self._context.storage.lock:
+            pod = self._pod(namespace, name)
+            if pod.obj["spec"].get("schedulingGates"):
+                raise bad_request(f"pod {name} has non-empty .spec.schedulingGates")
+            if pod.obj["spec"].get("nodeName"):
+                why = f'pod {name} is already assigned to node "{pod.obj["spec"]["nodeName"]}"'
+                raise conflict("", "pods/binding", name, why)
+            target = (body.get("target") or {}).get("name")
+            if not target:
+                raise invalid("", "Binding", name, [field_required("target.name")])
+            bind(self._context, pod, target)
+
+    def evict(self, namespace: str, name: str, body: Obj) -> None:
+        """An eviction through the API: the Pod is deleted with its grace."""
+        options = body.get("deleteOptions") or {}
+        with self._context.storage.lock:
+            pod = self._pod(namespace, name)
+            condition = {
+                "type": "DisruptionTarget",
+                "status": "True",
+                "reason": "EvictionByEvictionAPI",
+                "message": "Eviction API: evicting",
+                "lastProbeTime": None,
+                "lastTransitionTime": self._context.clock.stamp(),
+            }
+            status = dict(pod.obj["status"])
+            status["conditions"] = [*status.get("conditions", ()), condition]
+            meta = dict(pod.obj["metadata"])
+            self._context.storage.put(kinds.PODS, {**pod.obj, "metadata": meta, "status": status})
+            wanted = DeleteOptions(grace=options.get("gracePeriodSeconds"))
+            delete(self._context, kinds.PODS, namespace, name, wanted)
+
+    def logs(self, pod: Entry, query: dict[str, str]) -> Iterator[bytes]:
+        """Errors: 400 an unknown container, or one that has never run."""
+        name = logs.choose_container(pod, query.get("container", ""))
+        worker = self._node.worker_of(pod)
+        if worker is None:
+            return iter(())
+        container = next(c for c in worker.all if c.name == name)
+        logs.check_started(pod, container)
+        now = self._context.clock.now()
+        return logs.stream(container, query, lambda: worker.closed or worker.ended, now)
+
+    def _pod(self, namespace: str, name: str) -> Entry:
+        pod = self._context.storage.get(kinds.PODS, namespace, name)
+        if pod is None:
+            raise not_found("", "pods", name)
+        return pod
