@@ -179,7 +179,7 @@ class Api:
         """To be entered before the action whose events are wanted."""
         return Recorder(self, resource, namespace, labels)
 
-    def wait(self, ask: Callable[[], T | None], what: str, timeout: float = 30.0) -> T:
+    def wait(self, ask: Callable[[], T | None], what: str, timeout: float = 60.0) -> T:
         """Ask until the answer is truthy, and return it.
 
         Errors: TimeoutError that says what was waited for and the last answer.

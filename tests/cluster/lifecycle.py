@@ -76,8 +76,8 @@ def _complete(settings: Settings, facts: dict[str, Any], lock: int, say: package
     for part in dead:
         say(f"starting {part.name} again")
         part.start(lock=lock)
-    parts.apiserver.wait_ready(20)
-    _await_node(parts, 30)
+    parts.apiserver.wait_ready()
+    _await_node(parts, 60)
     return Up(parts.cluster(tuple(facts["version"])), was_up=not dead)
 
 
@@ -126,7 +126,7 @@ def _boot(settings: Settings, lock: int) -> Parts:
         part.start(wait=False, lock=lock)
     for part in parts.components:
         part.wait_ready()
-    _await_node(parts, 30)
+    _await_node(parts, 60)
     return parts
 
 

@@ -127,7 +127,7 @@ class Component:
         identity = self.identity
         return identity is not None and identity.alive()
 
-    def start(self, *, wait: bool = True, timeout: float = 60.0, lock: int | None = None) -> None:
+    def start(self, *, wait: bool = True, timeout: float = 120.0, lock: int | None = None) -> None:
         """Start the component unless it runs; with `wait`, return once it serves.
 
         `lock` is the descriptor of the guard where the caller holds it already. The new process
@@ -155,7 +155,7 @@ class Component:
                 check=True,
             )
 
-    def wait_ready(self, timeout: float = 60.0) -> None:
+    def wait_ready(self, timeout: float = 120.0) -> None:
         deadline = time.monotonic() + timeout
         recorded_by = time.monotonic() + 5.0
         while True:

@@ -82,7 +82,7 @@ class Recorder:
         return [event for event in self.events if event.name == name]
 
     def wait_for(
-        self, wanted: Callable[[Event], bool], what: str = "event", timeout: float = 30.0
+        self, wanted: Callable[[Event], bool], what: str = "event", timeout: float = 60.0
     ) -> Event:
         """The first event that is wanted, also if it has been.
 
