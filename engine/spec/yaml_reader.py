@@ -13,6 +13,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from engine.errors import Place, Problem
@@ -20,6 +21,7 @@ from engine.errors import Place, Problem
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 64
 MAX_NODES = 100_000
+_SURELY_FLAT = 2_000
 
 _TAG = "tag:yaml.org,2002:"
 _PLAIN_TAGS = frozenset(
@@ -32,6 +34,7 @@ _HINTS = {
     "mapping values are not allowed in this context": "quote a value that contains ': '",
     "found undefined alias": "quote a value that starts with *",
 }
+_TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,9 @@ def read_yaml(text: bytes, file: str) -> YamlText:
         return _refused(Place(file, line, column), "this is not UTF-8 text", "save it as UTF-8")
     yaml = YAML(typ="safe")
     try:
+        too_deep = _too_deep(decoded)
+        if too_deep is not None:
+            return _refused(Place(file, *too_deep), _TOO_DEEP)
         nodes = list(yaml.compose_all(io.StringIO(decoded)))
     except (YAMLError, RecursionError) as error:
         return _unreadable(error, decoded, file)
@@ -93,10 +99,13 @@ def read_yaml(text: bytes, file: str) -> YamlText:
     for node in nodes:
         if _is_empty(node):
             continue
-        found = tuple(_check(node, file))
-        problems.extend(found)
+        found = [*_check(node, file)]
         if not found:
-            documents.append(Document(file, yaml.constructor.construct_document(node), node))
+            try:
+                documents.append(Document(file, yaml.constructor.construct_document(node), node))
+            except (MarkedYAMLError, ValueError, LookupError) as error:
+                found.append(_not_constructed(error, node, file))
+        problems.extend(found)
     return YamlText((), tuple(problems)) if problems else YamlText(tuple(documents))
 
 
@@ -123,6 +132,59 @@ def _unreadable(error: Exception, text: str, file: str) -> YamlText:
     return _refused(Place(file), "not valid YAML: nested too deeply")
 
 
+def _too_deep(text: str) -> tuple[int, int] | None:
+    """(line, column) of what is nested too deeply.
+
+    Composing is recursive C code: enough levels end the process, not the call. A text with few
+    brackets and dashes can't be that deep, so that most are read only once.
+    """
+    if sum(map(text.count, "[{-?")) < _SURELY_FLAT:
+        return None
+    depth = 0
+    _, parser = YAML(typ="safe").get_constructor_parser(io.StringIO(text))
+    while parser.check_event():
+        event = parser.get_event()
+        if isinstance(event, CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                return event.start_mark.line + 1, event.start_mark.column + 1
+        elif isinstance(event, CollectionEndEvent):
+            depth -= 1
+    return None
+
+
+def _not_constructed(error: Exception, root: Node, file: str) -> Problem:
+    """A value is not what its tag says: `!!int abc`, or more digits than Python takes."""
+    if isinstance(error, MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        return Problem(
+            Place(file, mark.line + 1, mark.column + 1), f"not valid YAML: {error.problem}"
+        )
+    node = next(filter(_is_unreadable, _scalars(root)), root)
+    kind = node.tag.removeprefix(_TAG)
+    return Problem(_place(file, node), f"this is no readable {kind}", "quote it to keep it as text")
+
+
+def _scalars(root: Node) -> Iterator[ScalarNode]:
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ScalarNode):
+            yield node
+        elif isinstance(node, MappingNode):
+            stack.extend(value for _, value in reversed(node.value))
+        else:
+            stack.extend(reversed(node.value))
+
+
+def _is_unreadable(node: ScalarNode) -> bool:
+    try:
+        YAML(typ="safe").constructor.construct_document(node)
+    except (ValueError, LookupError):
+        return True
+    return False
+
+
 def _is_empty(node: Node) -> bool:
     return isinstance(node, ScalarNode) and node.tag == _TAG + "null" and node.value == ""
 
@@ -145,7 +207,7 @@ def _check(root: Node, file: str) -> Iterator[Problem]:
         if depth > MAX_DEPTH:
             yield Problem(
                 _place(file, node),
-                f"nested more than {MAX_DEPTH} levels deep",
+                _TOO_DEEP,
                 "an alias (*name) inside its own anchor (&name) never ends",
             )
             return
@@ -166,7 +228,9 @@ def _check_node(node: Node, file: str) -> Iterator[Problem]:
             "quote it to keep it as text",
         )
     elif node.tag not in _PLAIN_TAGS:
-        yield Problem(_place(file, node), f"the tag {node.tag} is not allowed", "use plain YAML")
+        yield Problem(
+            _place(file, node), "a tag is not allowed", "quote a value that starts with !"
+        )
     elif node.tag == _TAG + "float" and not math.isfinite(_float(node.value)):
         yield Problem(
             _place(file, node), "this is not a finite number", "quote it to keep it as text"
