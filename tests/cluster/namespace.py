@@ -52,7 +52,7 @@ def entering(holder: Component) -> Sequence[str]:
     identity = holder.identity
     if identity is None or not identity.alive():
         raise ClusterUnavailable("the cluster's mount namespace is gone; run `down`, then `up`")
-    return ["nsenter", f"--mount=/proc/{identity.pid}/ns/mnt"]
+    return ["nsenter", f"--target={identity.pid}", "--mount", "--root"]
 
 
 def _mounts(settings: Settings) -> list[str]:
