@@ -3,8 +3,8 @@
 import pytest
 
 from tests.cluster.cluster import Cluster
-from tests.e2e.conftest import Objects
 from tests.e2e.harness import Engine
+from tests.e2e.objects import Objects
 
 pytestmark = [pytest.mark.node, pytest.mark.registry]
 
@@ -55,3 +55,14 @@ def test_a_secret_that_is_not_set_keeps_the_whole_set_from_being_applied(
     assert "the variable NOT_SET_ANYWHERE is not set" in run.stderr
     assert objects.pods() == []
     assert objects.api.list("configmaps", objects.namespace, labels="jobs.engine/job") == []
+
+
+def test_a_refused_manifest_is_told_in_the_servers_words(engine: Engine, objects: Objects) -> None:
+    engine.spec("refused", script="true", podPatch={"spec": {"priorityClassName": "no-such-class"}})
+    run = engine.reconcile()
+    assert run.code == 5, run.stderr
+    job = run.job("refused")
+    assert (job["state"], job["reason"]) == ("Failed", "AdmissionRefused")
+    assert "no PriorityClass with name no-such-class" in job["message"]
+    assert objects.pods() == []
+    assert objects.owned() == []

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from tests.e2e.conftest import Objects
 from tests.e2e.harness import Engine
+from tests.e2e.objects import Objects
 
 pytestmark = [pytest.mark.node, pytest.mark.registry]
 
@@ -61,8 +61,12 @@ def test_env_files_and_secrets_reach_the_container_as_written(
             "FROM_FILE": {"fromFile": "below/token.txt"},
             "VALUE": {"value": f"value {ODD}"},
         },
-        script='for v in ODD EMPTY FROM_ENV FROM_FILE VALUE; do eval "printf %s \\"\\$$v\\"" | base64'
-        " -w0; echo; done\nbase64 -w0 '/engine/files/config/ä b.txt'; echo\n",
+        script=(
+            "for v in ODD EMPTY FROM_ENV FROM_FILE VALUE; do\n"
+            '  eval "printf %s \\"\\$$v\\"" | base64 -w0; echo\n'
+            "done\n"
+            "base64 -w0 '/engine/files/config/ä b.txt'; echo\n"
+        ),
     )
     run = engine.reconcile()
     assert run.code == 0, run.stderr
@@ -82,9 +86,9 @@ def test_a_secret_is_in_the_secret_and_nowhere_else(engine: Engine, objects: Obj
     engine.spec("quiet", secrets={"TOKEN": {"fromEnv": "TOKEN_FROM_CI"}}, script="test -n $TOKEN")
     run = engine.reconcile("-vv")
     assert run.code == 0, run.stderr
-    told = [run.stdout, run.stderr]
-    for kind in ("pods", "configmaps", "events"):
-        told.append(json.dumps(objects.api.list(kind, objects.namespace)))
+    kinds = ("pods", "configmaps", "events")
+    told = [json.dumps(objects.api.list(kind, objects.namespace)) for kind in kinds]
+    told += [run.stdout, run.stderr]
     assert not [text for text in told if "hunter2" in text]
 
 
@@ -123,17 +127,15 @@ def test_an_init_container_runs_first_and_its_failure_ends_the_job(
     assert job["message"] == "init container prepare: exit code 7"
 
 
-def test_a_service_serves_and_does_not_keep_the_job_alive(
-    engine: Engine, objects: Objects
-) -> None:
+def test_a_service_serves_and_does_not_keep_the_job_alive(engine: Engine, objects: Objects) -> None:
     service = {
         "name": "web",
         "image": engine.image,
         "command": [
             "sh",
             "-c",
-            "echo served > /tmp/index.html; httpd -p 8080 -h /tmp; trap 'exit 0' TERM; "
-            "while :; do sleep 0.2; done",
+            "echo served > /tmp/index.html; httpd -p 8080 -h /tmp\n"  # noqa: ISC004
+            "trap 'exit 0' TERM; while :; do sleep 0.2; done",
         ],
         "ports": [8080],
     }
@@ -143,7 +145,7 @@ def test_a_service_serves_and_does_not_keep_the_job_alive(
     assert run.code == 0, run.stderr
     assert run.job("served")["reason"] == "Succeeded"
     assert objects.api.wait(lambda: objects.pods() == [], "pod gone", timeout=60)
-    assert objects.api.wait(lambda: objects.owned() == [], "no owned object")
+    objects.wait_until_clean()
     assert engine.status()["served"]["state"] == "Succeeded"
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.cluster.images import Images
 from tests.cluster.registry import Registry
-from tests.e2e.conftest import Objects
 from tests.e2e.harness import Engine, Run
+from tests.e2e.objects import Objects
 
 pytestmark = [pytest.mark.node, pytest.mark.registry]
 
@@ -91,7 +91,7 @@ def test_no_policy_left_ends_with_every_attempt_listed(
     assert "attempt 1, main, Always: " in message
     assert "attempt 2, main, Always: " in message
     assert objects.pods() == []
-    assert objects.api.wait(lambda: objects.owned() == [], "no owned object")
+    objects.wait_until_clean()
 
 
 def test_never_falls_through_to_the_next_policy(engine: Engine, images: Images) -> None:
@@ -201,4 +201,4 @@ def test_wrong_credentials_are_told_in_the_registrys_words(
     last = run.job("refused")["attempts"][-1]
     assert last["class"] == "unauthorized"
     assert "a-wrong-password" not in run.stdout + run.stderr
-    assert objects.api.wait(lambda: objects.owned() == [], "no owned object")
+    objects.wait_until_clean()

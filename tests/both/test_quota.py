@@ -1,23 +1,18 @@
 """A quota without room leaves nothing behind, and says which quota it was."""
 
-from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-from tests.e2e.conftest import Objects
+from tests.both.conftest import Quota
 from tests.e2e.harness import Engine
+from tests.e2e.objects import Objects
 
-pytestmark = [pytest.mark.node, pytest.mark.registry]
-
-FULL = {"script": "true", "secrets": {"TOKEN": {"value": "anything"}}}
-Quota = Callable[..., Any]
+FULL: dict[str, Any] = {"script": "true", "secrets": {"TOKEN": {"value": "anything"}}}
 
 
 def test_no_room_for_a_pod_leaves_no_secret_and_no_configmap(
-    engine: Engine, objects: Objects, quota: Quota
+    engine: Engine, objects: Objects, limit: Quota
 ) -> None:
-    quota(objects.namespace, {"pods": "0"}, name="no-pods")
+    limit({"pods": "0"}, name="no-pods")
     engine.spec("waiting", **FULL)
     with (
         objects.api.watch("secrets", objects.namespace) as secrets,
@@ -36,9 +31,9 @@ def test_no_room_for_a_pod_leaves_no_secret_and_no_configmap(
 
 
 def test_a_full_queue_is_given_up_after_the_queue_timeout(
-    engine: Engine, objects: Objects, quota: Quota
+    engine: Engine, objects: Objects, limit: Quota
 ) -> None:
-    quota(objects.namespace, {"pods": "0"}, name="no-pods")
+    limit({"pods": "0"}, name="no-pods")
     engine.spec("waiting", **FULL)
     run = engine.reconcile("--queue-timeout", "2s")
     assert run.code == 5, run.stderr
@@ -46,9 +41,9 @@ def test_a_full_queue_is_given_up_after_the_queue_timeout(
 
 
 def test_no_room_for_a_secret_leaves_no_pod_behind(
-    engine: Engine, objects: Objects, quota: Quota
+    engine: Engine, objects: Objects, limit: Quota
 ) -> None:
-    quota(objects.namespace, {"secrets": "0"}, name="no-secrets")
+    limit({"secrets": "0"}, name="no-secrets")
     engine.spec("waiting", **FULL)
     run = engine.reconcile("--timeout", "4s")
     assert run.code == 5, run.stderr
@@ -60,9 +55,9 @@ def test_no_room_for_a_secret_leaves_no_pod_behind(
 
 
 def test_a_queued_job_runs_once_there_is_room(
-    engine: Engine, objects: Objects, quota: Quota
+    engine: Engine, objects: Objects, limit: Quota
 ) -> None:
-    quota(objects.namespace, {"pods": "1"}, name="one-pod")
+    limit({"pods": "1"}, name="one-pod")
     for name in ("one", "two", "three"):
         engine.spec(name, script="true")
     run = engine.reconcile("--timeout", "90s")
@@ -71,21 +66,10 @@ def test_a_queued_job_runs_once_there_is_room(
     assert [len(job["attempts"]) for job in run.result["jobs"]] == [1, 1, 1]
 
 
-def test_a_refused_manifest_is_told_in_the_servers_words(engine: Engine, objects: Objects) -> None:
-    engine.spec("refused", script="true", podPatch={"spec": {"priorityClassName": "no-such-class"}})
-    run = engine.reconcile()
-    assert run.code == 5, run.stderr
-    job = run.job("refused")
-    assert (job["state"], job["reason"]) == ("Failed", "AdmissionRefused")
-    assert "no PriorityClass with name no-such-class" in job["message"]
-    assert objects.pods() == []
-    assert objects.owned() == []
-
-
 def test_terminating_and_not_terminating_scopes_count_as_they_should(
-    engine: Engine, objects: Objects, quota: Quota
+    engine: Engine, objects: Objects, limit: Quota
 ) -> None:
-    quota(objects.namespace, {"pods": "0"}, ["NotTerminating"], name="endless")
+    limit({"pods": "0"}, ["NotTerminating"], name="endless")
     engine.spec("short", script="true", timeout="1m")
     assert engine.reconcile().code == 0
     config = engine.write(

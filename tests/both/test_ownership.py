@@ -1,17 +1,12 @@
 """Nothing exists without an owner, and nothing outlives it."""
 
-import subprocess
+from typing import Any
 
-import pytest
-
-from tests.cluster.cluster import Cluster
-from tests.e2e.conftest import Objects
+from tests.both.conftest import World
 from tests.e2e.harness import Engine, finish, kill
+from tests.e2e.objects import Objects
 
-pytestmark = [pytest.mark.node, pytest.mark.registry]
-
-SLEEPER = {
-    "script": "sleep 60",
+DEPENDENTS: dict[str, Any] = {
     "secrets": {"TOKEN": {"value": "anything"}},
     "files": {"a.txt": "a"},
 }
@@ -20,7 +15,7 @@ SLEEPER = {
 def test_secret_and_configmap_are_owned_by_the_pod_from_their_first_appearance(
     engine: Engine, objects: Objects
 ) -> None:
-    engine.spec("owned", **{**SLEEPER, "script": "true"})
+    engine.spec("owned", script="true", **DEPENDENTS)
     labels = "jobs.engine/job=owned,jobs.engine/component!=record"
     with (
         objects.api.watch("secrets", objects.namespace, labels=labels) as secrets,
@@ -40,7 +35,7 @@ def test_secret_and_configmap_are_owned_by_the_pod_from_their_first_appearance(
 def test_every_object_carries_the_engines_labels_and_its_ttl(
     engine: Engine, objects: Objects
 ) -> None:
-    engine.spec("marked", **{**SLEEPER, "script": "true", "ttl": "3h15m"})
+    engine.spec("marked", script="true", ttl="3h15m", **DEPENDENTS)
     assert engine.reconcile().code == 0
     found = [objects.pod("marked")]
     for kind in ("secrets", "configmaps"):
@@ -59,50 +54,41 @@ def test_every_object_carries_the_engines_labels_and_its_ttl(
 
 
 def test_a_pod_deleted_while_it_runs_ends_the_job_and_takes_its_objects_along(
-    engine: Engine, objects: Objects, cluster: Cluster
+    engine: Engine, objects: Objects, world: World
 ) -> None:
-    engine.spec("gone", **SLEEPER)
+    engine.spec("gone", script=world.plays("gone", lasts=60), **DEPENDENTS)
     process = engine.start()
     pod = objects.wait_until_running("gone")["metadata"]["name"]
     assert len(objects.owned()) == 2
-    _kubectl_delete(cluster, objects.namespace, pod)
+    world.delete_pod(pod)
     run = finish(process)
     assert run.code == 1, run.stderr
     _assert_only_the_record_is_left(engine, objects, pod)
 
 
 def test_a_pod_deleted_after_the_engine_was_killed_ends_the_job_the_same_way(
-    engine: Engine, objects: Objects, cluster: Cluster
+    engine: Engine, objects: Objects, world: World
 ) -> None:
-    engine.spec("gone", **SLEEPER)
+    engine.spec("gone", script=world.plays("gone", lasts=60), **DEPENDENTS)
     process = engine.start()
     pod = objects.wait_until_running("gone")["metadata"]["name"]
     kill(process)
-    _kubectl_delete(cluster, objects.namespace, pod)
+    world.delete_pod(pod)
     run = engine.reconcile()
     assert run.code == 1, run.stderr
     _assert_only_the_record_is_left(engine, objects, pod)
 
 
 def test_a_running_job_is_taken_up_by_the_next_engine_and_not_started_again(
-    engine: Engine, objects: Objects
+    engine: Engine, objects: Objects, world: World
 ) -> None:
-    engine.spec("long", script="sleep 3; echo done")
+    engine.spec("long", script=world.plays("long", lasts=3))
     process = engine.start()
     uid = objects.wait_until_running("long")["metadata"]["uid"]
     kill(process)
     run = engine.reconcile()
     assert run.code == 0, run.stderr
     assert [a["uid"] for a in run.job("long")["attempts"]] == [uid]
-    assert objects.log("long") == "done\n"
-
-
-def _kubectl_delete(cluster: Cluster, namespace: str, pod: str) -> None:
-    command = [
-        str(cluster.kubectl), "--kubeconfig", str(cluster.kubeconfig), "-n", namespace,
-        "delete", "pod", pod, "--grace-period=1",
-    ]  # fmt: skip
-    subprocess.run(command, check=True, capture_output=True)
 
 
 def _assert_only_the_record_is_left(engine: Engine, objects: Objects, pod: str) -> None:
@@ -110,7 +96,7 @@ def _assert_only_the_record_is_left(engine: Engine, objects: Objects, pod: str) 
     assert (job["state"], job["reason"]) == ("Failed", "PodDeleted")
     assert job["message"] == f'pods "{pod}" not found'
     assert objects.pods() == []
-    assert objects.api.wait(lambda: objects.owned() == [], "no owned object")
+    objects.wait_until_clean()
     again = engine.reconcile()
     assert again.code == 1
     assert again.job("gone")["changed"] is False

@@ -1,15 +1,11 @@
 """Timeouts: the job's, the project's, the engine's, and the operator's cap."""
 
-import pytest
-
-from tests.e2e.conftest import Objects
+from tests.both.conftest import World
 from tests.e2e.harness import Engine
-
-pytestmark = [pytest.mark.node, pytest.mark.registry]
+from tests.e2e.objects import Objects
 
 CONFIG = "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\n"
 DEFAULTS = "apiVersion: jobs.engine/v1alpha1\nkind: JobDefaults\n"
-SLEEP = "trap 'exit 143' TERM; sleep 30 & wait"
 
 
 def deadline(objects: Objects, job: str) -> int | None:
@@ -18,9 +14,9 @@ def deadline(objects: Objects, job: str) -> int | None:
 
 
 def test_a_job_that_runs_longer_than_its_timeout_has_exceeded_its_deadline(
-    engine: Engine, objects: Objects
+    engine: Engine, objects: Objects, world: World
 ) -> None:
-    engine.spec("slow", script=SLEEP, timeout="5s")
+    engine.spec("slow", script=world.plays("slow", lasts=30), timeout="5s")
     run = engine.reconcile()
     assert run.code == 1, run.stderr
     assert run.job("slow")["reason"] == "DeadlineExceeded"

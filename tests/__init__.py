@@ -1,0 +1,1 @@
+"""Tests: `unit` needs nothing but Python, `cluster` brings up a real cluster."""

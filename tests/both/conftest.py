@@ -1,0 +1,148 @@
+"""The same tests on a real cluster and on the sandbox, wherever a node's truth isn't needed."""
+
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.sandbox import Run as Scene
+from engine.sandbox import Sandbox
+from tests.cluster.client import Api
+from tests.cluster.cluster import Cluster
+from tests.cluster.images import Images
+from tests.cluster.quota import set_quota
+from tests.e2e.harness import Engine
+from tests.e2e.objects import Objects
+
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
+
+class World(ABC):
+    """A cluster as these tests need it."""
+
+    kubeconfig: Path
+    image: str
+    namespace: str
+
+    @abstractmethod
+    def plays(self, job: str, *, lasts: float = 0.0, ends: int = 0) -> str:
+        """A script that takes `lasts` seconds and exits with `ends`."""
+
+    @abstractmethod
+    def delete_pod(self, name: str) -> None:
+        """As a user would, from outside."""
+
+    @abstractmethod
+    def forget_requests(self) -> None: ...
+
+    @abstractmethod
+    def requests(self) -> list[str]:
+        """Verbs of the engine's requests since `forget_requests`."""
+
+
+class RealWorld(World):
+    def __init__(self, cluster: Cluster, namespace: str, images: Images) -> None:
+        self.kubeconfig = cluster.kubeconfig
+        self.image = images.busybox
+        self.namespace = namespace
+        self._cluster = cluster
+        self._position = 0
+
+    def plays(self, job: str, *, lasts: float = 0.0, ends: int = 0) -> str:
+        del job
+        return f"trap 'exit 143' TERM\nsleep {lasts} & wait\nexit {ends}\n"
+
+    def delete_pod(self, name: str) -> None:
+        command = [
+            str(self._cluster.kubectl), "--kubeconfig", str(self.kubeconfig),
+            "-n", self.namespace, "delete", "pod", name, "--grace-period=1",
+        ]  # fmt: skip
+        subprocess.run(command, check=True, capture_output=True)
+
+    def forget_requests(self) -> None:
+        self._position = self._cluster.audit_position()
+
+    def requests(self) -> list[str]:
+        entries = self._cluster.audit_entries("engine/", self._position)
+        return [
+            str(entry["verb"])
+            for entry in entries
+            if entry.get("objectRef", {}).get("namespace") in (self.namespace, None)
+        ]
+
+
+class SandboxWorld(World):
+    def __init__(self, sandbox: Sandbox, folder: Path) -> None:
+        self.kubeconfig = sandbox.write_kubeconfig(folder / "kubeconfig")
+        self.image = "registry.example/busybox:1"
+        self.namespace = "ci"
+        self.sandbox = sandbox
+        sandbox.namespace("ci")
+
+    def plays(self, job: str, *, lasts: float = 0.0, ends: int = 0) -> str:
+        scene = Scene(duration=max(lasts, 0.05), exit_code=ends)
+        self.sandbox.node.will(scene, pod=f"{job}-*", container="main")
+        return f"# {lasts} s, then {ends}\n"
+
+    def delete_pod(self, name: str) -> None:
+        Api.from_kubeconfig(self.kubeconfig).delete("pods", name, self.namespace, grace=1)
+
+    def forget_requests(self) -> None:
+        self.sandbox.requests.clear()
+
+    def requests(self) -> list[str]:
+        return [
+            entry.verb
+            for entry in self.sandbox.requests.where()
+            if entry.user_agent.startswith("engine/")
+        ]
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("real", marks=[pytest.mark.node, pytest.mark.registry]),
+        "sandbox",
+    ]
+)
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    if request.param == "real":
+        yield RealWorld(
+            request.getfixturevalue("cluster"),
+            request.getfixturevalue("namespace"),
+            request.getfixturevalue("images"),
+        )
+    else:
+        with Sandbox() as sandbox:
+            yield SandboxWorld(sandbox, tmp_path)
+
+
+@pytest.fixture
+def engine(world: World, tmp_path: Path) -> Engine:
+    folder = tmp_path / "specs"
+    folder.mkdir()
+    return Engine(world.kubeconfig, world.namespace, folder, world.image)
+
+
+@pytest.fixture
+def objects(world: World) -> Objects:
+    return Objects(Api.from_kubeconfig(world.kubeconfig), world.namespace)
+
+
+class Quota:
+    """Sets quotas in the test's namespace, and waits until they are in force."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    def __call__(
+        self, hard: dict[str, str], scopes: list[str] | None = None, *, name: str = "q"
+    ) -> Any:
+        return set_quota(self._objects.api, self._objects.namespace, hard, scopes, name=name)
+
+
+@pytest.fixture
+def limit(objects: Objects) -> Quota:
+    return Quota(objects)
