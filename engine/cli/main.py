@@ -15,6 +15,8 @@ COMMANDS = {
     "validate": "Check spec files; print file:line:col for every problem.",
     "render": "Print the manifests that the specs stand for.",
     "status": "Show what the records say about jobs and their runs.",
+    "sandbox": "Serve a simulated cluster on loopback.",
+    "demo": "See the engine at work on a simulated cluster.",
     "schema": "Print the JSON Schema of a kind.",
     "completion": "Print a shell completion script.",
 }

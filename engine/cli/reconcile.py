@@ -3,6 +3,9 @@
 import os
 import signal
 import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -51,6 +54,9 @@ from engine.telemetry.redact import Redactor
     show_default=True,
     help="What to wait for: the jobs' end, or their start.",
 )
+@options.option(
+    "--sandbox", is_flag=True, help="Use a simulated cluster in this process; runs no container."
+)
 @options.output("table", "json")
 @options.verbose
 def command(
@@ -67,6 +73,7 @@ def command(
     timeout: float | None,
     queue_timeout: float,
     wait: str,
+    sandbox: bool,
     output: str,
     verbose: int,
 ) -> None:
@@ -84,6 +91,8 @@ def command(
     from engine.controller.once import OnceOptions, OnceRun, WaitFor  # noqa: PLC0415
 
     redactor = Redactor()
+    if sandbox:
+        kubeconfig, context = click.get_current_context().with_resource(_sandbox(jobs)), ""
     connection = connect(kubeconfig, context, connections=concurrency + 4)
     jobs = _placed(jobs, connection.namespace, settings)
     show = progress(redactor, verbose=verbose > 0, no_colour="NO_COLOR" in os.environ)
@@ -105,6 +114,18 @@ def command(
     elif result.timed_out:
         click.echo(f"timeout: {told}; what has started goes on", err=True)
     sys.exit(exit_code(result))
+
+
+@contextmanager
+def _sandbox(jobs: Iterable[Job]) -> Iterator[str]:
+    """Path of the kubeconfig of a sandbox that has every namespace of `jobs`."""
+    from engine.sandbox import Sandbox  # noqa: PLC0415 - only who asks for it pays for it
+
+    with tempfile.TemporaryDirectory(prefix="engine-sandbox-") as folder, Sandbox() as running:
+        for job in jobs:
+            running.namespace(job.namespace or "default")
+        click.echo("note: this is a simulated cluster; no container is run", err=True)
+        yield str(running.write_kubeconfig(Path(folder, "kubeconfig")))
 
 
 def _placed(jobs: tuple[Job, ...], namespace: str, config: Config) -> tuple[Job, ...]:

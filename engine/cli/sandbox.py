@@ -1,0 +1,64 @@
+"""`engine sandbox`: serve the embedded cluster until Ctrl-C."""
+
+import signal
+import tempfile
+import threading
+from pathlib import Path
+
+import click
+
+from engine.cli import options
+
+
+@click.command()
+@options.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port on loopback; default: any."
+)
+@options.option(
+    "--kubeconfig", type=click.Path(path_type=Path, dir_okay=False), help="Where to write it."
+)
+@options.option(
+    "--scenario",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="What containers and registries do: a YAML or JSON file.",
+)
+@options.option(
+    "--server-version", default="1.33", show_default=True, help="Version that it pretends to be."
+)
+@options.option(
+    "--speed",
+    type=click.FloatRange(0.001, 1000),
+    default=1.0,
+    show_default=True,
+    help="How fast its time goes.",
+)
+def command(
+    port: int,
+    kubeconfig: Path | None,
+    scenario: Path | None,
+    server_version: str,
+    speed: float,
+) -> None:
+    """Serve a Kubernetes API with a simulated node on loopback; it runs no container.
+
+    Prints the path of a kubeconfig on stdout and stops on Ctrl-C.
+    """
+    from engine.sandbox import Clock, Sandbox  # noqa: PLC0415 - --help needs no server
+
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    with (
+        tempfile.TemporaryDirectory(prefix="engine-sandbox-") as folder,
+        Sandbox(
+            clock=Clock(speed=speed), version=server_version, scenario=scenario, port=port
+        ) as sandbox,
+    ):
+        path = sandbox.write_kubeconfig(kubeconfig or Path(folder, "kubeconfig"))
+        click.echo(str(path))
+        click.echo(
+            f"sandbox at {sandbox.url}: a simulated node, no container is run; Ctrl-C stops it",
+            err=True,
+        )
+        stop.wait()
+    click.echo("sandbox stopped", err=True)

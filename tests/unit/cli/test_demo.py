@@ -1,0 +1,82 @@
+"""The embedded cluster for everybody: `engine demo`, `engine sandbox`, `reconcile --sandbox`."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+ENGINE = [sys.executable, "-m", "engine"]
+HELLO = str(Path(__file__).parents[3] / "examples" / "hello")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("ENGINE_")}
+    return subprocess.run(
+        [*ENGINE, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+        env={**kept, "KUBECONFIG": "/dev/null"},
+    )
+
+
+def test_the_demo_tells_every_chapter_and_ends_with_0() -> None:
+    done = run("demo")
+    assert done.returncode == 0, done.stderr
+    for words in (
+        "Owned from birth",
+        "pull policy Always failed, next is IfNotPresent",
+        "DeadlineExceeded",
+        "exceeded quota: demo-quota",
+        "PodDeleted",
+        "Secret and ConfigMap: collected",
+        "0 writes: nothing changed",
+    ):
+        assert words in done.stdout
+    assert "a-token-that-nobody-sees" not in done.stdout + done.stderr
+
+
+def test_reconcile_on_a_sandbox_needs_no_cluster_and_says_that_nothing_is_run() -> None:
+    done = run("reconcile", "--once", "--sandbox", HELLO, "-o", "json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["jobs"][0]["state"] == "Succeeded"
+    assert "no container is run" in done.stderr
+
+
+def test_the_sandbox_prints_its_kubeconfig_and_stops_on_ctrl_c() -> None:
+    with subprocess.Popen(
+        [*ENGINE, "sandbox"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        kubeconfig = Path(process.stdout.readline().strip())
+        server = json.loads(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+        with urllib.request.urlopen(f"{server}/version", timeout=10) as answer:  # noqa: S310 - loopback
+            assert json.load(answer)["major"] == "1"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
+    assert not kubeconfig.exists()
+
+
+def test_a_port_in_use_is_one_clear_line() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        done = run("sandbox", "--port", port)
+    assert done.returncode == 2
+    assert port in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_malformed_scenario_is_one_line_with_its_place(tmp_path: Path) -> None:
+    scenario = tmp_path / "scenario.yaml"
+    scenario.write_text("containers:\n\t- image: x\n")
+    done = run("sandbox", "--scenario", str(scenario))
+    assert done.returncode == 2
+    assert f"{scenario}:2:" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
