@@ -1,7 +1,8 @@
 """Pure render-time transforms, `(manifest, context) -> manifest`, one per file.
 
-`TRANSFORMS` is the whole list in its order. The owner reference is the last step, applied once
-the pod's UID is known: see `engine.transform.set_owner_reference`.
+`TRANSFORMS` is the whole list in its order, opened by a check that there is something to
+transform. The owner reference is the last step, applied once the pod's UID is known: see
+`engine.transform.set_owner_reference`.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,6 +10,7 @@ from functools import reduce
 from typing import Any
 
 from engine.transform.apply_pod_patch import apply_pod_patch
+from engine.transform.check_shape import check_shape
 from engine.transform.context import TransformContext
 from engine.transform.set_active_deadline import set_active_deadline
 from engine.transform.set_names_and_labels import set_names_and_labels
@@ -20,6 +22,7 @@ from engine.transform.set_ttl_annotation import set_ttl_annotation
 Transform = Callable[[dict[str, Any], TransformContext], dict[str, Any]]
 
 TRANSFORMS: tuple[Transform, ...] = (
+    check_shape,
     apply_pod_patch,
     set_names_and_labels,
     set_pull_policy,

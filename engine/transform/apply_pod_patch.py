@@ -4,6 +4,7 @@ from typing import Any
 
 from engine.errors import PatchError
 from engine.refs import MAIN_CONTAINER
+from engine.transform.check_shape import misshapen
 from engine.transform.context import TransformContext
 from engine.transform.copying import is_pod
 from engine.transform.strategic_merge import strategic_merge
@@ -28,10 +29,13 @@ def apply_pod_patch(manifest: dict[str, Any], context: TransformContext) -> dict
 
 def _check(pod: dict[str, Any], context: TransformContext) -> None:
     place = context.job.place
-    spec = pod.get("spec")
-    if pod.get("kind") != "Pod" or not isinstance(spec, dict):
+    if pod.get("kind") != "Pod" or not pod.get("spec"):
         raise PatchError("spec.podPatch leaves no pod", where=place)
-    names = [container.get("name") for container in spec.get("containers") or ()]
+    fault = misshapen(pod)
+    if fault:
+        raise PatchError(f"spec.podPatch makes a pod in which {fault}", where=place)
+    spec = pod["spec"]
+    names = [container["name"] for container in spec.get("containers") or ()]
     if MAIN_CONTAINER not in names:
         raise PatchError(f"spec.podPatch removes the container {MAIN_CONTAINER}", where=place)
     if spec.get("restartPolicy") != "Never":

@@ -18,7 +18,7 @@ def with_containers(
 ) -> dict[str, Any]:
     """Copy of `pod` with `change` applied to every container and init container."""
     spec = pod["spec"]
-    changed = {name: [change(c) for c in spec[name]] for name in CONTAINER_FIELDS if name in spec}
+    changed = {n: [change(c) for c in spec[n]] for n in CONTAINER_FIELDS if spec.get(n)}
     return {**pod, "spec": {**spec, **changed}}
 
 

@@ -49,14 +49,15 @@ def strategic_merge(current: Mapping[str, Any], patch: Mapping[str, Any]) -> dic
             continue
         if key.startswith("$deleteFromPrimitiveList/"):
             field = key.partition("/")[2]
-            merged[field] = [item for item in merged.get(field) or () if item not in value]
+            merged[field] = _without(field, merged.get(field) or [], value)
         elif value is None:
             merged.pop(key, None)
         elif isinstance(value, Mapping):
             below = merged.get(key)
             merged[key] = strategic_merge(below if isinstance(below, Mapping) else {}, value)
         elif isinstance(value, list):
-            merged[key] = _merge_lists(key, merged.get(key) or [], value)
+            below = merged.get(key)
+            merged[key] = _merge_lists(key, below if isinstance(below, list) else [], value)
         else:
             merged[key] = value
     return merged
@@ -72,10 +73,16 @@ def _merge_lists(field: str, current: list[Any], patch: list[Any]) -> list[Any]:
         return [item for item in patch if item.get(_DIRECTIVE) != "replace"]
     merged: dict[Any, dict[str, Any]] = {item[key]: item for item in current if key in item}
     for item in patch:
-        if key not in item:
+        if not isinstance(item.get(key), str | int):
             raise PatchError(f"an item of {field} has no {key}", hint=f"lists merge by {key}")
         if item.get(_DIRECTIVE) == "delete":
             merged.pop(item[key], None)
         else:
             merged[item[key]] = strategic_merge(merged.get(item[key], {}), item)
     return list(merged.values())
+
+
+def _without(field: str, current: Any, gone: Any) -> list[Any]:
+    if not isinstance(current, list) or not isinstance(gone, list):
+        raise PatchError(f"$deleteFromPrimitiveList/{field} needs a list on both sides")
+    return [item for item in current if item not in gone]
