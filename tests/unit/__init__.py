@@ -1,0 +1,1 @@
+"""Tests that need no cluster, in folders that mirror `engine/`."""

@@ -1,0 +1,100 @@
+"""Jobs and manifests for tests, made the way the engine makes them: from the text of a spec."""
+
+from pathlib import Path
+from typing import Any
+
+from engine.render.manifests import Manifests, render_job
+from engine.render.templates import Templates
+from engine.render.variables import SecretValues
+from engine.render.yaml_value import to_yaml_value
+from engine.spec.config import parse_config
+from engine.spec.load import SourceText, load_jobs
+from engine.spec.model import Config, Job, LoadedJobs
+from engine.transform.context import TransformContext
+
+API_VERSION = "jobs.engine/v1alpha1"
+NO_CONFIG = Config()
+TEMPLATES = Templates()
+
+
+def document(name: str = "build", **spec: Any) -> dict[str, Any]:
+    """A JobSpec with an image and a script, unless `spec` says otherwise; None leaves one out."""
+    whole = {"image": "registry.example/alpine:3.20", "script": "make test\n", **spec}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "JobSpec",
+        "metadata": {"name": name},
+        "spec": {key: value for key, value in whole.items() if value is not None},
+    }
+
+
+def source(text: str | bytes, file: str = "job.yaml", folder: str = "/specs") -> SourceText:
+    return SourceText(file, folder, text.encode() if isinstance(text, str) else text)
+
+
+def load(text: str | bytes, config: Config = NO_CONFIG, namespace: str = "ci") -> LoadedJobs:
+    return load_jobs([source(text)], config, namespace)
+
+
+def load_document(
+    data: dict[str, Any], config: Config = NO_CONFIG, namespace: str = "ci"
+) -> LoadedJobs:
+    return load(to_yaml_value(data), config, namespace)
+
+
+def lines_of(loaded: LoadedJobs) -> list[str]:
+    """What a user sees of the problems: one line each."""
+    return [str(problem) for problem in loaded.problems]
+
+
+def make_job(
+    name: str = "build", config: Config = NO_CONFIG, namespace: str = "ci", **spec: Any
+) -> Job:
+    """The job of a valid spec."""
+    loaded = load_document(document(name, **spec), config, namespace)
+    assert len(loaded.jobs) == 1, lines_of(loaded)
+    return loaded.jobs[0]
+
+
+def make_config(text: str) -> Config:
+    head = f"apiVersion: {API_VERSION}\nkind: EngineConfig\n"
+    return parse_config((head + text).encode(), "engine.yaml")
+
+
+def render(job: Job, secrets: SecretValues | None = None, *, sidecars: bool = True) -> Manifests:
+    return render_job(TEMPLATES, job, 1, secrets=secrets, native_sidecars=sidecars)
+
+
+def context(
+    job: Job | None = None,
+    *,
+    attempt: int = 1,
+    policies: dict[str, str] | None = None,
+    gate: bool = True,
+) -> TransformContext:
+    return TransformContext(job or make_job(), "default", attempt, policies or {}, gate)
+
+
+def pod_manifest(**spec: Any) -> dict[str, Any]:
+    """A small pod, as a template might make it."""
+    containers = [{"name": "main", "image": "alpine"}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "x"},
+        "spec": {"restartPolicy": "Never", "containers": containers, **spec},
+    }
+
+
+def other_manifest(kind: str = "ConfigMap") -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}, "data": {"a": "b"}}
+
+
+def write(folder: Path, name: str, content: str | bytes | dict[str, Any]) -> Path:
+    """A file below `folder`, its parents made; a dict is written as a spec."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(content, dict):
+        content = to_yaml_value(content)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
