@@ -58,8 +58,14 @@ class Client:
 
     def __init__(self, url: str, **tls: str) -> None:
         self.url = url
-        options = {"ca_certs": tls["ca"], "cert_file": tls["cert"], "key_file": tls["key"]} if tls else {}
-        self.pool = urllib3.PoolManager(maxsize=16, retries=False, timeout=20.0, **options)
+        self.pool = urllib3.PoolManager(
+            maxsize=16,
+            retries=False,
+            timeout=20.0,
+            ca_certs=tls.get("ca"),
+            cert_file=tls.get("cert"),
+            key_file=tls.get("key"),
+        )
 
     @classmethod
     def from_kubeconfig(cls, path: Path) -> Client:
@@ -83,7 +89,7 @@ class Client:
         accept: str = "application/json",
         raw: bytes | None = None,
         headers: dict[str, str] | None = None,
-        **query: object,
+        **query: Any,
     ) -> Reply:
         sent = {"Content-Type": content_type, "Accept": accept, "User-Agent": "contract/1"}
         data = json.dumps(body).encode() if body is not None else raw
@@ -115,7 +121,9 @@ class Client:
         return self.call("DELETE", path, body, **more)
 
     @contextmanager
-    def watch(self, path: str, accept: str = "application/json", **query: object) -> Iterator[Watch]:
+    def watch(
+        self, path: str, *, accept: str = "application/json", **query: Any
+    ) -> Iterator[Watch]:
         """An open watch; events are read one by one, with a limit of time."""
         query = {"watch": "true", "timeoutSeconds": 15, **query}
         response = self.pool.request(

@@ -13,6 +13,7 @@ import pytest
 from engine.sandbox import Sandbox
 from tests.contract.client import Client
 
+
 @dataclass(frozen=True)
 class Target:
     """One API server, and a namespace for the tests of one module."""

@@ -154,6 +154,28 @@ def test_apply_works_on_yaml(target: Target, name: str) -> None:
     assert (got.code, got.body["data"]) == (201, {"key": "yes"})
 
 
+def test_an_item_of_a_list_goes_when_it_is_no_longer_applied(target: Target, name: str) -> None:
+    owners = []
+    for number in range(2):
+        made = target.client.post(target.path("configmaps"), config_map(f"{name}-{number}"))
+        meta = made.body["metadata"]
+        owners.append(
+            {"apiVersion": "v1", "kind": "ConfigMap", "name": meta["name"], "uid": meta["uid"]}
+        )
+    where = target.path("configmaps", name)
+    target.client.apply(where, config_map(name, ownerReferences=owners))
+    got = target.client.apply(where, config_map(name, ownerReferences=owners[1:]))
+    assert got.body["metadata"]["ownerReferences"] == owners[1:]
+
+
+def test_a_member_of_a_set_goes_when_it_is_no_longer_applied(target: Target, name: str) -> None:
+    where = target.path("configmaps", name)
+    target.client.apply(where, config_map(name, finalizers=["a.test/1", "a.test/2"]))
+    got = target.client.apply(where, config_map(name, finalizers=["a.test/2"]))
+    assert got.body["metadata"]["finalizers"] == ["a.test/2"]
+    target.client.patch(where, {"metadata": {"finalizers": None}})
+
+
 def test_labels_are_owned_one_by_one(target: Target, name: str) -> None:
     where = target.path("configmaps", name)
     target.client.apply(where, config_map(name, labels={"a": "1", "b": "1"}), "first")

@@ -38,7 +38,7 @@ def test_the_type_of_a_secret_cannot_change(target: Target, name: str) -> None:
     target.client.post(target.path("secrets"), secret(name, type="engine.test/one"))
     got = target.client.patch(target.path("secrets", name), {"type": "engine.test/two"}, MERGE)
     assert got.code == 422
-    assert "type: Invalid value: \"engine.test/two\": field is immutable" in got.message
+    assert 'type: Invalid value: "engine.test/two": field is immutable' in got.message
 
 
 def test_a_docker_config_needs_its_key(target: Target, name: str) -> None:

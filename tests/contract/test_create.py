@@ -75,9 +75,7 @@ def test_a_terminating_namespace_takes_nothing_new(target: Target, name: str) ->
         "because it is being terminated"
     )
     assert made.body["details"]["causes"][0]["reason"] == "NamespaceTerminating"
-    client.patch(
-        f"/api/v1/namespaces/{name}/configmaps/held", {"metadata": {"finalizers": None}}
-    )
+    client.patch(f"/api/v1/namespaces/{name}/configmaps/held", {"metadata": {"finalizers": None}})
 
 
 def test_generate_name_adds_five_characters(target: Target) -> None:
@@ -101,7 +99,9 @@ def test_a_name_is_required(target: Target) -> None:
 def test_a_bad_name_is_refused_with_its_cause(target: Target) -> None:
     made = target.client.post(target.path("configmaps"), config_map("Bad_Name"))
     assert (made.code, made.reason) == (422, "Invalid")
-    assert made.message.startswith('ConfigMap "Bad_Name" is invalid: metadata.name: Invalid value: ')
+    assert made.message.startswith(
+        'ConfigMap "Bad_Name" is invalid: metadata.name: Invalid value: '
+    )
     assert "RFC 1123 subdomain must consist of lower case alphanumeric characters" in made.message
     (cause,) = made.body["details"]["causes"]
     assert (cause["field"], cause["reason"]) == ("metadata.name", "FieldValueInvalid")

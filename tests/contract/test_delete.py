@@ -39,9 +39,7 @@ def test_deleting_what_is_not_there_is_not_found(target: Target, name: str) -> N
 
 def test_a_uid_that_does_not_match_deletes_nothing(target: Target, name: str) -> None:
     made = target.client.post(target.path("configmaps"), config_map(name))
-    got = target.client.delete(
-        target.path("configmaps", name), {"preconditions": {"uid": "other"}}
-    )
+    got = target.client.delete(target.path("configmaps", name), {"preconditions": {"uid": "other"}})
     assert (got.code, got.reason) == (409, "Conflict")
     assert got.message.startswith(f'Operation cannot be fulfilled on ConfigMap "{name}": ')
     assert "UID in the precondition (other) does not match the UID in record" in got.message
@@ -70,9 +68,7 @@ def test_a_dry_run_deletes_nothing(target: Target, name: str) -> None:
 
 def test_a_finalizer_holds_the_object_until_it_is_removed(target: Target, name: str) -> None:
     where = target.path("configmaps", name)
-    target.client.post(
-        target.path("configmaps"), config_map(name, finalizers=["engine.test/hold"])
-    )
+    target.client.post(target.path("configmaps"), config_map(name, finalizers=["engine.test/hold"]))
     got = target.client.delete(where)
     assert (got.code, got.body["kind"]) == (200, "ConfigMap")
     assert got.body["metadata"]["deletionTimestamp"]
@@ -84,9 +80,7 @@ def test_a_finalizer_holds_the_object_until_it_is_removed(target: Target, name: 
 
 def test_a_deleting_object_stays_deleting_whatever_is_written(target: Target, name: str) -> None:
     where = target.path("configmaps", name)
-    target.client.post(
-        target.path("configmaps"), config_map(name, finalizers=["engine.test/hold"])
-    )
+    target.client.post(target.path("configmaps"), config_map(name, finalizers=["engine.test/hold"]))
     target.client.delete(where)
     current = target.client.get(where).body
     del current["metadata"]["deletionTimestamp"]

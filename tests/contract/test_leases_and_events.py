@@ -43,9 +43,7 @@ def test_an_event_is_read_in_both_groups(target: Target, name: str) -> None:
         },
     )
     assert made.code == 201, made.body
-    other = target.client.get(
-        f"/apis/events.k8s.io/v1/namespaces/{target.namespace}/events/{name}"
-    )
+    other = target.client.get(f"/apis/events.k8s.io/v1/namespaces/{target.namespace}/events/{name}")
     assert other.body["apiVersion"] == "events.k8s.io/v1"
     assert other.body["regarding"] == about
     assert (other.body["note"], other.body["reason"]) == ("it was", "Tested")

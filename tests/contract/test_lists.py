@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.contract.client import METADATA, METADATA_LIST, TABLE
@@ -19,12 +17,10 @@ LABELS = {
 
 
 @pytest.fixture(scope="module")
-def labelled(target: Target) -> Iterator[Target]:
+def labelled(target: Target) -> Target:
     for name, labels in LABELS.items():
-        target.client.post(
-            target.path("secrets"), {"metadata": {"name": name, "labels": labels}}
-        )
-    yield target
+        target.client.post(target.path("secrets"), {"metadata": {"name": name, "labels": labels}})
+    return target
 
 
 @pytest.mark.parametrize(

@@ -145,9 +145,7 @@ def test_a_strategic_patch_adds_and_deletes_owners_by_uid(target: Target, name: 
     held = config_map(name, ownerReferences=owners, finalizers=["engine.test/hold"])
     target.client.post(target.path("configmaps"), held)
     change = {"metadata": {"ownerReferences": [{"uid": "1", "$patch": "delete"}]}}
-    got = target.client.patch(
-        target.path("configmaps", name), change, STRATEGIC, dryRun="All"
-    )
+    got = target.client.patch(target.path("configmaps", name), change, STRATEGIC, dryRun="All")
     assert [owner["uid"] for owner in got.body["metadata"]["ownerReferences"]] == ["2"]
     target.client.patch(target.path("configmaps", name), {"metadata": {"finalizers": None}})
 

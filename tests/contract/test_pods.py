@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.client import JSON_PATCH, MERGE, STRATEGIC, Obj
+from tests.contract.client import JSON_PATCH, MERGE, STRATEGIC, Obj, eventually
 from tests.contract.conftest import Target
 from tests.contract.objects import pod
 
@@ -121,18 +121,24 @@ def test_volumes_and_ports_get_their_defaults(target: Target, name: str) -> None
         ),
         (
             {"containers": container(imagePullPolicy="Sometimes")},
-            'spec.containers[0].imagePullPolicy: Unsupported value: "Sometimes": supported values: '
-            '"Always", "IfNotPresent", "Never"',
+            (
+                'spec.containers[0].imagePullPolicy: Unsupported value: "Sometimes": supported '
+                'values: "Always", "IfNotPresent", "Never"'
+            ),
         ),
         (
             {"restartPolicy": "Perhaps"},
-            'spec.restartPolicy: Unsupported value: "Perhaps": supported values: "Always", '
-            '"OnFailure", "Never"',
+            (
+                'spec.restartPolicy: Unsupported value: "Perhaps": supported values: "Always", '
+                '"OnFailure", "Never"'
+            ),
         ),
         (
             {"activeDeadlineSeconds": 0},
-            "spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, "
-            "inclusive",
+            (
+                "spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, "
+                "inclusive"
+            ),
         ),
         (
             {"containers": container(volumeMounts=[{"name": "no", "mountPath": "/x"}])},
@@ -148,8 +154,10 @@ def test_volumes_and_ports_get_their_defaults(target: Target, name: str) -> None
         ),
         (
             {"containers": container(resources={"requests": {"cpu": "2"}, "limits": {"cpu": "1"}})},
-            'spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal '
-            "to cpu limit",
+            (
+                'spec.containers[0].resources.requests: Invalid value: "2": must be less than or '
+                "equal to cpu limit"
+            ),
         ),
     ],
 )
@@ -234,8 +242,6 @@ def test_labels_and_annotations_of_a_live_pod_may_change(target: Target, name: s
 
 
 def test_a_pod_that_fits_nowhere_is_unschedulable(target: Target, name: str) -> None:
-    from tests.contract.client import eventually
-
     target.client.post(target.path("pods"), pod(name))
 
     def condition() -> Obj | None:

@@ -22,18 +22,18 @@ def place(target: Target) -> Iterator[Target]:
     target.client.delete(f"/api/v1/namespaces/{name}")
 
 
-def limit(place: Target, name: str = "q", scopes: list[str] | None = None, **hard: str) -> None:
+def limit(place: Target, scopes: list[str] | None = None, /, **hard: str) -> None:
     """Make a quota and wait until the server enforces it."""
     spec: Obj = {"hard": hard}
     if scopes:
         spec["scopes"] = scopes
-    body = {"metadata": {"name": name}, "spec": spec}
+    body = {"metadata": {"name": "q"}, "spec": spec}
     assert place.client.post(place.path("resourcequotas"), body).code == 201
-    eventually(lambda: used(place, name).keys() == hard.keys())
+    eventually(lambda: used(place).keys() == hard.keys())
 
 
-def used(place: Target, name: str = "q") -> dict[str, str]:
-    status = place.client.get(place.path("resourcequotas", name)).body.get("status", {})
+def used(place: Target) -> dict[str, str]:
+    status = place.client.get(place.path("resourcequotas", "q")).body.get("status", {})
     return dict(status.get("used", {}))
 
 
@@ -134,7 +134,7 @@ def test_a_pod_has_to_say_what_a_quota_counts(place: Target) -> None:
     ],
 )
 def test_a_scope_catches_only_its_pods(place: Target, scope: str, caught: Obj, free: Obj) -> None:
-    limit(place, scopes=[scope], pods="0")
+    limit(place, [scope], pods="0")
     assert start(place, "caught", **caught).code == 403
     assert start(place, "free", **free).code == 201
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from tests.contract.client import METADATA, MERGE
+from typing import Any
+
+from tests.contract.client import MERGE, METADATA
 from tests.contract.conftest import Target
 from tests.contract.objects import config_map
 
 
-def one(name: str) -> dict[str, object]:
+def one(name: str) -> dict[str, Any]:
     return {"fieldSelector": f"metadata.name={name}"}
 
 
@@ -67,7 +69,7 @@ def test_an_object_that_begins_or_ceases_to_match_comes_or_goes(target: Target, 
 def test_bookmarks_come_only_when_they_are_wanted(target: Target, name: str) -> None:
     client, where = target.client, target.path("configmaps")
     start = client.get(where).rv
-    query = {"resourceVersion": start, "timeoutSeconds": 3}
+    query: dict[str, Any] = {"resourceVersion": start, "timeoutSeconds": 3}
     with client.watch(where, allowWatchBookmarks="true", **query) as watch:
         client.post(where, config_map(name))
         events = list(watch)

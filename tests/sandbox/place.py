@@ -74,7 +74,9 @@ class Place:
     def reasons(self, name: str = "job") -> list[str]:
         """The reasons of the Pod's Events, in the order in which they were first written."""
         found = self.client.get(self.path("events"), fieldSelector=f"involvedObject.name={name}")
-        items = sorted(found.body["items"], key=lambda event: int(event["metadata"]["resourceVersion"]))
+        items = sorted(
+            found.body["items"], key=lambda event: int(event["metadata"]["resourceVersion"])
+        )
         return [event["reason"] for event in items]
 
     def log(self, which: str = "main", name: str = "job", **query: object) -> str:

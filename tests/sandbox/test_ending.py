@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from email.utils import parsedate_to_datetime
+
 import pytest
 
 from engine.sandbox import FOREVER, Run, Sandbox
@@ -35,7 +37,9 @@ def test_a_deadline_also_ends_a_pod_that_cannot_pull(ci: Place, sandbox: Sandbox
 
 
 @pytest.mark.usefixtures("forever")
-def test_a_deadline_counts_from_the_start_not_from_the_creation(ci: Place, sandbox: Sandbox) -> None:
+def test_a_deadline_counts_from_the_start_not_from_the_creation(
+    ci: Place, sandbox: Sandbox
+) -> None:
     ci.start(activeDeadlineSeconds=60, nodeSelector={"zone": "a"})
     ci.advance(3600)
     assert ci.phase() == "Pending"
@@ -63,8 +67,6 @@ def test_a_finished_pod_meets_no_deadline(ci: Place) -> None:
 
 
 def test_three_hours_pass_at_once_and_the_date_header_knows(ci: Place, sandbox: Sandbox) -> None:
-    from email.utils import parsedate_to_datetime
-
     before = ci.client.get("/version").headers["Date"]
     made = ci.start().body["metadata"]["creationTimestamp"]
     ci.advance(3 * 3600)
@@ -208,8 +210,10 @@ def test_nothing_is_scheduled_on_a_lost_node(ci: Place, sandbox: Sandbox) -> Non
         ({"nodeSelector": {"gpu": "yes"}}, "didn't match Pod's node affinity/selector"),
         (
             {"containers": [container(resources={"requests": {"cpu": "2k"}})]},
-            "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: "
-            "1 No preemption victims found for incoming pod.",
+            (
+                "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: "
+                "1 No preemption victims found for incoming pod."
+            ),
         ),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.sandbox import Clock, Sandbox
+from engine.sandbox import FOREVER, Clock, Run, Sandbox
 from tests.contract.client import JSON_PATCH, MERGE
 from tests.sandbox.place import GATE, Place, container
 
@@ -106,8 +106,6 @@ def test_a_server_before_1_27_drops_the_gate() -> None:
 def test_on_a_server_before_1_29_a_sidecar_is_an_init_container_that_never_ends() -> None:
     with Sandbox(clock=Clock(speed=0), version="1.28") as old:
         place = Place.of(old)
-        from engine.sandbox import FOREVER, Run
-
         old.node.will(Run(duration=FOREVER), container="db")
         made = place.start(initContainers=[container("db", restartPolicy="Always")])
         assert "restartPolicy" not in made.body["spec"]["initContainers"][0]

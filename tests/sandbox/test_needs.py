@@ -18,9 +18,7 @@ def test_a_missing_volume_source_keeps_the_pod_creating(ci: Place) -> None:
 def test_the_event_names_the_missing_secret(ci: Place) -> None:
     ci.start(volumes=[{"name": "v", "secret": {"secretName": "nope"}}])
     (event,) = ci.client.get(ci.path("events"), fieldSelector="reason=FailedMount").body["items"]
-    assert event["message"] == (
-        'MountVolume.SetUp failed for volume "v" : secret "nope" not found'
-    )
+    assert event["message"] == ('MountVolume.SetUp failed for volume "v" : secret "nope" not found')
 
 
 def test_repeated_events_are_counted(ci: Place) -> None:

@@ -16,8 +16,10 @@ def test_a_missing_image_is_told_once_then_only_the_back_off(ci: Place, sandbox:
     ci.advance(0.05)
     assert ci.waiting() == (
         "ErrImagePull",
-        f'rpc error: code = NotFound desc = failed to pull and unpack image "{IMAGE}": failed to '
-        f'resolve reference "{IMAGE}": {IMAGE}: not found',
+        (
+            f'rpc error: code = NotFound desc = failed to pull and unpack image "{IMAGE}": failed '
+            f'to resolve reference "{IMAGE}": {IMAGE}: not found'
+        ),
     )
     ci.advance(1)
     assert ci.waiting() == ("ImagePullBackOff", f'Back-off pulling image "{IMAGE}"')
@@ -131,7 +133,9 @@ def test_a_password_is_wanted_and_honoured(ci: Place, sandbox: Sandbox) -> None:
     for name in ("anonymous", "wrong", "absent"):
         reason, message = ci.waiting(name=name)
         assert reason == "ErrImagePull"
-        assert "pull access denied, repository does not exist or may require authorization" in message
+        assert (
+            "pull access denied, repository does not exist or may require authorization" in message
+        )
     assert "FailedToRetrieveImagePullSecret" in ci.reasons("absent")
     sandbox.images.forget(IMAGE)
     ci.start("right", imagePullSecrets=[{"name": "good"}])

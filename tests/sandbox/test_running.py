@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from engine.sandbox import FOREVER, Run, Sandbox
+from engine.sandbox import FOREVER, Clock, Run, Sandbox
+from tests.contract.client import eventually
 from tests.sandbox.place import Place, container
 
 
@@ -94,7 +95,9 @@ def test_a_job_with_a_sidecar_ends(ci: Place) -> None:
 
 
 def test_a_sidecar_starts_before_the_init_containers_behind_it(ci: Place) -> None:
-    ci.start(initContainers=[container("db", restartPolicy="Always"), container("prepare", "other:1")])
+    ci.start(
+        initContainers=[container("db", restartPolicy="Always"), container("prepare", "other:1")]
+    )
     ci.advance(0.06)
     assert "running" in ci.state("db")
     assert "waiting" in ci.state("prepare")
@@ -151,9 +154,6 @@ def test_a_container_that_cannot_be_started_says_why(ci: Place, sandbox: Sandbox
 
 
 def test_a_speeded_up_clock_moves_by_itself() -> None:
-    from engine.sandbox import Clock
-    from tests.contract.client import eventually
-
     with Sandbox(clock=Clock(speed=100)) as fast:
         place = Place.of(fast)
         fast.node.will(Run(duration=20))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from engine.sandbox import errors, kinds
+from engine.sandbox.api import protobuf
 from engine.sandbox.api import query as queries
 from engine.sandbox.faults import DropWatch, Effect, ExpireWatch
 from engine.sandbox.http.message import Reply, Request, Response, Stream
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from engine.sandbox.context import Context, Options
     from engine.sandbox.values import Json, Obj
 
-_BOTH_WORLDS = ("application/json", "application/yaml", "")
+_READ = ("application/json", protobuf.MEDIA_TYPE, "")
 _CREATED, _OK = 201, 200
 
 
@@ -197,8 +198,8 @@ class Handlers:
         return queries.write_options(call.request, call.user, self._context.minor)
 
     def _read(self, call: Call, options: Options) -> Obj:
-        if _content_type(call.request) not in _BOTH_WORLDS:
-            raise _unsupported(("application/json", "application/yaml"))
+        if _content_type(call.request) not in _READ:
+            raise _unsupported(_READ[:2])
         obj = read_body(self._context, call.target.kind, call.body, options)
         return event_from_v1(obj) if call.target.kind is kinds.EVENTS_V1 else obj
 

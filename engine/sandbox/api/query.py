@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from engine.sandbox.api import protobuf
 from engine.sandbox.context import Options
 from engine.sandbox.errors import bad_request, field_required, field_unsupported, invalid
 from engine.sandbox.verbs.delete import DeleteOptions
@@ -47,6 +48,13 @@ def require_manager(request: Request) -> None:
         raise invalid("meta.k8s.io", "PatchOptions", "", errors)
 
 
+def read_object(request: Request, kind: str = "an object") -> Json:
+    """A body as the client's media type says. Errors: 400; 415."""
+    if request.headers.get("content-type", "").startswith(protobuf.MEDIA_TYPE):
+        return protobuf.read_protobuf(request.body)
+    return read_json(request.body, kind)
+
+
 def read_json(body: bytes, kind: str = "an object") -> Json:
     """Errors: 400 for what is no JSON."""
     try:
@@ -72,7 +80,7 @@ def read_yaml_or_json(body: bytes) -> Json:
 
 def delete_options(request: Request) -> DeleteOptions:
     """From the body, if there is one, else from the query."""
-    body: Obj = read_json(request.body) if request.body else {}
+    body: Obj = read_object(request, "DeleteOptions") if request.body else {}
     if not isinstance(body, dict):
         raise bad_request("DeleteOptions: an object is needed")
     query = request.query

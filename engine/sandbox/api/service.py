@@ -79,7 +79,7 @@ class Service:
         return Response(200, encode(document)) if document is not None else None
 
     def _review(self, request: Request, kind: str) -> Reply:
-        body = queries.read_json(request.body)
+        body = queries.read_object(request, kind)
         user = user_of(request)
         spec = body if isinstance(body, dict) else {}
         answer = self._access.rules(spec)
@@ -89,7 +89,7 @@ class Service:
 
     def _body(self, request: Request, target: Target) -> Json:
         if target.verb in ("create", "update"):
-            return queries.read_json(request.body, target.kind.kind)
+            return queries.read_object(request, target.kind.kind)
         if target.verb == "patch":
             if "apply-patch" in request.headers.get("content-type", ""):
                 return queries.read_yaml_or_json(request.body)

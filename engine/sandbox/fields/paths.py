@@ -145,6 +145,12 @@ def readable(path: Path) -> str:
     return text
 
 
+def is_key_of_item(path: Path) -> bool:
+    """Whether the path is one of the fields by which its list item is known."""
+    item = path[-2] if len(path) > 1 else ""
+    return item.startswith("k:") and path[-1].removeprefix("f:") in json.loads(item[2:])
+
+
 def remove(kind: Type, value: Json, path: Path) -> None:
     """Take what stands at ``path`` out of a mutable object; gone already is fine."""
     for step in path[:-1]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.sandbox.errors import StatusError
 from engine.sandbox.fields.managers import Manager, compare, read_managers, write_managers
-from engine.sandbox.fields.paths import Path, element, flatten, readable, remove
+from engine.sandbox.fields.paths import Path, element, flatten, is_key_of_item, readable, remove
 from engine.sandbox.schema.model import ListOf, MapOf, Scalar, Struct, Type
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def apply(struct: Struct, live: Obj, config: Obj, applier: Applier) -> Obj:
 
     merged: Obj = _merge(struct, live, config)
     if mine is not None:
-        _prune(struct, merged, mine.paths - wanted, others)
+        _prune(struct, merged, mine.paths - wanted, [wanted, *(m.paths for m in others)])
     change = compare(struct, before, merged)
     conflicts = [(m, path) for m in others for path in sorted(m.paths & change.set)]
     if conflicts and not applier.force:
@@ -79,14 +79,18 @@ def _merge_list(kind: ListOf, live: Json, config: list[Json]) -> list[Json]:
     return [*out, *wanted.values()]
 
 
-def _prune(struct: Struct, merged: Obj, dropped: frozenset[Path], others: list[Manager]) -> None:
-    """Remove what the manager no longer applies, unless somebody else owns it or a part of it."""
-    owned: set[Path] = set()
-    for manager in others:
-        for path in manager.paths:
-            owned.update(path[:length] for length in range(1, len(path) + 1))
-    for path in sorted(dropped, key=len, reverse=True):
-        if path not in owned:
+def _prune(
+    struct: Struct, merged: Obj, dropped: frozenset[Path], kept: list[frozenset[Path]]
+) -> None:
+    """Remove what the manager no longer applies, unless it or a part of it is still owned.
+
+    Items go before their fields, as an item without its keys could no longer be found.
+    """
+    owned = {
+        path[:length] for paths in kept for path in paths for length in range(1, len(path) + 1)
+    }
+    for path in sorted(dropped, key=len):
+        if path not in owned and not is_key_of_item(path):
             remove(struct, merged, path)
 
 

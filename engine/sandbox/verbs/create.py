@@ -39,7 +39,7 @@ def create(
     ``applied``: server-side apply has already written managedFields.
     Errors: 404 no such namespace; 403 it is going, or a quota; 409 exists; 422 invalid.
     """
-    managed = obj["metadata"]["managedFields"] if applied else None
+    managed = obj["metadata"].get("managedFields", []) if applied else None
     _prepare(context, kind, namespace, obj, managed, options)
     _refuse_namespace(context, kind, obj)
     meta = obj["metadata"]
@@ -90,7 +90,7 @@ def _prepare(
         struct = context.struct(kinds.BY_STORAGE[kind.storage])
         now = meta["creationTimestamp"]
         track_update(struct, None, obj, options.manager, kind.api_version, "", now)
-    else:
+    elif managed:
         meta["managedFields"] = managed
     strategy.admit(obj)
     if strategy.first_status is not None:

@@ -1,0 +1,180 @@
+"""Real clients against the sandbox: kubectl and the Python client."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.sandbox import Sandbox
+from tests.contract.client import eventually
+
+Kubectl = Callable[..., str]
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: job, labels: {app: demo}}
+spec:
+  restartPolicy: Never
+  containers:
+    - {name: main, image: "alpine:3.20", env: [{name: A, value: b}]}
+"""
+CONFIG = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {level: LEVEL}
+"""
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[Sandbox]:
+    with Sandbox() as sandbox:
+        sandbox.write_kubeconfig(tmp_path / "kubeconfig")
+        yield sandbox
+
+
+@pytest.fixture
+def kubectl(live: Sandbox, tmp_path: Path) -> Kubectl:
+    program = shutil.which("kubectl")
+    if program is None:
+        pytest.skip("kubectl is not installed")
+
+    def run(*args: str, given: str | None = None) -> str:
+        config = ["--kubeconfig", str(tmp_path / "kubeconfig"), "--cache-dir", str(tmp_path / "c")]
+        done = subprocess.run(
+            [program, *config, *args],
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return done.stdout + done.stderr
+
+    return run
+
+
+def test_kubectl_applies_only_what_changed(kubectl: Kubectl) -> None:
+    first = CONFIG.replace("LEVEL", "debug")
+    assert kubectl("apply", "-f", "-", given=first) == "configmap/settings created\n"
+    assert kubectl("apply", "-f", "-", given=first) == "configmap/settings unchanged\n"
+    second = CONFIG.replace("LEVEL", "info")
+    assert kubectl("apply", "-f", "-", given=second) == "configmap/settings configured\n"
+    assert kubectl("get", "configmap", "settings", "-o", "jsonpath={.data.level}") == "info"
+
+
+def test_kubectl_applies_on_the_server_side(kubectl: Kubectl) -> None:
+    text = CONFIG.replace("LEVEL", "debug")
+    done = kubectl("apply", "--server-side", "-f", "-", given=text)
+    assert done == "configmap/settings serverside-applied\n"
+    other = kubectl(
+        "apply",
+        "--server-side",
+        "--field-manager=other",
+        "-f",
+        "-",
+        given=CONFIG.replace("LEVEL", "info"),
+    )
+    assert 'conflict with "kubectl": .data.level' in other
+
+
+def test_kubectl_validates_strictly(kubectl: Kubectl) -> None:
+    told = kubectl("apply", "-f", "-", given=POD.replace("image:", "imaeg: x, image:"))
+    assert 'strict decoding error: unknown field "spec.containers[0].imaeg"' in told
+
+
+def test_kubectl_shows_describes_and_deletes_a_pod(kubectl: Kubectl, live: Sandbox) -> None:
+    assert kubectl("apply", "-f", "-", given=POD) == "pod/job created\n"
+    eventually(lambda: "Completed" in kubectl("get", "pods", "-o", "wide"))
+    wide = kubectl("get", "pods", "-o", "wide")
+    assert "NOMINATED NODE" in wide
+    assert "sandbox-node" in wide
+    described = kubectl("describe", "pod", "job")
+    assert "Successfully assigned default/job to sandbox-node" in described
+    assert "Exit Code:    0" in described
+    assert "nothing was run" in kubectl("logs", "job")
+    uid = json.loads(kubectl("get", "pod", "job", "-o", "json"))["metadata"]["uid"]
+    owned = CONFIG.replace(
+        "{name: settings}",
+        (
+            "{name: settings, ownerReferences: "
+            f"[{{apiVersion: v1, kind: Pod, name: job, uid: {uid}}}]}}"
+        ),
+    )
+    kubectl("apply", "-f", "-", given=owned)
+    assert kubectl("delete", "pod", "job").startswith('pod "job" deleted')
+    eventually(lambda: live.get("configmaps", "default", "settings") is None)
+
+
+def test_kubectl_waits_and_watches(kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", "-", given=POD)
+    told = kubectl("wait", "pod/job", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=20s")
+    assert told == "pod/job condition met\n"
+
+
+def test_kubectl_labels_patches_and_replaces(kubectl: Kubectl) -> None:
+    text = CONFIG.replace("LEVEL", "debug")
+    kubectl("create", "-f", "-", given=text)
+    assert kubectl("label", "configmap", "settings", "a=b") == "configmap/settings labeled\n"
+    patched = kubectl("patch", "configmap", "settings", "-p", '{"data":{"more":"1"}}')
+    assert patched == "configmap/settings patched\n"
+    assert kubectl("replace", "-f", "-", given=text) == "configmap/settings replaced\n"
+    assert kubectl("diff", "-f", "-", given=text) == ""
+
+
+def test_kubectl_explains_and_lists_what_is_there(kubectl: Kubectl) -> None:
+    assert "FIELD: image <string>" in kubectl("explain", "pod.spec.containers.image")
+    assert "configmaps" in kubectl("api-resources")
+    assert "sandbox-node" in kubectl("describe", "node", "sandbox-node")
+    kubectl("get", "all,cm,secret,sa,ns,nodes,quota,leases,events", "-A")
+
+
+def test_kubectl_creates_with_its_generators(kubectl: Kubectl) -> None:
+    assert kubectl("create", "namespace", "ci") == "namespace/ci created\n"
+    assert kubectl("create", "configmap", "c", "--from-literal=a=b") == "configmap/c created\n"
+    told = kubectl("create", "secret", "generic", "s", "--from-literal=a=b")
+    assert told == "secret/s created\n"
+    assert kubectl("create", "quota", "q", "--hard=count/pods=1") == "resourcequota/q created\n"
+    assert kubectl("create", "serviceaccount", "builder") == "serviceaccount/builder created\n"
+    assert kubectl("get", "secret", "s", "-o", "jsonpath={.data.a}") == "Yg=="
+    assert kubectl("run", "one", "--image=alpine", "--restart=Never") == "pod/one created\n"
+    assert "exceeded quota: q" in kubectl("run", "two", "--image=alpine", "--restart=Never")
+
+
+def test_kubectl_asks_what_it_may_do(kubectl: Kubectl, live: Sandbox) -> None:
+    assert kubectl("auth", "can-i", "create", "pods") == "yes\n"
+    live.deny("create", "pods", namespace="default")
+    assert kubectl("auth", "can-i", "create", "pods") == "no\n"
+    assert 'User "sandbox-admin" cannot create resource "pods"' in kubectl(
+        "apply", "-f", "-", given=POD
+    )
+
+
+def test_the_python_client_works(live: Sandbox, tmp_path: Path) -> None:
+    client = pytest.importorskip("kubernetes.client")
+    config = pytest.importorskip("kubernetes.config")
+    watch = pytest.importorskip("kubernetes.watch")
+    with config.new_client_from_config(str(tmp_path / "kubeconfig")) as api:
+        core = client.CoreV1Api(api)
+        body = {
+            "metadata": {"name": "job"},
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "a:1"}]},
+        }
+        core.create_namespaced_pod("default", body)
+        seen = set()
+        for event in watch.Watch().stream(core.list_namespaced_pod, "default", timeout_seconds=20):
+            seen.add(event["object"].status.phase)
+            if event["object"].status.phase == "Succeeded":
+                break
+        assert "Succeeded" in seen
+        assert "nothing was run" in core.read_namespaced_pod_log("job", "default")
+        core.delete_namespaced_pod("job", "default")
+        with pytest.raises(client.ApiException) as caught:
+            core.read_namespaced_pod("job", "default")
+        assert caught.value.status == 404
