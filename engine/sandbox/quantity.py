@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from fractions import Fraction
 
@@ -24,8 +25,16 @@ class QuantityError(ValueError):
 
 
 def parse(value: object) -> Fraction:
-    found = _SYNTAX.fullmatch(str(value)) if isinstance(value, (str, int, float)) else None
-    if found is None or isinstance(value, bool):
+    """Errors: QuantityError."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise QuantityError
+    return _parse(str(value))
+
+
+@functools.lru_cache(maxsize=4096)
+def _parse(text: str) -> Fraction:
+    found = _SYNTAX.fullmatch(text)
+    if found is None:
         raise QuantityError
     number, suffix, exponent = found.groups()
     if exponent is not None:
