@@ -5,6 +5,7 @@ and no value can add structure to the output. Errors are TemplateRenderError at 
 file and line.
 """
 
+import json
 import traceback
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,16 @@ from engine.render.yaml_value import to_yaml_value
 from engine.resources import resource_dir
 
 SUFFIX = ".yaml.j2"
+_WHILE_RENDERING = (
+    TemplateError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    LookupError,
+    RecursionError,
+    OSError,
+)
 
 
 class Templates:
@@ -65,7 +76,9 @@ class Templates:
             raise self._missing(template_set, error) from None
         except TemplateSyntaxError as error:
             raise _syntax_error(error, path) from None
-        except (TemplateError, ValueError, TypeError, ArithmeticError, LookupError) as error:
+        except UnicodeDecodeError as error:
+            raise _not_text(error, path) from None
+        except _WHILE_RENDERING as error:
             hint = "test for it first: {% if x is defined %}" if "undefined" in str(error) else ""
             raise TemplateRenderError(str(error), where=_line(error, path), hint=hint) from None
         return _read_back(text, path)
@@ -78,6 +91,11 @@ class Templates:
             raise self._missing(template_set, error) from None
         except TemplateSyntaxError as error:
             raise _syntax_error(error, path) from None
+        except UnicodeDecodeError as error:
+            raise _not_text(error, path) from None
+        except OSError as error:
+            words = f"can't be read: {error.strerror}"
+            raise TemplateRenderError(words, where=Place(path)) from None
 
     def _missing(self, template_set: str, error: TemplateNotFound) -> TemplateRenderError:
         if template_set in self.sets():
@@ -93,6 +111,13 @@ class Templates:
 def _syntax_error(error: TemplateSyntaxError, path: str) -> TemplateRenderError:
     where = Place(error.filename or path, error.lineno, 1)
     return TemplateRenderError(error.message or "syntax error", where=where)
+
+
+def _not_text(error: UnicodeDecodeError, path: str) -> TemplateRenderError:
+    line = error.object.count(b"\n", 0, error.start) + 1
+    return TemplateRenderError(
+        "the template is not UTF-8 text", where=Place(path, line, 1), hint="save it as UTF-8"
+    )
 
 
 def _line(error: Exception, path: str) -> Place:
@@ -112,10 +137,18 @@ def _read_back(text: str, path: str) -> dict[str, Any]:
             where=Place(path),
             hint="an {{ expression }} must be a whole value: write {{ 'a-' ~ b }}, not a-{{ b }}",
         ) from None
-    except YAMLError as error:
+    except (YAMLError, ValueError, LookupError, RecursionError) as error:
         raise TemplateRenderError(
-            f"the output is not valid YAML: {error}", where=Place(path)
+            f"the template's output is not valid YAML: {error}", where=Place(path)
         ) from None
     if not isinstance(data, dict):
-        raise TemplateRenderError("the output is not one mapping", where=Place(path))
+        raise TemplateRenderError("the template's output is not one mapping", where=Place(path))
+    try:
+        json.dumps(data, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TemplateRenderError(
+            f"the template's output is no JSON: {error}",
+            where=Place(path),
+            hint="quote dates, and leave out tags and anchors",
+        ) from None
     return data

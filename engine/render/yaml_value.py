@@ -12,7 +12,8 @@ from typing import Any
 from jinja2 import Undefined
 
 _NOT_IN_YAML = re.compile("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
-_LONGEST_PLAIN_KEY = 250
+_LONGEST_PLAIN_KEY = 160
+"""YAML takes keys of up to 1,024 characters without `?`; an escape makes six of one."""
 
 
 def to_yaml_value(value: Any) -> str:
