@@ -26,7 +26,7 @@ def parse_duration(value: str | float) -> float:
     elif _UNITS.fullmatch(text) and text.isascii():
         try:
             seconds = durationpy.from_str(text).total_seconds()
-        except OverflowError:
+        except (OverflowError, ValueError):  # durationpy counts in 64 bits
             seconds = math.inf
     else:
         raise ValueError(f"{text!r} is not a duration: {EXAMPLE}")

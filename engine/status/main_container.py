@@ -7,6 +7,7 @@ from engine.status.outcome import Outcome, Reason
 
 _NEVER_STARTED = frozenset({"StartError", "ContainerCannotRun"})
 _SIGNAL_BASE = 128
+_HIGHEST_SIGNAL = 64
 
 
 def read_main_container(pod: dict[str, Any]) -> Outcome | None:
@@ -35,4 +36,5 @@ def _memory_limit(pod: dict[str, Any], name: str) -> str:
 
 
 def _signal(code: int | None) -> str:
-    return f" (signal {code - _SIGNAL_BASE})" if code and code > _SIGNAL_BASE else ""
+    number = (code or 0) - _SIGNAL_BASE
+    return f" (signal {number})" if 0 < number <= _HIGHEST_SIGNAL else ""
