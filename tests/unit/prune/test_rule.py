@@ -1,0 +1,221 @@
+"""The rule: what outlived its TTL goes, and nothing else."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.decide.prune import (
+    FOREIGN_TTLS,
+    Delete,
+    Deleting,
+    Invalid,
+    Keep,
+    Protected,
+    Verdict,
+    judge,
+)
+from engine.durations import parse_duration
+from engine.labels import EXPIRES_AT, HOLD, TTL
+from tests.unit.strategies import any_text
+
+CREATED = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+TTLS = (TTL, *FOREIGN_TTLS)
+
+
+def metadata(annotations: dict[str, str], **more: Any) -> dict[str, Any]:
+    return {
+        "name": "x",
+        "creationTimestamp": "2026-03-01T12:00:00Z",
+        "annotations": annotations,
+        **more,
+    }
+
+
+def after(seconds: float, annotations: dict[str, str], **more: Any) -> Verdict | None:
+    return judge(metadata(annotations, **more), CREATED + timedelta(seconds=seconds))
+
+
+def is_readable(text: str) -> bool:
+    try:
+        parse_duration(text)
+    except ValueError:
+        return text.strip() == "forever"
+    return True
+
+
+def test_three_hours_and_twenty_minutes_with_11700_goes_and_one_hour_stays() -> None:
+    assert after(12_000, {TTL: "11700"}) == Delete("ttl 11700s, age 12000s")
+    kept = after(3_600, {TTL: "11700"})
+    assert isinstance(kept, Keep)
+    assert kept.reason == "ttl 11700s, age 3600s, expires in 2h15m"
+    assert kept.until == CREATED + timedelta(seconds=11_700)
+
+
+@pytest.mark.parametrize("name", TTLS)
+@pytest.mark.parametrize("text", ["11700", "3h15m", "195m", "2h75m", " 11700 "])
+def test_every_annotation_is_read_in_every_format(name: str, text: str) -> None:
+    assert after(11_701, {name: text}) == Delete("ttl 11700s, age 11701s")
+    assert isinstance(after(11_699, {name: text}), Keep)
+
+
+def test_it_goes_only_once_the_ttl_is_over_not_at_its_very_end() -> None:
+    assert isinstance(after(60, {TTL: "60"}), Keep)
+    assert isinstance(after(60.001, {TTL: "60"}), Delete)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("7d", 604_800), ("1w", 604_800), ("0", 0)])
+def test_days_weeks_and_nothing_at_all(text: str, seconds: int) -> None:
+    assert isinstance(after(seconds, {TTL: text}), Keep)
+    assert isinstance(after(seconds + 1, {TTL: text}), Delete)
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-03-01T13:00:00Z", "2026-03-01T14:00:00+01:00", "2026-03-01T13:00:00.000Z"]
+)
+def test_an_absolute_time_counts_whatever_the_age(text: str) -> None:
+    assert after(7_200, {EXPIRES_AT: text}) == Delete(
+        f"expires-at {datetime.fromisoformat(text).isoformat().replace('+00:00', 'Z')}, 1h ago"
+    )
+    assert isinstance(after(3_600, {EXPIRES_AT: text}), Keep)
+
+
+def test_the_absolute_time_wins_over_the_ttl_in_both_directions() -> None:
+    later = {TTL: "60", EXPIRES_AT: "2026-03-02T12:00:00Z"}
+    assert isinstance(after(3_600, later), Keep)
+    sooner = {TTL: "7d", EXPIRES_AT: "2026-03-01T12:10:00Z"}
+    assert isinstance(after(3_600, sooner), Delete)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "tomorrow", "2026-03-01", "2026-03-01T13:00:00", "2026-13-01T00:00:00Z", "1772366400",
+     "2026-03-01T25:00:00Z", "2026-03-01 13:00:00Z"],
+)  # fmt: skip
+def test_a_time_that_is_not_rfc_3339_never_deletes(text: str) -> None:
+    assert isinstance(after(10**9, {EXPIRES_AT: text}), Invalid)
+
+
+@pytest.mark.parametrize("name", TTLS)
+@pytest.mark.parametrize(
+    "text", ["", "soon", "-5", "5 m", "1h-", "1,5h", "1e3", "٣", "h", "Forever!", "9" * 400, "None"]
+)
+def test_a_ttl_that_cannot_be_read_is_told_with_its_annotation(name: str, text: str) -> None:
+    found = after(10**9, {name: text})
+    assert isinstance(found, Invalid)
+    assert found.reason.startswith(f"{name}: ")
+
+
+@pytest.mark.parametrize("name", TTLS)
+def test_forever_protects(name: str) -> None:
+    assert after(10**9, {name: "forever"}) == Protected("ttl forever")
+
+
+def test_forever_of_our_own_protects_against_an_absolute_time_too() -> None:
+    found = after(10**9, {TTL: "forever", EXPIRES_AT: "2026-03-01T13:00:00Z"})
+    assert found == Protected("ttl forever")
+
+
+def test_hold_protects_what_has_expired() -> None:
+    assert after(100, {TTL: "1", HOLD: "true"}) == Protected("jobs.engine/hold is true")
+    assert isinstance(after(100, {TTL: "1", HOLD: "false"}), Delete)
+
+
+@pytest.mark.parametrize("text", ["yes", "True", "", "1"])
+def test_a_hold_that_cannot_be_read_never_deletes(text: str) -> None:
+    assert isinstance(after(100, {TTL: "1", HOLD: text}), Invalid)
+
+
+def test_our_own_annotation_wins_over_those_of_other_cleaners() -> None:
+    assert isinstance(after(100, {TTL: "7d", "janitor/ttl": "1"}), Keep)
+    assert isinstance(after(100, {TTL: "1", "janitor/ttl": "forever"}), Delete)
+
+
+def test_of_several_other_cleaners_the_longest_ttl_counts() -> None:
+    both = {"janitor/ttl": "1", "pod-cleanup.gitlab.com/ttl": "1h"}
+    assert isinstance(after(100, both), Keep)
+    assert isinstance(after(10**6, {**both, "janitor/ttl": "forever"}), Protected)
+
+
+def test_one_annotation_that_cannot_be_read_counts_against_all_others() -> None:
+    found = after(10**6, {TTL: "1", "janitor/ttl": "whenever"})
+    assert isinstance(found, Invalid)
+    assert "janitor/ttl: 'whenever' is not a duration" in found.reason
+
+
+def test_what_carries_no_ttl_is_not_judged() -> None:
+    assert after(10**9, {}) is None
+    assert after(10**9, {HOLD: "true", "other/ttl": "1"}) is None
+    assert judge({"name": "x"}, CREATED) is None
+
+
+def test_an_annotation_of_ones_own_can_be_named() -> None:
+    found = judge(metadata({"my/ttl": "1"}), CREATED + timedelta(seconds=5), ("my/ttl",))
+    assert isinstance(found, Delete)
+    assert judge(metadata({"janitor/ttl": "1"}), CREATED, ("my/ttl",)) is None
+
+
+def test_what_has_an_owner_goes_with_it() -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
+    found = after(10**9, {TTL: "1"}, ownerReferences=[owner])
+    assert found == Keep("goes with its owner pod/p")
+
+
+def test_what_is_being_deleted_is_left_alone() -> None:
+    found = after(100, {TTL: "1"}, deletionTimestamp="2026-03-01T12:01:00Z")
+    assert found == Deleting("is being deleted already")
+
+
+def test_a_finalizer_that_holds_on_after_the_end_is_told() -> None:
+    more = {"deletionTimestamp": "2026-03-01T12:01:00Z", "finalizers": ["a/b"]}
+    assert after(30, {TTL: "1"}, **more) == Deleting("is being deleted, waits for finalizer a/b")
+    late = after(61, {TTL: "1"}, **more)
+    assert late == Deleting("is being deleted, waits for finalizer a/b", stuck=True)
+
+
+@pytest.mark.parametrize("created", [None, "", "yesterday"])
+def test_without_a_creation_time_nothing_is_deleted(created: str | None) -> None:
+    found = after(10**9, {TTL: "1"}, creationTimestamp=created)
+    assert isinstance(found, Invalid)
+
+
+@given(name=st.sampled_from(TTLS), text=any_text, age=st.integers(0, 10**10))
+def test_an_unreadable_ttl_never_deletes(name: str, text: str, age: int) -> None:
+    found = after(age, {TTL: "1", name: text})
+    if not is_readable(text):
+        assert isinstance(found, Invalid)
+
+
+@given(text=any_text, age=st.integers(0, 10**10))
+def test_an_unreadable_time_never_deletes(text: str, age: int) -> None:
+    found = after(age, {TTL: "1", EXPIRES_AT: text})
+    assert not isinstance(found, Delete) or text[:4].isdigit()
+
+
+VALUES = st.one_of(
+    st.integers(0, 10**6).map(str),
+    st.sampled_from(["forever", "1h", "3h15m", "7d", "soon", "2026-03-01T13:00:00Z"]),
+)
+ANNOTATIONS = st.dictionaries(st.sampled_from([*TTLS, EXPIRES_AT, HOLD]), VALUES, max_size=4)
+
+
+@given(ANNOTATIONS, st.integers(-1000, 2 * 10**6), st.integers(0, 2 * 10**6))
+def test_what_has_expired_stays_expired(annotations: dict[str, str], age: int, later: int) -> None:
+    if isinstance(after(age, annotations), Delete):
+        assert isinstance(after(age + later, annotations), Delete)
+
+
+@given(ANNOTATIONS, st.integers(0, 10**6))
+def test_a_longer_ttl_never_expires_sooner(annotations: dict[str, str], age: int) -> None:
+    short = after(age, {**annotations, TTL: "100"})
+    long = after(age, {**annotations, TTL: "200"})
+    assert not isinstance(long, Delete) or isinstance(short, Delete)
+
+
+@given(ANNOTATIONS, st.integers(0, 10**7))
+def test_what_is_held_or_owned_is_never_deleted(annotations: dict[str, str], age: int) -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
+    assert not isinstance(after(age, {**annotations, HOLD: "true"}), Delete)
+    assert not isinstance(after(age, annotations, ownerReferences=[owner]), Delete)
