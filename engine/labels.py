@@ -9,5 +9,7 @@ SOURCE = "jobs.engine/source"
 COMPONENT = "jobs.engine/component"
 RECORD = "record"
 TTL = "jobs.engine/ttl"
+EXPIRES_AT = "jobs.engine/expires-at"
+HOLD = "jobs.engine/hold"
 
 RESERVED_PREFIX = "jobs.engine/"

@@ -1,0 +1,23 @@
+"""What outlived its TTL goes, and nothing else: metadata and the time in, a verdict out."""
+
+from engine.decide.prune.rule import judge
+from engine.decide.prune.ttl import FOREIGN_TTLS
+from engine.decide.prune.verdict import (
+    Delete,
+    Deleting,
+    Invalid,
+    Keep,
+    Protected,
+    Verdict,
+)
+
+__all__ = [
+    "FOREIGN_TTLS",
+    "Delete",
+    "Deleting",
+    "Invalid",
+    "Keep",
+    "Protected",
+    "Verdict",
+    "judge",
+]

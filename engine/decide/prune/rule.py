@@ -1,0 +1,89 @@
+"""The rule itself. Only what carries a TTL is judged at all."""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any
+
+from engine.decide.prune.ttl import FOREIGN_TTLS, read_term
+from engine.decide.prune.verdict import (
+    Delete,
+    Deleting,
+    Invalid,
+    Keep,
+    Protected,
+    Verdict,
+)
+from engine.durations import format_duration
+from engine.labels import EXPIRES_AT, HOLD, TTL
+from engine.status.containers import parse_time
+
+_PROPAGATION = frozenset({"foregroundDeletion", "orphan"})
+_TRUTH = {"true": True, "false": False}
+
+
+def judge(
+    metadata: Mapping[str, Any], now: datetime, foreign: Collection[str] = FOREIGN_TTLS
+) -> Verdict | None:
+    """Verdict on an object with this metadata; None if it carries no TTL.
+
+    `foreign` names the annotations of other cleaners that count. An owner is taken to live: the
+    garbage collector sees to what lost its owner.
+    """
+    annotations = metadata.get("annotations") or {}
+    if not any(name in annotations for name in (TTL, EXPIRES_AT, *foreign)):
+        return None
+    if metadata.get("deletionTimestamp"):
+        return _deleting(metadata, now)
+    try:
+        held = _held(annotations)
+        term = read_term(annotations, foreign)
+        created = parse_time(metadata.get("creationTimestamp"))
+        expiry = term.expiry(created) if term and created else None
+    except (ValueError, OverflowError) as error:
+        return Invalid(str(error))
+    if term is None or created is None:
+        return Invalid("it has no creation time")
+    if held:
+        return Protected(f"{HOLD} is true")
+    owner = owner_of(metadata)
+    if owner is not None:
+        return Keep(f"goes with its owner {owner['kind'].lower()}/{owner['name']}")
+    if expiry is None:
+        return Protected("ttl forever")
+    words = term.words(created, now)
+    if expiry < now:
+        return Delete(words)
+    left = format_duration(max(1, (expiry - now).total_seconds()))
+    return Keep(f"{words}, expires in {left}", until=expiry)
+
+
+def owner_of(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The first of the object's owners."""
+    return next(iter(metadata.get("ownerReferences") or ()), None)
+
+
+def finalizers_of(metadata: Mapping[str, Any]) -> str:
+    """Names of the finalizers that hold the object; "" without any that a controller must clear."""
+    found = metadata.get("finalizers") or ()
+    return ", ".join(name for name in found if name not in _PROPAGATION)
+
+
+def waits_for(finalizers: str) -> str:
+    plural = "s" if ", " in finalizers else ""
+    return f"waits for finalizer{plural} {finalizers}"
+
+
+def _deleting(metadata: Mapping[str, Any], now: datetime) -> Deleting:
+    finalizers = finalizers_of(metadata)
+    since = parse_time(metadata["deletionTimestamp"])
+    overdue = since is not None and since < now
+    if finalizers:
+        return Deleting(f"is being deleted, {waits_for(finalizers)}", stuck=overdue)
+    return Deleting("is being deleted already")
+
+
+def _held(annotations: Mapping[str, str]) -> bool:
+    text = annotations.get(HOLD, "false")
+    if text not in _TRUTH:
+        raise ValueError(f"{HOLD}: {text!r} is neither true nor false")
+    return _TRUTH[text]
