@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from tests.sandbox.place import Place, container
 
+MOUNTED = [container(volumeMounts=[{"name": "v", "mountPath": "/v"}])]
+
+
+def test_a_volume_that_nobody_mounts_is_not_needed(ci: Place) -> None:
+    ci.start(volumes=[{"name": "v", "secret": {"secretName": "nope"}}])
+    ci.advance(1)
+    assert ci.phase() == "Succeeded"
+
 
 def test_a_missing_volume_source_keeps_the_pod_creating(ci: Place) -> None:
-    ci.start(volumes=[{"name": "v", "configMap": {"name": "late"}}])
+    ci.start(volumes=[{"name": "v", "configMap": {"name": "late"}}], containers=MOUNTED)
     ci.advance(5)
     assert ci.waiting() == ("ContainerCreating", "")
     assert "FailedMount" in ci.reasons()
@@ -16,13 +24,13 @@ def test_a_missing_volume_source_keeps_the_pod_creating(ci: Place) -> None:
 
 
 def test_the_event_names_the_missing_secret(ci: Place) -> None:
-    ci.start(volumes=[{"name": "v", "secret": {"secretName": "nope"}}])
+    ci.start(volumes=[{"name": "v", "secret": {"secretName": "nope"}}], containers=MOUNTED)
     (event,) = ci.client.get(ci.path("events"), fieldSelector="reason=FailedMount").body["items"]
     assert event["message"] == ('MountVolume.SetUp failed for volume "v" : secret "nope" not found')
 
 
 def test_repeated_events_are_counted(ci: Place) -> None:
-    ci.start(volumes=[{"name": "v", "secret": {"secretName": "nope"}}])
+    ci.start(volumes=[{"name": "v", "secret": {"secretName": "nope"}}], containers=MOUNTED)
     ci.advance(20)
     (event,) = ci.client.get(ci.path("events"), fieldSelector="reason=FailedMount").body["items"]
     assert event["count"] > 5
@@ -52,7 +60,7 @@ def test_what_is_optional_may_be_missing(ci: Place) -> None:
     key = {"secretKeyRef": {"name": "nope", "key": "x", "optional": True}}
     ci.start(
         volumes=[{"name": "v", "secret": {"secretName": "nope", "optional": True}}],
-        containers=[container(env=[{"name": "X", "valueFrom": key}])],
+        containers=[{**MOUNTED[0], "env": [{"name": "X", "valueFrom": key}]}],
     )
     ci.advance(1)
     assert ci.phase() == "Succeeded"

@@ -106,7 +106,10 @@ def test_a_name_that_is_none(ci: Place) -> None:
     ci.start(containers=[container(image="Bad//Name::")])
     reason, message = ci.waiting()
     assert reason == "InvalidImageName"
-    assert message.startswith('Failed to apply default image tag "Bad//Name::": couldn\'t parse')
+    assert message == (
+        'Failed to apply default image tag "Bad//Name::": couldn\'t parse image reference '
+        '"Bad//Name::": invalid reference format: repository name must be lowercase'
+    )
 
 
 def test_a_registry_holds_only_what_it_is_said_to_hold(ci: Place, sandbox: Sandbox) -> None:
@@ -130,7 +133,12 @@ def test_a_password_is_wanted_and_honoured(ci: Place, sandbox: Sandbox) -> None:
     ci.start("wrong", imagePullSecrets=[{"name": "bad"}])
     ci.start("absent", imagePullSecrets=[{"name": "not-there"}])
     ci.advance(0.05)
-    for name in ("anonymous", "wrong", "absent"):
+    reason, message = ci.waiting(name="wrong")
+    assert reason == "ErrImagePull"
+    assert message.endswith(
+        "pulling from host registry.example failed with status code [manifests 1]: 401 Unauthorized"
+    )
+    for name in ("anonymous", "absent"):
         reason, message = ci.waiting(name=name)
         assert reason == "ErrImagePull"
         assert (

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from engine.sandbox.values import Obj
 
 KILLED = 137
+NEVER_STARTED = 128
 CREATING, INITIALIZING = "ContainerCreating", "PodInitializing"
 _LONGEST_BACK_OFF = 300.0
 

@@ -179,10 +179,18 @@ def _unreachable(reference: Reference, outage: str) -> str:
 
 
 def _unauthorized(reference: Reference, *, known: bool) -> str:
+    """Without a login, and with a wrong one."""
+    if known:
+        where = f"pulling from host {reference.host} failed with status code"
+        return _failed(
+            reference, "Unknown", f"{where} [manifests {reference.tag}]: 401 Unauthorized"
+        )
     why = "pull access denied, repository does not exist or may require authorization: "
-    why += (
-        "server message: insufficient_scope: authorization failed"
-        if known
-        else "authorization failed: no basic auth credentials"
-    )
-    return _failed(reference, "Unknown", why)
+    return _failed(reference, "Unknown", why + "authorization failed: no basic auth credentials")
+
+
+def invalid_format(image: str) -> str:
+    """Why a name is none."""
+    path = image.rpartition("/")[0] + image.rpartition("/")[2].partition(":")[0]
+    upper = ": repository name must be lowercase" if path != path.lower() else ""
+    return f"invalid reference format{upper}"

@@ -39,7 +39,7 @@ def choose_container(pod: Entry, wanted: str) -> str:
 
 def check_started(pod: Entry, container: Container) -> None:
     """Errors: 400 while the container has never run."""
-    if not container.started:
+    if not container.started and container.phase != "terminated":
         text = container.reason or "ContainerCreating"
         if text in ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"):
             why = f"is waiting to start: {container.message or text}"

@@ -17,8 +17,16 @@ if TYPE_CHECKING:
 
 
 def missing_volume(storage: Storage, pod: Entry) -> tuple[str, str] | None:
-    """The first volume that can't be mounted, and why."""
-    for volume in pod.obj["spec"].get("volumes", ()):
+    """The first volume that can't be mounted, and why; one that nobody mounts doesn't count."""
+    spec = pod.obj["spec"]
+    mounted = {
+        mount["name"]
+        for container in (*spec.get("initContainers", ()), *spec["containers"])
+        for mount in container.get("volumeMounts", ())
+    }
+    for volume in spec.get("volumes", ()):
+        if volume["name"] not in mounted:
+            continue
         for kind, source, name in _volume_sources(volume):
             why = _lack(storage, pod.namespace, kind, name, source)
             if why:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.sandbox.node.images import PullError, parse_reference
+from engine.sandbox.node.images import PullError, invalid_format, parse_reference
 from engine.sandbox.node.needs import pull_credentials
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Puller:
     def _invalid(self, container: Container) -> None:
         why = (
             f'Failed to apply default image tag "{container.image}": couldn\'t parse image '
-            f'reference "{container.image}": invalid reference format'
+            f'reference "{container.image}": {invalid_format(container.image)}'
         )
         container.wait("InvalidImageName", why)
         self._worker.note("Warning", "InspectFailed", why, container)

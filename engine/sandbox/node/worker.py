@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.sandbox.node.containers import CREATING, INITIALIZING, KILLED, Container
+from engine.sandbox.node.containers import CREATING, INITIALIZING, KILLED, NEVER_STARTED, Container
 from engine.sandbox.node.needs import missing_env, missing_volume
 from engine.sandbox.node.pod_status import pod_status
 from engine.sandbox.node.pulling import Puller
@@ -213,9 +213,7 @@ class Worker:
         self.note("Normal", "Created", f"Created container: {container.name}", container)
         if container.run.start_error:
             self.note("Warning", "Failed", f"Error: {container.run.start_error}", container)
-            now = self.clock.now()
-            container.started = now
-            container.end(now, 128, "StartError", container.run.start_error)
+            container.end(self.clock.now(), NEVER_STARTED, "StartError", container.run.start_error)
             self._exited(container)
             return
         now = self.clock.now()
