@@ -102,6 +102,12 @@ class PatchError(EngineError):
     exit_code = ExitCode.INVALID
 
 
+class OwnershipError(EngineError):
+    """What the engine would have to touch belongs to another source, or to nobody it knows."""
+
+    exit_code = ExitCode.REFUSED
+
+
 class ClusterError(EngineError):
     """The cluster could not be reached or would not let us in."""
 

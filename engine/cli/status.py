@@ -28,9 +28,12 @@ def command(
 
     connection = connect(kubeconfig, context)
     where = "" if all_namespaces else namespace or connection.namespace
-    found = list_records(connection.client, where, selector)
+    listed = list_records(connection.client, where, selector)
+    found = listed.found
     records = [found[key] for key in sorted(found) if not jobs or key.name in jobs]
     missing = sorted(set(jobs) - {record.key.name for record in records})
+    for error in listed.broken.values():
+        click.echo(f"error: {error}", err=True)
     if output == "json":
         click.echo(records_json(records))
     elif records:

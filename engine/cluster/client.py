@@ -15,7 +15,7 @@ from kubernetes.dynamic import DynamicClient
 from urllib3.exceptions import HTTPError
 
 from engine.cluster.failures import api_error, network_error
-from engine.errors import ExpiredError
+from engine.errors import ExpiredError, UnreachableError
 
 JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
@@ -26,6 +26,7 @@ CONNECT_TIMEOUT = 5.0
 READ_TIMEOUT = 30.0
 _CLOCK_TOLERANCE = timedelta(seconds=2)
 _GONE = 410
+_NO_API = "is this an API server, or a proxy before it?"
 
 Query = list[tuple[str, str]]
 
@@ -67,7 +68,12 @@ class Client:
         except HTTPError as error:
             raise network_error(error, self.server) from error
         self._look_at_clock(response.headers.get("Date"))
-        answer = json.loads(data)
+        try:
+            answer = json.loads(data)
+        except ValueError:
+            raise UnreachableError(
+                "the answer is not JSON", where=self.server, hint=_NO_API
+            ) from None
         return answer if isinstance(answer, dict) else {"items": answer}
 
     def stream(self, path: str, query: Query, timeout: float) -> "Stream":
@@ -107,9 +113,13 @@ class Client:
             raise network_error(error, self.server) from error
 
     def _look_at_clock(self, date: str | None) -> None:
-        if date:
+        if not date:
+            return
+        try:
             offset = parsedate_to_datetime(date) - datetime.now(UTC)
-            self._offset = offset if abs(offset) > _CLOCK_TOLERANCE else timedelta()
+        except (ValueError, TypeError):
+            return
+        self._offset = offset if abs(offset) > _CLOCK_TOLERANCE else timedelta()
 
 
 class Stream:

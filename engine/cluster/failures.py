@@ -1,6 +1,7 @@
 """Turn what the API server or the network says into the engine's own errors."""
 
 import json
+import re
 from typing import Any
 
 from engine.errors import (
@@ -19,6 +20,7 @@ from engine.errors import (
 
 _TOO_MANY = 429
 _SERVER_ERROR = 500
+_RBAC = re.compile(r'User "[^"]*" cannot \S+ (resource|path) ')
 _WRITES = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -67,7 +69,9 @@ def network_error(error: Exception, server: str) -> UnreachableError:
 def _forbidden(method: str, message: str, common: dict[str, Any]) -> ApiError:
     if "exceeded quota" in message:
         return QuotaExceededError(message, **common)
-    if method not in _WRITES or " cannot " in message:
+    if "status unknown for quota" in message:
+        return BusyError(message, **common)
+    if method not in _WRITES or _RBAC.search(message):
         return ForbiddenError(message, hint="ask for this right, or use another context", **common)
     return AdmissionRefusedError(message, **common)
 

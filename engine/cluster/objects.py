@@ -1,13 +1,15 @@
 """The verbs that the engine uses, on the kinds that it uses."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from engine.cluster.client import JSON, JSON_PATCH, Client, Query
-from engine.errors import NotFoundError
+from engine.errors import ExpiredError, NotFoundError
 from engine.refs import Ref
 
 PAGE = 500
+_LIST_TRIES = 3
 
 _PLURALS = {
     "Pod": "pods",
@@ -100,6 +102,17 @@ def list_pages(
         token = answer["metadata"].get("continue", "")
         if not token:
             return
+
+
+def list_whole(client: Client, path: str, selector: str) -> list[dict[str, Any]]:
+    """All pages of a list; begun again when the server forgets the list half-way.
+
+    Errors: ExpiredError when that happens every time.
+    """
+    for _ in range(_LIST_TRIES - 1):
+        with suppress(ExpiredError):
+            return list(list_pages(client, path, selector))
+    return list(list_pages(client, path, selector))
 
 
 def namespace_exists(client: Client, namespace: str) -> bool:

@@ -1,6 +1,7 @@
 """Run records as ConfigMaps: read them all, write one by compare-and-swap."""
 
 import json
+from dataclasses import dataclass, field
 from typing import Any
 
 from engine.cluster import objects
@@ -14,18 +15,26 @@ SELECTOR = f"{COMPONENT}={RECORD}"
 KEY = "record.json"
 
 
-def list_records(client: Client, namespace: str, selector: str = "") -> dict[JobKey, Record]:
-    """Every record of a namespace ("" for all), of every source, that `selector` picks too.
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Records by job, and an error for each that can't be read: it stops its own job alone."""
 
-    Errors: ApiError for one that is broken.
-    """
-    found: dict[JobKey, Record] = {}
+    found: dict[JobKey, Record] = field(default_factory=dict)
+    broken: dict[JobKey, ApiError] = field(default_factory=dict)
+
+
+def list_records(client: Client, namespace: str, selector: str = "") -> Records:
+    """Every record of a namespace ("" for all), of every source, that `selector` picks too."""
+    records = Records()
     path = objects.collection_path("ConfigMap", namespace)
-    for page in objects.list_pages(client, path, ",".join(filter(None, (SELECTOR, selector)))):
+    for page in objects.list_whole(client, path, ",".join(filter(None, (SELECTOR, selector)))):
         for item in page["items"]:
-            record = _read(item)
-            found[record.key] = record
-    return found
+            key = _key(item)
+            try:
+                records.found[key] = _read(item)
+            except ApiError as error:
+                records.broken[key] = error
+    return records
 
 
 def read_record(client: Client, key: JobKey) -> Record | None:
@@ -60,14 +69,19 @@ def _manifest(record: Record) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: text}}
 
 
+def _key(item: dict[str, Any]) -> JobKey:
+    metadata = item["metadata"]
+    named = (metadata.get("labels") or {}).get(JOB)
+    return JobKey(metadata["namespace"], named or metadata["name"].removesuffix(record_name("")))
+
+
 def _read(item: dict[str, Any]) -> Record:
     metadata = item["metadata"]
     where = f"configmap/{metadata['namespace']}/{metadata['name']}"
     try:
-        key = JobKey(metadata["namespace"], metadata["labels"][JOB])
         data = json.loads(item["data"][KEY])
-        return record_from_data(key, data, metadata["resourceVersion"])
-    except (KeyError, TypeError, ValueError) as error:
+        return record_from_data(_key(item), data, metadata["resourceVersion"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ApiError(
             f"this run record can't be read: {type(error).__name__} {error}",
             where=where,

@@ -6,6 +6,7 @@ paging nor a way to know when it has synced.
 
 import random
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -16,12 +17,15 @@ from engine.controller.backoff import backoff
 from engine.errors import EngineError, ExpiredError, UnreachableError
 from engine.labels import JOB
 from engine.refs import JobKey
+from engine.status.deletion import read_deleted
+from engine.status.outcome import Outcome
 
 _WATCH_SECONDS = (240, 300)
 _SILENCE = 330.0
 _TOMBSTONES = 10_000
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0
 _HEALTHY_AFTER = 1
+_SHORTEST_WATCH = 1.0
 
 
 class PodInformer:
@@ -48,7 +52,7 @@ class PodInformer:
         self._path = objects.collection_path("Pod", namespace)
         self._lock = threading.Lock()
         self._pods: dict[JobKey, dict[str, dict[str, Any]]] = {}
-        self._dead: OrderedDict[str, None] = OrderedDict()
+        self._dead: OrderedDict[str, Outcome | None] = OrderedDict()
         self._version = ""
         self._stopped = threading.Event()
         self._stream: Stream | None = None
@@ -58,7 +62,7 @@ class PodInformer:
         """Read every pod, page by page; what is no longer there is reported as changed."""
         found: dict[JobKey, dict[str, dict[str, Any]]] = {}
         version = ""
-        for page in objects.list_pages(self._client, self._path, self._selector):
+        for page in objects.list_whole(self._client, self._path, self._selector):
             version = version or page["metadata"]["resourceVersion"]
             for pod in page["items"]:
                 key = self._key(pod)
@@ -102,14 +106,23 @@ class PodInformer:
     def forget(self, key: JobKey, uid: str) -> None:
         """The API says that this pod is gone."""
         with self._lock:
-            self._bury(key, uid)
+            last = self._pods.get(key, {}).get(uid)
+            self._bury(key, uid, read_deleted(last) if last else None)
+
+    def end_of(self, uid: str) -> Outcome | None:
+        """What the last state of a pod that is gone told of its end."""
+        with self._lock:
+            return self._dead.get(uid)
 
     def _run(self) -> None:
         tries = 0
         while not self._stopped.is_set():
             try:
+                began = time.monotonic()
                 self._watch()
-                tries = 0
+                tries = 0 if time.monotonic() - began > _SHORTEST_WATCH else tries + 1
+                if tries:
+                    self._stopped.wait(backoff(tries, first=_FIRST_WAIT, longest=_LONGEST_WAIT))
             except ExpiredError:
                 tries = self._again(self.sync, tries)
             except EngineError as error:
@@ -119,6 +132,9 @@ class PodInformer:
                 if tries > _HEALTHY_AFTER or not isinstance(error, UnreachableError):
                     self._on_trouble(f"watch of pods in {self._namespace}: {error.cause}")
                 self._stopped.wait(backoff(tries, first=_FIRST_WAIT, longest=_LONGEST_WAIT))
+            except Exception as error:  # noqa: BLE001 - a watch that ends in silence blinds us
+                self._on_trouble(f"watch of pods in {self._namespace}: {type(error).__name__}")
+                tries = self._again(self.sync, tries + 1)
 
     def _again(self, sync: Callable[[], None], tries: int) -> int:
         try:
@@ -157,13 +173,15 @@ class PodInformer:
             return
         with self._lock:
             if kind == "DELETED":
-                self._bury(key, metadata["uid"])
+                self._bury(key, metadata["uid"], read_deleted(pod))
             elif metadata["uid"] not in self._dead:
-                self._pods.setdefault(key, {})[metadata["uid"]] = _slim(pod)
+                known = self._pods.get(key, {}).get(metadata["uid"])
+                if known is None or _version(known) < _version(pod):
+                    self._pods.setdefault(key, {})[metadata["uid"]] = _slim(pod)
         self._on_change(key)
 
-    def _bury(self, key: JobKey, uid: str) -> None:
-        self._dead[uid] = None
+    def _bury(self, key: JobKey, uid: str, end: Outcome | None) -> None:
+        self._dead[uid] = self._dead.get(uid) or end
         if len(self._dead) > _TOMBSTONES:
             self._dead.popitem(last=False)
         pods = self._pods.get(key, {})

@@ -21,7 +21,8 @@ from engine.controller.reconciler import Reconciler, Result
 from engine.controller.steps import JobMemory, Steps
 from engine.controller.workqueue import WorkQueue
 from engine.decide.record import Record
-from engine.errors import EngineError
+from engine.decide.situation import gate_position
+from engine.errors import EngineError, OwnershipError
 from engine.labels import MANAGED_BY, MANAGER, SOURCE
 from engine.refs import JobKey
 from engine.render.templates import Templates
@@ -110,6 +111,8 @@ class OnceRun:
         waiting = []
         for key, memory in self._memories.items():
             record = memory.record
+            if key in self._settled:
+                continue
             if record is not None and self._is_over(memory) and not self._has_unfinished_pod(key):
                 self._settled.add(key)
                 self._emit(JobUnchanged(key, record.state))
@@ -121,7 +124,7 @@ class OnceRun:
             self._emit(Notice(NO_GATES))
         reconciler = Reconciler(
             self._client,
-            Steps(self._client, rendering, self._informers.__getitem__),
+            Steps(self._client, rendering, self._informers.__getitem__, redactor),
             source=self._options.source,
             pull=self._config.pull,
             features=self._config.features,
@@ -142,7 +145,10 @@ class OnceRun:
         namespaces = sorted({key.namespace for key in self._jobs})
         records: dict[JobKey, Record] = {}
         for namespace in namespaces:
-            records |= list_records(self._client, namespace)
+            listed = list_records(self._client, namespace)
+            records |= listed.found
+            for key in self._jobs.keys() & listed.broken.keys():
+                self._settle(key, listed.broken[key])
         selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={self._options.source}"
         for namespace in namespaces:
             informer = PodInformer(
@@ -152,8 +158,13 @@ class OnceRun:
             self._informers[namespace] = informer
         memories = [JobMemory(job, SecretValues(), records.get(k)) for k, job in self._jobs.items()]
         self._memories = {memory.job.key: memory for memory in memories}
-        unfinished = [memory for memory in memories if not self._is_over(memory)]
-        preflight(self._client, unfinished, rendering, environment, redactor)
+        unfinished = [
+            memory
+            for memory in memories
+            if not self._is_over(memory) and memory.job.key not in self._settled
+        ]
+        under_way = [memory for memory in unfinished if self._is_under_way(memory)]
+        preflight(self._client, unfinished, under_way, rendering, environment, redactor)
         return rendering
 
     def _work(self, reconciler: Reconciler, waiting: Sequence[JobKey]) -> OnceResult:
@@ -218,7 +229,7 @@ class OnceRun:
 
     def _after(self, key: JobKey, memory: JobMemory, result: Result) -> None:
         if result.refused:
-            self._settle(key, EngineError(result.refused, hint="give its own --source"))
+            self._settle(key, OwnershipError(result.refused, hint="give its own --source"))
         elif (
             result.over
             or (result.applied and self._options.wait_for is WaitFor.APPLIED)
@@ -269,6 +280,16 @@ class OnceRun:
             and record.spec_hash == memory.job.spec_hash
             and record.state.is_final
         )
+
+    def _is_under_way(self, memory: JobMemory) -> bool:
+        """Whether nothing of this attempt is still to be created, so that no secret is needed."""
+        record = memory.record
+        if record is None or record.spec_hash != memory.job.spec_hash:
+            return False
+        attempt = record.open_attempt
+        pods = self._informers[memory.job.namespace].pods(memory.job.key)
+        gated = any(gate_position(pod) is not None for pod in pods)
+        return attempt is not None and bool(attempt.uid) and not gated
 
     def _has_unfinished_pod(self, key: JobKey) -> bool:
         pods = self._informers[key.namespace].pods(key)

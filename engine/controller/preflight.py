@@ -1,6 +1,6 @@
 """Everything that can be found wrong before the first write: secrets, templates, namespaces."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from engine.cluster.client import Client
 from engine.cluster.objects import namespace_exists
@@ -23,12 +23,14 @@ from engine.telemetry.redact import Redactor
 def preflight(
     client: Client,
     memories: Iterable[JobMemory],
+    under_way: Collection[JobMemory],
     rendering: Rendering,
     environment: Mapping[str, str],
     redactor: Redactor,
 ) -> None:
     """Resolve secrets and render the next attempt of each job, into its memory.
 
+    Those `under_way` need neither now: what they miss is a problem only if they are tried again.
     Errors: InvalidInputError with every problem of every job; nothing has been written then.
     """
     problems: list[Problem] = []
@@ -36,7 +38,8 @@ def preflight(
     for memory in memories:
         memory.secrets, found = resolve_secrets(memory.job, environment)
         redactor.learn(memory.secrets.all)
-        problems.extend(found or _render_next(memory, rendering))
+        if not any(memory is other for other in under_way):
+            problems.extend(found or _render_next(memory, rendering))
         if memory.record is None:
             to_create.setdefault(memory.job.namespace, memory.job)
     problems.extend(_missing_namespaces(client, to_create))
@@ -58,14 +61,13 @@ def _render_next(memory: JobMemory, rendering: Rendering) -> tuple[Problem, ...]
     last = attempts[-1] if attempts else None
     number = last.number if last is not None and last.is_open else len(attempts) + 1
     try:
-        manifests = attempt_manifests(
-            rendering, job, number, policies_of_attempt(job, attempts), memory.secrets
-        )
+        policies = policies_of_attempt(job, attempts)
+        manifests = attempt_manifests(rendering, job, number, policies, memory.secrets)
     except InvalidInputError as error:
         return error.problems
     except (TemplateRenderError, PatchError) as error:
         return (template_problem(error, job),)
-    memory.manifests = (number, manifests)
+    memory.manifests = ((number, tuple(sorted(policies.items()))), manifests)
     return ()
 
 

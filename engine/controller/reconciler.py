@@ -112,7 +112,11 @@ class Reconciler:
 
     def _look(self, memory: JobMemory) -> Situation:
         job, now = memory.job, self._client.now()
-        pods = self._steps.pods(job.namespace).pods(job.key)
+        informer = self._steps.pods(job.namespace)
+        pods = informer.pods(job.key)
+        for uid in memory.gone - memory.ends.keys():
+            if (end := informer.end_of(uid)) is not None:
+                memory.ends[uid] = end
         for pod in pods:
             for trouble in pull_troubles(pod):
                 place = (uid_of(pod), trouble.container)
@@ -126,6 +130,7 @@ class Reconciler:
             memory.refusal,
             memory.causes,
             memory.failing_since,
+            memory.ends,
         )
         gates = self._steps.rendering.gates
         return Situation(job, memory.record, observed, now, self._source, gates, self._pull)
@@ -136,7 +141,7 @@ class Reconciler:
                 Trouble(memory.job.key, "another engine wrote this job's record first", True)
             )
             return
-        record = action.record
+        record = memory.record or action.record
         attempt = record.last
         if attempt is not None and attempt.failures and attempt.finished_at is not None:
             self._tell_fallback(memory, record, attempt)

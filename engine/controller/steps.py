@@ -26,24 +26,31 @@ from engine.decide.actions import (
     Ungate,
     WriteRecord,
 )
-from engine.decide.record import Record
-from engine.decide.situation import Refusal, RefusalKind
+from engine.decide.record import Record, record_to_data, with_messages
+from engine.decide.situation import Refusal, RefusalKind, gate_position
 from engine.errors import (
     AdmissionRefusedError,
     AlreadyExistsError,
     ApiError,
     ConflictError,
+    EngineError,
+    ForbiddenError,
     NotFoundError,
     QuotaExceededError,
+    UnauthorizedError,
 )
 from engine.labels import RUN
 from engine.refs import Ref, ref_of
 from engine.render.manifests import Manifests
 from engine.render.variables import SecretValues
 from engine.spec.model import Job
+from engine.status.outcome import Outcome
 from engine.transform.set_owner_reference import set_owner_reference
 
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 10.0
+
+
+ManifestsKey = tuple[int, tuple[tuple[str, str], ...]]
 
 
 @dataclass(slots=True)
@@ -59,7 +66,8 @@ class JobMemory:
     refusals: int = 0
     causes: dict[tuple[str, str], str] = field(default_factory=dict)
     failing_since: dict[tuple[str, str], datetime] = field(default_factory=dict)
-    manifests: tuple[int, Manifests] | None = None
+    ends: dict[str, Outcome] = field(default_factory=dict)
+    manifests: tuple[ManifestsKey, Manifests] | None = None
     writes: int = 0
     errors: int = 0
 
@@ -71,6 +79,7 @@ class Steps:
     client: Client
     rendering: Rendering
     pods: Callable[[str], PodInformer]
+    redact: Callable[[str], str]
 
     def create_pod(self, memory: JobMemory, action: CreatePod) -> None:
         """Step 1. A pod of this name is adopted if it is this run's; `decide` looks at the rest."""
@@ -92,7 +101,8 @@ class Steps:
 
     def create_dependents(self, memory: JobMemory, action: CreateDependents) -> None:
         """Step 2. What is there already must be this pod's; leftovers of a namesake go first."""
-        for manifest in self._manifests(memory, action.attempt, {}).dependents:
+        manifests = self._manifests(memory, action.attempt, action.policies)
+        for manifest in manifests.dependents:
             owned = set_owner_reference(manifest, pod=action.pod, uid=action.uid)
             memory.writes += 1
             try:
@@ -100,21 +110,28 @@ class Steps:
             except (QuotaExceededError, AdmissionRefusedError) as error:
                 self._remember_refusal(memory, error)
                 return
+            except (ForbiddenError, UnauthorizedError):
+                self._take_back(memory, action)
+                raise
         memory.refusal, memory.refusals = None, 0
         memory.settled.add(action.uid)
 
     def write_record(self, memory: JobMemory, action: WriteRecord) -> bool:
-        """Step 3 and 5. False when another engine wrote first: then its record counts."""
+        """Step 3 and 5. False when another engine wrote first: then its record counts.
+
+        A write of our own whose reply was lost meets itself, which is no conflict.
+        """
+        record = with_messages(action.record, self.redact)
         memory.writes += 1
         try:
-            memory.record = write_record(self.client, action.record)
+            memory.record = write_record(self.client, record)
         except (ConflictError, AlreadyExistsError):
             memory.record = read_record(self.client, action.record.key)
-            return False
+            return memory.record is not None and _same(memory.record, record)
         except NotFoundError:
-            if not action.record.version:
+            if not record.version:
                 raise
-            deleted_by_hand = replace(action.record, version="")
+            deleted_by_hand = replace(record, version="")
             memory.record = write_record(self.client, deleted_by_hand)
         return True
 
@@ -130,8 +147,11 @@ class Steps:
         ref = Ref("Pod", memory.job.namespace, action.pod)
         try:
             pod = objects.patch(self.client, ref, operations)
-        except (NotFoundError, ConflictError, AdmissionRefusedError):
-            self._look_again(memory, action.pod, action.uid)
+        except (NotFoundError, ConflictError, AdmissionRefusedError) as error:
+            found = self._look_again(memory, action.pod, action.uid)
+            unchanged = found and gate_position(found) == (action.gate_index, action.gate_count)
+            if unchanged and isinstance(error, AdmissionRefusedError):
+                self._remember_refusal(memory, error)
             return
         self.pods(memory.job.namespace).put(pod)
 
@@ -152,13 +172,24 @@ class Steps:
         memory.causes[action.uid, action.container] = words or unknown
 
     def _manifests(self, memory: JobMemory, attempt: int, policies: Mapping[str, str]) -> Manifests:
-        """Rendered once an attempt: `policies` only matter to the pod, which comes first."""
-        if memory.manifests is None or memory.manifests[0] != attempt:
+        """Rendered once for an attempt with these policies."""
+        wanted = (attempt, tuple(sorted(policies.items())))
+        if memory.manifests is None or memory.manifests[0] != wanted:
             manifests = attempt_manifests(
                 self.rendering, memory.job, attempt, policies, memory.secrets
             )
-            memory.manifests = (attempt, manifests)
+            memory.manifests = (wanted, manifests)
         return memory.manifests[1]
+
+    def _take_back(self, memory: JobMemory, action: CreateDependents) -> None:
+        """Without the right to make what the pod owns it can't ever run; don't leave it gated."""
+        record = memory.record
+        attempt = record.open_attempt if record else None
+        if attempt is not None and attempt.uid == action.uid:
+            return
+        ref = Ref("Pod", memory.job.namespace, action.pod)
+        with suppress(EngineError):
+            objects.delete(self.client, ref, uid=action.uid, grace=0)
 
     def _create_owned(self, manifest: dict[str, Any], uid: str) -> None:
         try:
@@ -182,7 +213,8 @@ class Steps:
         memory.refusal = None
         self.pods(memory.job.namespace).put(pod)
 
-    def _look_again(self, memory: JobMemory, name: str, uid: str) -> None:
+    def _look_again(self, memory: JobMemory, name: str, uid: str) -> dict[str, Any] | None:
+        """The very pod, as the API has it now; None when it is gone."""
         pods = self.pods(memory.job.namespace)
         found = objects.get(self.client, Ref("Pod", memory.job.namespace, name))
         if found is None or found["metadata"]["uid"] != uid:
@@ -190,6 +222,7 @@ class Steps:
             pods.forget(memory.job.key, uid)
         if found is not None:
             pods.put(found)
+        return found if found is not None and found["metadata"]["uid"] == uid else None
 
     def _remember_refusal(self, memory: JobMemory, error: ApiError) -> None:
         memory.refusals += 1
@@ -197,9 +230,13 @@ class Steps:
         seconds = backoff(memory.refusals, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
         memory.refusal = Refusal(
             RefusalKind.QUOTA if quota else RefusalKind.ADMISSION,
-            error.cause,
+            self.redact(error.cause),
             self.client.now() + timedelta(seconds=seconds),
         )
+
+
+def _same(found: Record, written: Record) -> bool:
+    return record_to_data(found) == record_to_data(written)
 
 
 def _check_ours(existing: dict[str, Any], manifest: dict[str, Any]) -> None:

@@ -27,6 +27,7 @@ class CreateDependents:
     attempt: int
     pod: str
     uid: str
+    policies: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

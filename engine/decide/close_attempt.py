@@ -11,6 +11,7 @@ from engine.decide.record import Attempt
 from engine.decide.situation import Pod, Situation, is_terminating
 from engine.status import read_outcome
 from engine.status.containers import finished_at, has_started, parse_time, started_at
+from engine.status.deletion import read_deleted
 from engine.status.outcome import Outcome, Reason
 from engine.status.start import read_start_cause
 from engine.status.waiting import read_config_error, read_invalid_image
@@ -26,9 +27,11 @@ def close_attempt(situation: Situation) -> Action | None:
     if pod is None:
         if attempt.uid not in situation.observed.gone:
             return ConfirmGone(attempt.pod, attempt.uid)
-        return _close(situation, attempt, deleted_pod(attempt))
+        end = situation.observed.ends.get(attempt.uid)
+        return _close(situation, attempt, end or deleted_pod(attempt))
     if is_terminating(pod):
-        return _close_terminating(situation, attempt, pod)
+        end = read_deleted(pod)
+        return _close(situation, attempt, end) if end else Wait()
     outcome = read_outcome(dict(pod))
     if outcome is not None:
         return _close(situation, attempt, outcome)
@@ -39,31 +42,23 @@ def close_attempt(situation: Situation) -> Action | None:
     return None
 
 
-def _close_terminating(situation: Situation, attempt: Attempt, pod: Pod) -> Action:
-    """A container that dies of the pod's deletion has not failed; one that was done before has."""
-    outcome = read_outcome(dict(pod))
-    grace = timedelta(seconds=pod["metadata"].get("deletionGracePeriodSeconds") or 0)
-    deletion, end = parse_time(pod["metadata"]["deletionTimestamp"]), finished_at(pod)
-    if outcome is not None and deletion is not None:
-        in_time = end is not None and end < deletion - grace
-        if in_time or outcome.reason is Reason.SUCCEEDED:
-            return _close(situation, attempt, outcome)
-    return Wait()
-
-
 def _close_invalid_image(situation: Situation, attempt: Attempt, pod: Pod) -> Action | None:
     outcome = read_invalid_image(pod)
     return _close(situation, attempt, outcome) if outcome else None
 
 
 def _close_config_error(situation: Situation, attempt: Attempt, pod: Pod) -> Action | None:
-    """On a server without gates the kubelet may have looked before the Secret was there."""
-    found = read_config_error(pod, attempt.pod)
+    """A service that crashes beside a running job is the job's own affair.
+
+    On a server without gates the kubelet may have looked before the Secret was there.
+    """
+    found = None if has_started(pod) else read_config_error(pod, attempt.pod)
     if found is None:
         return None
     outcome, is_own = found
-    if is_own and not situation.gates and attempt.claimed_at:
-        late = attempt.claimed_at + timedelta(seconds=OWN_OBJECT_GRACE)
+    created = parse_time(pod["metadata"].get("creationTimestamp"))
+    if is_own and not situation.gates and created:
+        late = created + timedelta(seconds=OWN_OBJECT_GRACE)
         if situation.now < late:
             return Wait(late)
     return _close(situation, attempt, outcome)
@@ -87,7 +82,8 @@ def _close(situation: Situation, attempt: Attempt, outcome: Outcome) -> WriteRec
     if pod is not None and attempt.started_at is None:
         attempt = replace(attempt, started_at=started_at(pod))
     again = may_retry(record, outcome, situation.job.retry)
-    return WriteRecord(closed(record, attempt, outcome, situation.now, again=again))
+    end = (finished_at(pod) if pod is not None else None) or situation.now
+    return WriteRecord(closed(record, attempt, outcome, end, again=again))
 
 
 _STUCK: tuple[Callable[[Situation, Attempt, Pod], Action | None], ...] = (

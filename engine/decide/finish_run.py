@@ -3,6 +3,7 @@
 from engine.decide.actions import Action, DeletePod, Done
 from engine.decide.removal import remove_pod
 from engine.decide.situation import Situation, is_finished
+from engine.status.containers import ends_by_itself
 
 
 def finish_run(situation: Situation) -> Action | None:
@@ -16,7 +17,7 @@ def finish_run(situation: Situation) -> Action | None:
     if not record.state.is_final:
         return None
     for pod in situation.observed.pods:
-        if not is_finished(pod):
+        if not is_finished(pod) and not ends_by_itself(pod):
             removal = remove_pod(pod, f"its attempt ended: {record.reason}")
             if isinstance(removal, DeletePod):
                 return removal

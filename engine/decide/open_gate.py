@@ -1,6 +1,7 @@
 """Step 4: the pod is owned from and recorded, let it run."""
 
 from engine.decide.actions import Action, CreateDependents, Ungate, Wait
+from engine.decide.pull_cursor import policies_of_attempt
 from engine.decide.situation import Situation, gate_position, is_terminating, name_of, uid_of
 
 
@@ -16,5 +17,6 @@ def open_gate(situation: Situation) -> Action | None:
     if is_terminating(pod):
         return Wait()
     if uid_of(pod) not in situation.observed.settled:
-        return CreateDependents(attempt.number, name_of(pod), uid_of(pod))
+        policies = policies_of_attempt(situation.job, situation.run_record.attempts)
+        return CreateDependents(attempt.number, name_of(pod), uid_of(pod), policies)
     return Ungate(name_of(pod), uid_of(pod), *position)

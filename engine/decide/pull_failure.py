@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from engine.decide.actions import Action, FindCause, Wait, WriteRecord
-from engine.decide.outcomes import closed, may_retry
+from engine.decide.outcomes import closed
 from engine.decide.pull_cursor import has_policy_left
 from engine.decide.record import Attempt, PullFailure
 from engine.decide.situation import Pod, Situation, uid_of
@@ -36,12 +36,12 @@ def fall_back(situation: Situation, attempt: Attempt, pod: Pod) -> Action | None
 def _close(
     situation: Situation, attempt: Attempt, failures: tuple[PullFailure, ...]
 ) -> WriteRecord:
-    record, job = situation.run_record, situation.job
+    record = situation.run_record
     message = "; ".join(f"{failure.container}: {failure.message}" for failure in failures)
     outcome = Outcome(Reason.IMAGE_PULL_FAILED, message)
     after = closed(record, attempt, outcome, situation.now, failures=failures, again=True)
     stuck = [f for f in failures if not _may_go_on(situation, f, after.attempts)]
-    if not stuck or may_retry(record, outcome, job.retry):
+    if not stuck:
         return WriteRecord(after)
     said = " | ".join(_line(a) for a in after.attempts if a.failures)
     final = Outcome(Reason.IMAGE_PULL_FAILED, said)

@@ -1,6 +1,6 @@
 """The run record: what the engine knows of a job, in a ConfigMap that outlives every pod."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -100,6 +100,22 @@ class Record:
         past = PastRun(self.run, self.state, self.reason, self.message, self.finished_at)
         history = (past, *self.history)[:KEPT_RUNS]
         return Record(self.key, self.source, spec_hash, history=history, version=self.version)
+
+
+def with_messages(record: Record, change: Callable[[str], str]) -> Record:
+    """`record` with `change` applied to every message: containers say what they like."""
+    return replace(
+        record,
+        message=change(record.message),
+        attempts=tuple(
+            replace(
+                attempt,
+                message=change(attempt.message),
+                failures=tuple(replace(f, message=change(f.message)) for f in attempt.failures),
+            )
+            for attempt in record.attempts
+        ),
+    )
 
 
 def ended(record: Record, outcome: Outcome, at: datetime) -> Record:

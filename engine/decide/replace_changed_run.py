@@ -1,4 +1,7 @@
-"""A changed spec starts a new run, but only once the old run is over and its pod is gone."""
+"""A changed spec starts a new run, but only once the old run is over and its pod is gone.
+
+`onChange: Wait` waits for what runs; a pod that has not started has nothing to be waited for.
+"""
 
 from datetime import datetime
 
@@ -10,6 +13,7 @@ from engine.decide.situation import Situation
 from engine.labels import RUN
 from engine.spec.model import OnChange
 from engine.status import read_outcome
+from engine.status.containers import has_started
 from engine.status.outcome import Outcome, Reason
 
 
@@ -31,11 +35,12 @@ def _end_old_run(situation: Situation, record: Record, attempt: Attempt) -> Acti
     if pod is None:
         if attempt.uid not in situation.observed.gone:
             return ConfirmGone(attempt.pod, attempt.uid)
-        return WriteRecord(closed(record, attempt, deleted_pod(attempt), now))
+        end = situation.observed.ends.get(attempt.uid)
+        return WriteRecord(closed(record, attempt, end or deleted_pod(attempt), now))
     outcome = read_outcome(dict(pod))
     if outcome is not None:
         return WriteRecord(closed(record, attempt, outcome, now))
-    if situation.job.on_change is OnChange.REPLACE:
+    if situation.job.on_change is OnChange.REPLACE or not has_started(pod):
         return _replaced(record, attempt, now)
     return Wait()
 

@@ -4,38 +4,59 @@ from dataclasses import replace
 
 from engine.decide.actions import Action, Wait, WriteRecord
 from engine.decide.outcomes import closed
-from engine.decide.record import Attempt
+from engine.decide.record import Attempt, Record
 from engine.decide.removal import remove_pod
-from engine.decide.situation import Refusal, RefusalKind, Situation
+from engine.decide.situation import Refusal, RefusalKind, Situation, gate_position
 from engine.refs import pod_name
 from engine.status.outcome import Outcome, Reason, State
 
 
 def settle_refusal(situation: Situation) -> Action | None:
-    """A quota queues the job, with no object but its record; any other refusal is its end."""
+    """A quota queues the job, with no object but its record; any other refusal is its end.
+
+    A pod that waits behind its gate never ran, even if an engine that died had recorded it: its
+    attempt is taken back before it goes, so that the pod isn't missed afterwards.
+    """
     refusal = situation.observed.refusal
     if refusal is None:
         return None
+    record = situation.run_record
+    started = record.open_attempt if record.open_attempt and record.open_attempt.uid else None
+    if started is not None and not _is_gated(situation, started):
+        return None
+    if refusal.kind is RefusalKind.ADMISSION:
+        return _give_up(situation, record, refusal)
+    if started is not None:
+        attempts = tuple(a for a in record.attempts if a.number != started.number)
+        return WriteRecord(_queued(situation, replace(record, attempts=attempts), refusal))
     for pod in situation.other_pods(""):
         return remove_pod(pod, refusal.message)
-    if refusal.kind is RefusalKind.ADMISSION:
-        return _give_up(situation, refusal)
-    record = situation.run_record
     if record.state is not State.QUEUED or record.message != refusal.message:
-        queued = replace(
-            record,
-            state=State.QUEUED,
-            reason=Reason.QUOTA_EXCEEDED,
-            message=refusal.message,
-            queued_at=record.queued_at or situation.now,
-        )
-        return WriteRecord(queued)
+        return WriteRecord(_queued(situation, record, refusal))
     return Wait(refusal.retry_at) if situation.now < refusal.retry_at else None
 
 
-def _give_up(situation: Situation, refusal: Refusal) -> WriteRecord:
-    record, job = situation.run_record, situation.job
-    number = len([a for a in record.attempts if not a.is_open]) + 1
-    attempt = Attempt(number, pod_name(job.name, job.run, number), claimed_at=situation.now)
+def _is_gated(situation: Situation, attempt: Attempt) -> bool:
+    pod = situation.pod_of(attempt.uid)
+    return pod is not None and gate_position(pod) is not None
+
+
+def _queued(situation: Situation, record: Record, refusal: Refusal) -> Record:
+    return replace(
+        record,
+        state=State.QUEUED,
+        reason=Reason.QUOTA_EXCEEDED,
+        message=refusal.message,
+        queued_at=record.queued_at or situation.now,
+    )
+
+
+def _give_up(situation: Situation, record: Record, refusal: Refusal) -> Action:
+    """The record comes first: once it is final, the pod that was made goes with the run."""
+    job = situation.job
+    number = record.open_attempt.number if record.open_attempt else len(record.attempts) + 1
+    attempt = record.open_attempt or Attempt(
+        number, pod_name(job.name, job.run, number), claimed_at=situation.now
+    )
     outcome = Outcome(Reason.ADMISSION_REFUSED, refusal.message)
     return WriteRecord(closed(record, attempt, outcome, situation.now))

@@ -10,6 +10,7 @@ from engine.decide.record import Record
 from engine.labels import ATTEMPT, RUN
 from engine.refs import GATE
 from engine.spec.model import Job, PullSettings
+from engine.status.outcome import Outcome
 
 DEFAULT_PULL = PullSettings()
 FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
@@ -36,7 +37,8 @@ class Observed:
     """What is known of the cluster.
 
     `pods` are all pods of the job. `settled` are UIDs of pods whose Secret and ConfigMap are known
-    to exist, `gone` UIDs that the API itself no longer has. `causes` and `failing_since` are by
+    to exist, `gone` UIDs that the API itself no longer has, `ends` what the last state of a pod
+    that is gone told of its end, by UID. `causes` and `failing_since` are by
     (UID, container): the first real message of a pull failure, and when it was first seen.
     """
 
@@ -46,6 +48,7 @@ class Observed:
     refusal: Refusal | None = None
     causes: Mapping[tuple[str, str], str] = field(default_factory=dict)
     failing_since: Mapping[tuple[str, str], datetime] = field(default_factory=dict)
+    ends: Mapping[str, Outcome] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

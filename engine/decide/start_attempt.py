@@ -5,7 +5,7 @@ once must not come as a surprise to the next engine.
 """
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from engine.decide.actions import Action, CreateDependents, CreatePod, Wait, WriteRecord
 from engine.decide.pull_cursor import policies_of_attempt
@@ -22,7 +22,7 @@ from engine.decide.situation import (
 from engine.refs import pod_name
 from engine.status.outcome import Reason, State
 
-RETRY_DELAY = 5.0
+RETRY_DELAY, LONGEST_RETRY_DELAY = 5.0, 300.0
 _FALLBACK = Reason.IMAGE_PULL_FAILED
 
 
@@ -39,21 +39,35 @@ def start_attempt(situation: Situation) -> Action | None:
     pod = situation.pod_of_attempt(number)
     if pod is not None:
         return _own_and_record(situation, record, number, pod)
-    last = record.last
-    if attempt is None and last is not None and last.outcome is not _FALLBACK and last.finished_at:
-        at = last.finished_at + timedelta(seconds=RETRY_DELAY * 2 ** (len(record.attempts) - 1))
-        if situation.now < at:
-            return Wait(at)
+    at = _retry_at(record) if attempt is None else None
+    if at is not None and situation.now < at:
+        return Wait(at)
     if attempt is None and not situation.gates:
         return WriteRecord(_claim(situation, record, number))
     return CreatePod(number, policies_of_attempt(situation.job, record.attempts))
 
 
+def _retry_at(record: Record) -> datetime | None:
+    """When the attempt after a failure may start; a fallback to another policy needs no wait."""
+    last = record.last
+    if last is None or last.outcome is _FALLBACK or last.finished_at is None:
+        return None
+    retried = sum(1 for attempt in record.attempts if attempt.outcome is not _FALLBACK)
+    return last.finished_at + timedelta(
+        seconds=min(LONGEST_RETRY_DELAY, RETRY_DELAY * 2 ** (retried - 1))
+    )
+
+
 def _remove_leftover(situation: Situation, number: int) -> Action | None:
-    """The pod of the attempt before goes first, so that two never run at once."""
+    """The pod of the attempt before goes first, so that two never run at once.
+
+    Not so on a lost node: nobody there can confirm the end, and a retry was asked for.
+    """
     wanted = situation.pod_of_attempt(number)
+    lost = {a.uid for a in situation.run_record.attempts if a.outcome is Reason.NODE_LOST}
     for pod in situation.other_pods(uid_of(wanted) if wanted else ""):
-        return remove_pod(pod, "its attempt is over")
+        if not (is_terminating(pod) and uid_of(pod) in lost):
+            return remove_pod(pod, "its attempt is over")
     return None
 
 
@@ -61,7 +75,8 @@ def _own_and_record(situation: Situation, record: Record, number: int, pod: Pod)
     if is_terminating(pod) and not is_finished(pod):
         return Wait()
     if uid_of(pod) not in situation.observed.settled and not is_finished(pod):
-        return CreateDependents(number, name_of(pod), uid_of(pod))
+        policies = policies_of_attempt(situation.job, record.attempts)
+        return CreateDependents(number, name_of(pod), uid_of(pod), policies)
     claim = record.open_attempt or Attempt(number, name_of(pod), claimed_at=situation.now)
     started = replace(claim, uid=uid_of(pod), policies=_policies(pod))
     return WriteRecord(

@@ -1,4 +1,4 @@
-"""The cluster, not the job, ended the pod: eviction, preemption, a lost node."""
+"""The cluster, not the job, ended the pod: eviction, preemption, a lost node, a full node."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,24 +10,37 @@ _REASONS: Mapping[str, Reason] = {
     "Evicted": Reason.EVICTED,
     "Preempting": Reason.EVICTED,
     "UnexpectedAdmissionError": Reason.EVICTED,
+    "NodeAffinity": Reason.EVICTED,
     "NodeLost": Reason.NODE_LOST,
     "NodeShutdown": Reason.NODE_LOST,
     "Shutdown": Reason.NODE_LOST,
     "Terminated": Reason.NODE_LOST,
 }
+_NO_ROOM = "OutOf"
 _CONDITION = "DisruptionTarget"
 _NODE_CAUSES = frozenset({"DeletionByPodGC", "DeletionByTaintManager"})
 
 
 def read_disruption(pod: dict[str, Any]) -> Outcome | None:
-    """Only for a pod that has ended: a condition alone announces what may still not happen."""
-    status = pod.get("status") or {}
-    main = main_state(pod)
-    if status.get("phase") != "Failed" or (main and main.terminated.get("exitCode") == 0):
+    """Only for a pod that has failed: a condition alone announces what may still not happen."""
+    if (pod.get("status") or {}).get("phase") != "Failed":
+        return None
+    return read_announced_disruption(pod)
+
+
+def read_announced_disruption(pod: Mapping[str, Any]) -> Outcome | None:
+    """What the cluster says it is about to do; final once the pod is being deleted.
+
+    A lost node can't report a phase: its pods stay Running until the node is back.
+    """
+    status, main = pod.get("status") or {}, main_state(pod)
+    if main is not None and main.terminated.get("exitCode") == 0:
         return None
     code = main.terminated.get("exitCode") if main else None
-    if (reason := _REASONS.get(status.get("reason", ""))) is not None:
-        return Outcome(reason, status.get("message") or status["reason"], code)
+    named = status.get("reason", "")
+    reason = _REASONS.get(named) or (Reason.EVICTED if named.startswith(_NO_ROOM) else None)
+    if reason is not None:
+        return Outcome(reason, status.get("message") or named, code)
     for condition in status.get("conditions") or ():
         if condition.get("type") == _CONDITION and condition.get("status") == "True":
             lost = condition.get("reason") in _NODE_CAUSES

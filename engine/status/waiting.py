@@ -61,6 +61,7 @@ _NOT_FOUND = (
 )
 _BACK_OFF = "back-off pulling image"
 _OWN_LIMIT = "pull qps exceeded"
+_CACHE_NOT_READY = "failed to sync"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +123,8 @@ def read_config_error(pod: Mapping[str, Any], own_object: str) -> tuple[Outcome,
     the caller knows whether that moment is over.
     """
     for state in container_states(pod):
-        if state.waiting.get("reason") in _CONFIG_REASONS:
-            words = _config_words(state)
+        words = _config_words(state) if state.waiting.get("reason") in _CONFIG_REASONS else ""
+        if words and _CACHE_NOT_READY not in words:
             outcome = Outcome(Reason.CONTAINER_CONFIG_ERROR, f"{state.name}: {words}")
             return outcome, f'"{own_object}"' in words
     return None
