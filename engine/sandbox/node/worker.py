@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.sandbox.node.containers import CREATING, INITIALIZING, KILLED, NEVER_STARTED, Container
-from engine.sandbox.node.needs import missing_env, missing_volume
+from engine.sandbox.node.containers import CREATING, INITIALIZING, KILLED, Container
+from engine.sandbox.node.needs import missing_volume
 from engine.sandbox.node.pod_status import pod_status
-from engine.sandbox.node.pulling import Puller
 from engine.sandbox.node.restarts import back_off_words, may_restart
-from engine.sandbox.scenario import FOREVER
+from engine.sandbox.node.starting import RETRY, Starter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,12 +18,11 @@ if TYPE_CHECKING:
     from engine.sandbox.store import Entry
     from engine.sandbox.values import Obj
 
-RETRY = 2.0
 _ENDED = ("Succeeded", "Failed")
 
 
 class Worker:
-    """Runs on the clock's thread only. Every step ends in ``_next``, which decides what follows."""
+    """Runs on the clock's thread only. Every step ends in ``go_on``, which decides what follows."""
 
     def __init__(self, host: Host, pod: Entry) -> None:
         self.host = host
@@ -39,7 +37,7 @@ class Worker:
         spec = pod.obj["spec"]
         self.init = [self._container(c, init=True) for c in spec.get("initContainers", ())]
         self.main = [self._container(c, init=False) for c in spec["containers"]]
-        self._puller = Puller(self)
+        self._starter = Starter(self)
 
     @property
     def clock(self) -> Clock:
@@ -151,19 +149,19 @@ class Worker:
     def _mount(self) -> None:
         missing = missing_volume(self.host.context.storage, self.pod)
         if missing is None:
-            self._next()
+            self.go_on()
             return
         volume, why = missing
         words = f'MountVolume.SetUp failed for volume "{volume}" : {why}'
         self.note("Warning", "FailedMount", words)
         self.later(None, RETRY, self._mount)
 
-    def _next(self) -> None:
+    def go_on(self) -> None:
         """Start what may start now, or come to an end."""
         for container in self.init:
             if container.phase == "new":
                 container.wait(container.reason)
-                self._start(container)
+                self._starter.start(container)
                 return
             up = container.is_sidecar and container.started
             if not up and not container.succeeded:
@@ -173,7 +171,7 @@ class Worker:
         for container in self.main:
             if container.phase == "new":
                 container.wait(container.reason)
-                self._start(container)
+                self._starter.start(container)
         if all(container.phase == "terminated" for container in self.main):
             self._finish()
 
@@ -199,46 +197,26 @@ class Worker:
             self._deadline.cancel()
         self.publish()
 
-    def _start(self, container: Container) -> None:
-        self._puller.fetch(container, lambda: self._create(container))
-
-    def _create(self, container: Container) -> None:
-        why = missing_env(self.host.context.storage, self.pod, container.spec)
-        if why:
-            container.wait("CreateContainerConfigError", why)
-            self.note("Warning", "Failed", f"Error: {why}", container)
-            self.publish()
-            self.later(container, RETRY, lambda: self._create(container))
-            return
-        self.note("Normal", "Created", f"Created container: {container.name}", container)
-        if container.run.start_error:
-            self.note("Warning", "Failed", f"Error: {container.run.start_error}", container)
-            container.end(self.clock.now(), NEVER_STARTED, "StartError", container.run.start_error)
-            self._exited(container)
-            return
-        now = self.clock.now()
-        container.begin(now, f"sandbox://{self.pod.uid}/{container.name}/{container.restarts}")
-        container.log.extend((now, line) for line in container.run.log)
-        self.note("Normal", "Started", f"Started container {container.name}", container)
-        self.phase = "Running" if not container.init else self.phase
-        if container.run.duration != FOREVER:
-            self.later(container, container.run.duration, lambda: self._exit(container))
+    def started(self, container: Container) -> None:
+        """A container runs; behind a sidecar the next one may start."""
+        if not container.init:
+            self.phase = "Running"
         self.publish()
         if container.is_sidecar:
-            self._next()
+            self.go_on()
 
-    def _exit(self, container: Container) -> None:
+    def exit(self, container: Container) -> None:
         run = container.run
         container.end(self.clock.now(), run.exit_code, run.reason, run.message)
-        self._exited(container)
+        self.exited(container)
 
-    def _exited(self, container: Container) -> None:
+    def exited(self, container: Container) -> None:
         if may_restart(container, self.pod.obj["spec"]["restartPolicy"]):
             self._restart(container)
             return
         if any(c.phase != "terminated" for c in self.main):
             self.publish()
-        self._next()
+        self.go_on()
 
     def _restart(self, container: Container) -> None:
         """The first restart comes at once; from then on CrashLoopBackOff."""
@@ -246,7 +224,7 @@ class Worker:
         container.again()
         if first:
             self.publish()
-            self._start(container)
+            self._starter.start(container)
             return
         delay = container.back_off()
         container.wait("CrashLoopBackOff", back_off_words(self.pod, container.name, delay))
@@ -254,4 +232,4 @@ class Worker:
         about += f"_{self.pod.namespace}({self.pod.uid})"
         self.note("Warning", "BackOff", about, container)
         self.publish()
-        self.later(container, delay, lambda: self._start(container))
+        self.later(container, delay, lambda: self._starter.start(container))

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 Key = tuple[str, str]
 Listener = Callable[[Change], None]
 
-SNAPSHOTS = 64
-HISTORY = 20_000
+SNAPSHOTS = 16
+HISTORY = 5_000
 FIRST_VERSION = 100
 
 
