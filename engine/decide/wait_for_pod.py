@@ -1,12 +1,12 @@
 """Nothing to do now: keep the record's state up to date, and say what is waited for."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from engine.decide.actions import Action, Wait, WriteRecord
 from engine.decide.close_attempt import start_deadline
-from engine.decide.situation import Situation
-from engine.status.containers import has_started, started_at
+from engine.decide.situation import Pod, Situation
+from engine.status.containers import container_states, has_started, parse_time, started_at
 from engine.status.outcome import State
 
 RUNNING_DELAY = 2.0
@@ -27,7 +27,7 @@ def wait_for_pod(situation: Situation) -> Action:
         return Wait(start_deadline(situation, attempt, pod))
     if record.state is State.RUNNING:
         return Wait()
-    begun = started_at(pod) or situation.now
+    begun = started_at(pod) or _init_started_at(pod) or situation.now
     due = begun + timedelta(seconds=RUNNING_DELAY)
     if situation.now < due:
         return Wait(due)
@@ -35,3 +35,11 @@ def wait_for_pod(situation: Situation) -> Action:
     return WriteRecord(
         replace(record.with_attempt(running), state=State.RUNNING, started_at=begun, message="")
     )
+
+
+def _init_started_at(pod: Pod) -> datetime | None:
+    """When the first init container started that is no sidecar."""
+    for state in container_states(pod):
+        if state.is_init and not state.is_sidecar and state.has_started:
+            return parse_time((state.running or state.terminated).get("startedAt"))
+    return None
