@@ -1,0 +1,89 @@
+"""Situations for the rules, from a job, its record, and pods."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from engine.decide import decide
+from engine.decide.actions import Action, WriteRecord
+from engine.decide.record import Attempt, Record
+from engine.decide.situation import Observed, Refusal, RefusalKind, Situation
+from engine.spec.model import Job, PullSettings
+from engine.status.outcome import Outcome, Reason, State
+from tests.unit.builders import make_job
+from tests.unit.pods import UID
+
+NOW = datetime(2026, 1, 1, 12, 0, 20, tzinfo=UTC)
+SOURCE = "default"
+JOB = make_job()
+
+
+def at(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def situation(
+    job: Job = JOB,
+    record: Record | None = None,
+    *pods: Mapping[str, Any],
+    settled: Iterable[str] = (),
+    gone: Iterable[str] = (),
+    ends: Mapping[str, Outcome] | None = None,
+    refusal: Refusal | None = None,
+    causes: Mapping[tuple[str, str], str] | None = None,
+    since: Mapping[tuple[str, str], datetime] | None = None,
+    now: datetime = NOW,
+    gates: bool = True,
+    pull: PullSettings | None = None,
+    source: str = SOURCE,
+) -> Situation:
+    observed = Observed(
+        pods=tuple(pods),
+        settled=frozenset(settled),
+        gone=frozenset(gone),
+        ends=ends or {},
+        refusal=refusal,
+        causes=causes or {},
+        failing_since=since or {},
+    )
+    return Situation(job, record, observed, now, source, gates, pull or PullSettings())
+
+
+def act(*given: Any, **more: Any) -> Action:
+    return decide(situation(*given, **more))
+
+
+def written(*given: Any, **more: Any) -> Record:
+    """The record that is written next; anything else fails the test."""
+    action = act(*given, **more)
+    assert isinstance(action, WriteRecord), action
+    return action.record
+
+
+def attempt(number: int = 1, *, uid: str = UID, job: Job = JOB, **more: Any) -> Attempt:
+    """An attempt that is under way, unless `more` gives it an outcome."""
+    name = f"{job.name}-{job.run}-{number}"
+    return Attempt(number, name, uid=uid, claimed_at=at(-20), **more)
+
+
+def record(*attempts: Attempt, job: Job = JOB, **more: Any) -> Record:
+    """The record of the job's own run: Starting, with these attempts."""
+    base = Record(job.key, SOURCE, job.spec_hash, State.STARTING, attempts=attempts)
+    return replace(base, queued_at=at(-30), version="7", **more)
+
+
+def finished(reason: Reason = Reason.SUCCEEDED, *, job: Job = JOB, **more: Any) -> Record:
+    """The record of a run that is over."""
+    code = 0 if reason is Reason.SUCCEEDED else 1
+    done = attempt(job=job, outcome=reason, exit_code=code, finished_at=at(-5))
+    over = record(done, job=job, reason=reason, exit_code=code, finished_at=at(-5), **more)
+    return replace(over, state=reason.state)
+
+
+def quota(retry_in: float = 5.0, message: str = "exceeded quota: q") -> Refusal:
+    return Refusal(RefusalKind.QUOTA, message, at(retry_in))
+
+
+def admission(message: str = "denied by policy") -> Refusal:
+    return Refusal(RefusalKind.ADMISSION, message, at(5.0))

@@ -1,0 +1,229 @@
+from typing import Any
+
+import pytest
+
+from engine.decide.actions import CreatePod, DeletePod, FindCause, Wait
+from engine.decide.record import Record
+from engine.spec.model import Job, PullClass, PullSettings
+from engine.status.outcome import Reason, State
+from tests.unit.builders import make_job
+from tests.unit.decide.situations import NOW, act, at, attempt, record, written
+from tests.unit.pods import UID, job_pod, running, waiting
+
+TWO = make_job(pullPolicy=["Always", "IfNotPresent"])
+GONE = "manifest unknown: not found"
+DOWN = "dial tcp 127.0.0.1:5000: connect: connection refused"
+NO_LOGIN = "pull access denied: authorization failed"
+BACK_OFF = 'Back-off pulling image "main:1"'
+REDIS = {"name": "redis", "image": "redis:7"}
+PENDING: dict[str, Any] = {"phase": "Pending"}
+
+
+def failing(job: Job, number: int = 1, words: str = GONE, **policies: str) -> dict[str, Any]:
+    """The pod of an attempt whose main container can't get its image."""
+    uid = f"uid-{number}"
+    state = waiting("ErrImagePull", words)
+    return job_pod(job, state, attempt=number, uid=uid, policies=policies, **PENDING)
+
+
+def after(job: Job, *messages: str, **more: Any) -> Record:
+    """The record after attempts whose main container failed with these words, one after another."""
+    known: Record | None = None
+    for number, words in enumerate(messages, 1):
+        pod = failing(job, number, words, main=job.policies.get("main", ("",))[0])
+        known = written(job, known, pod, settled=[f"uid-{number}"], **more)
+        known = written(job, known, pod, **more)
+    assert known is not None
+    return known
+
+
+def test_a_failed_pull_moves_on_to_the_next_policy() -> None:
+    known = after(TWO, GONE)
+    assert known.state is State.STARTING
+    (closed,) = known.attempts
+    assert (closed.outcome, closed.message) == (Reason.IMAGE_PULL_FAILED, f"main: {GONE}")
+    assert closed.pull_class is PullClass.NOT_FOUND
+    assert act(TWO, known) == CreatePod(2, {"main": "IfNotPresent"})
+
+
+def test_the_pod_of_the_failed_attempt_goes_before_the_next_begins() -> None:
+    action = act(TWO, after(TWO, GONE), failing(TWO))
+    assert action == DeletePod(f"build-{TWO.run}-1", "uid-1", 0, "its attempt is over")
+
+
+def test_always_twice_is_a_retry() -> None:
+    job = make_job(pullPolicy=["Always", "Always"])
+    known = after(job, DOWN)
+    assert act(job, known) == CreatePod(2, {"main": "Always"})
+    over = after(job, DOWN, DOWN)
+    assert (over.state, over.reason) == (State.FAILED, Reason.IMAGE_PULL_FAILED)
+
+
+def test_when_no_policy_is_left_every_attempt_is_listed() -> None:
+    over = after(TWO, DOWN, GONE)
+    assert over.state is State.FAILED
+    assert over.reason is Reason.IMAGE_PULL_FAILED
+    assert over.message == (f"attempt 1, main, Always: {DOWN} | attempt 2, main, Always: {GONE}")
+    assert [a.message for a in over.attempts] == [f"main: {DOWN}", f"main: {GONE}"]
+
+
+@pytest.mark.parametrize("policy", [None, "Always", ["Never"]])
+def test_one_policy_is_no_list_to_fall_through(policy: Any) -> None:
+    over = after(make_job(pullPolicy=policy), GONE)
+    assert (over.state, over.reason) == (State.FAILED, Reason.IMAGE_PULL_FAILED)
+    assert GONE in over.message
+
+
+def test_never_falls_through_to_always() -> None:
+    job = make_job(pullPolicy=["Never", "Always"])
+    pod = job_pod(job, waiting("ErrImageNeverPull"), **PENDING)
+    known = written(job, record(attempt(job=job), job=job), pod)
+    assert known.state is State.STARTING
+    assert "is not present with pull policy of Never" in known.attempts[0].message
+    assert act(job, known) == CreatePod(2, {"main": "Always"})
+
+
+def test_only_the_failing_container_moves_on() -> None:
+    job = make_job(
+        pullPolicy=["Always", "IfNotPresent"],
+        services=[{**REDIS, "pullPolicy": ["IfNotPresent", "Always"]}],
+        initContainers=[{"name": "prepare", "image": "p", "pullPolicy": ["Never", "Always"]}],
+    )
+    redis_fails = job_pod(
+        job, waiting("PodInitializing"), sidecars={"redis": waiting("ErrImagePull", GONE)},
+        **PENDING,
+    )  # fmt: skip
+    known = written(job, record(attempt(job=job), job=job), redis_fails)
+    assert known.attempts[0].message == f"redis: {GONE}"
+    assert act(job, known) == CreatePod(
+        2, {"main": "Always", "redis": "Always", "prepare": "Never"}
+    )
+
+
+def test_two_containers_that_fail_move_on_together() -> None:
+    job = make_job(
+        pullPolicy=["Always", "Never"], services=[{**REDIS, "pullPolicy": ["Always", "Never"]}]
+    )
+    both = job_pod(
+        job, waiting("ErrImagePull", GONE), others={"redis": waiting("ErrImagePull", DOWN)},
+        **PENDING,
+    )  # fmt: skip
+    known = written(job, record(attempt(job=job), job=job), both)
+    assert known.attempts[0].message == f"main: {GONE}; redis: {DOWN}"
+    assert act(job, known) == CreatePod(2, {"main": "Never", "redis": "Never"})
+
+
+def test_one_container_without_a_way_out_ends_the_job() -> None:
+    job = make_job(pullPolicy=["Always", "Never"], services=[REDIS])
+    both = job_pod(
+        job, waiting("ErrImagePull", GONE), others={"redis": waiting("ErrImagePull", DOWN)},
+        **PENDING,
+    )  # fmt: skip
+    assert written(job, record(attempt(job=job), job=job), both).state is State.FAILED
+
+
+def test_a_service_that_fails_while_the_job_runs_falls_back_too() -> None:
+    job = make_job(services=[{**REDIS, "pullPolicy": ["Always", "Never"]}])
+    pod = job_pod(job, running(), others={"redis": waiting("ImagePullBackOff", DOWN)})
+    known = written(job, record(attempt(job=job), job=job), pod)
+    assert act(job, known) == CreatePod(2, {"redis": "Never"})
+
+
+# The first real message
+
+
+def test_back_off_sends_for_the_cause() -> None:
+    pod = job_pod(TWO, waiting("ImagePullBackOff", BACK_OFF), **PENDING)
+    known = record(attempt(job=TWO), job=TWO)
+    assert act(TWO, known, pod) == FindCause(f"build-{TWO.run}-1", UID, "main", "main:1")
+
+
+def test_the_remembered_cause_is_recorded_never_the_back_off() -> None:
+    pod = job_pod(TWO, waiting("ImagePullBackOff", BACK_OFF), **PENDING)
+    known = record(attempt(job=TWO), job=TWO)
+    made = written(TWO, known, pod, causes={(UID, "main"): DOWN})
+    assert made.attempts[0].message == f"main: {DOWN}"
+    assert made.attempts[0].pull_class is PullClass.TRANSIENT
+
+
+def test_the_first_message_wins_over_a_later_one() -> None:
+    pod = job_pod(TWO, waiting("ErrImagePull", "something else"), **PENDING)
+    made = written(TWO, record(attempt(job=TWO), job=TWO), pod, causes={(UID, "main"): DOWN})
+    assert made.attempts[0].message == f"main: {DOWN}"
+
+
+def test_the_kubelets_own_limit_costs_no_policy() -> None:
+    pod = job_pod(TWO, waiting("ErrImagePull", "pull QPS exceeded"), **PENDING)
+    assert act(TWO, record(attempt(job=TWO), job=TWO), pod) == Wait(at(580))
+
+
+# What the operator sets
+
+
+@pytest.mark.parametrize(
+    ("fallback_on", "words", "goes_on"),
+    [
+        ({"transient"}, DOWN, True),
+        ({"transient"}, GONE, False),
+        ({"notFound", "other"}, GONE, True),
+        ({"notFound", "other"}, "invalid tar header", True),
+        ({"notFound", "other"}, NO_LOGIN, False),
+        ((), DOWN, False),
+    ],
+)
+def test_only_the_wanted_classes_fall_back(fallback_on: Any, words: str, goes_on: bool) -> None:
+    pull = PullSettings(frozenset(fallback_on))
+    known = after(TWO, words, pull=pull)
+    assert known.state is (State.STARTING if goes_on else State.FAILED)
+
+
+def test_within_the_grace_the_kubelet_may_still_succeed() -> None:
+    pull, since = PullSettings(grace=30.0), {("uid-1", "main"): at(-10)}
+    known = record(attempt(uid="uid-1", job=TWO), job=TWO)
+    assert act(TWO, known, failing(TWO), pull=pull, since=since) == Wait(at(20))
+    made = written(TWO, known, failing(TWO), pull=pull, since=since, now=at(20))
+    assert made.attempts[0].outcome is Reason.IMAGE_PULL_FAILED
+
+
+def test_the_grace_is_each_containers_own() -> None:
+    job = make_job(services=[{**REDIS, "pullPolicy": ["Always", "Never"]}])
+    pod = job_pod(
+        job, waiting("ErrImagePull", GONE), others={"redis": waiting("ErrImagePull", DOWN)},
+        **PENDING,
+    )  # fmt: skip
+    since = {(UID, "main"): NOW, (UID, "redis"): at(-30)}
+    made = written(
+        job, record(attempt(job=job), job=job), pod, pull=PullSettings(grace=30.0), since=since
+    )
+    assert [f.container for f in made.attempts[0].failures] == ["redis"]
+
+
+# A server without gates: the Secret may have come a moment late
+
+LOGIN = [{"registry": "r", "username": "u", "password": {"value": "p"}}]
+
+
+def test_without_gates_the_first_unauthorized_pull_is_forgiven_once() -> None:
+    job = make_job(pullPolicy=["Always", "Never"], registryCredentials=LOGIN)
+    first = after(job, NO_LOGIN, gates=False)
+    assert first.state is State.STARTING
+    assert written(job, first, gates=False).attempts[1].number == 2
+    assert act(job, first).__class__ is CreatePod
+    assert act(job, first) == CreatePod(2, {"main": "Always"})
+    second = after(job, NO_LOGIN, NO_LOGIN, gates=False)
+    assert act(job, second) == CreatePod(3, {"main": "Never"})
+
+
+def test_without_a_list_the_same_policy_is_tried_once_more() -> None:
+    job = make_job(registryCredentials=LOGIN)
+    assert after(job, NO_LOGIN, gates=False).state is State.STARTING
+    assert after(job, NO_LOGIN, NO_LOGIN, gates=False).state is State.FAILED
+
+
+@pytest.mark.parametrize(
+    ("gates", "login", "words"),
+    [(True, LOGIN, NO_LOGIN), (False, [], NO_LOGIN), (False, LOGIN, GONE)],
+)
+def test_nothing_else_is_forgiven(gates: bool, login: Any, words: str) -> None:
+    job = make_job(registryCredentials=login)
+    assert after(job, words, gates=gates).state is State.FAILED
