@@ -14,6 +14,7 @@ COMMANDS = {
     "reconcile": "Bring the jobs of a folder to their end.",
     "validate": "Check spec files; print file:line:col for every problem.",
     "render": "Print the manifests that the specs stand for.",
+    "prune": "Delete what has outlived its TTL.",
     "status": "Show what the records say about jobs and their runs.",
     "sandbox": "Serve a simulated cluster on loopback.",
     "demo": "See the engine at work on a simulated cluster.",

@@ -26,6 +26,7 @@ CONNECT_TIMEOUT = 5.0
 READ_TIMEOUT = 30.0
 _CLOCK_TOLERANCE = timedelta(seconds=2)
 _GONE = 410
+_PIECE = 65536
 _NO_API = "is this an API server, or a proxy before it?"
 
 Query = list[tuple[str, str]]
@@ -81,6 +82,16 @@ class Client:
         response = self._send("GET", path, None, query, JSON, JSON, (CONNECT_TIMEOUT, timeout))
         self._look_at_clock(response.headers.get("Date"))
         return Stream(response, self.server)
+
+    def download(self, path: str, query: Query) -> Iterator[bytes]:
+        """What the server sends, piece by piece and as it is: a log is no JSON."""
+        response = self._send("GET", path, None, query, JSON, "*/*", (CONNECT_TIMEOUT, READ_TIMEOUT))
+        try:
+            yield from response.stream(_PIECE)
+        except (HTTPError, OSError) as error:
+            raise network_error(error, self.server) from error
+        finally:
+            response.release_conn()
 
     def _send(
         self,

@@ -1,4 +1,4 @@
-"""Kubernetes Events: write ours on pods, read the kubelet's for the first cause of a failure."""
+"""Kubernetes Events: write ours, read the kubelet's for the first cause of a failure."""
 
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,16 @@ _LONGEST_MESSAGE = 1024
 
 
 def write_pod_event(
-    client: Client, ref: Ref, uid: str, *, reason: str, message: str, now: datetime, note: str = ""
+    client: Client,
+    ref: Ref,
+    uid: str,
+    *,
+    reason: str,
+    message: str,
+    now: datetime,
+    note: str = "",
+    api_version: str = "v1",
+    kind: str = "Warning",
 ) -> bool:
     """Best effort: an Event is news, and news that may not be written must not stop a job."""
     seen = format_time(now.replace(microsecond=0))
@@ -24,7 +33,7 @@ def write_pod_event(
         "kind": "Event",
         "metadata": {"name": f"{ref.name}.{reason.lower()}{note}", "namespace": ref.namespace},
         "involvedObject": {
-            "apiVersion": "v1",
+            "apiVersion": api_version,
             "kind": ref.kind,
             "namespace": ref.namespace,
             "name": ref.name,
@@ -32,7 +41,7 @@ def write_pod_event(
         },
         "reason": reason,
         "message": message[:_LONGEST_MESSAGE],
-        "type": "Warning",
+        "type": kind,
         "source": {"component": f"engine/{__version__}"},
         "firstTimestamp": seen,
         "lastTimestamp": seen,

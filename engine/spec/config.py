@@ -4,7 +4,14 @@ from typing import Any
 
 from engine.durations import parse_duration
 from engine.errors import InvalidInputError, Place, Problem
-from engine.spec.model import Config, Features, Limits, PullClass, PullSettings
+from engine.spec.model import (
+    Config,
+    Features,
+    Limits,
+    PruneSettings,
+    PullClass,
+    PullSettings,
+)
 from engine.spec.schema import ENGINE_CONFIG, check_document
 from engine.spec.yaml_reader import read_yaml
 
@@ -31,7 +38,9 @@ def parse_config(text: bytes, file: str) -> Config:
 
 
 def _build(data: dict[str, Any]) -> Config:
-    limits, features, pull = (data.get(name) or {} for name in ("limits", "features", "pull"))
+    limits, features, pull, prune = (
+        data.get(name) or {} for name in ("limits", "features", "pull", "prune")
+    )
     longest = limits.get("maxTimeout")
     return Config(
         defaults=data.get("defaults") or {},
@@ -40,6 +49,7 @@ def _build(data: dict[str, Any]) -> Config:
             allowed_pull_policies=_optional_tuple(limits.get("allowedPullPolicies")),
             allowed_images=_optional_tuple(limits.get("allowedImages")),
             allowed_namespaces=_optional_tuple(limits.get("allowedNamespaces")),
+            max_deletes_per_pass=limits.get("maxDeletesPerPass"),
         ),
         features=Features(
             active_deadline_seconds=features.get("activeDeadlineSeconds", True),
@@ -49,6 +59,7 @@ def _build(data: dict[str, Any]) -> Config:
             fallback_on=frozenset(pull.get("fallbackOn", PullClass)),
             grace=parse_duration(pull.get("grace", 0)),
         ),
+        prune=PruneSettings(keep_failed=prune.get("keepFailed", 0)),
     )
 
 

@@ -96,6 +96,7 @@ class Limits:
     allowed_pull_policies: tuple[str, ...] | None = None
     allowed_images: tuple[str, ...] | None = None
     allowed_namespaces: tuple[str, ...] | None = None
+    max_deletes_per_pass: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,13 @@ class PullSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PruneSettings:
+    """How many of the failed pods of each job are kept, whatever their TTL."""
+
+    keep_failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """The operator's side: engine.yaml, or what holds without one."""
 
@@ -120,6 +128,7 @@ class Config:
     limits: Limits = Limits()
     features: Features = Features()
     pull: PullSettings = PullSettings()
+    prune: PruneSettings = PruneSettings()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,81 @@
+"""What `engine prune` tells: each object as soon as it is settled, so that none has to be kept."""
+
+import json
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TextIO
+
+from engine.controller.prune import PruneAction, PruneEntry, PruneResult
+from engine.durations import format_duration
+from engine.errors import EngineError
+
+_WIDTH = max(len(action) for action in PruneAction)
+
+
+class Lines:
+    """One line per object on stdout; errors and the summary go to stderr."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def entry(self, entry: PruneEntry) -> None:
+        self._out.write(
+            f"{entry.action:<{_WIDTH}}  {entry.ref}  {' '.join(entry.reason.split())}\n"
+        )
+
+    def end(self, errors: Iterable[EngineError]) -> None:
+        del errors
+        self._out.flush()
+
+
+class Json:
+    """One document, written piece by piece."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._out.write('{"pruned": [')
+        self._between = "\n  "
+
+    def entry(self, entry: PruneEntry) -> None:
+        text = json.dumps(entry_json(entry), ensure_ascii=False)
+        self._out.write(f"{self._between}{text}")
+        self._between = ",\n  "
+
+    def end(self, errors: Iterable[EngineError]) -> None:
+        told = json.dumps([str(error) for error in errors], ensure_ascii=False)
+        closing = "\n" if self._between.startswith(",") else ""
+        self._out.write(f'{closing}],\n "errors": {told}}}\n')
+        self._out.flush()
+
+
+def entry_json(entry: PruneEntry) -> dict[str, str]:
+    """As in the contract of `-o json`."""
+    return {
+        "kind": entry.ref.kind,
+        "namespace": entry.ref.namespace,
+        "name": entry.ref.name,
+        "action": entry.action.value,
+        "reason": entry.reason,
+    }
+
+
+def summary(result: PruneResult, now: datetime) -> str:
+    """What went, what stays, and why."""
+    gone = (PruneAction.DELETED, PruneAction.WOULD_DELETE, PruneAction.FAILED)
+    parts = [f"{result.actions.get(PruneAction.DELETED, 0)} {PruneAction.DELETED}"]
+    parts += [f"{result.actions[a]} {a}" for a in gone[1:] if result.actions.get(a)]
+    stays = [f"{count} {why}" for why, count in sorted(result.kept.items())]
+    stays += [
+        f"{result.actions[a]} {a}"
+        for a in (PruneAction.PROTECTED, PruneAction.INVALID)
+        if result.actions.get(a)
+    ]
+    if result.unmarked:
+        stays.append(f"{result.unmarked} without a TTL")
+    text = ", ".join(parts)
+    if stays:
+        text += f"; stays: {', '.join(stays)}"
+    if result.next_expiry is not None:
+        left = max(1, (result.next_expiry - now).total_seconds())
+        text += f"; the next expires in {format_duration(left)}"
+    return text

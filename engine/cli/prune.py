@@ -1,0 +1,151 @@
+"""`engine prune`: delete what has outlived its TTL, once; for a CronJob and for people."""
+
+import re
+import sys
+from pathlib import Path
+
+import click
+
+from engine.cli import options
+from engine.cli.loading import load_config
+from engine.controller.prune.options import DEFAULT_KINDS, DryRun, PruneOptions
+from engine.decide.prune import FOREIGN_TTLS
+
+_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+
+
+def _kinds(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    named = tuple(name.strip() for given in value for name in given.split(",") if name.strip())
+    if value and not named:
+        raise click.BadParameter("name at least one kind", ctx, param)
+    return named or DEFAULT_KINDS
+
+
+def _keys(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    for key in value:
+        if not _KEY.fullmatch(key):
+            raise click.BadParameter(f"{key!r} is not the name of an annotation", ctx, param)
+    return value
+
+
+@click.command()
+@options.option(
+    "-n", "--namespace", "namespaces", multiple=True, help="Namespace; may be given several times."
+)
+@options.option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
+@options.option("-l", "--selector", default="", help="Label selector on the objects.")
+@options.option(
+    "--kinds",
+    multiple=True,
+    callback=_kinds,
+    show_default=",".join(DEFAULT_KINDS),
+    help="Kinds, with their group: pods,deployments.apps,widgets.example.com.",
+)
+@options.option(
+    "--annotation",
+    "annotations",
+    multiple=True,
+    callback=_keys,
+    help="One more annotation that holds a TTL.",
+)
+@options.option(
+    "--dry-run",
+    type=click.Choice([mode.value for mode in DryRun]),
+    default=DryRun.NONE.value,
+    show_default=True,
+    help="client: say what would go; server: ask the server, too.",
+)
+@options.option("--max-deletes", type=click.IntRange(min=0), help="Delete no more than this.")
+@options.option(
+    "--grace-period",
+    type=click.IntRange(min=0),
+    help="Seconds for pods to end; default: their own.",
+)
+@options.option(
+    "--keep-failed", type=click.IntRange(min=0), help="Keep the last N failed pods of each job."
+)
+@options.option(
+    "--orphan-grace",
+    type=options.Duration(),
+    default=600.0,
+    show_default="10m",
+    help="Age from which a Secret or ConfigMap whose pod is gone is deleted.",
+)
+@options.option(
+    "--logs-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Save the logs of finished pods below this folder before they go.",
+)
+@options.option(
+    "--events",
+    type=click.IntRange(min=0),
+    default=100,
+    show_default=True,
+    help="Write at most so many Events.",
+)
+@options.option(
+    "--concurrency",
+    type=click.IntRange(1, 64),
+    default=8,
+    show_default=True,
+    help="How many deletes are under way at once.",
+)
+@options.cluster
+@options.config
+@options.output("table", "json")
+def command(
+    namespaces: tuple[str, ...],
+    all_namespaces: bool,
+    selector: str,
+    kinds: tuple[str, ...],
+    annotations: tuple[str, ...],
+    dry_run: str,
+    max_deletes: int | None,
+    grace_period: int | None,
+    keep_failed: int | None,
+    orphan_grace: float,
+    logs_dir: Path | None,
+    events: int,
+    concurrency: int,
+    kubeconfig: str,
+    context: str,
+    config: Path | None,
+    output: str,
+) -> None:
+    """Delete the objects whose TTL has expired, and nothing else.
+
+    A TTL is an annotation: jobs.engine/ttl, jobs.engine/expires-at, or another cleaner's. An object
+    with jobs.engine/hold: "true" stays, and so does one whose TTL can't be read. Exit code 0 only
+    if everything that should go went.
+    """
+    if all_namespaces and namespaces:
+        raise click.UsageError("give namespaces or --all-namespaces, not both")
+    settings = load_config(config)
+
+    from engine.cli.printers.prune import Json, Lines, summary  # noqa: PLC0415 - --help needs none
+    from engine.cluster.connect import connect  # noqa: PLC0415
+    from engine.controller.prune import prune  # noqa: PLC0415
+
+    connection = connect(kubeconfig, context, connections=concurrency + 2)
+    chosen = PruneOptions(
+        namespaces=("",) if all_namespaces else namespaces or (connection.namespace,),
+        kinds=kinds,
+        selector=selector,
+        annotations=(*FOREIGN_TTLS, *annotations),
+        dry_run=DryRun(dry_run),
+        grace=grace_period,
+        concurrency=concurrency,
+        max_deletes=settings.limits.max_deletes_per_pass if max_deletes is None else max_deletes,
+        keep_failed=settings.prune.keep_failed if keep_failed is None else keep_failed,
+        orphan_grace=orphan_grace,
+        logs_dir=logs_dir,
+        events=events,
+    )
+    printer = Json(sys.stdout) if output == "json" else Lines(sys.stdout)
+    result = prune(connection.client, chosen, printer.entry)
+    printer.end(result.errors)
+    for error in result.errors:
+        click.echo(f"error: {error}", err=True)
+    if output != "json":
+        click.echo(summary(result, connection.client.now()), err=True)
+    sys.exit(result.exit_code)
