@@ -9,13 +9,11 @@ import click
 from engine.cli import options
 from engine.cli.loading import load_config, valid_jobs
 from engine.cli.printers.manifests import print_json, print_yaml
-from engine.controller.attempt_manifests import Rendering, attempt_manifests
+from engine.controller.attempt_manifests import Rendering, checked_manifests
 from engine.controller.secret_values import resolve_secrets
 from engine.decide.pull_cursor import policies_of_attempt
-from engine.errors import InvalidInputError, PatchError, Problem, TemplateRenderError
+from engine.errors import InvalidInputError, Problem
 from engine.render.templates import Templates
-from engine.render.variables import SecretValues
-from engine.spec.model import Job
 
 
 @click.command()
@@ -48,21 +46,10 @@ def command(
     problems: list[Problem] = []
     for job in jobs:
         secrets, missing = resolve_secrets(job, os.environ) if show_secrets else (None, ())
-        problems.extend(missing or _render(rendering, job, secrets, manifests))
+        policies = policies_of_attempt(job, ())
+        made, found = checked_manifests(rendering, job, 1, policies, secrets)
+        problems.extend((*missing, *found))
+        manifests.extend((made.pod, *made.dependents) if made else ())
     if problems:
         raise InvalidInputError(tuple(problems))
     (print_json if output == "json" else print_yaml)(manifests)
-
-
-def _render(
-    rendering: Rendering, job: Job, secrets: SecretValues | None, into: list[dict[str, Any]]
-) -> tuple[Problem, ...]:
-    try:
-        made = attempt_manifests(rendering, job, 1, policies_of_attempt(job, ()), secrets)
-    except InvalidInputError as error:
-        return error.problems
-    except (TemplateRenderError, PatchError) as error:
-        where = job.place if isinstance(error.where, str) else error.where
-        return (Problem(where, error.cause, error.hint),)
-    into.extend((made.pod, *made.dependents))
-    return ()

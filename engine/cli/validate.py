@@ -7,9 +7,11 @@ import click
 
 from engine.cli import options
 from engine.cli.loading import load_config, load_paths
+from engine.controller.attempt_manifests import Rendering, checked_manifests
 from engine.controller.secret_values import resolve_secrets
+from engine.decide.pull_cursor import policies_of_attempt
 from engine.errors import ExitCode, Problem, Severity, TemplateRenderError
-from engine.render.templates import Templates
+from engine.render.templates import BUILT_IN_SET, Templates
 
 
 @click.command()
@@ -27,18 +29,27 @@ def command(
     """Check spec files and print one line for every problem.
 
     A secret whose variable isn't set here is a warning: it need only be set where the job is
-    started. Exit code 2 if there is an error, else 0.
+    started. Exit code 2 if there is an error, else 0. Templates and pod patches of one's own are
+    rendered too; the built-in templates alone have nothing to go wrong.
     """
-    loaded = load_paths(options.all_paths(paths, filenames), load_config(config), namespace)
+    settings = load_config(config)
+    loaded = load_paths(options.all_paths(paths, filenames), settings, namespace)
     problems = [*loaded.problems]
-    sets = Templates(templates)
+    rendering = Rendering(Templates(templates), "default", settings.limits)
+    broken = set()
     for name, job in {job.spec["template"]: job for job in reversed(loaded.jobs)}.items():
         try:
-            sets.check(name)
+            rendering.templates.check(name)
         except TemplateRenderError as error:
+            broken.add(name)
             where = job.place if isinstance(error.where, str) else error.where
             problems.append(Problem(where, error.cause, error.hint))
     for job in loaded.jobs:
+        if job.spec["template"] in broken:
+            continue
+        if templates is not None or job.spec["template"] != BUILT_IN_SET or "podPatch" in job.spec:
+            policies = policies_of_attempt(job, ())
+            problems.extend(checked_manifests(rendering, job, 1, policies, None)[1])
         problems.extend(map(_unset_is_a_warning, resolve_secrets(job, os.environ)[1]))
     for problem in sorted(problems, key=lambda problem: problem.where):
         click.echo(str(problem))

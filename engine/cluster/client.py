@@ -85,7 +85,9 @@ class Client:
 
     def download(self, path: str, query: Query) -> Iterator[bytes]:
         """What the server sends, piece by piece and as it is: a log is no JSON."""
-        response = self._send("GET", path, None, query, JSON, "*/*", (CONNECT_TIMEOUT, READ_TIMEOUT))
+        response = self._send(
+            "GET", path, None, query, JSON, "*/*", (CONNECT_TIMEOUT, READ_TIMEOUT)
+        )
         try:
             yield from response.stream(_PIECE)
         except (HTTPError, OSError) as error:

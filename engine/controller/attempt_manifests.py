@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.errors import InvalidInputError, Problem
+from engine.errors import InvalidInputError, PatchError, Problem, TemplateRenderError
 from engine.render.manifests import Manifests, render_job
 from engine.render.templates import Templates
 from engine.render.variables import SecretValues
@@ -49,6 +49,23 @@ def attempt_manifests(
     pod = transform(raw.pod, context)
     _check_limits(pod, job, rendering.limits)
     return Manifests(pod, tuple(transform(manifest, context) for manifest in raw.dependents))
+
+
+def checked_manifests(
+    rendering: Rendering,
+    job: Job,
+    attempt: int,
+    policies: Mapping[str, str],
+    secrets: SecretValues | None,
+) -> tuple[Manifests | None, tuple[Problem, ...]]:
+    """The same, with what is wrong as problems at the template's or else the job's place."""
+    try:
+        return attempt_manifests(rendering, job, attempt, policies, secrets), ()
+    except InvalidInputError as error:
+        return None, error.problems
+    except (TemplateRenderError, PatchError) as error:
+        where = job.place if isinstance(error.where, str) else error.where
+        return None, (Problem(where, error.cause, error.hint),)
 
 
 def _check_limits(pod: Mapping[str, Any], job: Job, limits: Limits) -> None:

@@ -1,7 +1,8 @@
-"""Read the spec files below some paths."""
+"""Read the spec files below some paths, and the defaults that hold for them."""
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from engine.errors import Place, Problem, UsageError
@@ -10,26 +11,36 @@ from engine.spec.schema import JOB_DEFAULTS
 from engine.spec.yaml_reader import MAX_BYTES
 
 SUFFIXES = frozenset({".yaml", ".yml"})
+_MARKER = f"kind: {JOB_DEFAULTS}".encode()
 
 
 def read_sources(paths: Iterable[str]) -> tuple[tuple[SourceText, ...], tuple[Problem, ...]]:
     """Texts of every spec file of `paths`, each file once, and what couldn't be read.
 
-    A folder is read with all below it; hidden files and folders are passed over. For a file, the
-    JobDefaults of its folder are read too. Errors: UsageError when a path isn't there.
+    A folder is read with all below it; hidden files and folders are passed over. The JobDefaults
+    of the folder that a file is in, and of the folders above up to the working directory, hold
+    whichever way a spec is named; nothing else of those files is used.
+    Errors: UsageError when a path isn't there.
     """
     texts: dict[str, SourceText] = {}
+    defaults: dict[str, SourceText] = {}
     problems: list[Problem] = []
     for given in paths:
         path = Path(given)
         if path.is_dir():
-            files = _files_below(path, problems)
+            files, above = _files_below(path, problems), _parents(path)
         elif path.exists():
-            files = iter([*_defaults_beside(path), path])
+            files, above = iter([path]), [path.parent, *_parents(path.parent)]
         else:
             raise UsageError("no such file or folder", where=given)
         for file in files:
             _read(file, texts, problems)
+        for folder in above:
+            for file in _spec_files(folder):
+                _read(file, defaults, [])
+    for key, text in defaults.items():
+        if key not in texts and _MARKER in text.text:
+            texts[key] = replace(text, defaults_only=True)
     return tuple(texts.values()), tuple(problems)
 
 
@@ -39,22 +50,27 @@ def _files_below(folder: Path, problems: list[Problem]) -> Iterator[Path]:
 
     for root, folders, files in os.walk(folder, onerror=unreadable):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(files):
-            if not name.startswith(".") and Path(name).suffix in SUFFIXES:
-                yield Path(root, name)
+        yield from (Path(root, name) for name in sorted(files) if _is_spec_file(name))
 
 
-def _defaults_beside(path: Path) -> Iterator[Path]:
-    """Files in the folder of `path` that may hold its defaults; unreadable ones have none."""
-    marker = f"kind: {JOB_DEFAULTS}".encode()
-    for sibling in sorted(path.parent.iterdir()):
-        if sibling == path or sibling.suffix not in SUFFIXES or sibling.name.startswith("."):
-            continue
-        try:
-            if marker in sibling.read_bytes()[:MAX_BYTES]:
-                yield sibling
-        except OSError:
-            continue
+def _parents(folder: Path) -> list[Path]:
+    """Folders above `folder`, up to and with the working directory; none if it isn't below."""
+    here, given = Path.cwd(), Path(os.path.normpath(folder.absolute()))
+    if not given.is_relative_to(here):
+        return []
+    return [path for path in given.parents if path.is_relative_to(here)]
+
+
+def _spec_files(folder: Path) -> Iterator[Path]:
+    try:
+        names = sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
+    except OSError:
+        return
+    yield from (folder / name for name in names if _is_spec_file(name))
+
+
+def _is_spec_file(name: str) -> bool:
+    return not name.startswith(".") and Path(name).suffix in SUFFIXES
 
 
 def _read(file: Path, texts: dict[str, SourceText], problems: list[Problem]) -> None:

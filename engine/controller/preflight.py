@@ -4,18 +4,11 @@ from collections.abc import Collection, Iterable, Mapping
 
 from engine.cluster.client import Client
 from engine.cluster.objects import namespace_exists
-from engine.controller.attempt_manifests import Rendering, attempt_manifests
+from engine.controller.attempt_manifests import Rendering, checked_manifests
 from engine.controller.secret_values import resolve_secrets
 from engine.controller.steps import JobMemory
 from engine.decide.pull_cursor import policies_of_attempt
-from engine.errors import (
-    EngineError,
-    ForbiddenError,
-    InvalidInputError,
-    PatchError,
-    Problem,
-    TemplateRenderError,
-)
+from engine.errors import ForbiddenError, InvalidInputError, Problem
 from engine.spec.model import Job
 from engine.telemetry.redact import Redactor
 
@@ -47,12 +40,6 @@ def preflight(
         raise InvalidInputError(tuple(sorted(set(problems), key=lambda p: p.where)))
 
 
-def template_problem(error: EngineError, job: Job) -> Problem:
-    """The error as a problem with a place: the template's, or else the job's."""
-    where = error.where if not isinstance(error.where, str) else job.place
-    return Problem(where, error.cause, error.hint)
-
-
 def _render_next(memory: JobMemory, rendering: Rendering) -> tuple[Problem, ...]:
     """Render what will be sent first, so that a broken template is found before any write."""
     record, job = memory.record, memory.job
@@ -60,15 +47,11 @@ def _render_next(memory: JobMemory, rendering: Rendering) -> tuple[Problem, ...]
     attempts = record.attempts if record is not None and same else ()
     last = attempts[-1] if attempts else None
     number = last.number if last is not None and last.is_open else len(attempts) + 1
-    try:
-        policies = policies_of_attempt(job, attempts)
-        manifests = attempt_manifests(rendering, job, number, policies, memory.secrets)
-    except InvalidInputError as error:
-        return error.problems
-    except (TemplateRenderError, PatchError) as error:
-        return (template_problem(error, job),)
-    memory.manifests = ((number, tuple(sorted(policies.items()))), manifests)
-    return ()
+    policies = policies_of_attempt(job, attempts)
+    made, problems = checked_manifests(rendering, job, number, policies, memory.secrets)
+    if made is not None:
+        memory.manifests = ((number, tuple(sorted(policies.items()))), made)
+    return problems
 
 
 def _missing_namespaces(client: Client, to_create: Mapping[str, Job]) -> list[Problem]:

@@ -27,6 +27,7 @@ from engine.render.yaml_value import to_yaml_value
 from engine.resources import resource_dir
 
 SUFFIX = ".yaml.j2"
+BUILT_IN_SET = "job"
 _WHILE_RENDERING = (
     TemplateError,
     ValueError,

@@ -26,11 +26,15 @@ from engine.spec.yaml_reader import Document, read_yaml
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """One file of a source: its name in messages, the folder it is in, and what it holds."""
+    """One file of a source: its name in messages, the folder it is in, and what it holds.
+
+    Of a file with `defaults_only` nothing counts but its JobDefaults.
+    """
 
     file: str
     folder: str
     text: bytes
+    defaults_only: bool = False
 
 
 def load_jobs(texts: Iterable[SourceText], config: Config, namespace: str = "") -> LoadedJobs:
@@ -42,20 +46,25 @@ def load_jobs(texts: Iterable[SourceText], config: Config, namespace: str = "") 
     jobs: list[tuple[str, Document]] = []
     defaults: dict[str, Document] = {}
     problems: list[Problem] = []
+    invalid: set[int] = set()
     for text in texts:
         content = read_yaml(text.text, text.file)
         problems.extend(content.problems)
         for document in content.documents:
-            found = check_document(document)
-            problems.extend(found)
-            if not found:
+            if text.defaults_only and not _is_defaults(document):
+                continue
+            checked = check_document(document)
+            problems.extend(checked.problems)
+            if checked.has_its_shape:
                 problems.extend(_sort_in(document, text.folder, jobs, defaults))
+            invalid |= {id(document)} if checked.problems else set()
     loaded: list[Job] = []
     for folder, document in jobs:
         effective = _effective(document, folder, defaults, config, namespace)
         found = check_spec(effective)
         problems.extend(found)
-        if all(problem.severity is Severity.WARNING for problem in found):
+        fine = all(problem.severity is Severity.WARNING for problem in found)
+        if fine and id(document) not in invalid:
             loaded.append(_build(effective, folder))
     problems.extend(_duplicates(loaded))
     loaded.sort(key=lambda job: job.place)
@@ -65,6 +74,10 @@ def load_jobs(texts: Iterable[SourceText], config: Config, namespace: str = "") 
 def in_namespace(job: Job, namespace: str) -> Job:
     """`job`, with the context's namespace where it has none of its own."""
     return job if job.namespace else replace(job, namespace=namespace)
+
+
+def _is_defaults(document: Document) -> bool:
+    return isinstance(document.data, dict) and document.data.get("kind") == JOB_DEFAULTS
 
 
 def _sort_in(

@@ -4,6 +4,7 @@
 """
 
 import json
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -34,15 +35,27 @@ def schema_text(api_version: str, kind: str) -> str:
     return (resource_dir("schemas") / name).read_text(encoding="utf-8")
 
 
-def check_document(document: Document) -> tuple[Problem, ...]:
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a schema refuses. A document that only has unknown fields still `has_its_shape`."""
+
+    problems: tuple[Problem, ...]
+    has_its_shape: bool
+
+
+def check_document(document: Document) -> Checked:
     """Everything about `document` that its schema refuses, in the order of the file."""
     head = _head_problem(document)
     if head is not None:
-        return (head,)
+        return Checked((head,), has_its_shape=False)
     data = document.data
     validator = _validator(data["apiVersion"], data["kind"])
-    problems = {p for error in validator.iter_errors(data) for p in explain(error, document)}
-    return tuple(sorted(problems, key=lambda p: (p.where, p.message)))
+    errors = list(validator.iter_errors(data))
+    problems = {problem for error in errors for problem in explain(error, document)}
+    return Checked(
+        tuple(sorted(problems, key=lambda problem: (problem.where, problem.message))),
+        has_its_shape=all(error.validator == "additionalProperties" for error in errors),
+    )
 
 
 @cache

@@ -223,7 +223,7 @@ def test_what_goes_on_has_no_outcome(unfinished: dict[str, Any]) -> None:
         ),
         pytest.param(
             pod(phase="Failed", reason="OutOfcpu", message="no cpu left"),
-            Outcome(Reason.CONTAINER_CONFIG_ERROR, "OutOfcpu: no cpu left"),
+            Outcome(Reason.EVICTED, "no cpu left"),
             id="the kubelet said no",
         ),
         pytest.param(
