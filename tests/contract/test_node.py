@@ -104,9 +104,11 @@ def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
     client = Client.from_kubeconfig(cluster.kubeconfig)
     client.post("/api/v1/namespaces", {"metadata": {"name": name}})
     root = f"/api/v1/namespaces/{name}"
-    yield played(Stage(client, root, cluster.open_registry.host, cluster.private_registry.host))
-    client.delete(f"{root}/pods", {"gracePeriodSeconds": 0})
-    client.delete(root)
+    try:
+        yield played(Stage(client, root, cluster.open_registry.host, cluster.private_registry.host))
+    finally:
+        client.delete(f"{root}/pods", {"gracePeriodSeconds": 0})
+        client.delete(root)
 
 
 def played(stage: Stage) -> Stage:
