@@ -1,0 +1,196 @@
+"""Any record, any pods: also those that no engine would have left."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import strategies as st
+
+from engine.decide.record import Attempt, PastRun, PullFailure, Record
+from engine.decide.situation import Observed, Refusal, RefusalKind, Situation
+from engine.refs import GATE, JobKey
+from engine.spec.model import Job, PullClass, PullSettings
+from engine.status.outcome import Outcome, Reason, State
+from tests.unit.builders import make_job
+from tests.unit.pods import container, ended, running, waiting
+from tests.unit.strategies import any_text
+
+JOBS = (
+    make_job(),
+    make_job(pullPolicy=["Always", "IfNotPresent"], retry={"max": 2, "on": ["Evicted"]}),
+    make_job(onChange="Wait", rerun="2", retry={"max": 1, "on": ["PodDeleted", "NodeLost"]}),
+    make_job(
+        pullPolicy=["Always", "Always"],
+        services=[{"name": "redis", "image": "r", "pullPolicy": ["Never", "Always"]}],
+        initContainers=[{"name": "prepare", "image": "p"}],
+        registryCredentials=[{"registry": "r", "username": "u", "password": {"value": "p"}}],
+        startTimeout="1m",
+    ),
+)
+CONTAINERS = ("main", "redis", "prepare")
+UIDS = ("uid-1", "uid-2", "uid-3")
+_START = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+uids = st.sampled_from(UIDS)
+jobs = st.sampled_from(JOBS)
+containers = st.sampled_from(CONTAINERS)
+times = st.integers(0, 7_200_000).map(lambda ms: _START + timedelta(milliseconds=ms))
+stamps = times.map(lambda time: time.isoformat().replace("+00:00", "Z"))
+messages = st.sampled_from(
+    ("", "not found", 'Back-off pulling image "x"', "pull QPS exceeded", "unauthorized",
+     "dial tcp: connection refused", 'secret "build" not found')
+) | any_text  # fmt: skip
+waiting_reasons = st.sampled_from(
+    ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName",
+     "CreateContainerConfigError", "CrashLoopBackOff", "ContainerCreating", "PodInitializing",
+     "", "Unheard")
+)  # fmt: skip
+states = st.one_of(
+    st.just({}),
+    st.just({"running": {}}),
+    st.builds(running),
+    st.builds(waiting, waiting_reasons, messages),
+    st.builds(
+        ended,
+        st.sampled_from((0, 1, 3, 137, 255)),
+        st.sampled_from(("", "OOMKilled", "StartError", "ContainerStatusUnknown")),
+        messages,
+        stamps,
+    ),
+)
+
+failures = st.builds(
+    PullFailure,
+    containers,
+    st.just("ErrImagePull"),
+    st.sampled_from(PullClass),
+    any_text,
+    st.booleans(),
+)
+
+
+def attempts(number: int) -> st.SearchStrategy[Attempt]:
+    return st.builds(
+        Attempt,
+        st.just(number),
+        st.just(f"build-x-{number}"),
+        uid=st.just("") | uids,
+        policies=st.none() | st.dictionaries(containers, st.just("Always"), min_size=1),
+        claimed_at=st.none() | times,
+        started_at=st.none() | times,
+        finished_at=st.none() | times,
+        outcome=st.none() | st.sampled_from(Reason),
+        message=any_text,
+        exit_code=st.none() | st.integers(0, 255),
+        failures=st.lists(failures, max_size=3).map(tuple),
+    )
+
+
+past_runs = st.builds(
+    PastRun,
+    st.just("0a1b2c3d"),
+    st.sampled_from(State),
+    st.none() | st.sampled_from(Reason),
+    any_text,
+    st.none() | times,
+)
+
+
+def records(job: Job) -> st.SearchStrategy[Record]:
+    """Records of this job: of this run, or of another, in any state, with any attempts."""
+    return st.builds(
+        Record,
+        st.just(JobKey("ci", "build")),
+        st.sampled_from(("default", "default", "default", "nightly")),
+        st.sampled_from((job.spec_hash, job.spec_hash, "f" * 64)),
+        st.sampled_from(State),
+        st.none() | st.sampled_from(Reason),
+        any_text,
+        st.none() | st.integers(0, 255),
+        st.integers(0, 3).flatmap(lambda n: st.tuples(*map(attempts, range(1, n + 1)))),
+        queued_at=st.none() | times,
+        started_at=st.none() | times,
+        finished_at=st.none() | times,
+        history=st.lists(past_runs, max_size=3).map(tuple),
+        version=st.sampled_from(("", "7")),
+    )
+
+
+@st.composite
+def pods(draw: st.DrawFn, job: Job) -> dict[str, Any]:
+    """A pod with the engine's labels, mostly; whatever the API may leave out may be missing."""
+    run = draw(st.sampled_from((job.run, job.run, "ffffffff")))
+    number = draw(st.integers(1, 3))
+    metadata: dict[str, Any] = {
+        "name": f"build-{run}-{number}",
+        "namespace": "ci",
+        "uid": draw(uids),
+        "creationTimestamp": draw(stamps),
+        "labels": {
+            "app.kubernetes.io/managed-by": "engine",
+            "jobs.engine/run": run,
+            "jobs.engine/attempt": str(number),
+            "jobs.engine/source": draw(st.sampled_from(("default", "default", "nightly"))),
+        },
+    }
+    if draw(st.booleans()):
+        metadata["deletionTimestamp"] = draw(stamps)
+        if draw(st.booleans()):
+            metadata["deletionGracePeriodSeconds"] = draw(st.integers(0, 60))
+    spec: dict[str, Any] = {"containers": [{"name": "main"}, {"name": "redis"}]}
+    if draw(st.booleans()):
+        policy = draw(st.sampled_from(({}, {"restartPolicy": "Always"})))
+        spec["initContainers"] = [{"name": "prepare", **policy}]
+    if draw(st.booleans()):
+        spec["schedulingGates"] = draw(
+            st.sampled_from(([], [{"name": GATE}], [{"name": "x"}, {"name": GATE}]))
+        )
+    status: dict[str, Any] = {
+        "phase": draw(st.sampled_from(("Pending", "Running", "Succeeded", "Failed", "Unknown")))
+    }
+    for field, names in (
+        ("containerStatuses", ("main", "redis")),
+        ("initContainerStatuses", ("prepare",)),
+    ):
+        if draw(st.booleans()):
+            status[field] = [container(name, draw(states)) for name in names]
+    if draw(st.booleans()):
+        status["reason"] = draw(
+            st.sampled_from(("Evicted", "DeadlineExceeded", "NodeLost", "OutOfcpu", "Other"))
+        )
+    if draw(st.booleans()):
+        kind = draw(st.sampled_from(("DisruptionTarget", "PodScheduled", "Ready")))
+        truth = draw(st.sampled_from(("True", "False", "Unknown")))
+        status["conditions"] = [{"type": kind, "status": truth}]
+    whole = {"metadata": metadata, "spec": spec, "status": status}
+    if draw(st.integers(0, 9)) == 0:
+        del whole["status"]
+    return whole
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> Situation:
+    job = draw(jobs)
+    by_container = st.tuples(uids, containers)
+    observed = Observed(
+        pods=tuple(draw(st.lists(pods(job), max_size=3))),
+        settled=frozenset(draw(st.sets(uids))),
+        gone=frozenset(draw(st.sets(uids))),
+        ends=draw(
+            st.dictionaries(uids, st.builds(Outcome, st.sampled_from(Reason), any_text), max_size=2)
+        ),
+        refusal=draw(st.none() | st.builds(Refusal, st.sampled_from(RefusalKind), any_text, times)),
+        causes=draw(st.dictionaries(by_container, messages, max_size=3)),
+        failing_since=draw(st.dictionaries(by_container, times, max_size=3)),
+    )
+    pull = PullSettings(
+        frozenset(draw(st.sets(st.sampled_from(PullClass)))), draw(st.sampled_from((0.0, 60.0)))
+    )
+    return Situation(
+        job,
+        draw(st.none() | records(job)),
+        observed,
+        draw(times),
+        "default",
+        draw(st.booleans()),
+        pull,
+    )

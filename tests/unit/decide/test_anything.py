@@ -1,0 +1,105 @@
+"""decide() has an answer to every situation, and its answers keep the promises."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+from hypothesis import given, settings
+
+from engine.decide import decide
+from engine.decide.actions import (
+    CreateDependents,
+    CreatePod,
+    DeletePod,
+    Done,
+    Refuse,
+    Ungate,
+    Wait,
+    WriteRecord,
+)
+from engine.decide.record import record_from_data, record_to_data
+from engine.decide.situation import Situation, is_finished, is_terminating, name_of, uid_of
+from tests.unit.decide.strategies import situations
+
+
+def every_situation_has_an_answer_and_the_same_one_twice(situation: Situation) -> None:
+    assert decide(situation) == decide(situation)
+
+
+def nothing_is_done_to_what_belongs_to_another(situation: Situation) -> None:
+    record, pods = situation.record, situation.observed.pods
+    foreign = any(p["metadata"]["labels"]["jobs.engine/source"] == "nightly" for p in pods)
+    if foreign or (record is not None and record.source == "nightly"):
+        assert isinstance(decide(situation), Refuse)
+
+
+def a_new_pod_never_joins_one_that_may_still_run(situation: Situation) -> None:
+    if isinstance(decide(situation), CreatePod):
+        lost = {a.uid for a in situation.run_record.attempts}
+        assert all(
+            is_finished(pod) or (is_terminating(pod) and uid_of(pod) in lost)
+            for pod in situation.observed.pods
+        )
+
+
+def a_final_run_stays_as_it_is(situation: Situation) -> None:
+    record = situation.record
+    if record is None or record.spec_hash != situation.job.spec_hash or not record.state.is_final:
+        return
+    action = decide(situation)
+    assert isinstance(action, Done | DeletePod | Refuse | Wait)
+
+
+def only_pods_that_are_there_are_deleted_ungated_or_given_dependents(situation: Situation) -> None:
+    action = decide(situation)
+    if isinstance(action, DeletePod | Ungate | CreateDependents):
+        assert (action.pod, action.uid) in [
+            (name_of(pod), uid_of(pod)) for pod in situation.observed.pods
+        ]
+
+
+def only_a_recorded_pod_whose_dependents_exist_is_let_go(situation: Situation) -> None:
+    action = decide(situation)
+    if isinstance(action, Ungate):
+        attempt = situation.run_record.open_attempt
+        assert attempt is not None
+        assert attempt.uid == action.uid
+        assert action.uid in situation.observed.settled
+
+
+def every_record_that_is_written_can_be_read_back(situation: Situation) -> None:
+    action = decide(situation)
+    if isinstance(action, WriteRecord):
+        written = action.record
+        data = json.loads(json.dumps(record_to_data(written)))
+        again = record_from_data(written.key, data, written.version)
+        assert record_to_data(again) == record_to_data(written)
+        numbers = [attempt.number for attempt in written.attempts]
+        assert numbers == sorted(set(numbers))
+        assert written.source == "default"
+
+
+def a_record_that_is_written_is_not_written_again_at_once(situation: Situation) -> None:
+    """The cluster as it is, the record as just written: never the very same write once more."""
+    action = decide(situation)
+    if isinstance(action, WriteRecord):
+        assert decide(replace(situation, record=action.record)) != action
+
+
+PROMISES: tuple[Callable[[Situation], None], ...] = (
+    every_situation_has_an_answer_and_the_same_one_twice,
+    nothing_is_done_to_what_belongs_to_another,
+    a_new_pod_never_joins_one_that_may_still_run,
+    a_final_run_stays_as_it_is,
+    only_pods_that_are_there_are_deleted_ungated_or_given_dependents,
+    only_a_recorded_pod_whose_dependents_exist_is_let_go,
+    every_record_that_is_written_can_be_read_back,
+    a_record_that_is_written_is_not_written_again_at_once,
+)
+
+
+@settings(max_examples=250)
+@given(situations())
+def test_every_situation_has_an_answer_that_keeps_every_promise(situation: Situation) -> None:
+    for promise in PROMISES:
+        promise(situation)

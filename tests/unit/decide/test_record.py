@@ -1,0 +1,62 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.decide.record import Attempt, Record, record_from_data, record_to_data
+from engine.refs import JobKey
+from engine.status.outcome import Reason, State
+from tests.unit.decide.situations import JOB, NOW, attempt, finished, record
+from tests.unit.decide.strategies import JOBS, records
+
+
+@given(st.sampled_from(JOBS).flatmap(records))
+def test_a_record_survives_being_written_and_read(written: Record) -> None:
+    data = json.loads(json.dumps(record_to_data(written)))
+    assert record_from_data(written.key, data, written.version) == written
+
+
+def test_what_is_empty_is_not_written() -> None:
+    fresh = Record(JobKey("ci", "build"), "default", "a" * 64)
+    assert record_to_data(fresh) == {
+        "source": "default",
+        "specHash": "a" * 64,
+        "state": "Queued",
+    }
+
+
+def test_an_exit_code_of_zero_is_written() -> None:
+    assert record_to_data(finished())["exitCode"] == 0
+
+
+def test_times_are_utc_with_milliseconds() -> None:
+    data = record_to_data(record(Attempt(1, "build-1", claimed_at=NOW)))
+    assert data["attempts"][0]["claimedAt"] == "2026-01-01T12:00:20.000Z"
+
+
+@pytest.mark.parametrize(
+    "data", [{}, {"source": "a"}, {"source": "a", "specHash": "b", "state": "Odd"}]
+)
+def test_what_is_no_record_is_refused(data: dict[str, str]) -> None:
+    with pytest.raises((KeyError, ValueError, TypeError)):
+        record_from_data(JobKey("ci", "build"), data, "")
+
+
+def test_the_last_attempt_is_open_until_it_has_an_outcome() -> None:
+    closed = attempt(outcome=Reason.EVICTED)
+    assert record(closed).open_attempt is None
+    assert record(closed, attempt(2)).open_attempt == attempt(2)
+    assert record().open_attempt is None
+
+
+def test_an_attempt_takes_the_place_of_the_one_with_its_number() -> None:
+    known = record(attempt(1), attempt(2))
+    changed = known.with_attempt(attempt(2, message="x"))
+    assert [a.message for a in changed.attempts] == ["", "x"]
+
+
+def test_a_new_run_keeps_the_version_it_replaces() -> None:
+    new = finished().next_run("b" * 64)
+    assert (new.version, new.state, new.attempts) == ("7", State.QUEUED, ())
+    assert new.history[0].run == JOB.run
