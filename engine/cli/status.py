@@ -3,7 +3,7 @@
 import click
 
 from engine.cli import options
-from engine.cli.printers.result import records_json, records_table
+from engine.cli.printers.result import queues, records_json, records_table
 
 
 @click.command()
@@ -32,12 +32,13 @@ def command(
     found = listed.found
     records = [found[key] for key in sorted(found) if not jobs or key.name in jobs]
     missing = sorted(set(jobs) - {record.key.name for record in records})
+    places = queues(found.values(), connection.client.now())
     for error in listed.broken.values():
         click.echo(f"error: {error}", err=True)
     if output == "json":
-        click.echo(records_json(records))
+        click.echo(records_json(records, places))
     elif records:
-        click.echo(records_table(records))
+        click.echo(records_table(records, places))
     elif not missing:
         click.echo("no jobs" if all_namespaces else f"no jobs in namespace {where}", err=True)
     if missing:

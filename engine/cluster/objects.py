@@ -16,6 +16,7 @@ _PLURALS = {
     "Secret": "secrets",
     "ConfigMap": "configmaps",
     "Event": "events",
+    "ResourceQuota": "resourcequotas",
 }
 
 

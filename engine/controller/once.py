@@ -7,7 +7,7 @@ the right to read. A source whose jobs are all over costs a few reads and no wat
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from engine.cluster.client import Client
@@ -17,6 +17,7 @@ from engine.controller.attempt_manifests import Rendering
 from engine.controller.backoff import backoff
 from engine.controller.informer import PodInformer
 from engine.controller.preflight import preflight
+from engine.controller.quota_line import QuotaLine
 from engine.controller.reconciler import Reconciler, Result
 from engine.controller.steps import JobMemory, Steps
 from engine.controller.workqueue import WorkQueue
@@ -100,6 +101,7 @@ class OnceRun:
         self._errors: dict[JobKey, EngineError] = {}
         self._failing_since: dict[JobKey, float] = {}
         self._queued_since: dict[JobKey, float] = {}
+        self._line = QuotaLine(client, self._queue.add, self._watch_trouble)
 
     def run(self, environment: Mapping[str, str], redactor: Redactor) -> OnceResult:
         """Errors: InvalidInputError and its kin before anything was written, ClusterError when
@@ -191,6 +193,7 @@ class OnceRun:
             worker.join(10.0)
         for informer in self._informers.values():
             informer.stop()
+        self._line.stop()
         return self._result(timed_out=timed_out, interrupted=interrupted)
 
     def _wait(self, count: int) -> bool:
@@ -214,6 +217,8 @@ class OnceRun:
 
     def _reconcile(self, reconciler: Reconciler, key: JobKey) -> None:
         memory = self._memories[key]
+        if memory.refusal is not None and self._line.is_called(key):
+            memory.refusal = replace(memory.refusal, retry_at=self._client.now())
         try:
             result = reconciler.reconcile(memory)
         except EngineError as error:
@@ -225,6 +230,10 @@ class OnceRun:
             return
         memory.errors = 0
         self._failing_since.pop(key, None)
+        if memory.refusal is None:
+            self._line.leave(key)
+        elif memory.record is not None:
+            self._line.join(key, memory.record.queued_at or self._client.now())
         self._after(key, memory, result)
 
     def _after(self, key: JobKey, memory: JobMemory, result: Result) -> None:
@@ -258,6 +267,7 @@ class OnceRun:
         self._queue.add_after(key, max(wait, getattr(error, "retry_after", 0.0)))
 
     def _settle(self, key: JobKey, error: EngineError | None = None) -> None:
+        self._line.leave(key)
         if error is not None:
             self._errors[key] = error
             self._emit(Trouble(key, str(error), retrying=False))

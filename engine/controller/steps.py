@@ -47,7 +47,7 @@ from engine.spec.model import Job
 from engine.status.outcome import Outcome
 from engine.transform.set_owner_reference import set_owner_reference
 
-_FIRST_WAIT, _LONGEST_WAIT = 1.0, 10.0
+_FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 
 
 ManifestsKey = tuple[int, tuple[tuple[str, str], ...]]

@@ -1,12 +1,16 @@
 """The result of `reconcile --once` and the list of `status`: JSON, table, and the exit code."""
 
 import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from engine.cli.printers.table import format_table
 from engine.controller.once import JobResult, OnceResult
 from engine.decide.record import Attempt, Record, format_time
 from engine.errors import ExitCode
+from engine.refs import JobKey
 from engine.status.outcome import State
 from engine.telemetry.redact import Redactor
 
@@ -62,7 +66,32 @@ def result_table(result: OnceResult, redact: Redactor) -> str:
     return redact(f"{table}\n{words}")
 
 
-def records_json(records: list[Record]) -> str:
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A place in the line for a quota: position counts from 1, the time is in seconds."""
+
+    position: int
+    length: int
+    waited: float
+
+    def __str__(self) -> str:
+        return f"{_ordinal(self.position)} of {self.length} in the queue for {self.waited:.0f}s"
+
+
+def queues(records: Iterable[Record], now: datetime) -> dict[JobKey, Queue]:
+    """Places of all queued jobs: a line per namespace, in the order of submission."""
+    lines: dict[str, list[tuple[datetime, JobKey]]] = {}
+    for record in records:
+        if record.state is State.QUEUED and record.queued_at is not None:
+            lines.setdefault(record.key.namespace, []).append((record.queued_at, record.key))
+    return {
+        key: Queue(position, len(line), (now - since).total_seconds())
+        for line in lines.values()
+        for position, (since, key) in enumerate(sorted(line), start=1)
+    }
+
+
+def records_json(records: list[Record], places: Mapping[JobKey, Queue]) -> str:
     entries = [
         {
             "name": record.key.name,
@@ -70,6 +99,7 @@ def records_json(records: list[Record]) -> str:
             "source": record.source,
             "specHash": record.spec_hash,
             **record_json(record),
+            **_queue_json(places.get(record.key)),
             "history": [
                 {
                     "run": past.run,
@@ -86,7 +116,7 @@ def records_json(records: list[Record]) -> str:
     return json.dumps({"jobs": entries}, indent=2, ensure_ascii=False)
 
 
-def records_table(records: list[Record]) -> str:
+def records_table(records: list[Record], places: Mapping[JobKey, Queue]) -> str:
     rows = [
         (
             record.key.namespace,
@@ -96,7 +126,11 @@ def records_table(records: list[Record]) -> str:
             record.reason.value if record.reason else "",
             str(len(record.attempts)),
             format_time(record.finished_at or record.started_at or record.queued_at) or "",
-            _short(record.message),
+            _short(
+                f"{places[record.key]}: {record.message}"
+                if record.key in places
+                else record.message
+            ),
         )
         for record in records
     ]
@@ -120,6 +154,17 @@ def record_json(record: Record | None) -> dict[str, Any]:
         "finishedAt": format_time(record.finished_at),
         "attempts": [_attempt_json(attempt) for attempt in record.attempts],
     }
+
+
+def _queue_json(place: Queue | None) -> dict[str, Any]:
+    if place is None:
+        return {}
+    return {"queue": {"position": place.position, "waitedSeconds": round(place.waited, 1)}}
+
+
+def _ordinal(number: int) -> str:
+    teens = number // 10 % 10 == 1
+    return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
 def _attempt_json(attempt: Attempt) -> dict[str, Any]:
