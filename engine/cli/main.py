@@ -15,6 +15,8 @@ COMMANDS = {
     "validate": "Check spec files; print file:line:col for every problem.",
     "render": "Print the manifests that the specs stand for.",
     "prune": "Delete what has outlived its TTL.",
+    "cancel": "End jobs by name.",
+    "rerun": "Run jobs once more whose spec has not changed.",
     "status": "Show what the records say about jobs and their runs.",
     "sandbox": "Serve a simulated cluster on loopback.",
     "demo": "See the engine at work on a simulated cluster.",

@@ -8,6 +8,7 @@ from engine.controller.attempt_manifests import Rendering, checked_manifests
 from engine.controller.secret_values import resolve_secrets
 from engine.controller.steps import JobMemory
 from engine.decide.pull_cursor import policies_of_attempt
+from engine.decide.record import Record
 from engine.errors import ForbiddenError, InvalidInputError, Problem
 from engine.spec.model import Job
 from engine.telemetry.redact import Redactor
@@ -42,11 +43,10 @@ def preflight(
 
 def _render_next(memory: JobMemory, rendering: Rendering) -> tuple[Problem, ...]:
     """Render what will be sent first, so that a broken template is found before any write."""
-    record, job = memory.record, memory.job
-    same = record is not None and record.spec_hash == job.spec_hash
-    attempts = record.attempts if record is not None and same else ()
-    last = attempts[-1] if attempts else None
-    number = last.number if last is not None and last.is_open else len(attempts) + 1
+    job, fresh = memory.job, Record(memory.job.key, "", memory.job.spec_hash)
+    same = memory.record is not None and memory.record.spec_hash == job.spec_hash
+    record = memory.record if memory.record is not None and same else fresh
+    number, attempts = record.next_number, record.attempts
     policies = policies_of_attempt(job, attempts)
     made, problems = checked_manifests(rendering, job, number, policies, memory.secrets)
     if made is not None:

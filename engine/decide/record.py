@@ -62,7 +62,11 @@ class PastRun:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """State of one run of a job; `version` is the resourceVersion it was read at, "" if never."""
+    """State of one run of a job; `version` is the resourceVersion it was read at, "" if never.
+
+    `base` is the number of attempts of earlier runs of the very same spec: numbers, and with them
+    names of pods, are never given twice.
+    """
 
     key: JobKey
     source: str
@@ -76,7 +80,15 @@ class Record:
     started_at: datetime | None = None
     finished_at: datetime | None = None
     history: tuple[PastRun, ...] = ()
+    base: int = 0
     version: str = ""
+
+    @property
+    def next_number(self) -> int:
+        """Number of the attempt that is under way, or else of the next one."""
+        if self.open_attempt is not None:
+            return self.open_attempt.number
+        return self.last.number + 1 if self.last else self.base + 1
 
     @property
     def run(self) -> str:
@@ -98,8 +110,14 @@ class Record:
     def next_run(self, spec_hash: str) -> "Record":
         """Record of a new run of the same job, this one in its history."""
         past = PastRun(self.run, self.state, self.reason, self.message, self.finished_at)
-        history = (past, *self.history)[:KEPT_RUNS]
-        return Record(self.key, self.source, spec_hash, history=history, version=self.version)
+        return Record(
+            self.key,
+            self.source,
+            spec_hash,
+            history=(past, *self.history)[:KEPT_RUNS],
+            base=self.next_number - 1 if spec_hash == self.spec_hash else 0,
+            version=self.version,
+        )
 
 
 def with_messages(record: Record, change: Callable[[str], str]) -> Record:
@@ -140,6 +158,7 @@ def record_to_data(record: Record) -> dict[str, Any]:
             "reason": record.reason,
             "message": record.message,
             "exitCode": record.exit_code,
+            "base": record.base or None,
             "queuedAt": format_time(record.queued_at),
             "startedAt": format_time(record.started_at),
             "finishedAt": format_time(record.finished_at),
@@ -159,6 +178,7 @@ def record_from_data(key: JobKey, data: Mapping[str, Any], version: str) -> Reco
         reason=_reason(data.get("reason")),
         message=data.get("message", ""),
         exit_code=data.get("exitCode"),
+        base=data.get("base", 0),
         attempts=tuple(_attempt_from_data(entry) for entry in data.get("attempts", ())),
         queued_at=parse_time(data.get("queuedAt")),
         started_at=parse_time(data.get("startedAt")),

@@ -54,7 +54,7 @@ def _queued(situation: Situation, record: Record, refusal: Refusal) -> Record:
 def _give_up(situation: Situation, record: Record, refusal: Refusal) -> Action:
     """The record comes first: once it is final, the pod that was made goes with the run."""
     job = situation.job
-    number = record.open_attempt.number if record.open_attempt else len(record.attempts) + 1
+    number = record.next_number
     attempt = record.open_attempt or Attempt(
         number, pod_name(job.name, job.run, number), claimed_at=situation.now
     )

@@ -32,7 +32,7 @@ def start_attempt(situation: Situation) -> Action | None:
     attempt = record.open_attempt
     if attempt is not None and attempt.uid:
         return None
-    number = attempt.number if attempt else len(record.attempts) + 1
+    number = record.next_number
     leftover = _remove_leftover(situation, number)
     if leftover is not None:
         return leftover

@@ -1,0 +1,40 @@
+"""`engine cancel`: end jobs by name."""
+
+import getpass
+import socket
+
+import click
+
+from engine.cli import options
+
+
+@click.command()
+@click.argument("jobs", nargs=-1, required=True)
+@options.option("-n", "--namespace", default="", help="Namespace; default: the context's.")
+@options.option("--reason", default="", help="Why; goes into the record.")
+@options.cluster
+def command(
+    jobs: tuple[str, ...], namespace: str, reason: str, kubeconfig: str, context: str
+) -> None:
+    """End JOBS: write into their records who did it and why, then delete their pods.
+
+    What is over already stays as it is. A cancelled job doesn't run again until its spec changes
+    or `engine rerun` asks for it.
+    """
+    from engine.cluster.connect import connect  # noqa: PLC0415 - --help needs no cluster
+    from engine.controller.requests import cancel_job  # noqa: PLC0415
+    from engine.refs import JobKey  # noqa: PLC0415
+
+    connection = connect(kubeconfig, context)
+    who = f"{_user()}@{socket.gethostname()}"
+    message = f"cancelled by {who}" + (f": {reason}" if reason else "")
+    for name in jobs:
+        key = JobKey(namespace or connection.namespace, name)
+        click.echo(f"{key}: {cancel_job(connection.client, key, message)}")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"

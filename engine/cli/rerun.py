@@ -1,0 +1,21 @@
+"""`engine rerun`: run the same spec once more."""
+
+import click
+
+from engine.cli import options
+
+
+@click.command()
+@click.argument("jobs", nargs=-1, required=True)
+@options.option("-n", "--namespace", default="", help="Namespace; default: the context's.")
+@options.cluster
+def command(jobs: tuple[str, ...], namespace: str, kubeconfig: str, context: str) -> None:
+    """Ask for another run of JOBS, which must be over; the next reconcile starts it."""
+    from engine.cluster.connect import connect  # noqa: PLC0415 - --help needs no cluster
+    from engine.controller.requests import rerun_job  # noqa: PLC0415
+    from engine.refs import JobKey  # noqa: PLC0415
+
+    connection = connect(kubeconfig, context)
+    for name in jobs:
+        key = JobKey(namespace or connection.namespace, name)
+        click.echo(f"{key}: {rerun_job(connection.client, key)}")

@@ -1,0 +1,59 @@
+"""Carry out what a person asks of one job: record first, by compare-and-swap, then the pod.
+
+An engine that works on the job at the same time loses the race for the record, reads it again,
+and finds the job over.
+"""
+
+from collections.abc import Callable
+
+from engine.cluster import objects
+from engine.cluster.client import Client
+from engine.cluster.records import read_record, write_record
+from engine.decide.record import Record
+from engine.decide.requests import cancelled, rerun
+from engine.errors import ConflictError, UsageError
+from engine.refs import JobKey, Ref
+
+_TRIES = 5
+
+
+def cancel_job(client: Client, key: JobKey, message: str) -> str:
+    """What was done, in words. Errors: UsageError for a job without a record."""
+    before = _change(client, key, lambda record: cancelled(record, message, client.now()))
+    if before.state.is_final:
+        return f"is over already: {before.state}"
+    attempt = before.open_attempt
+    if attempt is None or not attempt.uid:
+        return "cancelled; it had no pod"
+    objects.delete(client, Ref("Pod", key.namespace, attempt.pod), uid=attempt.uid)
+    return f"cancelled; pod {attempt.pod} deleted"
+
+
+def rerun_job(client: Client, key: JobKey) -> str:
+    """What was done, in words. Errors: UsageError for a job without a record, or not over."""
+    before = _change(client, key, rerun, only_final=True)
+    return f"will run again; its last run was {before.state}"
+
+
+def _change(
+    client: Client, key: JobKey, change: Callable[[Record], Record], *, only_final: bool = False
+) -> Record:
+    """Write `change` of the record unless there is nothing to change; the record before it."""
+    for _ in range(_TRIES):
+        record = read_record(client, key)
+        if record is None:
+            raise UsageError("there is no record of this job", where=str(key), hint="engine status")
+        if only_final and not record.state.is_final:
+            raise UsageError(
+                f"the job is {record.state}", where=str(key), hint=f"engine cancel {key.name} first"
+            )
+        if not only_final and record.state.is_final:
+            return record
+        try:
+            write_record(client, change(record))
+        except ConflictError:
+            continue
+        return record
+    raise ConflictError(
+        "the record changes faster than it can be written", where=str(key), status=409, reason=""
+    )
