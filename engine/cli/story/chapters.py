@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.cli.story.stage import NAMESPACE, Stage, only_job
 from engine.cluster import objects
+from engine.controller.prune import PruneAction, PruneEntry, PruneOptions, prune
 from engine.refs import Ref
 from engine.sandbox import FOREVER, Run
 from engine.status.outcome import Reason, State
@@ -103,8 +104,25 @@ def deletion_told(stage: Stage) -> None:
     stage.say("    Secret and ConfigMap: collected; record: kept")
 
 
+def outlived_pruned(stage: Stage) -> None:
+    """A TTL: two hours later the finished pods go, with all they own; the records stay."""
+    stage.sandbox.clock.advance(2 * 3600)
+
+    def tell(entry: PruneEntry) -> None:
+        if entry.action is PruneAction.DELETED:
+            stage.say(f"    {entry.ref}: deleted: {entry.reason}")
+
+    result = prune(stage.client, PruneOptions(namespaces=(NAMESPACE,)), tell)
+    stage.expect(result.exit_code == 0, "all that should go goes")
+    _wait(stage, lambda: not stage.sandbox.objects("pods", NAMESPACE), "the pods are gone")
+    _wait(stage, lambda: not stage.sandbox.objects("secrets", NAMESPACE), "the Secrets go along")
+    left = [item["metadata"]["name"] for item in stage.sandbox.objects("configmaps", NAMESPACE)]
+    stage.expect(left and all(name.endswith(".record") for name in left), "the records stay")
+    stage.say(f"    pods: 0, Secrets: 0; records: {len(left)}")
+
+
 def nothing_changed(stage: Stage) -> None:
-    """A second run changes nothing: what is finished stays finished, without one write."""
+    """A second run changes nothing: finished jobs stay finished, although their pods are gone."""
     stage.sandbox.requests.clear()
     names = ("environment-files-secrets", "fallback", "deadline", "hello")
     result = stage.run([*map(stage.example, names), stage.folder / "victim.yaml"])
@@ -120,6 +138,7 @@ CHAPTERS: tuple[Callable[[Stage], None], ...] = (
     deadline_kept,
     quota_opened,
     deletion_told,
+    outlived_pruned,
     nothing_changed,
 )
 

@@ -35,6 +35,7 @@ def test_the_demo_tells_every_chapter_and_ends_with_0() -> None:
         "exceeded quota: demo-quota",
         "PodDeleted",
         "Secret and ConfigMap: collected",
+        "deleted: ttl 4500s, age",
         "0 writes: nothing changed",
     ):
         assert words in done.stdout
