@@ -1,5 +1,6 @@
 """EngineConfig: the operator's defaults, limits and features, from the text of engine.yaml."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from engine.durations import parse_duration
@@ -13,7 +14,14 @@ from engine.spec.model import (
     PullSettings,
 )
 from engine.spec.schema import ENGINE_CONFIG, check_document
-from engine.spec.yaml_reader import read_yaml
+from engine.spec.yaml_reader import Document, read_yaml
+
+_TIMES = (
+    ("limits", "maxTimeout"),
+    *(("defaults", name) for name in ("timeout", "startTimeout", "ttl", "ttlLeeway")),
+    ("pull", "grace"),
+)
+_MAY_BE_ZERO = frozenset({"ttlLeeway", "grace"})
 
 
 def parse_config(text: bytes, file: str) -> Config:
@@ -24,7 +32,8 @@ def parse_config(text: bytes, file: str) -> Config:
     content = read_yaml(text, file)
     problems = [*content.problems]
     for document in content.documents:
-        problems.extend(check_document(document))
+        checked = check_document(document)
+        problems.extend(checked.problems or _bad_times(document))
     if not problems:
         kinds = [document.data["kind"] for document in content.documents]
         if kinds != [ENGINE_CONFIG]:
@@ -35,6 +44,24 @@ def parse_config(text: bytes, file: str) -> Config:
     if problems:
         raise InvalidInputError(tuple(problems))
     return _build(content.documents[0].data)
+
+
+def _bad_times(document: Document) -> Iterator[Problem]:
+    """Durations that fit the schema's pattern, and mean nothing all the same."""
+    for section, name in _TIMES:
+        value = (document.data.get(section) or {}).get(name)
+        if value is None:
+            continue
+        where = document.locate([section, name])
+        try:
+            seconds = parse_duration(value)
+        except ValueError as error:
+            yield Problem(where, f"{section}.{name}: {error}")
+        else:
+            if seconds == 0 and name not in _MAY_BE_ZERO:
+                yield Problem(
+                    where, f"{section}.{name} is 0, which leaves a job no time", "leave it out"
+                )
 
 
 def _build(data: dict[str, Any]) -> Config:

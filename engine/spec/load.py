@@ -68,12 +68,16 @@ def load_jobs(texts: Iterable[SourceText], config: Config, namespace: str = "") 
             loaded.append(_build(effective, folder))
     problems.extend(_duplicates(loaded))
     loaded.sort(key=lambda job: job.place)
-    return LoadedJobs(tuple(loaded), tuple(sorted(set(problems), key=lambda p: p.where)))
+    return LoadedJobs(tuple(loaded), tuple(sorted(set(problems), key=_in_order)))
 
 
 def in_namespace(job: Job, namespace: str) -> Job:
     """`job`, with the context's namespace where it has none of its own."""
     return job if job.namespace else replace(job, namespace=namespace)
+
+
+def _in_order(problem: Problem) -> tuple[Place, str]:
+    return problem.where, problem.message
 
 
 def _is_defaults(document: Document) -> bool:

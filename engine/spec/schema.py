@@ -4,11 +4,15 @@
 """
 
 import json
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, validators
+from jsonschema.exceptions import ValidationError
+from jsonschema.protocols import Validator
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
@@ -58,13 +62,30 @@ def check_document(document: Document) -> Checked:
     )
 
 
+def _matches_whole(
+    validator: Any, pattern: str, instance: Any, schema: Any
+) -> Iterator[ValidationError]:
+    """JSON Schema's `$` is the end of the text; Python's also stands before a last line break.
+
+    Every pattern of the schemas is anchored at both ends.
+    """
+    del schema
+    if validator.is_type(instance, "string") and not re.fullmatch(pattern, instance):
+        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+_Validator: type[Validator] = validators.extend(  # type: ignore[no-untyped-call]
+    Draft202012Validator, {"pattern": _matches_whole}
+)
+
+
 @cache
-def _validator(api_version: str, kind: str) -> Draft202012Validator:
+def _validator(api_version: str, kind: str) -> Validator:
     registry: Registry[Any] = Registry().with_resources(
         (name, DRAFT202012.create_resource(json.loads(schema_text(*key))))
         for key, name in SCHEMA_FILES.items()
     )
-    return Draft202012Validator(json.loads(schema_text(api_version, kind)), registry=registry)
+    return _Validator(json.loads(schema_text(api_version, kind)), registry=registry)
 
 
 def _head_problem(document: Document) -> Problem | None:

@@ -12,6 +12,7 @@ from engine.errors import Place, Problem
 from engine.spec.yaml_reader import Document
 
 _SHOWN = 60
+_SOURCE_HINT = "a secret is {value: ...}, {fromEnv: NAME} or {fromFile: PATH}, a value in quotes"
 _TYPES = {
     "object": "a mapping",
     "array": "a list",
@@ -62,8 +63,8 @@ def explain(error: ValidationError, document: Document) -> Iterator[Problem]:
         error.instance,
         schema,
     )
-    if found.path[-1:] == ["value"] and ("secrets" in found.path or "password" in found.path):
-        yield found.problem("must be a string", "quote it")
+    if _may_be_a_secret(found):
+        yield found.problem(f"must be {_type_names(found)}", _SOURCE_HINT)
     elif "propertyNames" in error.absolute_schema_path:
         where = document.locate([*found.path, str(found.instance)], key=True)
         yield Problem(
@@ -71,6 +72,13 @@ def explain(error: ValidationError, document: Document) -> Iterator[Problem]:
         )
     else:
         yield from _EXPLAIN.get(found.keyword, _otherwise)(found)
+
+
+def _may_be_a_secret(found: _Finding) -> bool:
+    """A value of the wrong type, where somebody may have put the secret itself."""
+    path = found.path
+    inside = path[:2] == ["spec", "secrets"] or path[:2] == ["defaults", "secrets"]
+    return found.keyword == "type" and (inside or "registryCredentials" in path)
 
 
 def _unknown_fields(found: _Finding) -> Iterator[Problem]:
@@ -88,11 +96,14 @@ def _required(found: _Finding) -> Iterator[Problem]:
 
 
 def _type(found: _Finding) -> Iterator[Problem]:
-    wanted = [found.value] if isinstance(found.value, str) else found.value
-    names = " or ".join(_TYPES[name] for name in wanted)
-    quotable = "string" in wanted and isinstance(found.instance, bool | int | float)
+    quotable = "string" in found.value and isinstance(found.instance, bool | int | float)
     hint = f'quote it: "{json.dumps(found.instance)}"' if quotable else ""
-    yield found.problem(f"must be {names}, not {type_name(found.instance)}", hint)
+    yield found.problem(f"must be {_type_names(found)}, not {type_name(found.instance)}", hint)
+
+
+def _type_names(found: _Finding) -> str:
+    wanted = [found.value] if isinstance(found.value, str) else found.value
+    return " or ".join(_TYPES[name] for name in wanted)
 
 
 def _choice(found: _Finding) -> Iterator[Problem]:

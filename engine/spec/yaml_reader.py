@@ -31,6 +31,7 @@ _HINTS = {
     "found character that cannot start any token": (
         "indent with spaces: YAML allows no tabs; and quote values that start with @ or `"
     ),
+    "found a tab character that violates indentation": "indent with spaces: YAML allows no tabs",
     "mapping values are not allowed in this context": "quote a value that contains ': '",
     "found undefined alias": "quote a value that starts with *",
 }
