@@ -10,7 +10,7 @@ from engine.decide.pull_failure import fall_back
 from engine.decide.record import Attempt
 from engine.decide.situation import Pod, Situation, is_terminating
 from engine.status import read_outcome
-from engine.status.containers import finished_at, has_started, parse_time, started_at
+from engine.status.containers import finished_at, has_started, started_at
 from engine.status.deletion import read_deleted
 from engine.status.outcome import Outcome, Reason
 from engine.status.start import read_start_cause
@@ -56,25 +56,28 @@ def _close_config_error(situation: Situation, attempt: Attempt, pod: Pod) -> Act
     if found is None:
         return None
     outcome, is_own = found
-    created = parse_time(pod["metadata"].get("creationTimestamp"))
-    if is_own and not situation.gates and created:
-        late = created + timedelta(seconds=OWN_OBJECT_GRACE)
+    if is_own and not situation.gates:
+        late = waiting_since(attempt, pod) + timedelta(seconds=OWN_OBJECT_GRACE)
         if situation.now < late:
             return Wait(late)
     return _close(situation, attempt, outcome)
 
 
 def _close_late_start(situation: Situation, attempt: Attempt, pod: Pod) -> Action | None:
-    deadline = start_deadline(situation, attempt, pod)
-    if has_started(pod) or deadline is None or situation.now < deadline:
+    if has_started(pod) or situation.now < start_deadline(situation, attempt, pod):
         return None
     words = f"not started within {situation.job.start_timeout:g}s: {read_start_cause(pod)}"
     return _close(situation, attempt, Outcome(Reason.START_TIMEOUT, words))
 
 
-def start_deadline(situation: Situation, attempt: Attempt, pod: Pod) -> datetime | None:
-    begun = parse_time(pod["metadata"].get("creationTimestamp")) or attempt.claimed_at
-    return begun + timedelta(seconds=situation.job.start_timeout) if begun else None
+def start_deadline(situation: Situation, attempt: Attempt, pod: Pod) -> datetime:
+    return waiting_since(attempt, pod) + timedelta(seconds=situation.job.start_timeout)
+
+
+def waiting_since(attempt: Attempt, pod: Pod) -> datetime:
+    """When the pod began to wait for the cluster: before that, an engine may have been away."""
+    created = datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
+    return max(created, attempt.claimed_at or created)
 
 
 def _close(situation: Situation, attempt: Attempt, outcome: Outcome) -> WriteRecord:

@@ -1,12 +1,21 @@
 """Step 4: the pod is owned from and recorded, let it run."""
 
-from engine.decide.actions import Action, CreateDependents, Ungate, Wait
+from dataclasses import replace
+from datetime import timedelta
+
+from engine.decide.actions import Action, CreateDependents, Ungate, Wait, WriteRecord
+from engine.decide.close_attempt import waiting_since
 from engine.decide.pull_cursor import policies_of_attempt
 from engine.decide.situation import Situation, gate_position, is_terminating, name_of, uid_of
 
+SHARE = 0.1
+
 
 def open_gate(situation: Situation) -> Action | None:
-    """An engine that died in between may have left less than it recorded: look again first."""
+    """An engine that died in between may have left less than it recorded: look again first.
+
+    Nor was its absence the pod's time to start: if that took a share of it, count from now on.
+    """
     attempt = situation.run_record.open_attempt
     pod = situation.pod_of(attempt.uid) if attempt else None
     if attempt is None or pod is None:
@@ -19,4 +28,8 @@ def open_gate(situation: Situation) -> Action | None:
     if uid_of(pod) not in situation.observed.settled:
         policies = policies_of_attempt(situation.job, situation.run_record.attempts)
         return CreateDependents(attempt.number, name_of(pod), uid_of(pod), policies)
+    spent = situation.now - waiting_since(attempt, pod)
+    if spent > timedelta(seconds=SHARE * situation.job.start_timeout):
+        claim = replace(attempt, claimed_at=situation.now)
+        return WriteRecord(situation.run_record.with_attempt(claim))
     return Ungate(name_of(pod), uid_of(pod), *position)

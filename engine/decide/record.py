@@ -26,7 +26,10 @@ class PullFailure:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One pod of a run. Without `uid` it is only claimed; without `outcome` it is under way."""
+    """One pod of a run. Without `uid` it is only claimed; without `outcome` it is under way.
+
+    Until `claimed_at` the pod waited for the engine, from then on for the cluster.
+    """
 
     number: int
     pod: str

@@ -77,8 +77,8 @@ def _own_and_record(situation: Situation, record: Record, number: int, pod: Pod)
     if uid_of(pod) not in situation.observed.settled and not is_finished(pod):
         policies = policies_of_attempt(situation.job, record.attempts)
         return CreateDependents(number, name_of(pod), uid_of(pod), policies)
-    claim = record.open_attempt or Attempt(number, name_of(pod), claimed_at=situation.now)
-    started = replace(claim, uid=uid_of(pod), policies=_policies(pod))
+    claim = record.open_attempt or Attempt(number, name_of(pod))
+    started = replace(claim, uid=uid_of(pod), policies=_policies(pod), claimed_at=situation.now)
     return WriteRecord(
         replace(
             record.with_attempt(started),

@@ -136,7 +136,23 @@ def test_without_gates_a_claimed_pod_is_adopted_after_a_crash() -> None:
     assert act(JOB, claimed, pod, gates=False) == CreateDependents(1, POD, UID, {})
     made = written(JOB, claimed, pod, gates=False, settled=[UID])
     assert [a.uid for a in made.attempts] == [UID]
-    assert made.attempts[0].claimed_at == at(-20)
+
+
+# An engine that was away
+
+
+def test_the_time_that_no_engine_looked_is_not_the_pods_time_to_start() -> None:
+    gated = job_pod(JOB, gated=True)
+    made = written(JOB, None, gated, settled=[UID], now=at(900))
+    assert isinstance(act(JOB, made, gated, settled=[UID], now=at(900)), Ungate)
+    assert isinstance(act(JOB, made, job_pod(JOB, phase="Pending"), now=at(900)), Wait)
+
+
+def test_a_recorded_pod_that_waited_for_its_engine_starts_its_time_anew() -> None:
+    gated = job_pod(JOB, gated=True)
+    again = written(JOB, record(attempt()), gated, settled=[UID], now=at(900))
+    assert isinstance(act(JOB, again, gated, settled=[UID], now=at(900)), Ungate)
+    assert isinstance(act(JOB, again, job_pod(JOB, phase="Pending"), now=at(900)), Wait)
 
 
 # Two pods
