@@ -5,7 +5,8 @@ It drives `DynamicClient.request`, which behaves the same in every supported rel
 """
 
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -15,7 +16,7 @@ from kubernetes.dynamic import DynamicClient
 from urllib3.exceptions import HTTPError
 
 from engine.cluster.failures import api_error, network_error
-from engine.errors import ExpiredError, UnreachableError
+from engine.errors import ExpiredError, UnauthorizedError, UnreachableError
 
 JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
@@ -40,11 +41,14 @@ class Client:
     Errors: ApiError and its kinds for answers, UnreachableError for none.
     """
 
-    def __init__(self, dynamic: DynamicClient) -> None:
-        self._dynamic = dynamic
-        self.server: str = dynamic.client.configuration.host
-        self._offset = timedelta()
+    def __init__(self, make: Callable[[], DynamicClient]) -> None:
+        """`make` reads the credentials; it is asked again when the server calls them expired."""
+        self._make = make
+        self._dynamic = make()
+        self._renewed = threading.Lock()
         self.requests = 0
+        self.server: str = self._dynamic.client.configuration.host
+        self._offset = timedelta()
 
     def now(self) -> datetime:
         """The server's time, as far as its Date headers tell; ours if they agree within 2 s."""
@@ -105,13 +109,37 @@ class Client:
         accept: str,
         timeout: tuple[float, float],
     ) -> Any:
+        dynamic = self._dynamic
+        try:
+            return self._once(dynamic, method, path, body, query, content_type, accept, timeout)
+        except UnauthorizedError:
+            self._renew(dynamic)
+        return self._once(self._dynamic, method, path, body, query, content_type, accept, timeout)
+
+    def _renew(self, used: DynamicClient) -> None:
+        """Read the credentials again, once for all the threads that met the same refusal."""
+        with self._renewed:
+            if self._dynamic is used:
+                self._dynamic = self._make()
+
+    def _once(
+        self,
+        dynamic: DynamicClient,
+        method: str,
+        path: str,
+        body: Any,
+        query: Query,
+        content_type: str,
+        accept: str,
+        timeout: tuple[float, float],
+    ) -> Any:
         self.requests += 1
         try:
-            return self._dynamic.request(
+            return dynamic.request(
                 method,
                 path,
                 body=body,
-                query_params=query,
+                query_params=[*query],
                 header_params={"Accept": accept},
                 content_type=content_type,
                 serialize=False,

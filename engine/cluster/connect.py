@@ -39,13 +39,20 @@ def connect(kubeconfig: str = "", context: str = "", connections: int = 16) -> C
 
     Errors: KubeconfigError when there is no usable configuration.
     """
-    settings = api.Configuration()
-    namespace = _load(settings, kubeconfig, context)
-    settings.connection_pool_maxsize = connections
-    settings.retries = False
-    transport = api.ApiClient(settings)
-    transport.user_agent = f"engine/{__version__}"
-    return Connection(Client(DynamicClient(transport, discoverer=_NoDiscovery)), namespace)
+    namespace = DEFAULT_NAMESPACE
+
+    def make() -> DynamicClient:
+        nonlocal namespace
+        settings = api.Configuration()
+        namespace = _load(settings, kubeconfig, context)
+        settings.connection_pool_maxsize = connections
+        settings.retries = False
+        transport = api.ApiClient(settings)
+        transport.user_agent = f"engine/{__version__}"
+        return DynamicClient(transport, discoverer=_NoDiscovery)
+
+    client = Client(make)
+    return Connection(client, namespace)
 
 
 def _load(settings: Any, kubeconfig: str, context: str) -> str:
