@@ -35,6 +35,7 @@ _HINTS = {
     "mapping values are not allowed in this context": "quote a value that contains ': '",
     "found undefined alias": "quote a value that starts with *",
 }
+_COLON_IN_FLOW = "found unexpected ':'"
 _TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
 
 
@@ -92,7 +93,7 @@ def read_yaml(text: bytes, file: str) -> YamlText:
         too_deep = _too_deep(decoded)
         if too_deep is not None:
             return _refused(Place(file, *too_deep), _TOO_DEEP)
-        nodes = list(yaml.compose_all(io.StringIO(decoded)))
+        nodes = _compose(decoded)
     except (YAMLError, RecursionError) as error:
         return _unreadable(error, decoded, file)
     documents: list[Document] = []
@@ -133,6 +134,20 @@ def _unreadable(error: Exception, text: str, file: str) -> YamlText:
     return _refused(Place(file), "not valid YAML: nested too deeply")
 
 
+def _compose(text: str) -> list[Node]:
+    """Node trees of the documents.
+
+    The C parser refuses `{image: redis:7}`, as YAML 1.1 did; 1.2 allows it, and so does the
+    slower parser, which is asked then.
+    """
+    try:
+        return list(YAML(typ="safe").compose_all(io.StringIO(text)))
+    except MarkedYAMLError as error:
+        if error.problem != _COLON_IN_FLOW:
+            raise
+    return list(YAML(typ="safe", pure=True).compose_all(io.StringIO(text)))
+
+
 def _too_deep(text: str) -> tuple[int, int] | None:
     """(line, column) of what is nested too deeply.
 
@@ -143,7 +158,7 @@ def _too_deep(text: str) -> tuple[int, int] | None:
         return None
     depth = 0
     _, parser = YAML(typ="safe").get_constructor_parser(io.StringIO(text))
-    while parser.check_event():
+    while _has_event(parser):
         event = parser.get_event()
         if isinstance(event, CollectionStartEvent):
             depth += 1
@@ -152,6 +167,13 @@ def _too_deep(text: str) -> tuple[int, int] | None:
         elif isinstance(event, CollectionEndEvent):
             depth -= 1
     return None
+
+
+def _has_event(parser: Any) -> bool:
+    try:
+        return bool(parser.check_event())
+    except MarkedYAMLError:
+        return False
 
 
 def _not_constructed(error: Exception, root: Node, file: str) -> Problem:
