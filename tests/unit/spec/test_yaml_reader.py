@@ -125,6 +125,23 @@ def test_several_problems_are_all_told() -> None:
     assert len(problems("a: 2020-01-01\nb: 2020-01-01\nb: !x y\n")) == 4
 
 
+def test_an_image_with_a_tag_may_stand_in_braces() -> None:
+    """The C parser alone would refuse it."""
+    text = "a: {image: redis:7, ports: [6379], b: &b x:y, c: *b}\nd: 1\n"
+    assert data(text) == [
+        {"a": {"image": "redis:7", "ports": [6379], "b": "x:y", "c": "x:y"}, "d": 1}
+    ]
+    assert problems("a: {image: redis:7}\nb: 2020-01-01\n") == [
+        "f.yaml:2:4: an unquoted date or time (quote it to keep it as text)"
+    ]
+
+
+@pytest.mark.parametrize("part", ["[", "- "])
+def test_endless_nesting_behind_such_an_image_is_refused_as_well(part: str) -> None:
+    (line,) = problems("a: {b: redis:7}\nc:\n  " + part * 20_000)
+    assert line.startswith("f.yaml:")
+
+
 def test_anchors_and_merges_may_be_used() -> None:
     text = "base: &b {x: 1, y: 2}\nmore:\n  <<: *b\n  y: 3\nlist: [*b, *b]\n"
     (found,) = data(text)
