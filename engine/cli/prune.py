@@ -10,6 +10,7 @@ from engine.cli import options
 from engine.cli.loading import load_config
 from engine.controller.prune.options import DEFAULT_KINDS, DryRun, PruneOptions
 from engine.decide.prune import FOREIGN_TTLS
+from engine.errors import EngineError
 
 _KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
@@ -142,7 +143,11 @@ def command(
         events=events,
     )
     printer = Json(sys.stdout) if output == "json" else Lines(sys.stdout)
-    result = prune(connection.client, chosen, printer.entry)
+    try:
+        result = prune(connection.client, chosen, printer.entry)
+    except EngineError as error:
+        printer.end((error,))
+        raise
     printer.end(result.errors)
     for error in result.errors:
         click.echo(f"error: {error}", err=True)

@@ -57,7 +57,7 @@ def list_page(
     given = {"labelSelector": selector, "fieldSelector": fields, "continue": token}
     query: Query = [("limit", str(page)), *((k, v) for k, v in given.items() if v)]
     answer = client.request("GET", resource.path(namespace), query=query, accept=METADATA_LIST)
-    found = [item["metadata"] for item in answer["items"]]
+    found = [item["metadata"] for item in answer["items"] or ()]
     return found, answer["metadata"].get("continue") or ""
 
 
