@@ -94,7 +94,7 @@ class Steps:
                 self._adopt(memory, existing)
             return
         except (QuotaExceededError, AdmissionRefusedError) as error:
-            self._remember_refusal(memory, error)
+            self._remember_refusal(memory, error, "")
             return
         memory.refusal = None
         self.pods(job.namespace).put(pod)
@@ -108,7 +108,7 @@ class Steps:
             try:
                 self._create_owned(owned, action.uid)
             except (QuotaExceededError, AdmissionRefusedError) as error:
-                self._remember_refusal(memory, error)
+                self._remember_refusal(memory, error, action.uid)
                 return
             except (ForbiddenError, UnauthorizedError):
                 self._take_back(memory, action)
@@ -151,7 +151,7 @@ class Steps:
             found = self._look_again(memory, action.pod, action.uid)
             unchanged = found and gate_position(found) == (action.gate_index, action.gate_count)
             if unchanged and isinstance(error, AdmissionRefusedError):
-                self._remember_refusal(memory, error)
+                self._remember_refusal(memory, error, action.uid)
             return
         self.pods(memory.job.namespace).put(pod)
 
@@ -224,7 +224,7 @@ class Steps:
             pods.put(found)
         return found if found is not None and found["metadata"]["uid"] == uid else None
 
-    def _remember_refusal(self, memory: JobMemory, error: ApiError) -> None:
+    def _remember_refusal(self, memory: JobMemory, error: ApiError, uid: str) -> None:
         memory.refusals += 1
         quota = isinstance(error, QuotaExceededError)
         seconds = backoff(memory.refusals, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
@@ -232,6 +232,7 @@ class Steps:
             RefusalKind.QUOTA if quota else RefusalKind.ADMISSION,
             self.redact(error.cause),
             self.client.now() + timedelta(seconds=seconds),
+            uid,
         )
 
 

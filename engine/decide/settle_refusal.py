@@ -6,8 +6,9 @@ from engine.decide.actions import Action, Wait, WriteRecord
 from engine.decide.outcomes import closed
 from engine.decide.record import Attempt, Record
 from engine.decide.removal import remove_pod
-from engine.decide.situation import Refusal, RefusalKind, Situation, gate_position
+from engine.decide.situation import Pod, Refusal, RefusalKind, Situation, gate_position
 from engine.refs import pod_name
+from engine.status.containers import has_started
 from engine.status.outcome import Outcome, Reason, State
 
 
@@ -15,30 +16,38 @@ def settle_refusal(situation: Situation) -> Action | None:
     """A quota queues the job, with no object but its record; any other refusal is its end.
 
     A pod that waits behind its gate never ran, even if an engine that died had recorded it: its
-    attempt is taken back before it goes, so that the pod isn't missed afterwards.
+    attempt is taken back before it goes, so that the pod isn't missed afterwards. A refusal that
+    another engine, or an earlier try, has got past is forgotten.
     """
-    refusal = situation.observed.refusal
-    if refusal is None:
+    refusal, record = situation.observed.refusal, situation.run_record
+    if refusal is None or _is_overtaken(situation, record, refusal):
         return None
-    record = situation.run_record
     started = record.open_attempt if record.open_attempt and record.open_attempt.uid else None
-    if started is not None and not _is_gated(situation, started):
-        return None
+    pod = situation.pod_of(refusal.uid)
     if refusal.kind is RefusalKind.ADMISSION:
         return _give_up(situation, record, refusal)
     if started is not None:
         attempts = tuple(a for a in record.attempts if a.number != started.number)
         return WriteRecord(_queued(situation, replace(record, attempts=attempts), refusal))
-    for pod in situation.other_pods(""):
+    if pod is not None:
         return remove_pod(pod, refusal.message)
     if record.state is not State.QUEUED or record.message != refusal.message:
         return WriteRecord(_queued(situation, record, refusal))
     return Wait(refusal.retry_at) if situation.now < refusal.retry_at else None
 
 
-def _is_gated(situation: Situation, attempt: Attempt) -> bool:
-    pod = situation.pod_of(attempt.uid)
-    return pod is not None and gate_position(pod) is not None
+def _is_overtaken(situation: Situation, record: Record, refusal: Refusal) -> bool:
+    """Whether the pod is there although it was refused, or runs without what was refused."""
+    attempt, pod = record.open_attempt, situation.pod_of(refusal.uid)
+    if attempt is not None and attempt.uid and (pod is None or attempt.uid != refusal.uid):
+        return True
+    if not refusal.uid:
+        return situation.pod_of_attempt(record.next_number) is not None
+    return pod is not None and not _never_ran(situation, pod)
+
+
+def _never_ran(situation: Situation, pod: Pod) -> bool:
+    return gate_position(pod) is not None if situation.gates else not has_started(pod)
 
 
 def _queued(situation: Situation, record: Record, refusal: Refusal) -> Record:

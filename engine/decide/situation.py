@@ -25,11 +25,15 @@ class RefusalKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The server's last answer to a create was no; a quota may be asked again at `retry_at`."""
+    """The server's last answer to a create was no; a quota may be asked again at `retry_at`.
+
+    `uid` is of the pod whose Secret or ConfigMap was refused; "" when it was the pod itself.
+    """
 
     kind: RefusalKind
     message: str
     retry_at: datetime
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,9 +81,9 @@ def finished(reason: Reason = Reason.SUCCEEDED, *, job: Job = JOB, **more: Any) 
     return replace(over, state=reason.state)
 
 
-def quota(retry_in: float = 5.0, message: str = "exceeded quota: q") -> Refusal:
-    return Refusal(RefusalKind.QUOTA, message, at(retry_in))
+def quota(retry_in: float = 5.0, message: str = "exceeded quota: q", uid: str = "") -> Refusal:
+    return Refusal(RefusalKind.QUOTA, message, at(retry_in), uid)
 
 
-def admission(message: str = "denied by policy") -> Refusal:
-    return Refusal(RefusalKind.ADMISSION, message, at(5.0))
+def admission(message: str = "denied by policy", uid: str = "") -> Refusal:
+    return Refusal(RefusalKind.ADMISSION, message, at(5.0), uid)

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from engine.decide.actions import CreatePod, DeletePod, Done, Wait
+from engine.decide.actions import CreateDependents, CreatePod, DeletePod, Done, Wait
 from engine.status.outcome import Reason, State
 from tests.unit.decide.situations import (
     JOB,
@@ -52,17 +52,17 @@ def test_a_queued_job_that_gets_room_forgets_the_quota() -> None:
 
 def test_a_gated_pod_whose_secret_was_refused_is_removed_before_anything_else() -> None:
     gated = job_pod(JOB, gated=True)
-    action = act(JOB, None, gated, refusal=quota(message=MESSAGE))
+    action = act(JOB, None, gated, refusal=quota(message=MESSAGE, uid=UID))
     assert action == DeletePod(POD, UID, 0, MESSAGE)
 
 
 def test_admission_is_final_and_leaves_nothing() -> None:
     gated = job_pod(JOB, gated=True)
-    over = written(JOB, None, gated, refusal=admission())
+    over = written(JOB, None, gated, refusal=admission(uid=UID))
     assert (over.state, over.reason) == (State.FAILED, Reason.ADMISSION_REFUSED)
     assert over.message == "denied by policy"
     assert [a.number for a in over.attempts] == [1]
-    removal = act(JOB, over, gated, refusal=admission())
+    removal = act(JOB, over, gated, refusal=admission(uid=UID))
     assert removal == DeletePod(POD, UID, 0, "its attempt ended: AdmissionRefused")
     assert act(JOB, over, refusal=admission()) == Done()
 
@@ -75,9 +75,9 @@ def test_admission_closes_an_attempt_that_was_claimed() -> None:
 def test_a_recorded_pod_that_is_removed_for_a_quota_is_created_again_later() -> None:
     """It was still gated: it never ran, so nothing is lost and nothing is doubled."""
     gated = job_pod(JOB, gated=True)
-    queued = written(JOB, record(attempt()), gated, refusal=quota())
+    queued = written(JOB, record(attempt()), gated, refusal=quota(uid=UID))
     assert (queued.state, queued.attempts) == (State.QUEUED, ())
-    removal = act(JOB, queued, gated, refusal=quota())
+    removal = act(JOB, queued, gated, refusal=quota(uid=UID))
     assert removal == DeletePod(POD, UID, 0, "exceeded quota: q")
     assert act(JOB, queued, refusal=quota(), gone=[UID], now=at(5)) == CreatePod(1, {})
 
@@ -85,6 +85,16 @@ def test_a_recorded_pod_that_is_removed_for_a_quota_is_created_again_later() -> 
 def test_a_running_job_is_not_touched_by_a_refusal() -> None:
     known = replace(record(attempt()), state=State.RUNNING)
     assert act(JOB, known, job_pod(JOB, running()), refusal=quota()) == Wait()
+
+
+def test_a_pod_that_another_engine_got_past_the_quota_is_adopted() -> None:
+    """Also the pod of a create whose reply was lost: asked again, a full quota refuses it."""
+    gated, runs = job_pod(JOB, gated=True), job_pod(JOB, running())
+    assert act(JOB, None, gated, refusal=quota()) == CreateDependents(1, POD, UID, {})
+    adopted = written(JOB, None, runs, refusal=quota(uid=UID), settled=[UID])
+    assert [a.uid for a in adopted.attempts] == [UID]
+    recorded = replace(record(attempt()), state=State.RUNNING)
+    assert act(JOB, recorded, runs, refusal=admission()) == Wait()
 
 
 def test_a_quota_met_by_a_retry_keeps_the_attempts_before() -> None:
