@@ -88,7 +88,8 @@ def command(
     jobs = valid_jobs(options.all_paths(paths, filenames), settings, namespace).jobs
 
     from engine.cluster.connect import connect  # noqa: PLC0415 - valid specs come first
-    from engine.controller.once import OnceOptions, OnceRun, WaitFor  # noqa: PLC0415
+    from engine.controller.once import OnceRun  # noqa: PLC0415
+    from engine.controller.once_result import OnceOptions, WaitFor  # noqa: PLC0415
 
     redactor = Redactor()
     if sandbox:

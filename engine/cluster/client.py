@@ -22,6 +22,7 @@ JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 CONNECT_TIMEOUT = 5.0
 READ_TIMEOUT = 30.0
@@ -81,9 +82,9 @@ class Client:
             ) from None
         return answer if isinstance(answer, dict) else {"items": answer}
 
-    def stream(self, path: str, query: Query, timeout: float) -> "Stream":
+    def stream(self, path: str, query: Query, timeout: float, *, accept: str = JSON) -> "Stream":
         """An open watch; `timeout` is how many seconds of silence break it."""
-        response = self._send("GET", path, None, query, JSON, JSON, (CONNECT_TIMEOUT, timeout))
+        response = self._send("GET", path, None, query, JSON, accept, (CONNECT_TIMEOUT, timeout))
         self._look_at_clock(response.headers.get("Date"))
         return Stream(response, self.server)
 

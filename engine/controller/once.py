@@ -7,27 +7,25 @@ the right to read. A source whose jobs are all over costs a few reads and no wat
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 
 from engine.cluster.client import Client
 from engine.cluster.records import list_records
 from engine.cluster.server import read_server_features
 from engine.controller.attempt_manifests import Rendering
 from engine.controller.backoff import backoff
-from engine.controller.informer import PodInformer
+from engine.controller.once_result import JobResult, OnceOptions, OnceResult, WaitFor
 from engine.controller.preflight import preflight
-from engine.controller.quota_line import QuotaLine
 from engine.controller.reconciler import Reconciler, Result
 from engine.controller.steps import JobMemory, Steps
+from engine.controller.watches import Listeners, Watches
 from engine.controller.workqueue import WorkQueue
 from engine.decide.record import Record
 from engine.decide.situation import gate_position
 from engine.errors import EngineError, OwnershipError
-from engine.labels import MANAGED_BY, MANAGER, SOURCE
 from engine.refs import JobKey
 from engine.render.templates import Templates
-from engine.render.variables import SecretValues
+from engine.render.variables import SecretValues, config_items, has_secret
 from engine.spec.model import Config, Job
 from engine.telemetry.events import Emit, JobUnchanged, Notice, Trouble
 from engine.telemetry.redact import Redactor
@@ -39,40 +37,6 @@ NO_GATES = (
 _GIVE_UP_AFTER = 300.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 15.0
 _SAY_AFTER = 3
-
-
-class WaitFor(StrEnum):
-    FINISHED = "finished"
-    APPLIED = "applied"
-
-
-@dataclass(frozen=True, slots=True)
-class OnceOptions:
-    """How to run: times are seconds, a `timeout` of None waits for as long as it takes."""
-
-    source: str
-    concurrency: int = 8
-    timeout: float | None = None
-    queue_timeout: float = 600.0
-    wait_for: WaitFor = WaitFor.FINISHED
-
-
-@dataclass(frozen=True, slots=True)
-class JobResult:
-    """What became of one job in this invocation; `over` is false where nobody waited any longer."""
-
-    job: Job
-    record: Record | None
-    changed: bool
-    over: bool
-    error: EngineError | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OnceResult:
-    jobs: tuple[JobResult, ...]
-    timed_out: bool = False
-    interrupted: bool = False
 
 
 class OnceRun:
@@ -95,13 +59,17 @@ class OnceRun:
         self._emit = emit
         self._queue: WorkQueue[JobKey] = WorkQueue()
         self._memories: dict[JobKey, JobMemory] = {}
-        self._informers: dict[str, PodInformer] = {}
         self._condition = threading.Condition()
         self._settled: set[JobKey] = set()
         self._errors: dict[JobKey, EngineError] = {}
         self._failing_since: dict[JobKey, float] = {}
         self._queued_since: dict[JobKey, float] = {}
-        self._line = QuotaLine(client, self._queue.add, self._watch_trouble)
+        self._watches = Watches(
+            client,
+            options.source,
+            sorted({key.namespace for key in self._jobs}),
+            Listeners(self._pod_changed, self._queue.add, self._touched, self._watch_trouble),
+        )
 
     def run(self, environment: Mapping[str, str], redactor: Redactor) -> OnceResult:
         """Errors: InvalidInputError and its kin before anything was written, ClusterError when
@@ -126,7 +94,7 @@ class OnceRun:
             self._emit(Notice(NO_GATES))
         reconciler = Reconciler(
             self._client,
-            Steps(self._client, rendering, self._informers.__getitem__, redactor),
+            Steps(self._client, rendering, self._watches.pods, redactor),
             source=self._options.source,
             pull=self._config.pull,
             features=self._config.features,
@@ -151,13 +119,7 @@ class OnceRun:
             records |= listed.found
             for key in self._jobs.keys() & listed.broken.keys():
                 self._settle(key, listed.broken[key])
-        selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={self._options.source}"
-        for namespace in namespaces:
-            informer = PodInformer(
-                self._client, namespace, selector, self._pod_changed, self._watch_trouble
-            )
-            informer.sync()
-            self._informers[namespace] = informer
+        self._watches.sync()
         memories = [JobMemory(job, SecretValues(), records.get(k)) for k, job in self._jobs.items()]
         self._memories = {memory.job.key: memory for memory in memories}
         unfinished = [
@@ -170,8 +132,8 @@ class OnceRun:
         return rendering
 
     def _work(self, reconciler: Reconciler, waiting: Sequence[JobKey]) -> OnceResult:
-        for informer in self._informers.values():
-            informer.start()
+        owning = {key.namespace for key in waiting if _owns(self._memories[key].job)}
+        self._watches.start(sorted(owning))
         for key in waiting:
             self._queue.add(key)
         count = min(self._options.concurrency, len(waiting))
@@ -191,9 +153,7 @@ class OnceRun:
         self._queue.close()
         for worker in workers:
             worker.join(10.0)
-        for informer in self._informers.values():
-            informer.stop()
-        self._line.stop()
+        self._watches.stop()
         return self._result(timed_out=timed_out, interrupted=interrupted)
 
     def _wait(self, count: int) -> bool:
@@ -217,7 +177,7 @@ class OnceRun:
 
     def _reconcile(self, reconciler: Reconciler, key: JobKey) -> None:
         memory = self._memories[key]
-        if memory.refusal is not None and self._line.is_called(key):
+        if memory.refusal is not None and self._watches.line.is_called(key):
             memory.refusal = replace(memory.refusal, retry_at=self._client.now())
         try:
             result = reconciler.reconcile(memory)
@@ -231,9 +191,9 @@ class OnceRun:
         memory.errors = 0
         self._failing_since.pop(key, None)
         if memory.refusal is None:
-            self._line.leave(key)
+            self._watches.line.leave(key)
         elif memory.record is not None:
-            self._line.join(key, memory.record.queued_at or self._client.now())
+            self._watches.line.join(key, memory.record.queued_at or self._client.now())
         self._after(key, memory, result)
 
     def _after(self, key: JobKey, memory: JobMemory, result: Result) -> None:
@@ -267,7 +227,7 @@ class OnceRun:
         self._queue.add_after(key, max(wait, getattr(error, "retry_after", 0.0)))
 
     def _settle(self, key: JobKey, error: EngineError | None = None) -> None:
-        self._line.leave(key)
+        self._watches.line.leave(key)
         if error is not None:
             self._errors[key] = error
             self._emit(Trouble(key, str(error), retrying=False))
@@ -277,6 +237,11 @@ class OnceRun:
 
     def _pod_changed(self, key: JobKey) -> None:
         if key in self._memories:
+            self._queue.add(key)
+
+    def _touched(self, key: JobKey, uid: str) -> None:
+        if (memory := self._memories.get(key)) is not None:
+            memory.touched.add(uid)
             self._queue.add(key)
 
     def _watch_trouble(self, message: str) -> None:
@@ -297,12 +262,12 @@ class OnceRun:
         if record is None or record.spec_hash != memory.job.spec_hash:
             return False
         attempt = record.open_attempt
-        pods = self._informers[memory.job.namespace].pods(memory.job.key)
+        pods = self._watches.pods(memory.job.namespace).pods(memory.job.key)
         gated = any(gate_position(pod) is not None for pod in pods)
         return attempt is not None and bool(attempt.uid) and not gated
 
     def _has_unfinished_pod(self, key: JobKey) -> bool:
-        pods = self._informers[key.namespace].pods(key)
+        pods = self._watches.pods(key.namespace).pods(key)
         return any(
             (p.get("status") or {}).get("phase") not in ("Succeeded", "Failed") for p in pods
         )
@@ -319,3 +284,8 @@ class OnceRun:
             for key, memory in self._memories.items()
         )
         return OnceResult(jobs, timed_out, interrupted)
+
+
+def _owns(job: Job) -> bool:
+    """Whether the job's pod owns anything that could drift."""
+    return has_secret(job) or bool(config_items(job))

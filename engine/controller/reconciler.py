@@ -18,6 +18,8 @@ from engine.decide.actions import (
     Done,
     FindCause,
     Refuse,
+    RestoreDependents,
+    Step,
     Ungate,
     Wait,
     WriteRecord,
@@ -90,25 +92,35 @@ class Reconciler:
                 case Wait(until):
                     self._show_progress(memory, situation)
                     attempt = situation.run_record.open_attempt
+                    if attempt is not None and attempt.uid:
+                        memory.refusal = None
                     return Result(applied=bool(attempt and attempt.uid), again_at=until)
-                case CreatePod():
-                    self._steps.create_pod(memory, action)
-                case CreateDependents():
-                    self._steps.create_dependents(memory, action)
-                case WriteRecord():
-                    self._write(memory, action)
-                case Ungate():
-                    self._steps.ungate(memory, action)
-                case DeletePod():
-                    self._steps.delete_pod(memory, action)
-                    self._emit(PodRemoved(memory.job.key, action.pod, action.why))
-                case ConfirmGone():
-                    self._steps.confirm_gone(memory, action)
-                case FindCause():
-                    self._steps.find_cause(memory, action)
+                case _:
+                    self._carry_out(memory, action)
         raise EngineError(
             f"job {memory.job.key} does not settle", hint="this is a defect: report it"
         )
+
+    def _carry_out(self, memory: JobMemory, action: Step) -> None:
+        match action:
+            case CreatePod():
+                self._steps.create_pod(memory, action)
+            case CreateDependents():
+                self._steps.create_dependents(memory, action)
+            case WriteRecord():
+                self._write(memory, action)
+            case RestoreDependents():
+                for drift in self._steps.restore_dependents(memory, action):
+                    self._emit(drift)
+            case Ungate():
+                self._steps.ungate(memory, action)
+            case DeletePod():
+                self._steps.delete_pod(memory, action)
+                self._emit(PodRemoved(memory.job.key, action.pod, action.why))
+            case ConfirmGone():
+                self._steps.confirm_gone(memory, action)
+            case FindCause():
+                self._steps.find_cause(memory, action)
 
     def _look(self, memory: JobMemory) -> Situation:
         job, now = memory.job, self._client.now()
@@ -131,6 +143,7 @@ class Reconciler:
             memory.causes,
             memory.failing_since,
             memory.ends,
+            frozenset(memory.touched),
         )
         gates = self._steps.rendering.gates
         return Situation(job, memory.record, observed, now, self._source, gates, self._pull)

@@ -23,6 +23,7 @@ from engine.decide.actions import (
     CreatePod,
     DeletePod,
     FindCause,
+    RestoreDependents,
     Ungate,
     WriteRecord,
 )
@@ -45,6 +46,8 @@ from engine.render.manifests import Manifests
 from engine.render.variables import SecretValues
 from engine.spec.model import Job
 from engine.status.outcome import Outcome
+from engine.telemetry.events import Drift
+from engine.transform.copying import with_field
 from engine.transform.set_owner_reference import set_owner_reference
 
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
@@ -61,6 +64,8 @@ class JobMemory:
     secrets: SecretValues
     record: Record | None = None
     settled: set[str] = field(default_factory=set)
+    touched: set[str] = field(default_factory=set)
+    repaired: set[Ref] = field(default_factory=set)
     gone: set[str] = field(default_factory=set)
     refusal: Refusal | None = None
     refusals: int = 0
@@ -115,6 +120,31 @@ class Steps:
                 raise
         memory.refusal, memory.refusals = None, 0
         memory.settled.add(action.uid)
+
+    def restore_dependents(self, memory: JobMemory, action: RestoreDependents) -> tuple[Drift, ...]:
+        """Put back, once each, what somebody changed or deleted; what was found."""
+        memory.touched.discard(action.uid)
+        found = []
+        for manifest in self._manifests(memory, action.attempt, action.policies).dependents:
+            owned = set_owner_reference(manifest, pod=action.pod, uid=action.uid)
+            ref = ref_of(owned)
+            existing = objects.get(self.client, ref)
+            if existing is not None and existing.get("data") == owned["data"]:
+                continue
+            repair = ref not in memory.repaired
+            if repair:
+                memory.repaired.add(ref)
+                memory.writes += 1
+                if existing is None:
+                    objects.create(self.client, owned)
+                else:
+                    version = existing["metadata"]["resourceVersion"]
+                    objects.replace(
+                        self.client,
+                        with_field(owned, "metadata", "resourceVersion", value=version),
+                    )
+            found.append(Drift(memory.job.key, ref, existing is None, repair))
+        return tuple(found)
 
     def write_record(self, memory: JobMemory, action: WriteRecord) -> bool:
         """Step 3 and 5. False when another engine wrote first: then its record counts.

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from engine.cluster.client import Client, Stream
+from engine.cluster.client import JSON, Client, Stream
 from engine.controller.backoff import backoff
 from engine.errors import EngineError, ExpiredError, UnreachableError
 
@@ -37,6 +37,7 @@ class Watcher:
         sync: Callable[[], str],
         on_event: Callable[[str, dict[str, Any]], None],
         on_trouble: Callable[[str], None],
+        accept: str = JSON,
     ) -> None:
         self._client = client
         self._path = path
@@ -44,6 +45,7 @@ class Watcher:
         self._sync = sync
         self._on_event = on_event
         self._on_trouble = on_trouble
+        self._accept = accept
         self._version = ""
         self._stopped = threading.Event()
         self._lock = threading.Lock()
@@ -99,7 +101,7 @@ class Watcher:
             ("resourceVersion", self._version),
             ("timeoutSeconds", str(random.randint(*_WATCH_SECONDS))),
         ]
-        stream = self._client.stream(self._path, query, _SILENCE)
+        stream = self._client.stream(self._path, query, _SILENCE, accept=self._accept)
         with self._lock:
             self._stream = stream
         if self._stopped.is_set():

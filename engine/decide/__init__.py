@@ -10,6 +10,7 @@ from engine.decide.close_attempt import close_attempt
 from engine.decide.finish_run import finish_run
 from engine.decide.open_gate import open_gate
 from engine.decide.refuse_foreign import refuse_foreign
+from engine.decide.repair_drift import repair_drift
 from engine.decide.replace_changed_run import replace_changed_run
 from engine.decide.settle_refusal import settle_refusal
 from engine.decide.situation import Situation
@@ -25,6 +26,7 @@ RULES: tuple[Rule, ...] = (
     settle_refusal,
     start_attempt,
     open_gate,
+    repair_drift,
     close_attempt,
     wait_for_pod,
 )

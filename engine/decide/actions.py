@@ -31,6 +31,16 @@ class CreateDependents:
 
 
 @dataclass(frozen=True, slots=True)
+class RestoreDependents:
+    """Compare Secret and ConfigMap with what they should be, and put back what is not so."""
+
+    attempt: int
+    pod: str
+    uid: str
+    policies: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class WriteRecord:
     record: Record
 
@@ -83,15 +93,14 @@ class Done:
     """The run is over and nothing is left to do."""
 
 
-Action = (
-    Refuse
-    | CreatePod
+Step = (
+    CreatePod
     | CreateDependents
+    | RestoreDependents
     | WriteRecord
     | Ungate
     | DeletePod
     | ConfirmGone
     | FindCause
-    | Wait
-    | Done
 )
+Action = Refuse | Wait | Done | Step

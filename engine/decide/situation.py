@@ -42,7 +42,8 @@ class Observed:
 
     `pods` are all pods of the job. `settled` are UIDs of pods whose Secret and ConfigMap are known
     to exist, `gone` UIDs that the API itself no longer has, `ends` what the last state of a pod
-    that is gone told of its end, by UID. `causes` and `failing_since` are by
+    that is gone told of its end, by UID, `touched` UIDs of pods under whom somebody changed or
+    deleted a Secret or ConfigMap. `causes` and `failing_since` are by
     (UID, container): the first real message of a pull failure, and when it was first seen.
     """
 
@@ -53,6 +54,7 @@ class Observed:
     causes: Mapping[tuple[str, str], str] = field(default_factory=dict)
     failing_since: Mapping[tuple[str, str], datetime] = field(default_factory=dict)
     ends: Mapping[str, Outcome] = field(default_factory=dict)
+    touched: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

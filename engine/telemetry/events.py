@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.refs import JobKey
+from engine.refs import JobKey, Ref
 from engine.status.outcome import Reason, State
 
 
@@ -46,6 +46,16 @@ class JobUnchanged:
 
 
 @dataclass(frozen=True, slots=True)
+class Drift:
+    """What a running pod owns was not as it should be; put back the first time only."""
+
+    key: JobKey
+    ref: Ref
+    was_deleted: bool
+    repaired: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Trouble:
     """The cluster said no or nothing; `retrying` tells whether the engine goes on trying."""
 
@@ -61,5 +71,5 @@ class Notice:
     message: str
 
 
-Event = StateChanged | PullPolicyFallback | PodRemoved | JobUnchanged | Trouble | Notice
+Event = StateChanged | PullPolicyFallback | PodRemoved | JobUnchanged | Drift | Trouble | Notice
 Emit = Callable[[Event], None]

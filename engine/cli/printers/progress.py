@@ -10,6 +10,7 @@ from typing import TextIO
 from engine.refs import JobKey
 from engine.status.outcome import State
 from engine.telemetry.events import (
+    Drift,
     Event,
     JobUnchanged,
     Notice,
@@ -49,6 +50,9 @@ def describe(event: Event, *, verbose: bool) -> str:
             return f"{key}: pod {pod} deleted: {why}" if verbose else ""
         case JobUnchanged(key, state):
             return f"{key}: {state}, unchanged" if verbose else ""
+        case Drift(key, ref, was_deleted, repaired):
+            what = "was deleted" if was_deleted else "was changed"
+            return f"{key}: {ref} {what} under its pod{', put back' if repaired else ' again'}"
         case Trouble(key, message, retrying):
             where = f"{key}: " if key else ""
             return f"{where}{message}{'; trying again' if retrying else ''}"

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from engine.cli.printers.table import format_table
-from engine.controller.once import JobResult, OnceResult
+from engine.controller.once_result import JobResult, OnceResult
 from engine.decide.record import Attempt, Record, format_time
 from engine.errors import ExitCode
 from engine.refs import JobKey

@@ -9,7 +9,8 @@ from engine.cli.loading import load_paths
 from engine.cli.printers.progress import describe
 from engine.cluster.client import Client
 from engine.cluster.connect import connect
-from engine.controller.once import JobResult, OnceOptions, OnceResult, OnceRun
+from engine.controller.once import OnceRun
+from engine.controller.once_result import JobResult, OnceOptions, OnceResult
 from engine.errors import EngineError
 from engine.labels import JOB
 from engine.render.templates import Templates

@@ -5,7 +5,7 @@ wait at a time.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -77,6 +77,17 @@ class PruneRun:
                 self._pods = UidSet()
                 for resource in ordered:
                     self._scan(pool, namespace, resource)
+        return self._result()
+
+    def run_over(self, targets: Iterable[Target], last_failed: frozenset[str]) -> PruneResult:
+        """The same for objects that somebody has listed already."""
+        self._last_failed = last_failed
+        with ThreadPoolExecutor(self._options.concurrency, "prune") as pool:
+            for target in targets:
+                self._look(pool, target)
+        return self._result()
+
+    def _result(self) -> PruneResult:
         left = self._tally.result().kept.get(Why.BRAKED, 0)
         if left:
             words = f"the limit of {self._options.max_deletes} deletes is reached"
