@@ -1,22 +1,26 @@
-"""Manifests as a YAML stream or as one JSON List."""
+"""Manifests as a YAML stream or as one JSON List.
+
+What is printed reads back as exactly the same, also with kubectl, whose YAML 1.1 takes `yes`,
+`0777` and `1:30` for no strings: only what is a string to everybody stands without quotes.
+"""
 
 import json
-import sys
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
-from ruamel.yaml import YAML
-from ruamel.yaml.scalarstring import LiteralScalarString
+
+from engine.render.yaml_value import to_yaml_value
+
+_PLAIN = re.compile(r"[A-Za-z/](?:[A-Za-z0-9_./@+=-]|[: ](?=[A-Za-z0-9/]))*")
+_NO_STRINGS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+_LONGEST_KEY = 1000
 
 
 def print_yaml(manifests: Sequence[dict[str, Any]]) -> None:
-    yaml = YAML()
-    yaml.explicit_start = True
-    yaml.width = 10_000
-    yaml.indent(mapping=2, sequence=4, offset=2)
     for manifest in manifests:
-        yaml.dump(_readable(manifest), sys.stdout)
+        click.echo("\n".join(("---", *_lines(manifest))))
 
 
 def print_json(manifests: Sequence[dict[str, Any]]) -> None:
@@ -24,15 +28,51 @@ def print_json(manifests: Sequence[dict[str, Any]]) -> None:
     click.echo(json.dumps(whole, indent=2, ensure_ascii=False))
 
 
-def _readable(value: Any) -> Any:
-    """Texts of several lines as blocks, where a block reads back as exactly the same text."""
-    if isinstance(value, dict):
-        return {key: _readable(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_readable(item) for item in value]
-    if isinstance(value, str) and "\n" in value and _fits_a_block(value):
-        return LiteralScalarString(value)
-    return value
+def _lines(value: Any) -> Iterator[str]:
+    """The value in block style, as far as that reads back exactly."""
+    if isinstance(value, dict) and value:
+        yield from _mapping(value)
+    elif isinstance(value, list) and value:
+        for item in value:
+            first, *rest = _lines(item)
+            yield f"- {first}"
+            yield from map(_indented, rest)
+    elif isinstance(value, str) and "\n" in value and _fits_a_block(value):
+        text = value.rstrip("\n")
+        ending = len(value) - len(text)
+        yield "|" + ("-", "", "+")[min(ending, 2)]
+        yield from map(_indented, value.removesuffix("\n").split("\n"))
+    else:
+        yield _scalar(value)
+
+
+def _mapping(value: Mapping[str, Any]) -> Iterator[str]:
+    for key, item in value.items():
+        first, *rest = _lines(item)
+        head, nested = _scalar(key), isinstance(item, dict | list) and item
+        if len(head) > _LONGEST_KEY:
+            yield f"? {head}"
+            yield f": {first}"
+            yield from map(_indented, rest) if nested else rest
+        elif nested:
+            yield f"{head}:"
+            yield from map(_indented, (first, *rest))
+        else:
+            yield f"{head}: {first}"
+            yield from rest
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _NO_STRINGS:
+        return value
+    text = to_yaml_value(value)
+    if isinstance(value, float) and "." not in text:
+        return text.replace("e", ".0e")
+    return text
+
+
+def _indented(line: str) -> str:
+    return f"  {line}" if line else ""
 
 
 def _fits_a_block(text: str) -> bool:
