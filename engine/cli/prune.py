@@ -145,8 +145,8 @@ def command(
     printer = Json(sys.stdout) if output == "json" else Lines(sys.stdout)
     try:
         result = prune(connection.client, chosen, printer.entry)
-    except EngineError as error:
-        printer.end((error,))
+    except EngineError as failure:
+        printer.end((failure,))
         raise
     printer.end(result.errors)
     for error in result.errors:

@@ -15,7 +15,7 @@ from engine.cli import options
 from engine.cli.loading import load_config, valid_jobs
 from engine.cli.printers.progress import progress
 from engine.cli.printers.result import exit_code, result_json, result_table
-from engine.errors import InvalidInputError, Problem
+from engine.errors import InvalidInputError, Problem, UsageError
 from engine.render.templates import Templates
 from engine.spec.load import in_namespace
 from engine.spec.model import Config, Job
@@ -55,6 +55,10 @@ from engine.telemetry.redact import Redactor
     help="What to wait for: the jobs' end, or their start.",
 )
 @options.option(
+    "--prune", is_flag=True, help="Cancel and remove jobs of this source whose spec is gone."
+)
+@options.option("--allow-empty", is_flag=True, help="Let --prune remove every job of the source.")
+@options.option(
     "--sandbox", is_flag=True, help="Use a simulated cluster in this process; runs no container."
 )
 @options.output("table", "json")
@@ -73,6 +77,8 @@ def command(
     timeout: float | None,
     queue_timeout: float,
     wait: str,
+    prune: bool,
+    allow_empty: bool,
     sandbox: bool,
     output: str,
     verbose: int,
@@ -86,10 +92,14 @@ def command(
         raise click.UsageError("reconcile needs --once")
     settings = load_config(config)
     jobs = valid_jobs(options.all_paths(paths, filenames), settings, namespace).jobs
+    if prune and not jobs and not allow_empty:
+        hint = "--allow-empty, if that is meant"
+        raise UsageError("there are no specs: --prune would remove every job", hint=hint)
 
     from engine.cluster.connect import connect  # noqa: PLC0415 - valid specs come first
     from engine.controller.once import OnceRun  # noqa: PLC0415
     from engine.controller.once_result import OnceOptions, WaitFor  # noqa: PLC0415
+    from engine.controller.prune.after_reconcile import AfterReconcile, PrunePass  # noqa: PLC0415
 
     redactor = Redactor()
     if sandbox:
@@ -101,12 +111,18 @@ def command(
     run = OnceRun(connection.client, jobs, settings, once_options, Templates(templates), show)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        result = run.run(os.environ, redactor)
+        result, pruned = run.run(os.environ, redactor), PrunePass()
+        if not result.interrupted:
+            after = AfterReconcile(connection.client, settings, source, concurrency, prune)
+            keys = frozenset(job.key for job in jobs)
+            places = {connection.namespace, namespace, *(key.namespace for key in keys)} - {""}
+            pruned = after.run(run.pods(), keys, sorted(places))
     finally:
         show.close()
-    click.echo(
-        result_json(result, redactor) if output == "json" else result_table(result, redactor)
-    )
+    printed = result_json if output == "json" else result_table
+    click.echo(printed(result, redactor, pruned))
+    for told in pruned.told:
+        click.echo(told, err=True)
     under_way = sum(not job.over for job in result.jobs)
     told = f"{under_way} job{' is' if under_way == 1 else 's are'} not over"
     if result.interrupted:
@@ -114,7 +130,7 @@ def command(
         click.echo(text, err=True)
     elif result.timed_out:
         click.echo(f"timeout: {told}; what has started goes on", err=True)
-    sys.exit(exit_code(result))
+    sys.exit(max(exit_code(result), pruned.exit_code))
 
 
 @contextmanager

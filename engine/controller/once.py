@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from engine.cluster.client import Client
 from engine.cluster.records import list_records
@@ -101,6 +102,11 @@ class OnceRun:
             emit=self._emit,
         )
         return self._work(reconciler, waiting)
+
+    def pods(self) -> list[dict[str, Any]]:
+        """Every pod of the source in the namespaces of its jobs, as last seen."""
+        namespaces = {key.namespace for key in self._jobs}
+        return [pod for name in namespaces for pod in self._watches.pods(name).all_pods()]
 
     def _look(self, environment: Mapping[str, str], redactor: Redactor) -> Rendering:
         """Records first, then pods: a pod that is in a record can't be missed that way."""

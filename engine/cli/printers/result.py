@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from engine.cli.printers.prune import entry_json
 from engine.cli.printers.table import format_table
 from engine.controller.once_result import JobResult, OnceResult
+from engine.controller.prune import PruneAction
+from engine.controller.prune.after_reconcile import PrunePass
 from engine.decide.record import Attempt, Record, format_time
 from engine.errors import ExitCode
 from engine.refs import JobKey
@@ -15,6 +18,7 @@ from engine.status.outcome import State
 from engine.telemetry.redact import Redactor
 
 _LONGEST_CELL = 100
+NOTHING_PRUNED = PrunePass()
 
 
 def exit_code(result: OnceResult) -> ExitCode:
@@ -27,7 +31,7 @@ def exit_code(result: OnceResult) -> ExitCode:
     return max(codes, default=ExitCode.OK)
 
 
-def result_json(result: OnceResult, redact: Redactor) -> str:
+def result_json(result: OnceResult, redact: Redactor, pruned: PrunePass = NOTHING_PRUNED) -> str:
     jobs = []
     for job in result.jobs:
         entry = {
@@ -41,11 +45,13 @@ def result_json(result: OnceResult, redact: Redactor) -> str:
             entry["error"] = str(job.error)
         jobs.append(entry)
     errors = [str(job.error) for job in result.jobs if job.error is not None]
-    whole = {"jobs": jobs, "pruned": [], "errors": errors}
+    errors += [str(error) for error in pruned.errors]
+    entries = [entry_json(entry) for entry in pruned.entries]
+    whole = {"jobs": jobs, "pruned": entries, "errors": errors}
     return redact(json.dumps(whole, indent=2, ensure_ascii=False))
 
 
-def result_table(result: OnceResult, redact: Redactor) -> str:
+def result_table(result: OnceResult, redact: Redactor, pruned: PrunePass = NOTHING_PRUNED) -> str:
     """One line a job, and what the second run of the same specs is told: nothing changed."""
     rows = []
     for job in result.jobs:
@@ -60,9 +66,12 @@ def result_table(result: OnceResult, redact: Redactor) -> str:
     changed = sum(job.changed for job in result.jobs)
     words = (
         f"{count} job{'' if count == 1 else 's'}, {changed} changed"
-        if changed
+        if changed or pruned.entries
         else "nothing changed"
     )
+    if pruned.entries:
+        gone = sum(entry.action is PruneAction.DELETED for entry in pruned.entries)
+        words += f", {gone} object{'' if gone == 1 else 's'} pruned"
     return redact(f"{table}\n{words}")
 
 

@@ -1,0 +1,80 @@
+"""What a reconcile prunes once its jobs are settled: expired pods, and jobs without a spec."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from engine.cluster.client import Client
+from engine.controller.prune.options import PruneOptions
+from engine.controller.prune.own import prune_own
+from engine.controller.prune.removed import Removal, remove_gone
+from engine.controller.prune.result import PruneAction, PruneEntry, PruneResult, Why
+from engine.errors import EngineError, ExitCode
+from engine.refs import JobKey
+from engine.spec.model import Config
+
+
+@dataclass(frozen=True, slots=True)
+class PrunePass:
+    """What became of objects, without those that simply stay; and what counts as an error.
+
+    A failed removal is one, since somebody asked for it. What the TTL rule couldn't delete is only
+    told: it has nothing to do with these jobs, and the next pass tries again.
+    """
+
+    entries: tuple[PruneEntry, ...] = ()
+    errors: tuple[EngineError, ...] = ()
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return max((error.exit_code for error in self.errors), default=ExitCode.OK)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """A line for each object that is gone or should be, and for each error."""
+        lines = [f"{entry.ref} {entry.action}: {entry.reason}" for entry in self.entries]
+        return (*lines, *(f"error: {error}" for error in self.errors))
+
+
+@dataclass(frozen=True, slots=True)
+class AfterReconcile:
+    """`removes` says whether jobs whose spec is gone are removed."""
+
+    client: Client
+    config: Config
+    source: str
+    concurrency: int
+    removes: bool
+
+    def run(
+        self, pods: Iterable[dict[str, Any]], living: frozenset[JobKey], namespaces: Iterable[str]
+    ) -> PrunePass:
+        """`pods` are those of the source, as last seen; `living` the jobs that have a spec."""
+        entries: list[PruneEntry] = []
+        most = self.config.limits.max_deletes_per_pass
+        removed = PruneResult()
+        if self.removes:
+            removal = Removal(self.source, tuple(namespaces), most, self.concurrency)
+            removed = remove_gone(self.client, removal, living, entries.append)
+            if most is not None:
+                most -= min(most, removed.actions.get(PruneAction.DELETED, 0))
+        options = PruneOptions(
+            concurrency=self.concurrency,
+            max_deletes=most,
+            keep_failed=self.config.prune.keep_failed,
+            events=PruneOptions().events if self.config.features.events else 0,
+        )
+        expired = prune_own(self.client, pods, options, entries.append)
+        return PrunePass(tuple(entries), (*_errors(removed), *expired.errors))
+
+
+def _errors(removed: PruneResult) -> tuple[EngineError, ...]:
+    errors = list(removed.errors)
+    failed = removed.actions.get(PruneAction.FAILED, 0)
+    if failed:
+        errors.append(EngineError(f"{failed} of the removed specs' objects could not be deleted"))
+    braked = removed.kept.get(Why.BRAKED, 0)
+    if braked:
+        words = "limits.maxDeletesPerPass is reached"
+        errors.append(EngineError(words, hint=f"{braked} more would go"))
+    return tuple(errors)
