@@ -59,7 +59,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command line and leave with its exit code."""
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(prog_name="engine", standalone_mode=False)
     except InvalidInputError as error:
         for problem in error.problems:
             click.echo(str(problem), err=True)
