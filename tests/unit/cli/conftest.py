@@ -1,0 +1,79 @@
+"""The command line as a user meets it: exit code, stdout, stderr."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from engine.cli.main import main
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a command came to."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.err.splitlines()
+
+
+Engine = Callable[..., Said]
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No settings of the machine's own, and the specs' folder as the working directory."""
+    for name in [*os.environ]:
+        if name.startswith(("ENGINE_", "KUBE")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def engine(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Engine:
+    """Run a command in this process; whatever it does, there is no traceback."""
+
+    def run(*arguments: str | Path, env: Mapping[str, str] | None = None) -> Said:
+        for name, value in (env or {}).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "argv", ["engine", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main()
+        told = capsys.readouterr()
+        assert "Traceback" not in told.out + told.err
+        assert "internal error" not in told.err
+        return Said(int(end.value.code or 0), told.out, told.err)
+
+    return run
+
+
+@pytest.fixture
+def process() -> Engine:
+    """Run a command in a process of its own, for what imports the cluster's client."""
+
+    def run(*arguments: str | Path, env: Mapping[str, str] | None = None) -> Said:
+        command = [sys.executable, "-c", "from engine.cli.main import main; main()"]
+        paths = {"PYTHONPATH": str(Path(__file__).parents[3])}
+        done = subprocess.run(
+            [*command, *map(str, arguments)],
+            env={**os.environ, **paths, **(env or {})},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert "Traceback" not in done.stdout + done.stderr
+        assert "internal error" not in done.stderr
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    return run

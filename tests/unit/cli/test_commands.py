@@ -1,0 +1,151 @@
+"""What holds for every command: help, mistakes, and a cluster that isn't there."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from engine.cli.main import COMMANDS
+from engine.spec.schema import SCHEMA_FILES, schema_text
+from tests.unit.builders import document, write
+from tests.unit.cli.conftest import Engine
+
+
+def kubeconfig(folder: Path, server: str) -> Path:
+    text = f"""\
+apiVersion: v1
+kind: Config
+current-context: here
+contexts: [{{name: here, context: {{cluster: here, user: me}}}}]
+clusters: [{{name: here, cluster: {{server: "{server}"}}}}]
+users: [{{name: me, user: {{token: x}}}}]
+"""
+    return write(folder, "kubeconfig", text)
+
+
+@pytest.fixture
+def closed_port() -> int:
+    """A port of this machine on which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def test_help_names_every_command(engine: Engine) -> None:
+    said = engine("--help")
+    assert said.code == 0
+    assert all(command in said.out for command in COMMANDS)
+    assert "Exit codes: 0 all succeeded" in said.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(engine: Engine, command: str) -> None:
+    assert engine(command, "--help").code == 0
+    assert engine(command, "-h").out.startswith(f"Usage: engine {command}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("recncile",), "No such command 'recncile'"),
+        (("validate", "--nope", "x"), "No such option"),
+        (("render", "x", "-o", "xml"), "'xml' is not one of"),
+        (("reconcile", "x"), "reconcile needs --once"),
+        (("reconcile", "x", "--once", "--concurrency", "0"), "0 is not in the range"),
+        (("reconcile", "x", "--once", "--timeout", "soon"), "is not a duration"),
+        (("reconcile", "x", "--once", "--source", "a b"), "as in a label"),
+        (("schema", "Pod"), "'Pod' is not one of"),
+    ],
+)
+def test_a_mistake_is_told_and_ends_with_2(
+    engine: Engine, arguments: tuple[str, ...], words: str
+) -> None:
+    said = engine(*arguments)
+    assert said.code == 2
+    assert words in said.err
+    assert said.out == ""
+
+
+@pytest.mark.parametrize(("version", "kind"), SCHEMA_FILES)
+def test_a_schema_is_printed_as_it_is_shipped(engine: Engine, version: str, kind: str) -> None:
+    said = engine("schema", kind)
+    assert said.out == schema_text(version, kind)
+    json.loads(said.out)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script(engine: Engine, shell: str) -> None:
+    said = engine("completion", shell)
+    assert said.code == 0
+    assert "_ENGINE_COMPLETE" in said.out
+
+
+def test_an_invalid_set_is_told_before_any_cluster_is_looked_for(
+    tmp_path: Path, engine: Engine
+) -> None:
+    write(tmp_path, "specs/a.yaml", document("a"))
+    write(tmp_path, "specs/b.yaml", document("b", timeout=0))
+    said = engine("reconcile", "--once", "specs")
+    assert (said.code, said.out) == (2, "")
+    assert "spec.timeout is 0" in said.err
+    assert "kubeconfig" not in said.err
+
+
+@pytest.mark.parametrize("command", [("reconcile", "--once", "specs"), ("status",)])
+def test_without_a_kubeconfig_the_hint_says_how_to_give_one(
+    tmp_path: Path, process: Engine, command: tuple[str, ...]
+) -> None:
+    write(tmp_path, "specs/a.yaml", document())
+    said = process(*command)
+    assert (said.code, said.out) == (6, "")
+    assert "no usable kubeconfig" in said.err
+    assert "give one with --kubeconfig or KUBECONFIG" in said.err
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(None, "no such file"), ("a: [", "kubeconfig"), ("", "kubeconfig"), ("- a\n", "kubeconfig")],
+)
+def test_a_kubeconfig_that_cant_be_used_is_told(
+    tmp_path: Path, process: Engine, content: str | None, words: str
+) -> None:
+    if content is not None:
+        write(tmp_path, "config", content)
+    said = process("status", "--kubeconfig", "config")
+    assert (said.code, said.out) == (6, "")
+    assert words in said.err
+
+
+def test_a_context_that_is_not_in_the_kubeconfig_is_told(
+    tmp_path: Path, process: Engine, closed_port: int
+) -> None:
+    path = kubeconfig(tmp_path, f"http://127.0.0.1:{closed_port}")
+    said = process("status", "--kubeconfig", path, "--context", "nope")
+    assert said.code == 6
+    assert "nope" in said.err
+
+
+@pytest.mark.parametrize("command", [("reconcile", "--once", "specs"), ("status",)])
+def test_a_cluster_that_does_not_answer_is_told_with_its_address(
+    tmp_path: Path, process: Engine, closed_port: int, command: tuple[str, ...]
+) -> None:
+    write(tmp_path, "specs/a.yaml", document())
+    server = f"http://127.0.0.1:{closed_port}"
+    said = process(*command, env={"KUBECONFIG": str(kubeconfig(tmp_path, server))})
+    assert (said.code, said.out) == (6, "")
+    line = said.lines[-1]
+    assert f"{server}: no answer from the API server: " in line
+    assert "Connection refused" in line
+    assert "is it running" in line
+
+
+def test_a_secret_that_is_not_set_stops_a_reconcile_before_any_write(
+    tmp_path: Path, process: Engine
+) -> None:
+    """Against the embedded cluster: nothing but the message, and exit code 2."""
+    write(tmp_path, "specs/a.yaml", document(secrets={"T": {"fromEnv": "NOT_THERE"}}))
+    said = process("reconcile", "--once", "specs", "--sandbox")
+    assert (said.code, said.out) == (2, "")
+    assert "fromEnv: the variable NOT_THERE is not set" in said.err
