@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,11 +16,12 @@ from engine.cli import options
 from engine.cli.loading import load_config, valid_jobs
 from engine.cli.printers.progress import progress
 from engine.cli.printers.result import exit_code, result_json, result_table
-from engine.errors import InvalidInputError, Problem, UsageError
+from engine.controller.once_result import OnceResult
+from engine.errors import UsageError
 from engine.render.templates import Templates
-from engine.spec.load import in_namespace
-from engine.spec.model import Config, Job
-from engine.telemetry.redact import Redactor
+from engine.spec.load import placed
+from engine.spec.model import Job
+from engine.telemetry.redact import KNOWN
 
 
 @click.command()
@@ -101,17 +103,16 @@ def command(
     from engine.controller.once_result import OnceOptions, WaitFor  # noqa: PLC0415
     from engine.controller.prune.after_reconcile import AfterReconcile, PrunePass  # noqa: PLC0415
 
-    redactor = Redactor()
     if sandbox:
         kubeconfig, context = click.get_current_context().with_resource(_sandbox(jobs)), ""
     connection = connect(kubeconfig, context, connections=concurrency + 4)
-    jobs = _placed(jobs, connection.namespace, settings)
-    show = progress(redactor, verbose=verbose > 0, no_colour="NO_COLOR" in os.environ)
+    jobs = placed(jobs, connection.namespace, settings.limits)
+    show = progress(KNOWN, verbose=verbose > 0, no_colour="NO_COLOR" in os.environ)
     once_options = OnceOptions(source, concurrency, timeout, queue_timeout, WaitFor(wait))
     run = OnceRun(connection.client, jobs, settings, once_options, Templates(templates), show)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        result, pruned = run.run(os.environ, redactor), PrunePass()
+        result, pruned = run.run(os.environ, KNOWN), PrunePass()
         if not result.interrupted:
             after = AfterReconcile(connection.client, settings, source, concurrency, prune)
             keys = frozenset(job.key for job in jobs)
@@ -120,7 +121,7 @@ def command(
     finally:
         show.close()
     printed = result_json if output == "json" else result_table
-    click.echo(printed(result, redactor, pruned))
+    click.echo(printed(result, KNOWN, pruned))
     for told in pruned.told:
         click.echo(told, err=True)
     under_way = sum(not job.over for job in result.jobs)
@@ -130,6 +131,8 @@ def command(
         click.echo(text, err=True)
     elif result.timed_out:
         click.echo(f"timeout: {told}; what has started goes on", err=True)
+    if verbose > 1:
+        _tell_crashes(result)
     sys.exit(max(exit_code(result), pruned.exit_code))
 
 
@@ -145,29 +148,11 @@ def _sandbox(jobs: Iterable[Job]) -> Iterator[str]:
         yield str(running.write_kubeconfig(Path(folder, "kubeconfig")))
 
 
-def _placed(jobs: tuple[Job, ...], namespace: str, config: Config) -> tuple[Job, ...]:
-    """Jobs with the context's namespace where they have none; it has to be allowed as well."""
-    from engine.spec.checks import matches_any  # noqa: PLC0415
-
-    placed = tuple(in_namespace(job, namespace) for job in jobs)
-    seen: dict[object, Job] = {}
-    problems = []
-    allowed = config.limits.allowed_namespaces
-    for job in placed:
-        if allowed is not None and not matches_any(job.namespace, allowed):
-            hint = f"limits.allowedNamespaces: {', '.join(allowed) or 'none'}"
-            problems.append(
-                Problem(job.place, f"the namespace {job.namespace} is not allowed", hint)
-            )
-        if job.key in seen:
-            first = seen[job.key].place
-            problems.append(
-                Problem(job.place, f"a second job is named {job.name}", f"the first is at {first}")
-            )
-        seen[job.key] = job
-    if problems:
-        raise InvalidInputError(tuple(problems))
-    return placed
+def _tell_crashes(result: OnceResult) -> None:
+    for job in result.jobs:
+        if job.error is not None and job.error.__cause__ is not None:
+            lines = traceback.format_exception(job.error.__cause__)
+            click.echo(KNOWN(f"{job.job.key}: {''.join(lines)}"), err=True)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -11,7 +11,7 @@ from engine.spec.schema import JOB_DEFAULTS
 from engine.spec.yaml_reader import MAX_BYTES
 
 SUFFIXES = frozenset({".yaml", ".yml"})
-_MARKER = f"kind: {JOB_DEFAULTS}".encode()
+_MARKER = JOB_DEFAULTS.encode()
 
 
 def read_sources(paths: Iterable[str]) -> tuple[tuple[SourceText, ...], tuple[Problem, ...]]:
@@ -50,7 +50,8 @@ def _files_below(folder: Path, problems: list[Problem]) -> Iterator[Path]:
 
     for root, folders, files in os.walk(folder, onerror=unreadable):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield from (Path(root, name) for name in sorted(files) if _is_spec_file(name))
+        paths = (Path(root, name) for name in sorted(files) if _is_spec_file(name))
+        yield from (path for path in paths if path.is_file() or path.is_symlink())
 
 
 def _parents(folder: Path) -> list[Path]:

@@ -22,7 +22,8 @@ from engine.controller.steps import JobMemory, Steps
 from engine.controller.watches import Listeners, Watches
 from engine.controller.workqueue import WorkQueue
 from engine.decide.record import Record
-from engine.decide.situation import gate_position
+from engine.decide.situation import gate_position, is_finished
+from engine.decide.stamp_expiry import expiry_due
 from engine.errors import EngineError, OwnershipError
 from engine.refs import JobKey
 from engine.render.templates import Templates
@@ -84,7 +85,7 @@ class OnceRun:
             record = memory.record
             if key in self._settled:
                 continue
-            if record is not None and self._is_over(memory) and not self._has_unfinished_pod(key):
+            if record is not None and self._is_over(memory) and not self._has_work(key, record):
                 self._settled.add(key)
                 self._emit(JobUnchanged(key, record.state))
             else:
@@ -192,7 +193,9 @@ class OnceRun:
             return
         except Exception as error:  # noqa: BLE001 - one job's defect must not stop the others
             words = f"internal error: {type(error).__name__}"
-            self._settle(key, EngineError(words, hint="this is a defect: report it with -vv"))
+            found = EngineError(words, hint="this is a defect: report it with -vv")
+            found.__cause__ = error
+            self._settle(key, found)
             return
         memory.errors = 0
         self._failing_since.pop(key, None)
@@ -272,10 +275,12 @@ class OnceRun:
         gated = any(gate_position(pod) is not None for pod in pods)
         return attempt is not None and bool(attempt.uid) and not gated
 
-    def _has_unfinished_pod(self, key: JobKey) -> bool:
-        pods = self._watches.pods(key.namespace).pods(key)
+    def _has_work(self, key: JobKey, record: Record) -> bool:
+        """Whether anything is left to do about the pods of a run that is over."""
+        job = self._jobs[key]
         return any(
-            (p.get("status") or {}).get("phase") not in ("Succeeded", "Failed") for p in pods
+            not is_finished(pod) or expiry_due(job, record, pod) is not None
+            for pod in self._watches.pods(key.namespace).pods(key)
         )
 
     def _result(self, *, timed_out: bool = False, interrupted: bool = False) -> OnceResult:

@@ -58,6 +58,9 @@ def _file(source: SecretSource, folder: Path, problems: list[Problem]) -> str:
                 )
             )
             return ""
+        if not (path.is_file() or path.is_dir()):
+            problems.append(Problem(source.place, f"fromFile: {name} is not a file"))
+            return ""
         if path.stat().st_size > _LARGEST:
             problems.append(Problem(source.place, f"fromFile: {name} is larger than 1 MiB"))
             return ""

@@ -6,14 +6,15 @@ from pathlib import PurePath
 from typing import Any
 
 from engine.durations import parse_duration
-from engine.errors import Place, Problem, Severity
-from engine.spec.checks import check_spec, policy_list
+from engine.errors import InvalidInputError, Place, Problem, Severity
+from engine.spec.checks import check_spec, matches_any, policy_list
 from engine.spec.defaults import BUILT_IN, merge_mappings, merge_specs
 from engine.spec.digest import spec_hash
 from engine.spec.effective import EffectiveSpec
 from engine.spec.model import (
     Config,
     Job,
+    Limits,
     LoadedJobs,
     OnChange,
     RegistryCredential,
@@ -71,9 +72,24 @@ def load_jobs(texts: Iterable[SourceText], config: Config, namespace: str = "") 
     return LoadedJobs(tuple(loaded), tuple(sorted(set(problems), key=_in_order)))
 
 
-def in_namespace(job: Job, namespace: str) -> Job:
-    """`job`, with the context's namespace where it has none of its own."""
-    return job if job.namespace else replace(job, namespace=namespace)
+def placed(jobs: Iterable[Job], namespace: str, limits: Limits) -> tuple[Job, ...]:
+    """`jobs`, with the context's namespace where they have none of their own.
+
+    Errors: InvalidInputError when that namespace is not allowed, or gives two jobs one name.
+    """
+    result = tuple(job if job.namespace else replace(job, namespace=namespace) for job in jobs)
+    problems = [*_duplicates(result)]
+    allowed = limits.allowed_namespaces
+    if allowed is not None:
+        hint = f"limits.allowedNamespaces: {', '.join(allowed) or 'none'}"
+        problems += [
+            Problem(job.place, f"the namespace {job.namespace} is not allowed", hint)
+            for job in result
+            if not matches_any(job.namespace, allowed)
+        ]
+    if problems:
+        raise InvalidInputError(tuple(problems))
+    return result
 
 
 def _in_order(problem: Problem) -> tuple[Place, str]:

@@ -29,3 +29,7 @@ class Redactor:
             if value in text:
                 text = text.replace(value, MASK)
         return text
+
+
+KNOWN = Redactor()
+"""What this process has learnt: everything that it prints goes through here, a crash included."""

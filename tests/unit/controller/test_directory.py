@@ -175,3 +175,21 @@ def test_no_more_of_a_huge_file_is_read_than_refuses_it(tmp_path: Path) -> None:
     write(tmp_path, "huge.yaml", b"#" * (10 * 1024 * 1024))
     (text,) = read_sources([str(tmp_path)])[0]
     assert len(text.text) == 1024 * 1024 + 1
+
+
+def test_a_named_pipe_among_the_specs_is_passed_over(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "job.yaml").write_text("a: 1\n")
+    texts, problems = read_sources([str(tmp_path)])
+    assert [Path(text.file).name for text in texts] == ["job.yaml"]
+    assert problems == ()
+
+
+def test_defaults_beside_a_file_are_found_however_their_kind_is_written(tmp_path: Path) -> None:
+    (tmp_path / "defaults.yaml").write_text('{"kind": "JobDefaults"}\n')
+    (tmp_path / "job.yaml").write_text("a: 1\n")
+    texts, _ = read_sources([str(tmp_path / "job.yaml")])
+    assert [(Path(text.file).name, text.defaults_only) for text in texts] == [
+        ("job.yaml", False),
+        ("defaults.yaml", True),
+    ]

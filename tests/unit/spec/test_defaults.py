@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from engine.render.yaml_value import to_yaml_value
-from engine.spec.load import SourceText, in_namespace, load_jobs
-from engine.spec.model import Config, Job, LoadedJobs
+from engine.spec.load import SourceText, load_jobs, placed
+from engine.spec.model import Config, Job, Limits, LoadedJobs
 from tests.unit.builders import API_VERSION, document, lines_of, make_config, make_job
 
 NO_CONFIG = Config()
@@ -185,7 +185,8 @@ def test_the_namespace_comes_from_the_nearest_who_says_one(
         theirs["metadata"] = {"namespace": folder}
     job = only(load_tree({"d.yaml": theirs, "job.yaml": spec}, namespace=flag))
     assert job.namespace == namespace
-    assert in_namespace(job, "context").namespace == (namespace or "context")
+    (there,) = placed([job], "context", Limits())
+    assert there.namespace == (namespace or "context")
 
 
 def test_the_deadline_feature_can_be_switched_off() -> None:
