@@ -40,7 +40,7 @@ def test_a_quota_that_opens_lets_the_jobs_run_without_anybody_touching_a_file(
     opened: list[float] = []
 
     def open_it() -> None:
-        time.sleep(8)
+        time.sleep(20)
         objects.api.patch(
             "resourcequotas", "closed", {"spec": {"hard": {"pods": "10"}}}, objects.namespace
         )
