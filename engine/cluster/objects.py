@@ -61,15 +61,18 @@ def patch(client: Client, ref: Ref, operations: list[dict[str, Any]]) -> dict[st
     )
 
 
-def delete(client: Client, ref: Ref, *, uid: str, grace: int | None = None) -> bool:
+def delete(
+    client: Client, ref: Ref, *, uid: str, grace: int | None = None, version: str = ""
+) -> bool:
     """Delete the object with this UID; False if it was gone already.
 
-    Errors: ConflictError when another object has taken its name.
+    Errors: ConflictError when another object has taken its name, or `version` is not its own.
     """
+    preconditions = {"uid": uid, **({"resourceVersion": version} if version else {})}
     options: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
-        "preconditions": {"uid": uid},
+        "preconditions": preconditions,
         "propagationPolicy": "Background",
     }
     if grace is not None:

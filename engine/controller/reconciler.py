@@ -17,6 +17,7 @@ from engine.decide.actions import (
     DeletePod,
     Done,
     FindCause,
+    LookAgain,
     Refuse,
     RestoreDependents,
     Step,
@@ -115,10 +116,12 @@ class Reconciler:
             case Ungate():
                 self._steps.ungate(memory, action)
             case DeletePod():
-                self._steps.delete_pod(memory, action)
-                self._emit(PodRemoved(memory.job.key, action.pod, action.why))
+                if self._steps.delete_pod(memory, action):
+                    self._emit(PodRemoved(memory.job.key, action.pod, action.why))
             case ConfirmGone():
                 self._steps.confirm_gone(memory, action)
+            case LookAgain():
+                self._steps.look_again(memory, action)
             case FindCause():
                 self._steps.find_cause(memory, action)
 
@@ -143,6 +146,7 @@ class Reconciler:
             memory.causes,
             memory.failing_since,
             memory.ends,
+            memory.asked,
             frozenset(memory.touched),
         )
         gates = self._steps.rendering.gates

@@ -23,6 +23,7 @@ from engine.decide.actions import (
     CreatePod,
     DeletePod,
     FindCause,
+    LookAgain,
     RestoreDependents,
     Ungate,
     WriteRecord,
@@ -72,6 +73,7 @@ class JobMemory:
     causes: dict[tuple[str, str], str] = field(default_factory=dict)
     failing_since: dict[tuple[str, str], datetime] = field(default_factory=dict)
     ends: dict[str, Outcome] = field(default_factory=dict)
+    asked: dict[str, datetime] = field(default_factory=dict)
     manifests: tuple[ManifestsKey, Manifests] | None = None
     writes: int = 0
     errors: int = 0
@@ -185,12 +187,25 @@ class Steps:
             return
         self.pods(memory.job.namespace).put(pod)
 
-    def delete_pod(self, memory: JobMemory, action: DeletePod) -> None:
+    def delete_pod(self, memory: JobMemory, action: DeletePod) -> bool:
+        """False for a pod that is no longer the one that was decided on."""
         memory.writes += 1
         ref = Ref("Pod", memory.job.namespace, action.pod)
-        with suppress(ConflictError):
-            objects.delete(self.client, ref, uid=action.uid, grace=action.grace)
+        is_same = True
+        try:
+            objects.delete(
+                self.client, ref, uid=action.uid, grace=action.grace, version=action.version
+            )
+        except ConflictError:
+            is_same = False
         self._look_again(memory, action.pod, action.uid)
+        return is_same
+
+    def look_again(self, memory: JobMemory, action: LookAgain) -> None:
+        """Pod and record as they are now; what was known of them may have been old."""
+        self._look_again(memory, action.pod, action.uid)
+        memory.record = read_record(self.client, memory.job.key)
+        memory.asked[action.uid] = self.client.now()
 
     def confirm_gone(self, memory: JobMemory, action: ConfirmGone) -> None:
         self._look_again(memory, action.pod, action.uid)

@@ -55,17 +55,29 @@ class Ungate:
 
 @dataclass(frozen=True, slots=True)
 class DeletePod:
-    """Delete by uid; `grace` 0 where nothing of the pod ever ran, None for the pod's own."""
+    """Delete by uid; `grace` 0 where nothing of the pod ever ran, None for the pod's own.
+
+    `version` is the pod as it was decided on: one that has started or ended since is spared.
+    """
 
     pod: str
     uid: str
     grace: int | None
     why: str
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfirmGone:
     """Ask the API itself: a cache is no proof that a pod is gone."""
+
+    pod: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class LookAgain:
+    """Ask the API itself for the pod and the record, before what can't be taken back."""
 
     pod: str
     uid: str
@@ -101,6 +113,7 @@ Step = (
     | Ungate
     | DeletePod
     | ConfirmGone
+    | LookAgain
     | FindCause
 )
 Action = Refuse | Wait | Done | Step

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from engine.decide.actions import Action, ConfirmGone, Wait, WriteRecord
+from engine.decide.actions import Action, ConfirmGone, LookAgain, Wait, WriteRecord
 from engine.decide.outcomes import closed, deleted_pod, may_retry
 from engine.decide.pull_failure import fall_back
 from engine.decide.record import Attempt
@@ -37,6 +37,8 @@ def close_attempt(situation: Situation) -> Action | None:
         return _close(situation, attempt, outcome)
     for rule in _STUCK:
         action = rule(situation, attempt, pod)
+        if isinstance(action, WriteRecord) and not situation.is_certain_of(attempt.uid):
+            return LookAgain(attempt.pod, attempt.uid)
         if action is not None:
             return action
     return None

@@ -1,8 +1,8 @@
 """A run that is over stays over; the pod of an attempt that got stuck does not stay behind."""
 
-from engine.decide.actions import Action, DeletePod, Done
+from engine.decide.actions import Action, DeletePod, Done, LookAgain
 from engine.decide.removal import remove_pod
-from engine.decide.situation import Situation, is_finished
+from engine.decide.situation import Situation, is_finished, name_of, uid_of
 from engine.status.containers import ends_by_itself
 
 
@@ -12,13 +12,19 @@ def finish_run(situation: Situation) -> Action | None:
     A pod that has finished is left to its TTL, with its log. One that has not, although its
     attempt is closed, waits for an image or serves a job that is done: it goes. Its going is not
     waited for, since nothing else depends on it.
+
+    A pod that the record doesn't know was made too late by another engine, or belongs to a run
+    that began since the record was read: only the API can tell.
     """
     record = situation.run_record
     if not record.state.is_final:
         return None
+    known = {attempt.uid for attempt in record.attempts}
     for pod in situation.observed.pods:
-        if not is_finished(pod) and not ends_by_itself(pod):
-            removal = remove_pod(pod, f"its attempt ended: {record.reason}")
-            if isinstance(removal, DeletePod):
-                return removal
+        if is_finished(pod) or ends_by_itself(pod):
+            continue
+        removal = remove_pod(pod, f"its attempt ended: {record.reason}")
+        if isinstance(removal, DeletePod):
+            is_sure = uid_of(pod) in known or situation.is_certain_of(uid_of(pod))
+            return removal if is_sure else LookAgain(name_of(pod), uid_of(pod))
     return Done()

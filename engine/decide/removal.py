@@ -10,4 +10,5 @@ def remove_pod(pod: Pod, why: str) -> DeletePod | Wait:
     if is_terminating(pod):
         return Wait()
     grace = None if is_anything_running(pod) else 0
-    return DeletePod(name_of(pod), uid_of(pod), grace, why)
+    version = pod["metadata"].get("resourceVersion", "")
+    return DeletePod(name_of(pod), uid_of(pod), grace, why, version)

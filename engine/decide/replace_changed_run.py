@@ -5,7 +5,7 @@
 
 from datetime import datetime
 
-from engine.decide.actions import Action, ConfirmGone, DeletePod, Wait, WriteRecord
+from engine.decide.actions import Action, ConfirmGone, DeletePod, LookAgain, Wait, WriteRecord
 from engine.decide.outcomes import closed, deleted_pod
 from engine.decide.record import Attempt, Record
 from engine.decide.removal import remove_pod
@@ -40,9 +40,13 @@ def _end_old_run(situation: Situation, record: Record, attempt: Attempt) -> Acti
     outcome = read_outcome(dict(pod))
     if outcome is not None:
         return WriteRecord(closed(record, attempt, outcome, now))
-    if situation.job.on_change is OnChange.REPLACE or not has_started(pod):
+    if situation.job.on_change is OnChange.REPLACE:
         return _replaced(record, attempt, now)
-    return Wait()
+    if has_started(pod):
+        return Wait()
+    if not situation.is_certain_of(attempt.uid):
+        return LookAgain(attempt.pod, attempt.uid)
+    return _replaced(record, attempt, now)
 
 
 def _replaced(record: Record, attempt: Attempt, now: datetime) -> WriteRecord:

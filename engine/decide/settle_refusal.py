@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from engine.decide.actions import Action, Wait, WriteRecord
+from engine.decide.actions import Action, LookAgain, Wait, WriteRecord
 from engine.decide.outcomes import closed
 from engine.decide.record import Attempt, Record
 from engine.decide.removal import remove_pod
@@ -24,6 +24,8 @@ def settle_refusal(situation: Situation) -> Action | None:
         return None
     started = record.open_attempt if record.open_attempt and record.open_attempt.uid else None
     pod = situation.pod_of(refusal.uid)
+    if started is not None and not situation.is_certain_of(started.uid):
+        return LookAgain(started.pod, started.uid)
     if refusal.kind is RefusalKind.ADMISSION:
         return _give_up(situation, record, refusal)
     if started is not None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -12,6 +12,7 @@ from engine.refs import GATE
 from engine.spec.model import Job, PullSettings
 from engine.status.outcome import Outcome
 
+CERTAIN_FOR = timedelta(seconds=10)
 DEFAULT_PULL = PullSettings()
 FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
 
@@ -45,6 +46,7 @@ class Observed:
     that is gone told of its end, by UID, `touched` UIDs of pods under whom somebody changed or
     deleted a Secret or ConfigMap. `causes` and `failing_since` are by
     (UID, container): the first real message of a pull failure, and when it was first seen.
+    `asked` is when the API itself was last asked for a pod and its record, by UID.
     """
 
     pods: tuple[Pod, ...] = ()
@@ -54,6 +56,7 @@ class Observed:
     causes: Mapping[tuple[str, str], str] = field(default_factory=dict)
     failing_since: Mapping[tuple[str, str], datetime] = field(default_factory=dict)
     ends: Mapping[str, Outcome] = field(default_factory=dict)
+    asked: Mapping[str, datetime] = field(default_factory=dict)
     touched: frozenset[str] = frozenset()
 
 
@@ -88,6 +91,11 @@ class Situation:
             if labels.get(RUN) == self.job.run and labels.get(ATTEMPT) == str(number):
                 return pod
         return None
+
+    def is_certain_of(self, uid: str) -> bool:
+        """Whether pod and record are as the API had them a moment ago, not as a watch left them."""
+        asked = self.observed.asked.get(uid)
+        return asked is not None and self.now - asked < CERTAIN_FOR
 
     def other_pods(self, uid: str) -> list[Pod]:
         """Pods of the job, of any run, that have not finished and are not the one with `uid`."""

@@ -33,11 +33,13 @@ def situation(
     refusal: Refusal | None = None,
     causes: Mapping[tuple[str, str], str] | None = None,
     since: Mapping[tuple[str, str], datetime] | None = None,
+    asked: Mapping[str, datetime] | None = None,
     now: datetime = NOW,
     gates: bool = True,
     pull: PullSettings | None = None,
     source: str = SOURCE,
 ) -> Situation:
+    """Unless `asked` says otherwise, the API itself has just been asked for the pods."""
     observed = Observed(
         pods=tuple(pods),
         settled=frozenset(settled),
@@ -46,6 +48,7 @@ def situation(
         refusal=refusal,
         causes=causes or {},
         failing_since=since or {},
+        asked={pod["metadata"]["uid"]: now for pod in pods} if asked is None else asked,
     )
     return Situation(job, record, observed, now, source, gates, pull or PullSettings())
 

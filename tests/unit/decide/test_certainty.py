@@ -1,0 +1,65 @@
+"""A watch may be behind: what can't be taken back is decided on what the API itself says."""
+
+from dataclasses import replace
+
+import pytest
+
+from engine.decide.actions import DeletePod, Done, LookAgain
+from engine.spec.model import OnChange
+from engine.status.outcome import Reason, State
+from tests.unit.decide.situations import (
+    JOB,
+    act,
+    admission,
+    at,
+    attempt,
+    finished,
+    quota,
+    record,
+    written,
+)
+from tests.unit.pods import UID, ended, job_pod, waiting
+
+POD = f"build-{JOB.run}-1"
+LOOK = LookAgain(POD, UID)
+
+
+@pytest.mark.parametrize("asked", [{}, {UID: at(-10)}, {"another": at(0)}])
+def test_no_attempt_is_given_up_before_the_api_was_asked(asked: dict[str, object]) -> None:
+    late, stuck = job_pod(JOB, phase="Pending"), job_pod(JOB, waiting("ErrImagePull", "not found"))
+    assert act(JOB, record(attempt()), late, now=at(900), asked=asked) == LOOK
+    assert act(JOB, record(attempt()), stuck, asked=asked) == LOOK
+
+
+def test_an_end_that_was_seen_needs_no_question() -> None:
+    over = job_pod(JOB, ended(0), phase="Succeeded")
+    assert written(JOB, record(attempt()), over, asked={}).state is State.SUCCEEDED
+
+
+@pytest.mark.parametrize("refusal", [admission(uid=UID), quota(uid=UID)])
+def test_a_recorded_pod_is_not_taken_back_before_the_api_was_asked(refusal: object) -> None:
+    gated = job_pod(JOB, gated=True)
+    assert act(JOB, record(attempt()), gated, refusal=refusal, asked={}) == LOOK
+
+
+def test_on_change_wait_asks_whether_the_old_pod_has_started() -> None:
+    new = replace(JOB, spec_hash="f" * 64, on_change=OnChange.WAIT)
+    assert act(new, record(attempt()), job_pod(JOB, phase="Pending"), asked={}) == LOOK
+
+
+def test_a_pod_that_a_finished_record_does_not_know_is_asked_for() -> None:
+    """It may be of a run that began since: `engine rerun`, or a record deleted by hand."""
+    over, gated = finished(), job_pod(JOB, gated=True, uid="uid-2")
+    assert act(JOB, over, gated, asked={}) == LookAgain(POD, "uid-2")
+    assert isinstance(act(JOB, over, gated), DeletePod)
+    stuck = job_pod(JOB, waiting("ErrImagePull", "not found"))
+    assert isinstance(act(JOB, over, stuck, asked={}), DeletePod)
+    assert act(JOB, over, job_pod(JOB, ended(0), phase="Succeeded"), asked={}) == Done()
+
+
+def test_a_pod_is_deleted_only_as_it_was_decided_on() -> None:
+    stuck = job_pod(JOB, waiting("ErrImagePull", "x"))
+    stuck["metadata"]["resourceVersion"] = "41"
+    action = act(JOB, finished(Reason.IMAGE_PULL_FAILED), stuck)
+    assert isinstance(action, DeletePod)
+    assert action.version == "41"
