@@ -10,6 +10,7 @@ from engine.decide.close_attempt import close_attempt
 from engine.decide.finish_run import finish_run
 from engine.decide.open_gate import open_gate
 from engine.decide.refuse_foreign import refuse_foreign
+from engine.decide.reopen_attempt import reopen_attempt
 from engine.decide.repair_drift import repair_drift
 from engine.decide.replace_changed_run import replace_changed_run
 from engine.decide.settle_refusal import settle_refusal
@@ -23,6 +24,7 @@ RULES: tuple[Rule, ...] = (
     refuse_foreign,
     replace_changed_run,
     finish_run,
+    reopen_attempt,
     settle_refusal,
     start_attempt,
     open_gate,

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from engine.decide.actions import DeletePod, Done, LookAgain
+from engine.decide.actions import CreatePod, DeletePod, Done, LookAgain
 from engine.spec.model import OnChange
 from engine.status.outcome import Reason, State
+from tests.unit.builders import make_job
 from tests.unit.decide.situations import (
     JOB,
     act,
@@ -18,10 +19,11 @@ from tests.unit.decide.situations import (
     record,
     written,
 )
-from tests.unit.pods import UID, ended, job_pod, waiting
+from tests.unit.pods import UID, ended, job_pod, running, waiting
 
 POD = f"build-{JOB.run}-1"
 LOOK = LookAgain(POD, UID)
+TWO = make_job(pullPolicy=["Always", "IfNotPresent"])
 
 
 @pytest.mark.parametrize("asked", [{}, {UID: at(-10)}, {"another": at(0)}])
@@ -63,3 +65,14 @@ def test_a_pod_is_deleted_only_as_it_was_decided_on() -> None:
     action = act(JOB, finished(Reason.IMAGE_PULL_FAILED), stuck)
     assert isinstance(action, DeletePod)
     assert action.version == "41"
+
+
+@pytest.mark.parametrize("main", [running(), ended(0)])
+def test_an_attempt_whose_image_came_after_all_goes_on(main: dict[str, object]) -> None:
+    """The engine died between the record and the deletion; the kubelet went on pulling."""
+    closed = attempt(job=TWO, outcome=Reason.IMAGE_PULL_FAILED, finished_at=at(-1))
+    again = written(TWO, record(closed, job=TWO), job_pod(TWO, main))
+    assert [(a.number, a.uid, a.outcome) for a in again.attempts] == [(1, UID, None)]
+    stuck = job_pod(TWO, waiting("ImagePullBackOff", "Back-off pulling image"))
+    assert isinstance(act(TWO, record(closed, job=TWO), stuck), DeletePod)
+    assert act(TWO, record(closed, job=TWO)) == CreatePod(2, {"main": "Always"})
