@@ -76,7 +76,8 @@ class Situation:
     def run_record(self) -> Record:
         """Record of the spec's own run; a new one if the record is of another run, or missing."""
         if self.record is None:
-            return Record(self.job.key, self.source, self.job.spec_hash)
+            base = self._latest_number() - 1
+            return Record(self.job.key, self.source, self.job.spec_hash, base=base)
         if self.record.spec_hash != self.job.spec_hash:
             return self.record.next_run(self.job.spec_hash)
         return self.record
@@ -91,6 +92,12 @@ class Situation:
             if labels.get(RUN) == self.job.run and labels.get(ATTEMPT) == str(number):
                 return pod
         return None
+
+    def _latest_number(self) -> int:
+        """Of the attempts whose pods are there: a record that somebody deleted is missed."""
+        labels = [pod["metadata"].get("labels") or {} for pod in self.observed.pods]
+        numbers = [found.get(ATTEMPT, "") for found in labels if found.get(RUN) == self.job.run]
+        return max((int(number) for number in numbers if number.isdecimal()), default=1)
 
     def is_certain_of(self, uid: str) -> bool:
         """Whether pod and record are as the API had them a moment ago, not as a watch left them."""
