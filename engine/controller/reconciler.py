@@ -20,6 +20,7 @@ from engine.decide.actions import (
     LookAgain,
     Refuse,
     RestoreDependents,
+    StampExpiry,
     Step,
     Ungate,
     Wait,
@@ -124,6 +125,8 @@ class Reconciler:
                 self._steps.look_again(memory, action)
             case FindCause():
                 self._steps.find_cause(memory, action)
+            case StampExpiry():
+                self._steps.stamp_expiry(memory, action)
 
     def _look(self, memory: JobMemory) -> Situation:
         job, now = memory.job, self._client.now()

@@ -25,6 +25,7 @@ from engine.decide.actions import (
     FindCause,
     LookAgain,
     RestoreDependents,
+    StampExpiry,
     Ungate,
     WriteRecord,
 )
@@ -41,7 +42,7 @@ from engine.errors import (
     QuotaExceededError,
     UnauthorizedError,
 )
-from engine.labels import RUN
+from engine.labels import EXPIRES_AT, RUN
 from engine.refs import Ref, ref_of
 from engine.render.manifests import Manifests
 from engine.render.variables import SecretValues
@@ -215,6 +216,27 @@ class Steps:
         words = find_pull_cause(self.client, ref, action.uid, action.image)
         unknown = f'image "{action.image}" could not be pulled; the cause was not reported'
         memory.causes[action.uid, action.container] = words or unknown
+
+    def stamp_expiry(self, memory: JobMemory, action: StampExpiry) -> None:
+        """A pod that is gone or another one needs no stamp; a refusal of this one goes up."""
+        path = "/metadata/annotations"
+        key = EXPIRES_AT.replace("/", "~1")
+        operations: list[dict[str, Any]] = [
+            {"op": "test", "path": "/metadata/uid", "value": action.uid},
+            {"op": "add", "path": f"{path}/{key}", "value": action.at},
+        ]
+        if not action.annotated:
+            operations.insert(1, {"op": "add", "path": path, "value": {}})
+        memory.writes += 1
+        ref = Ref("Pod", memory.job.namespace, action.pod)
+        try:
+            pod = objects.patch(self.client, ref, operations)
+        except (NotFoundError, ConflictError, AdmissionRefusedError) as error:
+            found = self._look_again(memory, action.pod, action.uid)
+            if found is not None and isinstance(error, AdmissionRefusedError):
+                raise
+            return
+        self.pods(memory.job.namespace).put(pod)
 
     def _manifests(self, memory: JobMemory, attempt: int, policies: Mapping[str, str]) -> Manifests:
         """Rendered once for an attempt with these policies."""

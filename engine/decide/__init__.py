@@ -15,6 +15,7 @@ from engine.decide.repair_drift import repair_drift
 from engine.decide.replace_changed_run import replace_changed_run
 from engine.decide.settle_refusal import settle_refusal
 from engine.decide.situation import Situation
+from engine.decide.stamp_expiry import stamp_expiry
 from engine.decide.start_attempt import start_attempt
 from engine.decide.wait_for_pod import wait_for_pod
 
@@ -23,6 +24,7 @@ Rule = Callable[[Situation], Action | None]
 RULES: tuple[Rule, ...] = (
     refuse_foreign,
     replace_changed_run,
+    stamp_expiry,
     finish_run,
     reopen_attempt,
     settle_refusal,

@@ -94,6 +94,16 @@ class FindCause:
 
 
 @dataclass(frozen=True, slots=True)
+class StampExpiry:
+    """Write on the finished pod when it expires; `annotated` if it has annotations already."""
+
+    pod: str
+    uid: str
+    at: str
+    annotated: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     """Nothing to do until the cluster changes, or until `until`."""
 
@@ -115,5 +125,6 @@ Step = (
     | ConfirmGone
     | LookAgain
     | FindCause
+    | StampExpiry
 )
 Action = Refuse | Wait | Done | Step

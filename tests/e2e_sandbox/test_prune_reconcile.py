@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from engine.sandbox import FOREVER, Fault, Run, Sandbox
 from engine.sandbox.faults import Refuse
 from tests.e2e.harness import Engine
@@ -232,3 +234,36 @@ def test_who_may_not_look_everywhere_looks_where_the_specs_are(
     run = engine.reconcile("--prune")
     assert run.code == 0, run.stderr
     assert record(sandbox, "gone") is None
+
+
+@pytest.mark.parametrize(("code", "kept"), [(0, 600), (1, 7200)])
+def test_how_long_a_pod_is_kept_depends_on_its_outcome(
+    engine: Engine, sandbox: Sandbox, objects: Objects, code: int, kept: int
+) -> None:
+    sandbox.node.will(Run(exit_code=code), container="main")
+    engine.spec("job", script="true", ttlAfterFinished={"success": "10m", "failure": "2h"})
+    assert engine.reconcile().code == code
+    assert "jobs.engine/expires-at" in objects.pod("job")["metadata"]["annotations"]
+    sandbox.requests.clear()
+    assert engine.reconcile().result["pruned"] == []
+    assert sandbox.requests.writes == []
+    sandbox.clock.advance(kept - 60)
+    assert engine.reconcile().result["pruned"] == []
+    sandbox.clock.advance(61)
+    (entry,) = engine.reconcile().result["pruned"]
+    assert entry["action"] == "deleted"
+    assert entry["reason"].startswith("expires-at ")
+    assert objects.pods() == []
+
+
+def test_a_time_that_was_not_written_before_a_crash_is_written_by_the_next_engine(
+    engine: Engine, objects: Objects
+) -> None:
+    engine.spec("job", script="true", ttlAfterFinished={"success": "10m"})
+    assert engine.reconcile().code == 0
+    pod = objects.pod("job")
+    stamp = pod["metadata"]["annotations"]["jobs.engine/expires-at"]
+    patch = {"metadata": {"annotations": {"jobs.engine/expires-at": None}}}
+    objects.api.patch("pods", pod["metadata"]["name"], patch, NAMESPACE)
+    assert engine.reconcile().code == 0
+    assert objects.pod("job")["metadata"]["annotations"]["jobs.engine/expires-at"] == stamp
