@@ -37,6 +37,7 @@ NO_GATES = (
     "exist, and waits for them there"
 )
 _GIVE_UP_AFTER = 300.0
+_LAST_STEP = 10.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 15.0
 _SAY_AFTER = 3
 
@@ -158,8 +159,9 @@ class OnceRun:
         except KeyboardInterrupt:
             interrupted = True
         self._queue.close()
+        patience = time.monotonic() + _LAST_STEP
         for worker in workers:
-            worker.join(10.0)
+            worker.join(max(0.0, patience - time.monotonic()))
         self._watches.stop()
         return self._result(timed_out=timed_out, interrupted=interrupted)
 
