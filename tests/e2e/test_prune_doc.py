@@ -1,0 +1,99 @@
+"""The YAML in docs/prune.md: the server takes it, and its rights suffice."""
+
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.cluster.client import Api
+from tests.cluster.cluster import Cluster
+from tests.e2e.harness import Engine
+from tests.e2e.objects import Objects
+
+pytestmark = [pytest.mark.node, pytest.mark.registry]
+
+DOC = Path(__file__).parents[2] / "docs" / "prune.md"
+CRON_JOBS_SINCE = (1, 21)
+RESOURCES = {
+    "ServiceAccount": "serviceaccounts",
+    "Role": "roles",
+    "RoleBinding": "rolebindings",
+    "CronJob": "cronjobs",
+}
+
+
+def documents(namespace: str) -> list[dict[str, Any]]:
+    """Every document of every YAML block, in the test's namespace instead of `ci`."""
+    blocks = re.findall(r"^```yaml\n(.*?)^```", DOC.read_text(), re.DOTALL | re.MULTILINE)
+    text = "---\n".join(blocks).replace("namespace: ci\n", f"namespace: {namespace}\n")
+    found = list(YAML(typ="safe").load_all(text))
+    assert [document["kind"] for document in found] == list(RESOURCES)
+    return found
+
+
+def apply(api: Api, cluster: Cluster, document: dict[str, Any]) -> None:
+    if document["kind"] == "CronJob" and cluster.version < CRON_JOBS_SINCE:
+        document = {**document, "apiVersion": "batch/v1beta1"}
+    group = document["apiVersion"]
+    plural = RESOURCES[document["kind"]]
+    resource = plural if group == "v1" else f"{group}/{plural}"
+    api.create(resource, document, document["metadata"]["namespace"])
+
+
+def as_account(api: Api, cluster: Cluster, namespace: str) -> Path:
+    """Somebody with the rights of the service account: a certificate can't hold its long name."""
+    user = f"prune-{namespace[-8:]}"
+    rbac = "rbac.authorization.k8s.io"
+    binding = {
+        "metadata": {"name": user},
+        "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "engine-prune"},
+        "subjects": [{"apiGroup": rbac, "kind": "User", "name": user}],
+    }
+    api.create(f"{rbac}/v1/rolebindings", binding, namespace)
+    return cluster.kubeconfig_for(user)
+
+
+def test_the_documented_rights_suffice_for_all_that_prune_does(
+    engine: Engine, objects: Objects, api: Api, cluster: Cluster, tmp_path: Path
+) -> None:
+    for document in documents(objects.namespace):
+        apply(api, cluster, document)
+    engine.spec("job", script="echo done", secrets={"A": {"value": "anything"}})
+    assert engine.reconcile("--wait", "applied").code == 0
+    api.wait(lambda: objects.pod("job")["status"]["phase"] == "Succeeded", "end of the pod")
+    annotations = {"jobs.engine/ttl": "0"}
+    for resource in ("secrets", "configmaps"):
+        body = {"metadata": {"name": "expired", "annotations": annotations}}
+        api.create(resource, body, objects.namespace)
+    name = objects.pod("job")["metadata"]["name"]
+    api.patch("pods", name, {"metadata": {"annotations": annotations}}, objects.namespace)
+    time.sleep(2.1)
+    admin = engine.kubeconfig
+    engine.kubeconfig = as_account(api, cluster, objects.namespace)
+    run = engine.run(
+        "prune", "-n", objects.namespace, "-o", "json", "--logs-dir", str(tmp_path / "logs")
+    )
+    assert run.code == 0, run.stdout + run.stderr
+    gone = sorted(e["kind"] for e in run.result["pruned"] if e["action"] == "deleted")
+    assert gone == ["ConfigMap", "Pod", "Secret"]
+    assert (tmp_path / "logs" / objects.namespace / name / "main.log").read_text() == "done\n"
+    assert len(api.list("events", objects.namespace, fields="reason=Pruned")) == 3
+    engine.kubeconfig = admin
+    assert engine.status()["job"]["state"] == "Succeeded"
+
+
+@pytest.mark.parametrize("mode", ["-A", "default"])
+def test_the_documented_rights_end_at_the_namespace(
+    engine: Engine, objects: Objects, api: Api, cluster: Cluster, mode: str
+) -> None:
+    for document in documents(objects.namespace):
+        apply(api, cluster, document)
+    engine.kubeconfig = as_account(api, cluster, objects.namespace)
+    where = ["-A"] if mode == "-A" else ["-n", mode]
+    run = engine.run("prune", *where, "-o", "json")
+    assert run.code == 6
+    assert len(run.result["errors"]) == 3
+    assert all("forbidden: " in error for error in run.result["errors"])
