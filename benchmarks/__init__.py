@@ -1,0 +1,1 @@
+"""Benchmarks: each runs by itself, prints a table and writes JSON."""
