@@ -16,6 +16,7 @@ from engine.cluster.server import read_server_features
 from engine.controller.attempt_manifests import Rendering
 from engine.controller.backoff import backoff
 from engine.controller.once_result import JobResult, OnceOptions, OnceResult, WaitFor
+from engine.controller.patience import patiently
 from engine.controller.preflight import preflight
 from engine.controller.reconciler import Reconciler, Result
 from engine.controller.steps import JobMemory, Steps
@@ -80,7 +81,11 @@ class OnceRun:
         """
         if not self._jobs:
             return OnceResult(())
-        rendering = self._look(environment, redactor)
+        rendering = patiently(
+            lambda: self._look(environment, redactor),
+            self._watch_trouble,
+            limit=self._options.timeout,
+        )
         waiting = []
         for key, memory in self._memories.items():
             record = memory.record
