@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format cluster-up cluster-down lock clean
+.PHONY: help demo test soak lint format cluster-up cluster-down lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -28,6 +28,11 @@ demo: $(RUN) ## Show the engine at work on a simulated cluster; needs Python alo
 
 test: $(DEV) ## Run all tests, on a real cluster where there can be one
 	@$(BIN)/python -m pytest $(ARGS)
+
+soak: $(DEV) ## Kill the engine and fail its network for long; the real cluster is required
+	@ENGINE_TEST_REQUIRE_CLUSTER=1 ENGINE_SOAK_KILLS=$${ENGINE_SOAK_KILLS:-200} \
+	  ENGINE_CAMPAIGN_SEEDS=$${ENGINE_CAMPAIGN_SEEDS:-2000} $(BIN)/python -m pytest \
+	  tests/campaign/test_kills.py $(wildcard tests/e2e_sandbox/test_fault_campaign.py) $(ARGS)
 
 lint: $(DEV) ## Check style, formatting, types and the direction of imports
 	$(BIN)/ruff check .
