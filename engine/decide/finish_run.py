@@ -13,18 +13,16 @@ def finish_run(situation: Situation) -> Action | None:
     attempt is closed, waits for an image or serves a job that is done: it goes. Its going is not
     waited for, since nothing else depends on it.
 
-    A pod that the record doesn't know was made too late by another engine, or belongs to a run
-    that began since the record was read: only the API can tell.
+    A pod may also be of a run that began since the record was read: only the API can tell.
     """
     record = situation.run_record
     if not record.state.is_final:
         return None
-    known = {attempt.uid for attempt in record.attempts}
     for pod in situation.observed.pods:
         if is_finished(pod) or ends_by_itself(pod):
             continue
         removal = remove_pod(pod, f"its attempt ended: {record.reason}")
         if isinstance(removal, DeletePod):
-            is_sure = uid_of(pod) in known or situation.is_certain_of(uid_of(pod))
+            is_sure = situation.is_certain_of(uid_of(pod))
             return removal if is_sure else LookAgain(name_of(pod), uid_of(pod))
     return Done()

@@ -6,7 +6,14 @@ from engine.decide.actions import Action, LookAgain, Wait, WriteRecord
 from engine.decide.outcomes import closed
 from engine.decide.record import Attempt, Record
 from engine.decide.removal import remove_pod
-from engine.decide.situation import Pod, Refusal, RefusalKind, Situation, gate_position
+from engine.decide.situation import (
+    Pod,
+    Refusal,
+    RefusalKind,
+    Situation,
+    gate_position,
+    name_of,
+)
 from engine.refs import pod_name
 from engine.status.containers import has_started
 from engine.status.outcome import Outcome, Reason, State
@@ -24,8 +31,8 @@ def settle_refusal(situation: Situation) -> Action | None:
         return None
     started = record.open_attempt if record.open_attempt and record.open_attempt.uid else None
     pod = situation.pod_of(refusal.uid)
-    if started is not None and not situation.is_certain_of(started.uid):
-        return LookAgain(started.pod, started.uid)
+    if pod is not None and not situation.is_certain_of(refusal.uid):
+        return LookAgain(name_of(pod), refusal.uid)
     if refusal.kind is RefusalKind.ADMISSION:
         return _give_up(situation, record, refusal)
     if started is not None:

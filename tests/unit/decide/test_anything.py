@@ -12,7 +12,9 @@ from engine.decide.actions import (
     CreatePod,
     DeletePod,
     Done,
+    LookAgain,
     Refuse,
+    StampExpiry,
     Ungate,
     Wait,
     WriteRecord,
@@ -47,7 +49,7 @@ def a_final_run_stays_as_it_is(situation: Situation) -> None:
     if record is None or record.spec_hash != situation.job.spec_hash or not record.state.is_final:
         return
     action = decide(situation)
-    assert isinstance(action, Done | DeletePod | Refuse | Wait)
+    assert isinstance(action, Done | DeletePod | LookAgain | Refuse | StampExpiry | Wait)
 
 
 def only_pods_that_are_there_are_deleted_ungated_or_given_dependents(situation: Situation) -> None:
