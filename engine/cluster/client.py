@@ -7,6 +7,7 @@ It drives `DynamicClient.request`, which behaves the same in every supported rel
 import json
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -32,6 +33,19 @@ _PIECE = 65536
 _NO_API = "is this an API server, or a proxy before it?"
 
 Query = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One request; `timeout` is how many seconds of silence end it."""
+
+    method: str
+    path: str
+    body: Any
+    query: Query
+    content_type: str = JSON
+    accept: str = JSON
+    timeout: float = READ_TIMEOUT
 
 
 class Client:
@@ -66,9 +80,8 @@ class Client:
         accept: str = JSON,
     ) -> dict[str, Any]:
         """The JSON object that the server answers with."""
-        response = self._send(
-            method, path, body, query or [], content_type, accept, (CONNECT_TIMEOUT, READ_TIMEOUT)
-        )
+        ask = _Request(method, path, body, query or [], content_type, accept)
+        response = self._send(ask)
         try:
             data = response.data
         except HTTPError as error:
@@ -84,15 +97,13 @@ class Client:
 
     def stream(self, path: str, query: Query, timeout: float, *, accept: str = JSON) -> "Stream":
         """An open watch; `timeout` is how many seconds of silence break it."""
-        response = self._send("GET", path, None, query, JSON, accept, (CONNECT_TIMEOUT, timeout))
+        response = self._send(_Request("GET", path, None, query, accept=accept, timeout=timeout))
         self._look_at_clock(response.headers.get("Date"))
         return Stream(response, self.server)
 
     def download(self, path: str, query: Query) -> Iterator[bytes]:
         """What the server sends, piece by piece and as it is: a log is no JSON."""
-        response = self._send(
-            "GET", path, None, query, JSON, "*/*", (CONNECT_TIMEOUT, READ_TIMEOUT)
-        )
+        response = self._send(_Request("GET", path, None, query, accept="*/*"))
         try:
             yield from response.stream(_PIECE)
         except (HTTPError, OSError) as error:
@@ -100,22 +111,14 @@ class Client:
         finally:
             response.release_conn()
 
-    def _send(
-        self,
-        method: str,
-        path: str,
-        body: Any,
-        query: Query,
-        content_type: str,
-        accept: str,
-        timeout: tuple[float, float],
-    ) -> Any:
+    def _send(self, ask: _Request) -> Any:
+        """One exchange; once more with fresh credentials if the server calls ours expired."""
         dynamic = self._dynamic
         try:
-            return self._once(dynamic, method, path, body, query, content_type, accept, timeout)
+            return self._once(dynamic, ask)
         except UnauthorizedError:
             self._renew(dynamic)
-        return self._once(self._dynamic, method, path, body, query, content_type, accept, timeout)
+        return self._once(self._dynamic, ask)
 
     def _renew(self, used: DynamicClient) -> None:
         """Read the credentials again, once for all the threads that met the same refusal."""
@@ -123,34 +126,24 @@ class Client:
             if self._dynamic is used:
                 self._dynamic = self._make()
 
-    def _once(
-        self,
-        dynamic: DynamicClient,
-        method: str,
-        path: str,
-        body: Any,
-        query: Query,
-        content_type: str,
-        accept: str,
-        timeout: tuple[float, float],
-    ) -> Any:
+    def _once(self, dynamic: DynamicClient, ask: _Request) -> Any:
         self.requests += 1
         try:
             return dynamic.request(
-                method,
-                path,
-                body=body,
-                query_params=[*query],
-                header_params={"Accept": accept},
-                content_type=content_type,
+                ask.method,
+                ask.path,
+                body=ask.body,
+                query_params=[*ask.query],
+                header_params={"Accept": ask.accept},
+                content_type=ask.content_type,
                 serialize=False,
-                _request_timeout=timeout,
+                _request_timeout=(CONNECT_TIMEOUT, ask.timeout),
             )
         except ApiException as error:
             headers = error.headers or {}
             text = error.body.decode() if isinstance(error.body, bytes) else str(error.body or "")
             self._look_at_clock(headers.get("Date"))
-            raise api_error(method, error.status, text, headers.get("Retry-After")) from None
+            raise api_error(ask.method, error.status, text, headers.get("Retry-After")) from None
         except (HTTPError, OSError) as error:
             raise network_error(error, self.server) from error
 

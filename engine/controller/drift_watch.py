@@ -50,6 +50,7 @@ class DriftWatch:
                 on_event=self._take,
                 on_trouble=self._on_trouble,
                 accept=METADATA,
+                optional=True,
             )
             watcher.start(version)
             self._watchers.append(watcher)

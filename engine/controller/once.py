@@ -15,11 +15,12 @@ from engine.cluster.records import list_records
 from engine.cluster.server import read_server_features
 from engine.controller.attempt_manifests import Rendering
 from engine.controller.backoff import backoff
+from engine.controller.memory import JobMemory
 from engine.controller.once_result import JobResult, OnceOptions, OnceResult, WaitFor
 from engine.controller.patience import patiently
 from engine.controller.preflight import preflight
 from engine.controller.reconciler import Reconciler, Result
-from engine.controller.steps import JobMemory, Steps
+from engine.controller.steps import Steps
 from engine.controller.watches import Listeners, Watches
 from engine.controller.workqueue import WorkQueue
 from engine.decide.record import Record

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Mapping
 from engine.cluster.client import Client
 from engine.cluster.objects import namespace_exists
 from engine.controller.attempt_manifests import Rendering, checked_manifests
+from engine.controller.memory import JobMemory
 from engine.controller.secret_values import resolve_secrets
-from engine.controller.steps import JobMemory
 from engine.decide.pull_cursor import policies_of_attempt
 from engine.decide.record import Record
 from engine.errors import ForbiddenError, InvalidInputError, Problem
@@ -31,6 +31,7 @@ def preflight(
     to_create: dict[str, Job] = {}
     for memory in memories:
         memory.secrets, found = resolve_secrets(memory.job, environment)
+        memory.knows_secrets = not found
         redactor.learn(memory.secrets.all)
         if not any(memory is other for other in under_way):
             problems.extend(found or _render_next(memory, rendering))

@@ -87,6 +87,7 @@ class QuotaLine:
             sync=sync,
             on_event=lambda _, __: self._room(namespace),
             on_trouble=self._on_trouble,
+            optional=True,
         )
         try:
             version = str(

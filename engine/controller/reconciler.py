@@ -8,7 +8,8 @@ from datetime import datetime
 
 from engine.cluster.client import Client
 from engine.cluster.pod_events import write_pod_event
-from engine.controller.steps import JobMemory, Steps
+from engine.controller.memory import JobMemory
+from engine.controller.steps import Steps
 from engine.decide import decide
 from engine.decide.actions import (
     ConfirmGone,

@@ -6,8 +6,8 @@ refusal is remembered, a lost race makes the engine look again.
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 from engine.cluster import objects
@@ -16,7 +16,9 @@ from engine.cluster.pod_events import find_pull_cause
 from engine.cluster.records import read_record, write_record
 from engine.controller.attempt_manifests import Rendering, attempt_manifests
 from engine.controller.backoff import backoff
+from engine.controller.drift_repair import put_back
 from engine.controller.informer import PodInformer
+from engine.controller.memory import JobMemory
 from engine.decide.actions import (
     ConfirmGone,
     CreateDependents,
@@ -45,39 +47,10 @@ from engine.errors import (
 from engine.labels import EXPIRES_AT, RUN
 from engine.refs import Ref, ref_of
 from engine.render.manifests import Manifests
-from engine.render.variables import SecretValues
-from engine.spec.model import Job
-from engine.status.outcome import Outcome
 from engine.telemetry.events import Drift
-from engine.transform.copying import with_field
 from engine.transform.set_owner_reference import set_owner_reference
 
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
-
-
-ManifestsKey = tuple[int, tuple[tuple[str, str], ...]]
-
-
-@dataclass(slots=True)
-class JobMemory:
-    """What the engine remembers of a job while it runs; all of it can be found out again."""
-
-    job: Job
-    secrets: SecretValues
-    record: Record | None = None
-    settled: set[str] = field(default_factory=set)
-    touched: set[str] = field(default_factory=set)
-    repaired: set[Ref] = field(default_factory=set)
-    gone: set[str] = field(default_factory=set)
-    refusal: Refusal | None = None
-    refusals: int = 0
-    causes: dict[tuple[str, str], str] = field(default_factory=dict)
-    failing_since: dict[tuple[str, str], datetime] = field(default_factory=dict)
-    ends: dict[str, Outcome] = field(default_factory=dict)
-    asked: dict[str, datetime] = field(default_factory=dict)
-    manifests: tuple[ManifestsKey, Manifests] | None = None
-    writes: int = 0
-    errors: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,29 +98,15 @@ class Steps:
         memory.settled.add(action.uid)
 
     def restore_dependents(self, memory: JobMemory, action: RestoreDependents) -> tuple[Drift, ...]:
-        """Put back, once each, what somebody changed or deleted; what was found."""
         memory.touched.discard(action.uid)
-        found = []
-        for manifest in self._manifests(memory, action.attempt, action.policies).dependents:
-            owned = set_owner_reference(manifest, pod=action.pod, uid=action.uid)
-            ref = ref_of(owned)
-            existing = objects.get(self.client, ref)
-            if existing is not None and existing.get("data") == owned["data"]:
-                continue
-            repair = ref not in memory.repaired
-            if repair:
-                memory.repaired.add(ref)
-                memory.writes += 1
-                if existing is None:
-                    objects.create(self.client, owned)
-                else:
-                    version = existing["metadata"]["resourceVersion"]
-                    objects.replace(
-                        self.client,
-                        with_field(owned, "metadata", "resourceVersion", value=version),
-                    )
-            found.append(Drift(memory.job.key, ref, existing is None, repair))
-        return tuple(found)
+        if not memory.knows_secrets:
+            return ()
+        manifests = self._manifests(memory, action.attempt, action.policies)
+        owned = [
+            set_owner_reference(manifest, pod=action.pod, uid=action.uid)
+            for manifest in manifests.dependents
+        ]
+        return put_back(self.client, memory, owned)
 
     def write_record(self, memory: JobMemory, action: WriteRecord) -> bool:
         """Step 3 and 5. False when another engine wrote first: then its record counts.

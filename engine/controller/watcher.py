@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.cluster.client import JSON, Client, Stream
 from engine.controller.backoff import backoff
-from engine.errors import EngineError, ExpiredError, UnreachableError
+from engine.errors import EngineError, ExpiredError, ForbiddenError, UnreachableError
 
 _WATCH_SECONDS = (240, 300)
 _SILENCE = 330.0
@@ -25,7 +25,8 @@ class Watcher:
 
     Guarantees: `on_event` gets every event but bookmarks, in order; after a version has expired,
     or anything unforeseen, `sync` is called again before the watch goes on. Reconnects with
-    back-off and jitter. Errors: none; the second failure in a row is told to `on_trouble`.
+    back-off and jitter. Errors: none; the second failure in a row is told to `on_trouble`. An
+    `optional` watch ends in silence where the right to it is missing.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Watcher:
         on_event: Callable[[str, dict[str, Any]], None],
         on_trouble: Callable[[str], None],
         accept: str = JSON,
+        optional: bool = False,
     ) -> None:
         self._client = client
         self._path = path
@@ -46,6 +48,7 @@ class Watcher:
         self._on_event = on_event
         self._on_trouble = on_trouble
         self._accept = accept
+        self._optional = optional
         self._version = ""
         self._stopped = threading.Event()
         self._lock = threading.Lock()
@@ -78,6 +81,11 @@ class Watcher:
             except ExpiredError:
                 self._version = ""
                 continue
+            except ForbiddenError as error:
+                if self._optional:
+                    return
+                failures += 1
+                self._tell(failures, error.cause, expected=False)
             except EngineError as error:
                 failures += 1
                 self._tell(failures, error.cause, isinstance(error, UnreachableError))

@@ -5,8 +5,6 @@ dates, foreign tags) before anything is built from it.
 """
 
 import io
-import json
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,16 +15,11 @@ from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from engine.errors import Place, Problem
+from engine.spec.yaml_checks import MAX_DEPTH, TAG, TOO_DEEP, check_tree, place_of
 
 MAX_BYTES = 1024 * 1024
-MAX_DEPTH = 64
-MAX_NODES = 100_000
 _SURELY_FLAT = 2_000
 
-_TAG = "tag:yaml.org,2002:"
-_PLAIN_TAGS = frozenset(
-    _TAG + name for name in ("map", "seq", "str", "int", "float", "bool", "null", "merge")
-)
 _HINTS = {
     "found character that cannot start any token": (
         "indent with spaces: YAML allows no tabs; and quote values that start with @ or `"
@@ -36,7 +29,6 @@ _HINTS = {
     "found undefined alias": "quote a value that starts with *",
 }
 _COLON_IN_FLOW = "found unexpected ':'"
-_TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +41,7 @@ class Document:
 
     @property
     def place(self) -> Place:
-        return _place(self.file, self.node)
+        return place_of(self.file, self.node)
 
     def locate(self, path: Sequence[str | int], *, key: bool = False) -> Place:
         """Place of the value at `path`, or of its key; the nearest parent that exists otherwise."""
@@ -60,7 +52,7 @@ class Document:
                 break
             key_node, node = found
             at = key_node if key and key_node is not None else node
-        return _place(self.file, at)
+        return place_of(self.file, at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +84,7 @@ def read_yaml(text: bytes, file: str) -> YamlText:
     try:
         too_deep = _too_deep(decoded)
         if too_deep is not None:
-            return _refused(Place(file, *too_deep), _TOO_DEEP)
+            return _refused(Place(file, *too_deep), TOO_DEEP)
         nodes = _compose(decoded)
     except (YAMLError, RecursionError) as error:
         return _unreadable(error, decoded, file)
@@ -101,7 +93,7 @@ def read_yaml(text: bytes, file: str) -> YamlText:
     for node in nodes:
         if _is_empty(node):
             continue
-        found = [*_check(node, file)]
+        found = [*check_tree(node, file)]
         if not found:
             try:
                 documents.append(Document(file, yaml.constructor.construct_document(node), node))
@@ -184,8 +176,10 @@ def _not_constructed(error: Exception, root: Node, file: str) -> Problem:
             Place(file, mark.line + 1, mark.column + 1), f"not valid YAML: {error.problem}"
         )
     node = next(filter(_is_unreadable, _scalars(root)), root)
-    kind = node.tag.removeprefix(_TAG)
-    return Problem(_place(file, node), f"this is no readable {kind}", "quote it to keep it as text")
+    kind = node.tag.removeprefix(TAG)
+    return Problem(
+        place_of(file, node), f"this is no readable {kind}", "quote it to keep it as text"
+    )
 
 
 def _scalars(root: Node) -> Iterator[ScalarNode]:
@@ -209,83 +203,7 @@ def _is_unreadable(node: ScalarNode) -> bool:
 
 
 def _is_empty(node: Node) -> bool:
-    return isinstance(node, ScalarNode) and node.tag == _TAG + "null" and node.value == ""
-
-
-def _check(root: Node, file: str) -> Iterator[Problem]:
-    """Walk every node as often as it is reached, so that aliases cost what they expand to."""
-    count = 0
-    stack: list[tuple[Node, int]] = [(root, 1)]
-    seen: set[int] = set()
-    while stack:
-        node, depth = stack.pop()
-        count += 1
-        if count > MAX_NODES:
-            yield Problem(
-                _place(file, root),
-                f"the document grows to more than {MAX_NODES:,} values",
-                "use fewer aliases (*name): each one counts as what it stands for",
-            )
-            return
-        if depth > MAX_DEPTH:
-            yield Problem(
-                _place(file, node),
-                _TOO_DEEP,
-                "an alias (*name) inside its own anchor (&name) never ends",
-            )
-            return
-        if id(node) not in seen:
-            seen.add(id(node))
-            yield from _check_node(node, file)
-        if isinstance(node, MappingNode):
-            stack.extend((value, depth + 1) for _, value in reversed(node.value))
-        elif isinstance(node, SequenceNode):
-            stack.extend((value, depth + 1) for value in reversed(node.value))
-
-
-def _check_node(node: Node, file: str) -> Iterator[Problem]:
-    if node.tag == _TAG + "timestamp":
-        yield Problem(
-            _place(file, node),
-            "an unquoted date or time",
-            "quote it to keep it as text",
-        )
-    elif node.tag not in _PLAIN_TAGS:
-        yield Problem(
-            _place(file, node), "a tag is not allowed", "quote a value that starts with !"
-        )
-    elif node.tag == _TAG + "float" and not math.isfinite(_float(node.value)):
-        yield Problem(
-            _place(file, node), "this is not a finite number", "quote it to keep it as text"
-        )
-    if isinstance(node, MappingNode):
-        yield from _check_keys(node, file)
-
-
-def _check_keys(node: MappingNode, file: str) -> Iterator[Problem]:
-    first: dict[str, Node] = {}
-    for key, _ in node.value:
-        if key.tag == _TAG + "merge":
-            continue
-        if not isinstance(key, ScalarNode) or key.tag != _TAG + "str":
-            text = key.value if isinstance(key, ScalarNode) else "a list or mapping"
-            yield Problem(_place(file, key), f"a key must be a string, not {text}", "quote it")
-            continue
-        if key.value in first:
-            before = _place(file, first[key.value])
-            yield Problem(
-                _place(file, key),
-                f"duplicate key {json.dumps(key.value, ensure_ascii=False)}",
-                f"it stands first at line {before.line}; remove one",
-            )
-        first.setdefault(key.value, key)
-
-
-def _float(text: str) -> float:
-    try:
-        return float(text.replace("_", ""))
-    except ValueError:
-        return math.inf
+    return isinstance(node, ScalarNode) and node.tag == TAG + "null" and node.value == ""
 
 
 def _child(node: Node, step: str | int) -> tuple[Node | None, Node] | None:
@@ -294,7 +212,7 @@ def _child(node: Node, step: str | int) -> tuple[Node | None, Node] | None:
             if key.value == step:
                 return key, value
         for key, value in node.value:
-            if key.tag == _TAG + "merge":
+            if key.tag == TAG + "merge":
                 merged = value.value if isinstance(value, SequenceNode) else [value]
                 for source in merged:
                     found = _child(source, step)
@@ -303,8 +221,3 @@ def _child(node: Node, step: str | int) -> tuple[Node | None, Node] | None:
     elif isinstance(node, SequenceNode) and isinstance(step, int) and step < len(node.value):
         return None, node.value[step]
     return None
-
-
-def _place(file: str, node: Node) -> Place:
-    mark = node.start_mark
-    return Place(file, mark.line + 1, mark.column + 1)

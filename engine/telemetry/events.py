@@ -47,7 +47,7 @@ class JobUnchanged:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """What a running pod owns was not as it should be; put back the first time only."""
+    """What a running pod owns was not as it should be; put back the first time only, if at all."""
 
     key: JobKey
     ref: Ref

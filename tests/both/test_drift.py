@@ -48,7 +48,7 @@ def test_a_changed_secret_is_put_back_once_and_told_the_second_time(
     assert run.code == 0, run.stderr
     assert not is_right()
     assert "was changed under its pod, put back" in run.stderr
-    assert "was changed under its pod again" in run.stderr
+    assert "was changed under its pod, not put back" in run.stderr
     assert "the-right-value" not in run.stderr + run.stdout
 
 

@@ -1,23 +1,5 @@
 """Campaigns: the engine is killed, the API server restarted, and every job runs exactly once."""
 
-from pathlib import Path
+from tests.e2e.conftest import engine, objects
 
-import pytest
-
-from tests.cluster.client import Api
-from tests.cluster.cluster import Cluster
-from tests.cluster.images import Images
-from tests.e2e.harness import Engine
-from tests.e2e.objects import Objects
-
-
-@pytest.fixture
-def engine(cluster: Cluster, namespace: str, images: Images, tmp_path: Path) -> Engine:
-    folder = tmp_path / "specs"
-    folder.mkdir()
-    return Engine(cluster.kubeconfig, namespace, folder, images.busybox)
-
-
-@pytest.fixture
-def objects(api: Api, namespace: str) -> Objects:
-    return Objects(api, namespace)
+__all__ = ["engine", "objects"]

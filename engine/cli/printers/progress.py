@@ -52,7 +52,9 @@ def describe(event: Event, *, verbose: bool) -> str:
             return f"{key}: {state}, unchanged" if verbose else ""
         case Drift(key, ref, was_deleted, repaired):
             what = "was deleted" if was_deleted else "was changed"
-            return f"{key}: {ref} {what} under its pod{', put back' if repaired else ' again'}"
+            return (
+                f"{key}: {ref} {what} under its pod{', put back' if repaired else ', not put back'}"
+            )
         case Trouble(key, message, retrying):
             where = f"{key}: " if key else ""
             return f"{where}{message}{'; trying again' if retrying else ''}"
