@@ -80,7 +80,7 @@ def _keys(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
 @options.option(
     "--events",
     type=click.IntRange(min=0),
-    default=100,
+    default=25,
     show_default=True,
     help="Write at most so many Events.",
 )

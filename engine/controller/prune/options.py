@@ -34,4 +34,4 @@ class PruneOptions:
     keep_failed: int = 0
     orphan_grace: float = 600.0
     logs_dir: Path | None = None
-    events: int = 100
+    events: int = 25
