@@ -148,6 +148,9 @@ def command(
     except EngineError as failure:
         printer.end((failure,))
         raise
+    except KeyboardInterrupt:
+        printer.end((EngineError("interrupted"),))
+        raise
     printer.end(result.errors)
     for error in result.errors:
         click.echo(f"error: {error}", err=True)
