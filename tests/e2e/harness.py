@@ -76,9 +76,22 @@ class Engine:
         )
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """The same in the background; the caller waits for it or kills it."""
+        """The same in the background; the caller waits for it or kills it.
+
+        Ctrl-C reaches it even if the tests themselves were started with SIGINT ignored.
+        """
         return subprocess.Popen(
-            [*COMMAND, "reconcile", "--once", str(self.folder), "-o", "json", *arguments],
+            [
+                "env",
+                "--default-signal=INT",
+                *COMMAND,
+                "reconcile",
+                "--once",
+                str(self.folder),
+                "-o",
+                "json",
+                *arguments,
+            ],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
