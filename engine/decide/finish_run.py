@@ -1,8 +1,8 @@
 """A run that is over stays over; the pod of an attempt that got stuck does not stay behind."""
 
-from engine.decide.actions import Action, DeletePod, Done, LookAgain
+from engine.decide.actions import Action, Done, Wait
 from engine.decide.removal import remove_pod
-from engine.decide.situation import Situation, is_finished, name_of, uid_of
+from engine.decide.situation import Situation, is_finished
 from engine.status.containers import ends_by_itself
 
 
@@ -12,8 +12,6 @@ def finish_run(situation: Situation) -> Action | None:
     A pod that has finished is left to its TTL, with its log. One that has not, although its
     attempt is closed, waits for an image or serves a job that is done: it goes. Its going is not
     waited for, since nothing else depends on it.
-
-    A pod may also be of a run that began since the record was read: only the API can tell.
     """
     record = situation.run_record
     if not record.state.is_final:
@@ -21,8 +19,7 @@ def finish_run(situation: Situation) -> Action | None:
     for pod in situation.observed.pods:
         if is_finished(pod) or ends_by_itself(pod):
             continue
-        removal = remove_pod(pod, f"its attempt ended: {record.reason}")
-        if isinstance(removal, DeletePod):
-            is_sure = situation.is_certain_of(uid_of(pod))
-            return removal if is_sure else LookAgain(name_of(pod), uid_of(pod))
+        removal = remove_pod(situation, pod, f"its attempt ended: {record.reason}")
+        if not isinstance(removal, Wait):
+            return removal
     return Done()

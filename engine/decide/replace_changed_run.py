@@ -54,9 +54,9 @@ def _replaced(record: Record, attempt: Attempt, now: datetime) -> WriteRecord:
     return WriteRecord(closed(record, attempt, outcome, now))
 
 
-def _remove_strays(situation: Situation) -> DeletePod | Wait | None:
+def _remove_strays(situation: Situation) -> DeletePod | LookAgain | Wait | None:
     """Unfinished pods of other runs go before anything of this run begins."""
     for pod in situation.other_pods(""):
         if (pod["metadata"].get("labels") or {}).get(RUN) != situation.job.run:
-            return remove_pod(pod, "its spec has changed")
+            return remove_pod(situation, pod, "its spec has changed")
     return None

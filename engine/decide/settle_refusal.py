@@ -39,7 +39,7 @@ def settle_refusal(situation: Situation) -> Action | None:
         attempts = tuple(a for a in record.attempts if a.number != started.number)
         return WriteRecord(_queued(situation, replace(record, attempts=attempts), refusal))
     if pod is not None:
-        return remove_pod(pod, refusal.message)
+        return remove_pod(situation, pod, refusal.message)
     if record.state is not State.QUEUED or record.message != refusal.message:
         return WriteRecord(_queued(situation, record, refusal))
     return Wait(refusal.retry_at) if situation.now < refusal.retry_at else None

@@ -67,7 +67,7 @@ def _remove_leftover(situation: Situation, number: int) -> Action | None:
     lost = {a.uid for a in situation.run_record.attempts if a.outcome is Reason.NODE_LOST}
     for pod in situation.other_pods(uid_of(wanted) if wanted else ""):
         if not (is_terminating(pod) and uid_of(pod) in lost):
-            return remove_pod(pod, "its attempt is over")
+            return remove_pod(situation, pod, "its attempt is over")
     return None
 
 

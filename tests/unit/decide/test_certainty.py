@@ -59,6 +59,17 @@ def test_a_pod_that_a_finished_run_left_is_asked_for_before_it_goes() -> None:
     assert act(JOB, over, job_pod(JOB, ended(0), phase="Succeeded"), asked={}) == Done()
 
 
+def test_a_pod_of_another_attempt_or_run_is_asked_for_before_it_goes() -> None:
+    """The record may be behind: another engine may be at the next attempt already."""
+    closed = attempt(outcome=Reason.EVICTED, finished_at=at(-1))
+    later = job_pod(JOB, running(), attempt=3, uid="uid-3")
+    other = job_pod(JOB, running(), run="ffffffff", uid="uid-4")
+    for pod in (later, other):
+        looked = act(JOB, record(closed), pod, asked={})
+        assert looked == LookAgain(pod["metadata"]["name"], pod["metadata"]["uid"])
+        assert isinstance(act(JOB, record(closed), pod), DeletePod)
+
+
 def test_a_pod_is_deleted_only_as_it_was_decided_on() -> None:
     stuck = job_pod(JOB, waiting("ErrImagePull", "x"))
     stuck["metadata"]["resourceVersion"] = "41"
