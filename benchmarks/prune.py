@@ -30,6 +30,7 @@ from engine.controller.prune import PruneAction, PruneOptions, prune
 from tests.cluster.access import Access
 
 THREADS = 8
+_LONGEST_SETTLE = 90
 TTL = "jobs.engine/ttl"
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
@@ -112,9 +113,9 @@ def in_process(kubeconfig: Path, namespace: str) -> int:
 
 
 def settle(bare: Bare, namespace: str) -> None:
-    """Wait until the scheduler has looked at every pod and is done with writing about it."""
+    """Wait until the scheduler has looked at every pod and is done with writing about it, as far as it gets."""
     before = ""
-    while True:
+    for _ in range(_LONGEST_SETTLE // 3):
         time.sleep(3)
         path = f"/api/v1/namespaces/{namespace}/pods"
         items = json.loads(bare.send("GET", path, accept=METADATA))["items"]
