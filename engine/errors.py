@@ -151,7 +151,9 @@ class NotFoundError(ApiError):
 
 
 class AlreadyExistsError(ApiError):
-    """409 on create: an object of this name is there already."""
+    """409 on create: an object of this name is there already, made since we looked."""
+
+    retryable = True
 
 
 class ConflictError(ApiError):
