@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from engine.status import read_outcome
 from engine.status.containers import finished_at, parse_time
-from engine.status.deadline import read_deadline
 from engine.status.disruption import read_announced_disruption
-from engine.status.failed_pod import read_failed_pod
-from engine.status.main_container import read_main_container
 from engine.status.outcome import Outcome, Reason
 
 
@@ -17,8 +15,7 @@ def read_deleted(pod: Mapping[str, Any]) -> Outcome | None:
 
     A container that dies of the deletion has not failed; one that was done before has.
     """
-    whole = dict(pod)
-    outcome = read_deadline(whole) or read_main_container(whole) or read_failed_pod(whole)
+    outcome = read_outcome(dict(pod))
     if outcome is not None and (outcome.reason is Reason.SUCCEEDED or _was_over(pod)):
         return outcome
     return read_announced_disruption(pod)
