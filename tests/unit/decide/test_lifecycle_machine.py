@@ -1,0 +1,319 @@
+"""Any order of events, crashes between any two writes: the five promises hold, and jobs end.
+
+The machine plays one job on `model_cluster` with one or two engines. What happens at the cluster
+is judged there, at the very moment; this file says what can happen, and what must be true once
+everything has come to rest.
+"""
+
+import os
+from dataclasses import replace
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from engine.decide.actions import Done
+from engine.decide.record import Record
+from engine.spec.model import Job, OnChange, Retry
+from engine.status.outcome import Reason, State
+from tests.unit.builders import make_job
+from tests.unit.decide.model_cluster import Cluster, Pod, is_over, is_running
+from tests.unit.decide.model_engine import Engine
+
+ROUNDS = 200
+RETRIES = st.sampled_from(
+    (Retry(), Retry(1), Retry(2, frozenset({"PodDeleted"})), Retry(1, frozenset({"ScriptFailed"})))
+)
+POLICIES = st.sampled_from(((), ("Always",), ("Always", "IfNotPresent"), ("Always",) * 3))
+WHICH = st.integers(0, 1)
+YES_OR_NO = st.booleans()
+SETTINGS = settings(
+    max_examples=int(os.environ.get("ENGINE_MACHINE_EXAMPLES", "150")), stateful_step_count=50
+)
+
+
+class Undisturbed(RuleBasedStateMachine):
+    """One job, from its spec to its end; engines die, writes get lost, and watches lag."""
+
+    gates = True
+    disturbed = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cluster = Cluster()
+        self.engines: list[Engine] = []
+        self.runs = 1
+        self.base = make_job()
+
+    @initialize(
+        engines=st.integers(1, 2),
+        retry=RETRIES,
+        main=POLICIES,
+        setup=st.one_of(st.none(), POLICIES),
+        keeps=YES_OR_NO,
+        up=YES_OR_NO,
+        cached=YES_OR_NO,
+        on_change=st.sampled_from(OnChange),
+    )
+    def begin(
+        self,
+        engines: int,
+        retry: Retry,
+        main: tuple[str, ...],
+        setup: tuple[str, ...] | None,
+        on_change: OnChange,
+        keeps: bool,
+        up: bool,
+        cached: bool,
+    ) -> None:
+        if keeps:
+            self.base = make_job(ttlAfterFinished={"success": "10m", "failure": "1h"})
+        lists = {"main": main, "setup": setup or ()}
+        policies = {name: wanted for name, wanted in lists.items() if wanted}
+        self.base = replace(self.base, retry=retry, policies=policies, on_change=on_change)
+        containers = ("main",) if setup is None else ("setup", "main")
+        self.cluster = Cluster(
+            gates=self.gates,
+            containers=containers,
+            retried=retry.on if retry.max else frozenset(),
+            start_timeout=self.base.start_timeout,
+            registry_up=up or not self.disturbed,
+            cached=cached,
+        )
+        job = self._revision()
+        self.engines = [Engine(self.cluster, job) for _ in range(engines)]
+
+    # Things take their course
+
+    @rule(which=WHICH, steps=st.integers(1, 8))
+    def one_engine_and_the_node_go_on(self, which: int, steps: int) -> None:
+        engine = self._engine(which)
+        for _ in range(steps):
+            engine.hear(len(self.cluster.log))
+            engine.step()
+        self._run_node(steps)
+
+    @rule(steps=st.integers(1, 4))
+    def the_node_goes_on(self, steps: int) -> None:
+        self._run_node(steps)
+
+    # Engines at work, and what befalls them
+
+    @rule(which=WHICH, steps=st.integers(1, 6))
+    def work(self, which: int, steps: int) -> None:
+        self._engine(which).work(steps)
+
+    @rule(
+        which=WHICH,
+        fault=st.sampled_from(("lost", "failed")),
+        after=st.integers(0, 1),
+        die=YES_OR_NO,
+    )
+    def work_with_a_fault(self, which: int, fault: str, after: int, die: bool) -> None:
+        engine = self._engine(which)
+        engine.fault, engine.writes_before_fault = fault, after
+        engine.step()
+        if die:
+            self.crash(which)
+
+    @rule(which=WHICH)
+    def crash(self, which: int) -> None:
+        at = which % len(self.engines)
+        self.engines[at] = self.engines[at].crash()
+
+    @rule(which=WHICH, events=st.integers(1, 8))
+    def watch(self, which: int, events: int) -> None:
+        self._engine(which).hear(events)
+
+    @rule(seconds=st.integers(1, 10))
+    def time_passes(self, seconds: int) -> None:
+        self.cluster.pass_time(seconds)
+
+    @precondition(lambda self: not self.cluster.may_start)
+    @rule()
+    def the_engines_are_away_for_long(self) -> None:
+        self.cluster.pass_time(700)
+
+    @precondition(lambda self: any(map(is_running, self.cluster.pods.values())))
+    @rule()
+    def main_succeeds(self) -> None:
+        self.cluster.exit_main(next(filter(is_running, self.cluster.pods.values())), 0)
+
+    @rule()
+    def collect_garbage(self) -> None:
+        self.cluster.collect_garbage()
+
+    @invariant()
+    def every_dependent_has_an_owner(self) -> None:
+        assert all(self.cluster.dependents.values())
+
+    # At rest
+
+    def teardown(self) -> None:
+        if not self.engines:
+            return
+        self._rest()
+        record = self.cluster.record
+        if record is None or not record.state.is_final:
+            self.engines = [engine.crash() for engine in self.engines]
+            self._rest()
+        run = self.engines[0].job.run
+        record = self.cluster.record
+        assert record is not None
+        assert record.run == run
+        assert record.state.is_final, f"not at its end: {record}"
+        self._assert_nothing_is_left()
+        if record.state is State.SUCCEEDED:
+            assert any(r == run for r, _, _ in self.cluster.starts), "succeeded without a start"
+        self._judge_end(record)
+        self._assert_no_write_when_nothing_changed()
+
+    def _rest(self) -> None:
+        """No more faults; the cluster lets everything through, and containers succeed."""
+        cluster = self.cluster
+        cluster.refuse_pods = cluster.refuse_dependents = ""
+        cluster.schedulable = True
+        for _ in range(ROUNDS):
+            before = cluster.serial
+            last = []
+            for engine in self.engines:
+                engine.hear(len(cluster.log))
+                last.append(engine.work())
+            self._run_node(1)
+            cluster.collect_garbage()
+            for pod in cluster.pods.values():
+                if is_running(pod):
+                    cluster.exit_main(pod, 0)
+            if before == cluster.serial and all(isinstance(action, Done) for action in last):
+                return
+            cluster.pass_time(10)
+        raise AssertionError(f"no end after {ROUNDS} rounds: {cluster.record} {cluster.pods}")
+
+    def _assert_nothing_is_left(self) -> None:
+        unfinished = [pod for pod in self.cluster.pods.values() if not is_over(pod)]
+        assert not unfinished, f"left behind: {unfinished}"
+        living = {pod["metadata"]["uid"] for pod in self.cluster.pods.values()}
+        assert set(self.cluster.dependents.values()) <= living
+
+    def _assert_no_write_when_nothing_changed(self) -> None:
+        writes = self.cluster.writes
+        fresh = [engine.crash() for engine in self.engines]
+        for engine in (*self.engines, *fresh):
+            assert isinstance(engine.work(), Done)
+        assert self.cluster.writes == writes, "a write although nothing changed"
+
+    def _run_node(self, steps: int) -> None:
+        for _ in range(steps):
+            for pod in list(self.cluster.pods.values()):
+                self.cluster.run_node(pod)
+
+    def _revision(self) -> Job:
+        return replace(self.base, spec_hash=f"{self.runs:08x}" + "0" * 56)
+
+    def _engine(self, which: int) -> Engine:
+        return self.engines[which % len(self.engines)]
+
+    def _pod(self, which: int) -> Pod:
+        pods = list(self.cluster.pods.values())
+        return pods[which % len(pods)]
+
+    def _judge_end(self, record: Record) -> None:
+        """Nothing but the engines and the network failed: the job ran once, and succeeded."""
+        assert record.state is State.SUCCEEDED, f"lost: {record}"
+        assert len(self.cluster.starts) == 1
+
+
+class UndisturbedWithoutGates(Undisturbed):
+    gates = False
+
+
+class Lifecycle(Undisturbed):
+    """The same in a cluster where everything goes wrong, and with somebody who meddles."""
+
+    disturbed = True
+
+    @rule()
+    def much_time_passes(self) -> None:
+        self.cluster.pass_time(700)
+
+    @precondition(lambda self: any(map(is_running, self.cluster.pods.values())))
+    @rule(code=st.sampled_from((0, 0, 3)))
+    def main_exits(self, code: int) -> None:
+        pod = next(filter(is_running, self.cluster.pods.values()))
+        self.cluster.exit_main(pod, code)
+
+    @precondition(lambda self: any(map(is_running, self.cluster.pods.values())))
+    @rule()
+    def evict(self) -> None:
+        self.cluster.evict(next(filter(is_running, self.cluster.pods.values())))
+
+    @precondition(lambda self: self.cluster.pods)
+    @rule(which=st.integers(0, 3), grace=st.sampled_from((0, 30)))
+    def somebody_deletes_a_pod(self, which: int, grace: int) -> None:
+        self.cluster.delete_by_hand(self._pod(which), grace)
+
+    @precondition(lambda self: self.cluster.record is not None and len(self.engines) == 1)
+    @rule()
+    def somebody_deletes_the_record(self) -> None:
+        """Not under two engines: one would still know that the run is over, and clear it away."""
+        self.cluster.forget_record()
+
+    @precondition(lambda self: self.cluster.record is not None)
+    @rule()
+    def somebody_cancels_or_reruns(self) -> None:
+        record = self.cluster.record
+        assert record is not None
+        if record.state.is_final:
+            self.cluster.rerun_by_hand(record)
+        else:
+            self.cluster.cancel_by_hand(record)
+
+    @rule()
+    def the_registry_goes_or_comes_back(self) -> None:
+        self.cluster.registry_up = not self.cluster.registry_up
+
+    @rule(schedulable=YES_OR_NO)
+    def node(self, schedulable: bool) -> None:
+        self.cluster.schedulable = schedulable
+
+    @rule(pods=st.sampled_from(("", "quota")), dependents=st.sampled_from(("", "quota")))
+    def quota(self, pods: str, dependents: str) -> None:
+        self.cluster.refuse_pods, self.cluster.refuse_dependents = pods, dependents
+
+    @rule(dependents=YES_OR_NO)
+    def admission(self, dependents: bool) -> None:
+        self.cluster.blame.add(Reason.ADMISSION_REFUSED)
+        self.cluster.refuse_pods = "" if dependents else "admission"
+        self.cluster.refuse_dependents = "admission" if dependents else ""
+
+    @rule()
+    def change_spec(self) -> None:
+        """A new revision of the spec, or a new rerun token: every engine reads it."""
+        self.runs += 1
+        job = self._revision()
+        for engine in self.engines:
+            engine.job = job
+
+    def _judge_end(self, record: Record) -> None:
+        """The job ended as it was made to end."""
+        caused = {Reason.SUCCEEDED, *self.cluster.blame}
+        assert record.reason in caused, f"nobody caused this: {record}"
+
+
+class LifecycleWithoutGates(Lifecycle):
+    gates = False
+
+
+@pytest.mark.parametrize(
+    "machine", [Undisturbed, UndisturbedWithoutGates, Lifecycle, LifecycleWithoutGates]
+)
+def test_the_promises_hold_in_any_order_of_events(machine: type[Undisturbed]) -> None:
+    run_state_machine_as_test(machine, settings=SETTINGS)
