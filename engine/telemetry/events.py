@@ -71,5 +71,82 @@ class Notice:
     message: str
 
 
-Event = StateChanged | PullPolicyFallback | PodRemoved | JobUnchanged | Drift | Trouble | Notice
+@dataclass(frozen=True, slots=True)
+class SpecsRead:
+    """The specs were read, all of them: `files` and `jobs` there are now, and what that changed."""
+
+    files: int
+    jobs: int
+    added: int
+    changed: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpecProblem:
+    """Something is wrong with a spec file; told once for as long as it stays so."""
+
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpecMended:
+    """Nothing is wrong any more with a file that had problems."""
+
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobForgotten:
+    """The engine looks after this job no longer: its spec is gone."""
+
+    key: JobKey
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPruned:
+    """What the pruning rule did to an object, or why it could not."""
+
+    ref: Ref
+    action: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderChanged:
+    """This engine began or ceased to lead; `holder` is who leads now, "" if nobody is known to."""
+
+    leads: bool
+    holder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Every cache has been filled for the first time: from now on the engine keeps up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """The engine has been asked to end, or has to."""
+
+    reason: str
+
+
+Event = (
+    StateChanged
+    | PullPolicyFallback
+    | PodRemoved
+    | JobUnchanged
+    | Drift
+    | Trouble
+    | Notice
+    | SpecsRead
+    | SpecProblem
+    | SpecMended
+    | JobForgotten
+    | ObjectPruned
+    | LeaderChanged
+    | Ready
+    | Stopping
+)
 Emit = Callable[[Event], None]

@@ -7,18 +7,10 @@ import time
 from collections import Counter
 from typing import TextIO
 
+from engine.cli.printers.describe import describe
 from engine.refs import JobKey
 from engine.status.outcome import State
-from engine.telemetry.events import (
-    Drift,
-    Event,
-    JobUnchanged,
-    Notice,
-    PodRemoved,
-    PullPolicyFallback,
-    StateChanged,
-    Trouble,
-)
+from engine.telemetry.events import Event, JobUnchanged, PodRemoved, StateChanged
 from engine.telemetry.redact import Redactor
 
 _LONGEST = 300
@@ -31,35 +23,6 @@ _COLOURS = {
     State.RUNNING: "36",
     State.QUEUED: "33",
 }
-
-
-def describe(event: Event, *, verbose: bool) -> str:
-    """One line for an event; "" for what only `-v` tells."""
-    match event:
-        case StateChanged(key, state, reason, message, attempt):
-            number = f" (attempt {attempt})" if attempt > 1 and not state.is_final else ""
-            why = f" {reason}" if reason and reason.value != state.value else ""
-            told = f": {message}" if message else ""
-            return f"{key}: {state}{number}{why}{told}"
-        case PullPolicyFallback(key, attempt, container, before, after, message):
-            return (
-                f"{key}: attempt {attempt}, container {container}: pull policy {before} failed, "
-                f"next is {after}: {message}"
-            )
-        case PodRemoved(key, pod, why):
-            return f"{key}: pod {pod} deleted: {why}" if verbose else ""
-        case JobUnchanged(key, state):
-            return f"{key}: {state}, unchanged" if verbose else ""
-        case Drift(key, ref, was_deleted, repaired):
-            what = "was deleted" if was_deleted else "was changed"
-            return (
-                f"{key}: {ref} {what} under its pod{', put back' if repaired else ', not put back'}"
-            )
-        case Trouble(key, message, retrying):
-            where = f"{key}: " if key else ""
-            return f"{where}{message}{'; trying again' if retrying else ''}"
-        case Notice(message):
-            return f"note: {message}"
 
 
 class Lines:

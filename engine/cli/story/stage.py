@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.cli.loading import load_paths
-from engine.cli.printers.progress import describe
+from engine.cli.printers.describe import describe
 from engine.cluster.client import Client
 from engine.cluster.connect import connect
 from engine.controller.once import OnceRun
