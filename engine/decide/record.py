@@ -54,21 +54,23 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class PastRun:
-    """One line about a run that a newer one has replaced."""
+    """One line about a run that a newer one has replaced; `last_number` is of its last attempt."""
 
     run: str
     state: State
     reason: Reason | None
     message: str
     finished_at: datetime | None
+    last_number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """State of one run of a job; `version` is the resourceVersion it was read at, "" if never.
 
-    `base` is the number of attempts of earlier runs of the very same spec: numbers, and with them
-    names of pods, are never given twice.
+    `base` is the number of attempts of earlier runs of the very same spec, as far as the history
+    goes: numbers, and with them names of pods, are not given twice, not even to a spec that was
+    changed and changed back.
     """
 
     key: JobKey
@@ -112,13 +114,16 @@ class Record:
 
     def next_run(self, spec_hash: str) -> "Record":
         """Record of a new run of the same job, this one in its history."""
-        past = PastRun(self.run, self.state, self.reason, self.message, self.finished_at)
+        used = self.next_number - (0 if self.open_attempt else 1)
+        past = PastRun(self.run, self.state, self.reason, self.message, self.finished_at, used)
+        history = (past, *self.history)
+        same = (before.last_number for before in history if before.run == spec_hash[:RUN_LENGTH])
         return Record(
             self.key,
             self.source,
             spec_hash,
-            history=(past, *self.history)[:KEPT_RUNS],
-            base=self.next_number - 1 if spec_hash == self.spec_hash else 0,
+            history=history[:KEPT_RUNS],
+            base=max(same, default=0),
             version=self.version,
         )
 
@@ -193,6 +198,7 @@ def record_from_data(key: JobKey, data: Mapping[str, Any], version: str) -> Reco
                 _reason(entry.get("reason")),
                 entry.get("message", ""),
                 parse_time(entry.get("finishedAt")),
+                entry.get("lastNumber", 0),
             )
             for entry in data.get("history", ())
         ),
@@ -265,6 +271,7 @@ def _past_to_data(run: PastRun) -> dict[str, Any]:
             "reason": run.reason,
             "message": run.message,
             "finishedAt": format_time(run.finished_at),
+            "lastNumber": run.last_number or None,
         }
     )
 

@@ -60,3 +60,13 @@ def test_a_new_run_keeps_the_version_it_replaces() -> None:
     new = finished().next_run("b" * 64)
     assert (new.version, new.state, new.attempts) == ("7", State.QUEUED, ())
     assert new.history[0].run == JOB.run
+
+
+def test_a_spec_that_was_changed_and_changed_back_goes_on_counting() -> None:
+    first = finished()
+    other = first.next_run("b" * 64)
+    assert other.next_number == 1
+    back = other.next_run(first.spec_hash)
+    assert back.next_number == first.next_number
+    again = record_from_data(back.key, record_to_data(back), "")
+    assert again.next_run("c" * 64).next_run(first.spec_hash).next_number == first.next_number
