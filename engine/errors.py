@@ -108,6 +108,20 @@ class OwnershipError(EngineError):
     exit_code = ExitCode.REFUSED
 
 
+class LeaseHeldError(EngineError):
+    """Another engine that is alive acts for this source."""
+
+    exit_code = ExitCode.REFUSED
+
+    def __init__(self, source: str, holder: str) -> None:
+        super().__init__(
+            f'source "{source}" is held by another engine: {holder}',
+            hint="--leader-elect waits, or give this engine its own --source",
+        )
+        self.source = source
+        self.holder = holder
+
+
 class ClusterError(EngineError):
     """The cluster could not be reached or would not let us in."""
 

@@ -1,0 +1,154 @@
+"""Who may act for a source: what a Lease says, and what the next engine may do about it.
+
+A holder's clock and ours may differ by hours, so its `renewTime` is never compared with a time of
+ours: it is a token that changes while the holder lives, and our own clock runs from when we first
+saw it. The holder counts from before it wrote, so it always gives up first.
+"""
+
+import hashlib
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+
+from engine.labels import MANAGED_BY, MANAGER, SOURCE
+
+_HASH_DIGITS = 10
+_PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_PLAIN = re.compile(rf"{_PART}(\.{_PART})*")
+_HASHED = re.compile(rf"(^|.*-)[0-9a-f]{{{_HASH_DIGITS}}}")
+_LIVELY, _SHORTEST_LOOK, _LONGEST_LOOK = 15, 0.1, 1.0
+
+LeaseObject = dict[str, Any]
+
+
+class Standing(Enum):
+    """What another engine's hold on a Lease is worth to us."""
+
+    FREE = "free"
+    OURS = "ours"
+    UNPROVED = "unproved"
+    ALIVE = "alive"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What a Lease says; `seconds` is 0 where it doesn't say how long it is good for."""
+
+    holder: str = ""
+    seconds: int = 0
+    renewed: str = ""
+    transitions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A hold, when we saw it first by our own clock, and whether we saw it come about."""
+
+    hold: Hold
+    since: float
+    changed: bool = False
+
+    def standing(self, identity: str, now: float, duration: float) -> Standing:
+        if not self.hold.holder:
+            return Standing.FREE
+        if self.hold.holder == identity:
+            return Standing.OURS
+        if now >= self.expires(duration):
+            return Standing.EXPIRED
+        return Standing.ALIVE if self.changed else Standing.UNPROVED
+
+    def expires(self, duration: float) -> float:
+        """When it has expired unless it is renewed; `duration` counts where it says none."""
+        return self.since + (self.hold.seconds or duration)
+
+    def next_look(self, now: float, duration: float) -> float:
+        """Seconds until a look is worth a request: several per renewal, and when it expires."""
+        often = (self.hold.seconds or duration) / _LIVELY
+        often = min(max(often, _SHORTEST_LOOK), _LONGEST_LOOK)
+        return max(0.0, min(often, self.expires(duration) - now))
+
+
+def read_hold(lease: LeaseObject | None) -> Hold:
+    """What a Lease says; a missing one, or a field that makes no sense, says nothing."""
+    spec = (lease or {}).get("spec") or {}
+    return Hold(
+        str(spec.get("holderIdentity") or ""),
+        _count(spec.get("leaseDurationSeconds")),
+        str(spec.get("renewTime") or ""),
+        _count(spec.get("leaseTransitions")),
+    )
+
+
+def sight(before: Sighting | None, hold: Hold, now: float) -> Sighting:
+    """Our clock starts again with every change of what the Lease says."""
+    if before is None:
+        return Sighting(hold, now)
+    return before if before.hold == hold else Sighting(hold, now, changed=True)
+
+
+def taken(
+    lease: LeaseObject | None,
+    *,
+    namespace: str,
+    source: str,
+    identity: str,
+    duration: float,
+    now: datetime,
+) -> LeaseObject:
+    """The Lease to write so that `identity` holds it: taken when it was another's, else renewed."""
+    before = read_hold(lease)
+    spec = {
+        "holderIdentity": identity,
+        "leaseDurationSeconds": max(1, math.ceil(duration)),
+        "renewTime": micro_time(now),
+    }
+    if before.holder != identity:
+        spec["acquireTime"] = spec["renewTime"]
+        spec["leaseTransitions"] = before.transitions + (lease is not None)
+    if lease is None:
+        metadata = {"name": lease_name(source), "namespace": namespace}
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
+    return _written(lease, spec, source)
+
+
+def given_up(lease: LeaseObject, *, source: str, now: datetime) -> LeaseObject:
+    """The Lease to write so that nobody holds it."""
+    spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": micro_time(now)}
+    return _written(lease, spec, source)
+
+
+def lease_name(source: str) -> str:
+    """Name of a source's Lease: two sources never share one.
+
+    A source is a label's value and may be no name of an object; such a one is spelled otherwise
+    and gets a hash, and so does one that looks as if it had a hash.
+    """
+    if _PLAIN.fullmatch(source) and not _HASHED.fullmatch(source):
+        return f"engine-{source}"
+    words = re.sub("[^a-z0-9]+", "-", source.lower()).strip("-")
+    digest = hashlib.sha256(source.encode()).hexdigest()[:_HASH_DIGITS]
+    return "-".join(filter(None, ("engine", words, digest)))
+
+
+def micro_time(now: datetime) -> str:
+    """As Kubernetes writes a MicroTime."""
+    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _written(lease: LeaseObject, spec: Mapping[str, Any], source: str) -> LeaseObject:
+    metadata = lease["metadata"]
+    labels = {**(metadata.get("labels") or {}), MANAGED_BY: MANAGER, SOURCE: source}
+    return {
+        **lease,
+        "metadata": {**metadata, "labels": labels},
+        "spec": {**(lease.get("spec") or {}), **spec},
+    }
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
