@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from engine.cluster.client import Client
-from engine.cluster.pod_events import write_pod_event
+from engine.controller.attempt_ends import AttemptEnds
 from engine.controller.memory import JobMemory
 from engine.controller.steps import Steps
 from engine.decide import decide
@@ -27,11 +27,10 @@ from engine.decide.actions import (
     Wait,
     WriteRecord,
 )
-from engine.decide.pull_cursor import policies_of_attempt
-from engine.decide.record import Attempt, Record
+from engine.decide.record import Record
 from engine.decide.situation import Observed, Situation, uid_of
 from engine.errors import EngineError
-from engine.refs import JobKey, Ref
+from engine.refs import JobKey
 from engine.spec.model import Features, PullSettings
 from engine.status.containers import has_started
 from engine.status.outcome import State
@@ -39,7 +38,6 @@ from engine.status.waiting import pull_troubles
 from engine.telemetry.events import (
     Emit,
     PodRemoved,
-    PullPolicyFallback,
     StateChanged,
     Trouble,
 )
@@ -79,7 +77,7 @@ class Reconciler:
         self._steps = steps
         self._source = source
         self._pull = pull
-        self._features = features
+        self._ends = AttemptEnds(client, emit, on_pods=features.events)
         self._emit = emit
         self._shown: dict[JobKey, tuple[object, ...]] = {}
 
@@ -157,42 +155,15 @@ class Reconciler:
         return Situation(job, memory.record, observed, now, self._source, gates, self._pull)
 
     def _write(self, memory: JobMemory, action: WriteRecord) -> None:
+        before = memory.record
         if not self._steps.write_record(memory, action):
             self._emit(
                 Trouble(memory.job.key, "another engine wrote this job's record first", True)
             )
             return
         record = memory.record or action.record
-        attempt = record.last
-        if attempt is not None and attempt.failures and attempt.finished_at is not None:
-            self._tell_fallback(memory, record, attempt)
+        self._ends.tell(memory.job, before, record)
         self._show(memory.job.key, record.state, record, record.message)
-
-    def _tell_fallback(self, memory: JobMemory, record: Record, attempt: Attempt) -> None:
-        if record.state.is_final or attempt.finished_at is None:
-            return
-        after = policies_of_attempt(memory.job, record.attempts)
-        for failure in attempt.failures:
-            change = PullPolicyFallback(
-                memory.job.key,
-                attempt.number,
-                failure.container,
-                (attempt.policies or {}).get(failure.container, "default"),
-                after.get(failure.container, "default"),
-                failure.message,
-            )
-            self._emit(change)
-            if self._features.events:
-                write_pod_event(
-                    self._client,
-                    Ref("Pod", memory.job.namespace, attempt.pod),
-                    attempt.uid,
-                    reason="PullPolicyFallback",
-                    message=f"{change.container}: pull policy {change.before} failed, "
-                    f"next is {change.after}: {change.message}",
-                    now=attempt.finished_at,
-                    note=f".{change.container}",
-                )
 
     def _show_progress(self, memory: JobMemory, situation: Situation) -> None:
         record = situation.run_record

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.refs import JobKey, Ref
+from engine.spec.model import PullClass
 from engine.status.outcome import Reason, State
 
 
@@ -27,6 +28,21 @@ class PullPolicyFallback:
     container: str
     before: str
     after: str
+    message: str
+    pull_class: PullClass = PullClass.OTHER
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFailed:
+    """An attempt ended badly, whether or not there is to be another one.
+
+    A pull failure that another policy answers is a PullPolicyFallback instead.
+    """
+
+    key: JobKey
+    attempt: int
+    pod: str
+    reason: Reason
     message: str
 
 
@@ -135,6 +151,7 @@ class Stopping:
 Event = (
     StateChanged
     | PullPolicyFallback
+    | AttemptFailed
     | PodRemoved
     | JobUnchanged
     | Drift

@@ -1,6 +1,7 @@
 """What people read about an event: one line each."""
 
 from engine.telemetry.events import (
+    AttemptFailed,
     Drift,
     Event,
     JobForgotten,
@@ -36,6 +37,9 @@ def describe(event: Event, *, verbose: bool) -> str:
                 f"{key}: attempt {attempt}, container {container}: pull policy {before} failed, "
                 f"next is {after}: {message}"
             )
+        case AttemptFailed(key, attempt, _, reason, message):
+            told = f": {message}" if message else ""
+            return f"{key}: attempt {attempt} failed: {reason}{told}" if verbose else ""
         case PodRemoved(key, pod, why):
             return f"{key}: pod {pod} deleted: {why}" if verbose else ""
         case JobUnchanged(key, state):
