@@ -29,9 +29,9 @@ def list_records(client: Client, namespace: str, selector: str = "") -> Records:
     path = objects.collection_path("ConfigMap", namespace)
     for page in objects.list_whole(client, path, ",".join(filter(None, (SELECTOR, selector)))):
         for item in page["items"]:
-            key = _key(item)
+            key = key_of(item)
             try:
-                records.found[key] = _read(item)
+                records.found[key] = parse_record(item)
             except ApiError as error:
                 records.broken[key] = error
     return records
@@ -39,7 +39,7 @@ def list_records(client: Client, namespace: str, selector: str = "") -> Records:
 
 def read_record(client: Client, key: JobKey) -> Record | None:
     item = objects.get(client, Ref("ConfigMap", key.namespace, record_name(key.name)))
-    return _read(item) if item is not None else None
+    return parse_record(item) if item is not None else None
 
 
 def write_record(client: Client, record: Record) -> Record:
@@ -49,7 +49,7 @@ def write_record(client: Client, record: Record) -> Record:
     """
     manifest = _manifest(record)
     written = (objects.replace if record.version else objects.create)(client, manifest)
-    return _read(written)
+    return parse_record(written)
 
 
 def _manifest(record: Record) -> dict[str, Any]:
@@ -69,18 +69,20 @@ def _manifest(record: Record) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: text}}
 
 
-def _key(item: dict[str, Any]) -> JobKey:
+def key_of(item: dict[str, Any]) -> JobKey:
+    """The job that a record is of, as far as its metadata tells."""
     metadata = item["metadata"]
     named = (metadata.get("labels") or {}).get(JOB)
     return JobKey(metadata["namespace"], named or metadata["name"].removesuffix(record_name("")))
 
 
-def _read(item: dict[str, Any]) -> Record:
+def parse_record(item: dict[str, Any]) -> Record:
+    """Errors: ApiError when the ConfigMap holds no record that can be read."""
     metadata = item["metadata"]
     where = f"configmap/{metadata['namespace']}/{metadata['name']}"
     try:
         data = json.loads(item["data"][KEY])
-        return record_from_data(_key(item), data, metadata["resourceVersion"])
+        return record_from_data(key_of(item), data, metadata["resourceVersion"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ApiError(
             f"this run record can't be read: {type(error).__name__} {error}",

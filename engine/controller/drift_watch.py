@@ -33,15 +33,18 @@ class DriftWatch:
         self._selector = f"{selector},{COMPONENT}!={RECORD}"
         self._on_touch = on_touch
         self._on_trouble = on_trouble
-        self._watchers: list[Watcher] = []
+        self.watchers: list[Watcher] = []
 
-    def start(self) -> None:
+    def start(self, *, at_once: bool = True) -> None:
+        """Hear of every change from now on; `at_once` before this returns, else a little later."""
         for kind in KINDS:
             path = objects.collection_path(kind, self._namespace)
-            try:
-                version = self._version(path)
-            except EngineError:
-                continue
+            version = ""
+            if at_once:
+                try:
+                    version = self._version(path)
+                except EngineError:
+                    continue
             watcher = Watcher(
                 self._client,
                 path,
@@ -53,11 +56,7 @@ class DriftWatch:
                 optional=True,
             )
             watcher.start(version)
-            self._watchers.append(watcher)
-
-    def stop(self) -> None:
-        for watcher in self._watchers:
-            watcher.stop()
+            self.watchers.append(watcher)
 
     def _version(self, path: str) -> str:
         pages = objects.list_pages(self._client, path, self._selector, page=1, accept=METADATA_LIST)

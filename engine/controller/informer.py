@@ -41,7 +41,8 @@ class PodInformer:
         self._pods: dict[JobKey, dict[str, dict[str, Any]]] = {}
         self._dead: OrderedDict[str, Outcome | None] = OrderedDict()
         self._version = ""
-        self._watcher = Watcher(
+        self._synced = False
+        self.watcher = Watcher(
             client,
             self._path,
             selector,
@@ -63,16 +64,18 @@ class PodInformer:
             before, self._pods = self._pods, found
             changed = {key for key in {*before, *found} if before.get(key) != found.get(key)}
             self._version = pages[0]["metadata"]["resourceVersion"]
+            self._synced = True
         for key in changed:
             self._on_change(key)
         return self._version
 
-    def start(self) -> None:
-        """Watch from where `sync` ended, in a thread of its own."""
-        self._watcher.start(self._version)
+    @property
+    def has_synced(self) -> bool:
+        return self._synced
 
-    def stop(self) -> None:
-        self._watcher.stop()
+    def start(self) -> None:
+        """Watch from where `sync` ended, in a thread of its own; without one it begins there."""
+        self.watcher.start(self._version)
 
     def pods(self, key: JobKey) -> tuple[dict[str, Any], ...]:
         with self._lock:

@@ -34,4 +34,3 @@ class JobMemory:
     knows_secrets: bool = True
     manifests: tuple[ManifestsKey, Manifests] | None = None
     writes: int = 0
-    errors: int = 0

@@ -7,21 +7,22 @@ the right to read. A source whose jobs are all over costs a few reads and no wat
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from engine.cluster.client import Client
 from engine.cluster.records import list_records
 from engine.cluster.server import read_server_features
 from engine.controller.attempt_manifests import Rendering
-from engine.controller.backoff import backoff
+from engine.controller.attend import attend
 from engine.controller.memory import JobMemory
 from engine.controller.once_result import JobResult, OnceOptions, OnceResult, WaitFor
 from engine.controller.patience import patiently
 from engine.controller.preflight import preflight
+from engine.controller.rate_limit import RateLimit
 from engine.controller.reconciler import Reconciler, Result
 from engine.controller.steps import Steps
 from engine.controller.watches import Listeners, Watches
+from engine.controller.workers import Workers
 from engine.controller.workqueue import WorkQueue
 from engine.decide.record import Record
 from engine.decide.situation import gate_position, is_finished
@@ -40,7 +41,6 @@ NO_GATES = (
 )
 _GIVE_UP_AFTER = 300.0
 _LAST_STEP = 10.0
-_FIRST_WAIT, _LONGEST_WAIT = 0.1, 15.0
 _SAY_AFTER = 3
 
 
@@ -63,6 +63,7 @@ class OnceRun:
         self._templates = templates
         self._emit = emit
         self._queue: WorkQueue[JobKey] = WorkQueue()
+        self._limit = RateLimit()
         self._memories: dict[JobKey, JobMemory] = {}
         self._condition = threading.Condition()
         self._settled: set[JobKey] = set()
@@ -151,23 +152,14 @@ class OnceRun:
         for key in waiting:
             self._queue.add(key)
         count = min(self._options.concurrency, len(waiting))
-        workers = [
-            threading.Thread(
-                target=self._worker, args=(reconciler,), name=f"worker-{n}", daemon=True
-            )
-            for n in range(count)
-        ]
-        for worker in workers:
-            worker.start()
+        workers = Workers(self._queue, lambda key: self._attend(reconciler, key), count)
+        workers.start()
         timed_out = interrupted = False
         try:
             timed_out = not self._wait(len(self._memories))
         except KeyboardInterrupt:
             interrupted = True
-        self._queue.close()
-        patience = time.monotonic() + _LAST_STEP
-        for worker in workers:
-            worker.join(max(0.0, patience - time.monotonic()))
+        workers.stop(_LAST_STEP)
         self._watches.stop()
         return self._result(timed_out=timed_out, interrupted=interrupted)
 
@@ -182,36 +174,18 @@ class OnceRun:
                 self._condition.wait(min(left or 3600.0, 3600.0))
         return True
 
-    def _worker(self, reconciler: Reconciler) -> None:
-        while (key := self._queue.get()) is not None:
-            try:
-                if key not in self._settled:
-                    self._reconcile(reconciler, key)
-            finally:
-                self._queue.done(key)
-
-    def _reconcile(self, reconciler: Reconciler, key: JobKey) -> None:
+    def _attend(self, reconciler: Reconciler, key: JobKey) -> bool:
+        if key in self._settled:
+            return True
         memory = self._memories[key]
-        if memory.refusal is not None and self._watches.line.is_called(key):
-            memory.refusal = replace(memory.refusal, retry_at=self._client.now())
-        try:
-            result = reconciler.reconcile(memory)
-        except EngineError as error:
-            self._failed(key, memory, error)
-            return
-        except Exception as error:  # noqa: BLE001 - one job's defect must not stop the others
-            words = f"internal error: {type(error).__name__}"
-            found = EngineError(words, hint="this is a defect: report it with -vv")
-            found.__cause__ = error
-            self._settle(key, found)
-            return
-        memory.errors = 0
-        self._failing_since.pop(key, None)
-        if memory.refusal is None:
-            self._watches.line.leave(key)
-        elif memory.record is not None:
-            self._watches.line.join(key, memory.record.queued_at or self._client.now())
-        self._after(key, memory, result)
+        result = attend(self._client, reconciler, self._watches.line, memory)
+        if isinstance(result, EngineError):
+            self._failed(key, result)
+        else:
+            self._limit.forget(key)
+            self._failing_since.pop(key, None)
+            self._after(key, memory, result)
+        return True
 
     def _after(self, key: JobKey, memory: JobMemory, result: Result) -> None:
         if result.refused:
@@ -232,15 +206,14 @@ class OnceRun:
         since = self._queued_since.setdefault(key, time.monotonic())
         return time.monotonic() - since > self._options.queue_timeout
 
-    def _failed(self, key: JobKey, memory: JobMemory, error: EngineError) -> None:
+    def _failed(self, key: JobKey, error: EngineError) -> None:
         began = self._failing_since.setdefault(key, time.monotonic())
         if not error.retryable or time.monotonic() - began > _GIVE_UP_AFTER:
             self._settle(key, error)
             return
-        memory.errors += 1
-        if memory.errors == _SAY_AFTER:
+        wait = self._limit.when(key)
+        if self._limit.failures(key) == _SAY_AFTER:
             self._emit(Trouble(key, str(error), retrying=True))
-        wait = backoff(memory.errors, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
         self._queue.add_after(key, max(wait, getattr(error, "retry_after", 0.0)))
 
     def _settle(self, key: JobKey, error: EngineError | None = None) -> None:

@@ -30,16 +30,35 @@ def preflight(
     problems: list[Problem] = []
     to_create: dict[str, Job] = {}
     for memory in memories:
-        memory.secrets, found = resolve_secrets(memory.job, environment)
-        memory.knows_secrets = not found
-        redactor.learn(memory.secrets.all)
-        if not any(memory is other for other in under_way):
-            problems.extend(found or _render_next(memory, rendering))
+        is_under_way = any(memory is other for other in under_way)
+        problems.extend(
+            prepare(memory, rendering, environment, redactor, to_start=not is_under_way)
+        )
         if memory.record is None:
             to_create.setdefault(memory.job.namespace, memory.job)
     problems.extend(_missing_namespaces(client, to_create))
     if problems:
         raise InvalidInputError(tuple(sorted(set(problems), key=lambda p: p.where)))
+
+
+def prepare(
+    memory: JobMemory,
+    rendering: Rendering,
+    environment: Mapping[str, str],
+    redactor: Redactor,
+    *,
+    to_start: bool,
+) -> tuple[Problem, ...]:
+    """Resolve a job's secrets into its memory and, if it is `to_start`, render what comes next.
+
+    What is wrong, if that matters now: a job whose attempt is under way needs neither.
+    """
+    memory.secrets, found = resolve_secrets(memory.job, environment)
+    memory.knows_secrets = not found
+    redactor.learn(memory.secrets.all)
+    if not to_start:
+        return ()
+    return found or _render_next(memory, rendering)
 
 
 def _render_next(memory: JobMemory, rendering: Rendering) -> tuple[Problem, ...]:

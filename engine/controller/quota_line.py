@@ -58,10 +58,14 @@ class QuotaLine:
             self._called.discard(key)
             return called
 
-    def stop(self) -> None:
-        for watcher in self._watchers.values():
-            if watcher is not None:
-                watcher.stop()
+    def __len__(self) -> int:
+        """How many jobs wait, in all namespaces."""
+        with self._lock:
+            return sum(len(line) for line in self._lines.values())
+
+    @property
+    def watchers(self) -> list[Watcher]:
+        return [watcher for watcher in list(self._watchers.values()) if watcher is not None]
 
     def _room(self, namespace: str) -> None:
         with self._lock:

@@ -25,8 +25,9 @@ class Watcher:
 
     Guarantees: `on_event` gets every event but bookmarks, in order; after a version has expired,
     or anything unforeseen, `sync` is called again before the watch goes on. Reconnects with
-    back-off and jitter. Errors: none; the second failure in a row is told to `on_trouble`. An
-    `optional` watch ends in silence where the right to it is missing.
+    back-off and jitter; `failing` has the last failure's words for as long as nothing is heard.
+    Errors: none; the second failure in a row is told to `on_trouble`. An `optional` watch ends in
+    silence where the right to it is missing.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class Watcher:
         optional: bool = False,
     ) -> None:
         self._client = client
-        self._path = path
+        self.path = path
         self._selector = selector
         self._sync = sync
         self._on_event = on_event
@@ -50,24 +51,31 @@ class Watcher:
         self._accept = accept
         self._optional = optional
         self._version = ""
+        self.restarts = 0
+        self.failing = ""
         self._stopped = threading.Event()
         self._lock = threading.Lock()
         self._stream: Stream | None = None
         self._thread: threading.Thread | None = None
 
     def start(self, version: str) -> None:
+        """Watch from `version`; from what `sync` returns where there is none."""
         self._version = version
-        self._thread = threading.Thread(target=self._run, name=f"watch {self._path}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"watch {self.path}", daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
+    def halt(self) -> None:
+        """Ask the thread to end, without waiting for it."""
         self._stopped.set()
         with self._lock:
             stream = self._stream
         if stream is not None:
             stream.close()
+
+    def join(self, seconds: float) -> None:
+        """Wait for the thread to end, no longer than `seconds`."""
         if self._thread is not None:
-            self._thread.join(2.0)
+            self._thread.join(seconds)
 
     def _run(self) -> None:
         failures = 0
@@ -77,6 +85,7 @@ class Watcher:
                 if not self._version:
                     self._version = self._sync()
                 self._watch()
+                self.restarts += 1
                 failures = 0 if time.monotonic() - began > _SHORTEST_WATCH else failures + 1
             except ExpiredError:
                 self._version = ""
@@ -98,8 +107,9 @@ class Watcher:
 
     def _tell(self, failures: int, words: str, expected: bool) -> None:
         """A connection that breaks once is no news."""
+        self.failing = words
         if not self._stopped.is_set() and (failures > 1 or not expected):
-            self._on_trouble(f"watch of {self._path}: {words}")
+            self._on_trouble(f"watch of {self.path}: {words}")
 
     def _watch(self) -> None:
         query = [
@@ -109,7 +119,8 @@ class Watcher:
             ("resourceVersion", self._version),
             ("timeoutSeconds", str(random.randint(*_WATCH_SECONDS))),
         ]
-        stream = self._client.stream(self._path, query, _SILENCE, accept=self._accept)
+        stream = self._client.stream(self.path, query, _SILENCE, accept=self._accept)
+        self.failing = ""
         with self._lock:
             self._stream = stream
         if self._stopped.is_set():

@@ -1,5 +1,7 @@
-"""All that a reconciler hears of the cluster: pods, what they own, and quotas, by namespace."""
+"""All that a reconciler hears of the cluster: pods, records, what pods own, and quotas."""
 
+import threading
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -7,14 +9,18 @@ from engine.cluster.client import Client
 from engine.controller.drift_watch import DriftWatch
 from engine.controller.informer import PodInformer
 from engine.controller.quota_line import QuotaLine
+from engine.controller.record_informer import RecordInformer
+from engine.controller.watcher import Watcher
 from engine.labels import MANAGED_BY, MANAGER, SOURCE
 from engine.refs import JobKey
+
+_LONGEST_STOP = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """`changed` gets the job whose pod changed, `called` the one whose turn it is to ask a quota
-    again, `touched` a job and the UID of its pod whose belongings somebody changed.
+    """`changed` gets the job whose pod or record changed, `called` the one whose turn it is to ask
+    a quota again, `touched` a job and the UID of its pod whose belongings somebody changed.
     """
 
     changed: Callable[[JobKey], None]
@@ -26,28 +32,32 @@ class Listeners:
 class Watches:
     """Informers and watches of one source in some namespaces.
 
-    Guarantees: nothing is watched before `start`, and every thread ends with `stop`.
+    Guarantees: nothing is watched before `start` or `follow`, and every thread ends with `stop`.
     Errors: `sync` raises what the lists raise.
     """
 
     def __init__(
         self, client: Client, source: str, namespaces: Iterable[str], listeners: Listeners
     ) -> None:
-        selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={source}"
+        self._client = client
+        self._listeners = listeners
+        self._selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={source}"
         self.line = QuotaLine(client, listeners.called, listeners.trouble)
-        self._pods = {
-            namespace: PodInformer(
-                client, namespace, selector, listeners.changed, listeners.trouble
-            )
-            for namespace in namespaces
-        }
-        self._drift = {
-            namespace: DriftWatch(client, namespace, selector, listeners.touched, listeners.trouble)
-            for namespace in self._pods
-        }
+        self._pods = {namespace: self._informer(namespace) for namespace in namespaces}
+        self._records: dict[str, RecordInformer] = {}
+        self._drift: dict[str, DriftWatch] = {}
+        self._lock = threading.Lock()
 
     def pods(self, namespace: str) -> PodInformer:
         return self._pods[namespace]
+
+    def records(self, namespace: str) -> RecordInformer:
+        """Of a namespace that is followed."""
+        return self._records[namespace]
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        return tuple(self._pods)
 
     def sync(self) -> None:
         """Read all pods, namespace by namespace."""
@@ -59,11 +69,61 @@ class Watches:
         for informer in self._pods.values():
             informer.start()
         for namespace in owning:
-            self._drift[namespace].start()
+            self._watch_drift(namespace, at_once=True)
+
+    def follow(self, namespace: str, *, owning: bool) -> None:
+        """List and watch pods and records of `namespace`, in threads, if that isn't done yet."""
+        if namespace not in self._pods:
+            listeners = self._listeners
+            records = RecordInformer(self._client, namespace, listeners.changed, listeners.trouble)
+            pods = self._informer(namespace)
+            with self._lock:
+                self._records[namespace], self._pods[namespace] = records, pods
+            records.start()
+            pods.start()
+        if owning and namespace not in self._drift:
+            self._watch_drift(namespace, at_once=False)
+
+    def has_synced(self, namespace: str) -> bool:
+        """Whether pods and records of a namespace that is followed have been read."""
+        records, pods = self._records.get(namespace), self._pods.get(namespace)
+        return bool(records and pods and records.has_synced and pods.has_synced)
+
+    @property
+    def failing(self) -> list[str]:
+        """A line for each watch that hears nothing at the moment."""
+        return [f"{w.path}: {w.failing}" for w in self.watchers() if w.failing]
+
+    def watchers(self) -> list[Watcher]:
+        with self._lock:
+            records = [informer.watcher for informer in self._records.values()]
+            pods = [informer.watcher for informer in self._pods.values()]
+            drift = [watcher for drift in self._drift.values() for watcher in drift.watchers]
+        return [*records, *pods, *drift, *self.line.watchers]
 
     def stop(self) -> None:
-        self.line.stop()
-        for informer in self._pods.values():
-            informer.stop()
-        for watch in self._drift.values():
-            watch.stop()
+        """End every thread; one that doesn't notice in time is left to the process's end."""
+        watchers = self.watchers()
+        for watcher in watchers:
+            watcher.halt()
+        deadline = time.monotonic() + _LONGEST_STOP
+        for watcher in watchers:
+            watcher.join(max(0.0, deadline - time.monotonic()))
+
+    def _informer(self, namespace: str) -> PodInformer:
+        listeners = self._listeners
+        return PodInformer(
+            self._client, namespace, self._selector, listeners.changed, listeners.trouble
+        )
+
+    def _watch_drift(self, namespace: str, *, at_once: bool) -> None:
+        drift = DriftWatch(
+            self._client,
+            namespace,
+            self._selector,
+            self._listeners.touched,
+            self._listeners.trouble,
+        )
+        drift.start(at_once=at_once)
+        with self._lock:
+            self._drift[namespace] = drift

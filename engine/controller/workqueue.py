@@ -8,24 +8,34 @@ import heapq
 import threading
 import time
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 
 
 class WorkQueue(Generic[Key]):
-    """Keys to be worked on, in the order they came, some of them later."""
+    """Keys to be worked on, in the order they came, some of them later.
 
-    def __init__(self) -> None:
+    `on_wait` hears for how many seconds each key that is handed out was ready.
+    """
+
+    def __init__(self, on_wait: Callable[[float], None] | None = None) -> None:
+        self.adds = 0
+        self._on_wait = on_wait
         self._condition = threading.Condition()
-        self._ready: deque[Key] = deque()
+        self._ready: deque[tuple[Key, float]] = deque()
         self._dirty: set[Key] = set()
         self._processing: set[Key] = set()
         self._later: list[tuple[float, int, Key]] = []
         self._due: dict[Key, float] = {}
         self._count = 0
         self._closed = False
+        self._paused = False
+
+    def __len__(self) -> int:
+        """How many keys are ready and waiting for a worker."""
+        return len(self._ready)
 
     def add(self, key: Key) -> None:
         with self._condition:
@@ -49,20 +59,33 @@ class WorkQueue(Generic[Key]):
                 if self._closed:
                     return None
                 wait = self._promote()
-                if self._ready:
-                    key = self._ready.popleft()
+                if self._ready and not self._paused:
+                    key, since = self._ready.popleft()
                     self._dirty.discard(key)
                     self._processing.add(key)
-                    return key
+                    break
                 self._condition.wait(wait)
+        if self._on_wait is not None:
+            self._on_wait(time.monotonic() - since)
+        return key
 
     def done(self, key: Key) -> None:
         """The work on `key` is over; it comes again if it was added meanwhile."""
         with self._condition:
             self._processing.discard(key)
             if key in self._dirty:
-                self._ready.append(key)
+                self._ready.append((key, time.monotonic()))
                 self._condition.notify()
+
+    def pause(self) -> None:
+        """Hand nothing out until `resume`; what is being worked on goes on."""
+        with self._condition:
+            self._paused = True
+
+    def resume(self) -> None:
+        with self._condition:
+            self._paused = False
+            self._condition.notify_all()
 
     def close(self) -> None:
         """Wake every reader with None; keys that are still waiting are dropped."""
@@ -74,8 +97,9 @@ class WorkQueue(Generic[Key]):
         if self._closed or key in self._dirty:
             return
         self._dirty.add(key)
+        self.adds += 1
         if key not in self._processing:
-            self._ready.append(key)
+            self._ready.append((key, time.monotonic()))
             self._condition.notify()
 
     def _promote(self) -> float | None:

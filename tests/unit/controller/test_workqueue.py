@@ -201,3 +201,24 @@ def test_many_workers_never_share_a_key() -> None:
         worker.join(5)
     assert shared == []
     assert set(handled) == set(range(10))
+
+
+def test_a_paused_queue_hands_nothing_out_until_it_is_resumed() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("a")
+    queue.pause()
+    assert len(queue) == 1
+    threading.Timer(0.05, queue.resume).start()
+    began = time.monotonic()
+    assert queue.get() == "a"
+    assert time.monotonic() - began >= 0.04
+
+
+def test_it_tells_how_long_a_key_was_ready_before_it_was_taken() -> None:
+    waits: list[float] = []
+    queue: WorkQueue[str] = WorkQueue(waits.append)
+    queue.add("a")
+    time.sleep(0.03)
+    queue.get()
+    assert 0.03 <= waits[0] < 1
+    assert queue.adds == 1
