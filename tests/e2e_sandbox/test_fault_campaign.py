@@ -68,7 +68,7 @@ WRITES = ("create", "update", "patch", "delete")
 RESOURCES = ("pods", "secrets", "configmaps", "*")
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(300 + 3 * SEEDS)
 def test_every_job_ends_as_its_spec_says_whatever_the_network_does(tmp_path: Path) -> None:
     specs = _write_specs(tmp_path)
     with ThreadPoolExecutor(WORKERS) as pool:
