@@ -1,0 +1,101 @@
+"""Metrics of an engine that stays: what has happened, counted, and what is asked at each scrape.
+
+Nothing here imports prometheus_client before there is a `Metrics`: most commands never have one.
+No label ever holds a job's name, so that the number of series doesn't grow with the jobs.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.status.outcome import State
+from engine.telemetry.events import (
+    AttemptFailed,
+    Event,
+    LeaderChanged,
+    ObjectPruned,
+    PullPolicyFallback,
+    SpecsRead,
+    StateChanged,
+)
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+OK = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What is asked at each scrape; a metric without a source is left out.
+
+    Each is called from the server's thread and has to be quick. `queue_adds`, `queue_retries`,
+    `api_requests` and `watch_restarts` count from the start and never go down.
+    """
+
+    jobs: Callable[[], Mapping[State, int]] | None = None
+    quota_waiting: Callable[[], int] | None = None
+    spec_problems: Callable[[], int] | None = None
+    queue_depth: Callable[[], int] | None = None
+    queue_adds: Callable[[], int] | None = None
+    queue_retries: Callable[[], int] | None = None
+    api_requests: Callable[[], int] | None = None
+    watch_restarts: Callable[[], int] | None = None
+
+
+class Metrics:
+    """An `Emit` listener with a registry of its own; safe to use from several threads.
+
+    Guarantees: listening never raises and does no I/O. A source that raises costs its own metric
+    in that scrape, nothing else.
+    """
+
+    def __init__(self) -> None:
+        from engine.telemetry.instruments import Instruments  # noqa: PLC0415 - see above
+
+        self._instruments = Instruments()
+
+    @property
+    def registry(self) -> "CollectorRegistry":
+        return self._instruments.registry
+
+    def bind(self, sources: Sources) -> None:
+        """From now on ask these; metrics may be served before there is anything to ask."""
+        self._instruments.asked.sources = sources
+
+    def __call__(self, event: Event) -> None:
+        count = self._instruments
+        match event:
+            case StateChanged(_, state, reason) if state.is_final:
+                count.outcomes.labels(reason or state).inc()
+            case AttemptFailed(_, _, _, reason):
+                count.attempts_failed.labels(reason).inc()
+            case PullPolicyFallback():
+                count.pull_fallbacks.labels(event.pull_class).inc()
+            case ObjectPruned(ref, action):
+                count.pruned.labels(ref.kind, action).inc()
+            case SpecsRead(files):
+                count.spec_reads.inc()
+                count.spec_files.set(files)
+            case LeaderChanged(leads):
+                count.asked.leads = leads
+            case _:
+                pass
+
+    def observe_reconcile(self, seconds: float, error: str = OK) -> None:
+        """One look at one job; `error` is the name of the error's class, "" without one."""
+        self._instruments.reconcile_duration.observe(seconds)
+        if error != OK:
+            self._instruments.reconcile_errors.labels(error).inc()
+
+    def observe_queue_wait(self, seconds: float) -> None:
+        """How long a key was ready before a worker took it."""
+        self._instruments.queue_wait.observe(seconds)
+
+    def render(self) -> bytes:
+        """The classic text format."""
+        return self.exposition("")[1]
+
+    def exposition(self, accept: str) -> tuple[str, bytes]:
+        """Content type and text in the format that an Accept header asks for."""
+        return self._instruments.expose(accept)
