@@ -20,17 +20,16 @@ from engine.controller.patience import patiently
 from engine.controller.preflight import preflight
 from engine.controller.rate_limit import RateLimit
 from engine.controller.reconciler import Reconciler, Result
+from engine.controller.run_state import has_work, is_over, is_under_way, owns_anything
 from engine.controller.steps import Steps
 from engine.controller.watches import Listeners, Watches
 from engine.controller.workers import Workers
 from engine.controller.workqueue import WorkQueue
 from engine.decide.record import Record
-from engine.decide.situation import gate_position, is_finished
-from engine.decide.stamp_expiry import expiry_due
 from engine.errors import EngineError, OwnershipError
 from engine.refs import JobKey
 from engine.render.templates import Templates
-from engine.render.variables import SecretValues, config_items, has_secret
+from engine.render.variables import SecretValues
 from engine.spec.model import Config, Job
 from engine.telemetry.events import Emit, JobUnchanged, Notice, Trouble
 from engine.telemetry.redact import Redactor
@@ -93,7 +92,11 @@ class OnceRun:
             record = memory.record
             if key in self._settled:
                 continue
-            if record is not None and self._is_over(memory) and not self._has_work(key, record):
+            if (
+                record is not None
+                and is_over(memory, self._options.source)
+                and not has_work(memory.job, record, self._pods_of(key))
+            ):
                 self._settled.add(key)
                 self._emit(JobUnchanged(key, record.state))
             else:
@@ -140,14 +143,16 @@ class OnceRun:
         unfinished = [
             memory
             for memory in memories
-            if not self._is_over(memory) and memory.job.key not in self._settled
+            if not is_over(memory, self._options.source) and memory.job.key not in self._settled
         ]
-        under_way = [memory for memory in unfinished if self._is_under_way(memory)]
+        under_way = [
+            memory for memory in unfinished if is_under_way(memory, self._pods_of(memory.job.key))
+        ]
         preflight(self._client, unfinished, under_way, rendering, environment, redactor)
         return rendering
 
     def _work(self, reconciler: Reconciler, waiting: Sequence[JobKey]) -> OnceResult:
-        owning = {key.namespace for key in waiting if _owns(self._memories[key].job)}
+        owning = {key.namespace for key in waiting if owns_anything(self._memories[key].job)}
         self._watches.start(sorted(owning))
         for key in waiting:
             self._queue.add(key)
@@ -237,32 +242,8 @@ class OnceRun:
     def _watch_trouble(self, message: str) -> None:
         self._emit(Trouble(None, message, retrying=True))
 
-    def _is_over(self, memory: JobMemory) -> bool:
-        record = memory.record
-        return (
-            record is not None
-            and record.source == self._options.source
-            and record.spec_hash == memory.job.spec_hash
-            and record.state.is_final
-        )
-
-    def _is_under_way(self, memory: JobMemory) -> bool:
-        """Whether nothing of this attempt is still to be created, so that no secret is needed."""
-        record = memory.record
-        if record is None or record.spec_hash != memory.job.spec_hash:
-            return False
-        attempt = record.open_attempt
-        pods = self._watches.pods(memory.job.namespace).pods(memory.job.key)
-        gated = any(gate_position(pod) is not None for pod in pods)
-        return attempt is not None and bool(attempt.uid) and not gated
-
-    def _has_work(self, key: JobKey, record: Record) -> bool:
-        """Whether anything is left to do about the pods of a run that is over."""
-        job = self._jobs[key]
-        return any(
-            not is_finished(pod) or expiry_due(job, record, pod) is not None
-            for pod in self._watches.pods(key.namespace).pods(key)
-        )
+    def _pods_of(self, key: JobKey) -> tuple[dict[str, Any], ...]:
+        return self._watches.pods(key.namespace).pods(key)
 
     def _result(self, *, timed_out: bool = False, interrupted: bool = False) -> OnceResult:
         jobs = tuple(
@@ -276,8 +257,3 @@ class OnceRun:
             for key, memory in self._memories.items()
         )
         return OnceResult(jobs, timed_out, interrupted)
-
-
-def _owns(job: Job) -> bool:
-    """Whether the job's pod owns anything that could drift."""
-    return has_secret(job) or bool(config_items(job))
