@@ -1,5 +1,6 @@
 """What people read about an event: one line each."""
 
+from engine.cli.printers.text import many
 from engine.telemetry.events import (
     AttemptFailed,
     Drift,
@@ -64,7 +65,7 @@ def _of_engine(event: _OfEngine, *, verbose: bool) -> str:
     match event:
         case SpecsRead(files, jobs, added, changed, removed):
             is_first = added == jobs > 0
-            what = f"specs read: {_many(jobs, 'job')} in {_many(files, 'file')}"
+            what = f"specs read: {many(jobs, 'job')} in {many(files, 'file')}"
             news = f"; {added} added, {changed} changed, {removed} removed"
             return f"{what}{news if verbose else ''}" if verbose or is_first else ""
         case SpecProblem(problem):
@@ -79,7 +80,3 @@ def _of_engine(event: _OfEngine, *, verbose: bool) -> str:
             return "ready"
         case Stopping(reason):
             return f"stopping: {reason}"
-
-
-def _many(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"

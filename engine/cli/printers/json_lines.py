@@ -1,0 +1,113 @@
+"""A JSON object per event and line, for whoever collects logs."""
+
+import json
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import fields
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, TextIO
+
+from engine.cli.printers.describe import describe
+from engine.refs import JobKey, Ref
+from engine.status.outcome import State
+from engine.telemetry.events import (
+    AttemptFailed,
+    Drift,
+    Event,
+    Notice,
+    ObjectPruned,
+    PullPolicyFallback,
+    SpecProblem,
+    StateChanged,
+    Trouble,
+)
+from engine.telemetry.redact import Redactor
+
+_LONGEST = 2000
+_NAMES = {"key": "job", "ref": "object", "message": "cause"}
+
+
+class JsonLines:
+    """`time`, `level`, `event` and `message` (the line that the text format has) for every event,
+    and the event's own fields; its own message, the first real cause, is `cause`.
+
+    Guarantees: a known secret is masked before it is encoded, so that no escape hides it; every
+    line is ASCII and one JSON object. An output that is gone stops the lines, never the engine.
+    """
+
+    def __init__(
+        self,
+        out: TextIO,
+        redact: Redactor,
+        *,
+        verbose: bool,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._out = out
+        self._redact = redact
+        self._verbose = verbose
+        self._now = now
+        self._lock = threading.Lock()
+
+    def __call__(self, event: Event) -> None:
+        if not describe(event, verbose=self._verbose):
+            return
+        entry = {
+            "level": level_of(event),
+            "event": type(event).__name__,
+            **_fields_of(event),
+            "message": describe(event, verbose=True),
+        }
+        masked = {name: self._mask(value) for name, value in entry.items()}
+        with self._lock, suppress(OSError, ValueError):
+            stamp = self._now().astimezone(UTC).isoformat(timespec="milliseconds")
+            whole = {"time": stamp.replace("+00:00", "Z"), **masked}
+            self._out.write(json.dumps(whole, separators=(",", ":")) + "\n")
+            self._out.flush()
+
+    def close(self) -> None:
+        """Nothing is left open."""
+
+    def _mask(self, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        text = self._redact(value)
+        return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def level_of(event: Event) -> str:
+    """A job that fails is a warning: the engine works. An error is what the engine can't do."""
+    match event:
+        case SpecProblem(problem):
+            return "warning" if ": warning: " in problem else "error"
+        case Trouble(_, _, retrying):
+            return "warning" if retrying else "error"
+        case ObjectPruned(_, action):
+            return {"failed": "error", "invalid": "warning"}.get(action, "info")
+        case StateChanged(_, State.FAILED):
+            return "warning"
+        case AttemptFailed() | PullPolicyFallback() | Drift():
+            return "warning"
+        case _:
+            return "info"
+
+
+def _fields_of(event: Event) -> dict[str, Any]:
+    found = {}
+    for field in fields(event):
+        value = getattr(event, field.name)
+        if value is None or value == "" or isinstance(event, Notice):
+            continue
+        if isinstance(value, JobKey | Ref):
+            value = str(value)
+        elif isinstance(value, Enum):
+            value = value.value
+        found[_NAMES.get(field.name) or _camel(field.name)] = value
+    return found
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)

@@ -1,0 +1,248 @@
+"""Events as lines on stderr, plain and JSON."""
+
+import io
+import json
+import sys
+import threading
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any, get_args
+
+import pytest
+
+from engine.cli.printers.describe import describe
+from engine.cli.printers.json_lines import JsonLines
+from engine.cli.printers.lines import Lines
+from engine.cli.printers.live import LiveTable
+from engine.cli.printers.progress import progress
+from engine.refs import JobKey, Ref
+from engine.spec.model import PullClass
+from engine.status.outcome import Reason, State
+from engine.telemetry.events import (
+    AttemptFailed,
+    Drift,
+    Event,
+    JobForgotten,
+    JobUnchanged,
+    LeaderChanged,
+    Notice,
+    ObjectPruned,
+    PodRemoved,
+    PullPolicyFallback,
+    Ready,
+    SpecMended,
+    SpecProblem,
+    SpecsRead,
+    StateChanged,
+    Stopping,
+    Trouble,
+)
+from engine.telemetry.redact import Redactor
+
+KEY = JobKey("ci", "build")
+POD = Ref("Pod", "ci", "build-1")
+# event, its line, whether only -v tells it, its level in JSON
+TOLD: list[tuple[Event, str, bool, str]] = [
+    (StateChanged(KEY, State.RUNNING), "ci/build: Running", False, "info"),
+    (
+        StateChanged(KEY, State.FAILED, Reason.SCRIPT_FAILED, "exit code 3"),
+        "ci/build: Failed ScriptFailed: exit code 3",
+        False,
+        "warning",
+    ),
+    (
+        PullPolicyFallback(KEY, 1, "main", "Always", "Never", "refused", PullClass.TRANSIENT),
+        "ci/build: attempt 1, container main: pull policy Always failed, next is Never: refused",
+        False,
+        "warning",
+    ),
+    (
+        AttemptFailed(KEY, 2, "build-2", Reason.EVICTED, "low on memory"),
+        "ci/build: attempt 2 failed: Evicted: low on memory",
+        True,
+        "warning",
+    ),
+    (PodRemoved(KEY, "build-1", "over"), "ci/build: pod build-1 deleted: over", True, "info"),
+    (JobUnchanged(KEY, State.FAILED), "ci/build: Failed, unchanged", True, "info"),
+    (
+        JobForgotten(KEY),
+        "ci/build: its spec is gone, it is no longer looked after",
+        False,
+        "info",
+    ),
+    (
+        Drift(KEY, POD, was_deleted=True, repaired=True),
+        "ci/build: pod/ci/build-1 was deleted under its pod, put back",
+        False,
+        "warning",
+    ),
+    (
+        Trouble(KEY, "no answer", retrying=True),
+        "ci/build: no answer; trying again",
+        False,
+        "warning",
+    ),
+    (Trouble(None, "forbidden", retrying=False), "forbidden", False, "error"),
+    (Notice("hello"), "note: hello", False, "info"),
+    (SpecsRead(2, 3, 3, 0, 0), "specs read: 3 jobs in 2 files", False, "info"),
+    (
+        SpecsRead(2, 3, 0, 1, 0),
+        "specs read: 3 jobs in 2 files; 0 added, 1 changed, 0 removed",
+        True,
+        "info",
+    ),
+    (SpecProblem("a.yaml:1:2: unknown field"), "a.yaml:1:2: unknown field", False, "error"),
+    (SpecProblem("a.yaml:1:2: warning: cut"), "a.yaml:1:2: warning: cut", False, "warning"),
+    (SpecMended("a.yaml"), "a.yaml: mended", False, "info"),
+    (
+        ObjectPruned(POD, "deleted", "ttl 1s, age 2s"),
+        "pod/ci/build-1 deleted: ttl 1s, age 2s",
+        False,
+        "info",
+    ),
+    (ObjectPruned(POD, "failed", "webhook"), "pod/ci/build-1 failed: webhook", False, "error"),
+    (ObjectPruned(POD, "invalid", "no TTL"), "pod/ci/build-1 invalid: no TTL", False, "warning"),
+    (ObjectPruned(POD, "kept", "young"), "pod/ci/build-1 kept: young", True, "info"),
+    (LeaderChanged(leads=True, holder="me"), "leading", False, "info"),
+    (LeaderChanged(leads=False, holder=""), "standing by: nobody leads", False, "info"),
+    (Ready(), "ready", False, "info"),
+    (Stopping("SIGTERM"), "stopping: SIGTERM", False, "info"),
+]
+
+
+def said(event: Event, *, verbose: bool = True, redact: Redactor | None = None) -> dict[str, Any]:
+    out = io.StringIO()
+    now = datetime(2026, 1, 2, 4, 4, 5, 678_900, timezone(timedelta(hours=1)))
+    JsonLines(out, redact or Redactor(), verbose=verbose, now=lambda: now)(event)
+    (line,) = out.getvalue().splitlines()
+    found: dict[str, Any] = json.loads(line)
+    return found
+
+
+@pytest.mark.parametrize(("event", "line", "only_verbose", "level"), TOLD)
+def test_every_event_has_its_line(event: Event, line: str, only_verbose: bool, level: str) -> None:
+    out = io.StringIO()
+    Lines(out, Redactor(), verbose=False, colour=False)(event)
+    assert out.getvalue() == ("" if only_verbose else f"{line}\n")
+    entry = said(event)
+    assert (entry["level"], entry["event"]) == (level, type(event).__name__)
+    assert entry["message"] == describe(event, verbose=True)
+    quiet = io.StringIO()
+    JsonLines(quiet, Redactor(), verbose=False)(event)
+    assert bool(quiet.getvalue()) is not only_verbose
+
+
+def test_no_event_was_forgotten_above() -> None:
+    assert {type(event) for event, *_ in TOLD} == set(get_args(Event))
+
+
+def test_a_json_line_has_the_events_own_fields() -> None:
+    event = StateChanged(KEY, State.FAILED, Reason.SCRIPT_FAILED, "exit code 3", 2)
+    assert said(event) == {
+        "time": "2026-01-02T03:04:05.678Z",
+        "level": "warning",
+        "event": "StateChanged",
+        "job": "ci/build",
+        "state": "Failed",
+        "reason": "ScriptFailed",
+        "cause": "exit code 3",
+        "attempt": 2,
+        "message": "ci/build: Failed ScriptFailed: exit code 3",
+    }
+    assert said(Drift(KEY, POD, was_deleted=True, repaired=False))["wasDeleted"] is True
+    assert said(ObjectPruned(POD, "deleted", "x"))["object"] == "pod/ci/build-1"
+    assert said(SpecsRead(0, 0, 0, 0, 0))["added"] == 0
+
+
+@pytest.mark.parametrize("secret", ['quo"te\\back', "zwei\nzeilen", "pässwörd-名", "tab\there"])
+def test_a_secret_is_masked_before_escapes_can_hide_it(secret: str) -> None:
+    redact = Redactor()
+    redact.learn([secret])
+    for event in (
+        StateChanged(KEY, State.FAILED, None, f"said {secret}!"),
+        Notice(f"said {secret}!"),
+        SpecProblem(f"a.yaml:1:1: {secret}"),
+        ObjectPruned(Ref("Pod", "ci", secret), "deleted", secret),
+    ):
+        entry = said(event, redact=redact)
+        values = [value for value in entry.values() if isinstance(value, str)]
+        assert not [value for value in values if secret in value]
+        assert any("***" in value for value in values)
+
+
+def test_a_line_is_one_line_of_ascii_whatever_a_container_says() -> None:
+    out = io.StringIO()
+    nasty = "a\nb\u2028c\x00\x1b[31m\udc80名" + "x" * 10_000
+    JsonLines(out, Redactor(), verbose=False)(StateChanged(KEY, State.FAILED, None, nasty))
+    text = out.getvalue()
+    assert text.isascii()
+    assert text.count("\n") == 1
+    assert "\x1b" not in text
+    assert json.loads(text)["cause"].startswith("a\nb\u2028c\x00\x1b[31m\udc80名xxx")
+    assert len(text) < 16_384
+
+
+def test_the_time_is_now_in_utc() -> None:
+    out = io.StringIO()
+    JsonLines(out, Redactor(), verbose=False)(Ready())
+    stamp = json.loads(out.getvalue())["time"]
+    assert stamp.endswith("Z")
+    assert abs(datetime.fromisoformat(stamp) - datetime.now(UTC)) < timedelta(seconds=10)
+
+
+@pytest.mark.parametrize("kind", [Lines, JsonLines])
+def test_lines_of_several_threads_do_not_mix(kind: type[Any]) -> None:
+    out = io.StringIO()
+    colour = {"colour": False} if kind is Lines else {}
+    lines = kind(out, Redactor(), verbose=False, **colour)
+    threads = [
+        threading.Thread(target=lambda: [lines(Notice("x" * 50)) for _ in range(100)])
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    told = out.getvalue().splitlines()
+    assert len(told) == 800
+    assert len({line[len('{"time":"2026-01-02T03:04:05.678Z"') :] for line in told}) == 1 or (
+        set(told) == {f"note: {'x' * 50}"}
+    )
+
+
+@pytest.mark.parametrize("kind", [Lines, JsonLines])
+def test_an_output_that_is_gone_stops_the_lines_and_nothing_else(kind: type[Any]) -> None:
+    out = io.StringIO()
+    lines = kind(out, Redactor(), verbose=False, **({"colour": False} if kind is Lines else {}))
+    out.close()
+    lines(Notice("x"))
+    lines.close()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("out", "verbose", "term", "log_format", "kind"),
+    [
+        (Terminal(), False, "xterm", "text", LiveTable),
+        (Terminal(), True, "xterm", "text", Lines),
+        (Terminal(), False, "dumb", "text", Lines),
+        (io.StringIO(), False, "xterm", "text", Lines),
+        (Terminal(), False, "xterm", "json", JsonLines),
+    ],
+)
+def test_the_live_view_is_for_terminals_that_can_show_it(
+    monkeypatch: pytest.MonkeyPatch,
+    out: io.StringIO,
+    verbose: bool,
+    term: str,
+    log_format: str,
+    kind: type[Any],
+) -> None:
+    monkeypatch.setattr(sys, "stderr", out)
+    monkeypatch.setenv("TERM", term)
+    shown = progress(Redactor(), verbose=verbose, no_colour=True, log_format=log_format)
+    assert type(shown) is kind
+    shown.close()
