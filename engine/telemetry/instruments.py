@@ -85,7 +85,7 @@ class Asked(Collector):
             yield from _single(family, name, words, ask)
         yield from self._jobs()
         if self.leads is not None:
-            words = "1 while this engine leads, 0 while it stands by; only with --leader-elect."
+            words = "1 while this engine leads its source, 0 while it does not."
             yield GaugeMetricFamily("engine_leader", words, float(self.leads))
 
     def _jobs(self) -> Iterator[Metric]:

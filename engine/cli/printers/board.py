@@ -22,7 +22,7 @@ from engine.telemetry.redact import Redactor
 
 _MOST_ROWS, _MOST_ENDS, _OTHER_LINES = 12, 5, 4
 _STATE_WIDTH, _AGE_WIDTH = max(len(state) for state in State), 4
-_PLACE = re.compile(r"(.+?)(:\d+:\d+)?: ")
+_FILE = re.compile(r"(.+?\.ya?ml)(?::\d+:\d+)?: ")
 _WARNING = ": warning: "
 
 
@@ -67,7 +67,7 @@ class Board:
                 self._forget(key)
                 return True
             case SpecProblem(problem):
-                if (found := _PLACE.match(problem)) and _WARNING not in problem:
+                if (found := _FILE.match(problem)) and _WARNING not in problem:
                     self._bad_files.add(found[1])
             case SpecMended(file):
                 self._bad_files.discard(file)

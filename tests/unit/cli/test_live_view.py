@@ -128,6 +128,7 @@ def test_problems_of_files_are_counted_until_they_are_mended(
     live(SpecProblem("jobs/a.yaml:3:1: unknown field"))
     live(SpecProblem("jobs/a.yaml:9:1: unknown field"))
     live(SpecProblem("jobs/b.yaml: is empty"))
+    live(SpecProblem("jobs: no such folder; what was read before stays in force"))
     live(SpecProblem("jobs/c.yaml:1:1: warning: timeout is cut"))
     screen.wait(lambda lines: lines[-1:] == ["2 files with problems"])
     live(SpecMended("jobs/a.yaml"))

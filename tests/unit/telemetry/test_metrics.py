@@ -152,7 +152,7 @@ def test_a_source_that_fails_costs_its_own_metric_only(metrics: Metrics) -> None
     assert not names & {"engine_workqueue_depth", "engine_jobs"}
 
 
-def test_without_leader_election_nothing_is_said_about_leading(metrics: Metrics) -> None:
+def test_nothing_is_said_about_leading_before_it_is_known(metrics: Metrics) -> None:
     assert ("engine_leader", ()) not in values_of(metrics)
     metrics(LeaderChanged(leads=False, holder="other"))
     assert value(metrics, "engine_leader") == 0
