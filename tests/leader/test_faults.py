@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.errors import ForbiddenError
 from engine.sandbox import (
     Conflict,
     DropConnection,
@@ -17,7 +18,7 @@ from engine.sandbox import (
     Sandbox,
     ServerError,
 )
-from tests.leader.conftest import Candidate, Candidates, Place, eventually, sandbox_place
+from tests.leader.conftest import LEASES, Candidate, Candidates, Place, eventually, sandbox_place
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ def test_a_deletion_and_a_lost_reply_together_cost_nothing(
 ) -> None:
     first = candidate("one", duration=2.0).lead()
     hit(sandbox, LostReply(), "create")
-    place.api.delete("coordination.k8s.io/v1/leases", "engine-team-web", "ci")
+    place.api.delete(LEASES, "engine-team-web", "ci")
     sandbox.requests.clear()
     eventually(lambda: renewed(sandbox, first, 2))
     assert first.lost == []
@@ -140,3 +141,31 @@ def test_an_engine_that_may_only_read_leases_still_sees_another(
     second = candidate("two", kubeconfig=reader)
     with pytest.raises(Exception, match="held by another engine: one"):
         second.acquire()
+
+
+def test_a_renewal_that_is_under_way_takes_nothing_back_that_was_given_up(
+    sandbox: Sandbox, place: Place, candidate: Candidates
+) -> None:
+    first = candidate("one").lead()
+    slow = hit(sandbox, Latency(0.4), "get")
+    patch = [{"op": "replace", "path": "/spec/holderIdentity", "value": ""}]
+    path = "/apis/coordination.k8s.io/v1/namespaces/ci/leases/engine-team-web"
+    place.api.request("PATCH", path, patch, content_type="application/json-patch+json")
+    eventually(lambda: sandbox.faults.hits(slow))
+    first.leader.release()
+    time.sleep(0.6)
+    assert place.spec()["holderIdentity"] == ""
+
+
+def test_an_engine_that_knows_another_does_not_go_on_without_rights(
+    sandbox: Sandbox, candidate: Candidates
+) -> None:
+    first, second = candidate("one").lead(), candidate("two")
+    first.cut.set()
+    second.lead()
+    first.cut.clear()
+    eventually(lambda: "two" in first.lost)
+    sandbox.deny("*", "leases")
+    with pytest.raises(ForbiddenError):
+        first.acquire()
+    assert first.leader.holds is False
