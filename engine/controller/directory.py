@@ -28,9 +28,9 @@ def read_sources(paths: Iterable[str]) -> tuple[tuple[SourceText, ...], tuple[Pr
     for given in paths:
         path = Path(given)
         if path.is_dir():
-            files, above = _files_below(path, problems), _parents(path)
+            files, above = _files_below(path, problems), folders_above(path)
         elif path.exists():
-            files, above = iter([path]), [path.parent, *_parents(path.parent)]
+            files, above = iter([path]), [path.parent, *folders_above(path.parent)]
         else:
             raise UsageError("no such file or folder", where=given)
         for file in files:
@@ -50,11 +50,11 @@ def _files_below(folder: Path, problems: list[Problem]) -> Iterator[Path]:
 
     for root, folders, files in os.walk(folder, onerror=unreadable):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        paths = (Path(root, name) for name in sorted(files) if _is_spec_file(name))
+        paths = (Path(root, name) for name in sorted(files) if is_spec_name(name))
         yield from (path for path in paths if path.is_file() or path.is_symlink())
 
 
-def _parents(folder: Path) -> list[Path]:
+def folders_above(folder: Path) -> list[Path]:
     """Folders above `folder`, up to and with the working directory; none if it isn't below."""
     here, given = Path.cwd(), Path(os.path.normpath(folder.absolute()))
     if not given.is_relative_to(here):
@@ -67,10 +67,10 @@ def _spec_files(folder: Path) -> Iterator[Path]:
         names = sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
     except OSError:
         return
-    yield from (folder / name for name in names if _is_spec_file(name))
+    yield from (folder / name for name in names if is_spec_name(name))
 
 
-def _is_spec_file(name: str) -> bool:
+def is_spec_name(name: str) -> bool:
     return not name.startswith(".") and Path(name).suffix in SUFFIXES
 
 

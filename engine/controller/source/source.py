@@ -1,0 +1,208 @@
+"""A directory as a source of jobs while the engine runs: watch it, and say what is in force."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from engine.controller.source.builds import Builds, Namespaces
+from engine.controller.source.config_file import ConfigFile
+from engine.controller.source.files import Files
+from engine.controller.source.in_force import InForce, settle
+from engine.controller.source.places import places_of
+from engine.controller.source.scan import Found, Scan, Signature, make_root, scan, signature_of
+from engine.controller.source.snapshot import Snapshot
+from engine.controller.source.watch import SETTLED_AFTER, Watch, connect_inotify
+from engine.errors import Place, Problem
+from engine.spec.load import in_order
+from engine.spec.model import Config
+
+_BARELY_WRITTEN = 0.005
+_SOON = 0.02
+_View = tuple[dict[str, Signature], tuple[str, ...], Signature, tuple[Signature, ...]]
+
+
+class DirectorySource:
+    """The spec files below `paths`, read again when they change.
+
+    `config` is what `config_file` said when it was read before; `namespace` goes before the
+    namespaces of JobDefaults, and `context_namespace` is for jobs that have none still. `poll`
+    looks every so many seconds instead of using inotify, for network folders. `tell` is given
+    what an operator should know, from any thread.
+
+    Assumptions: JobDefaults are there before the jobs that need them. `read` is called from one
+    thread; the other methods may be called from any.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        *,
+        config_file: Path | None,
+        config: Config,
+        namespace: str,
+        context_namespace: str,
+        poll: float | None = None,
+        tell: Callable[[str], None],
+        connect: Callable[[], Any] = connect_inotify,
+    ) -> None:
+        self._roots = tuple(make_root(path) for path in dict.fromkeys(paths))
+        self._config = ConfigFile(config_file, config)
+        self._builds = Builds(Namespaces(namespace, context_namespace))
+        self._files = Files(self._builds)
+        self._watch = Watch(poll=poll, connect=connect, differs=self._differs, tell=tell)
+        self._in_force = InForce({}, {}, (), unknown=False)
+        self._settled_config: Config | None = None
+        self._kinds: dict[str, bool] = {}
+        self._secrets: tuple[str, ...] = ()
+        self._found: Scan | None = None
+        self._seen: _View | None = None
+        self._snapshot = Snapshot({}, config, (), "", complete=False, files=0)
+        self._started = self._forget = False
+
+    @property
+    def polling(self) -> bool:
+        """Whether changes are found by looking every few seconds."""
+        return self._watch.polling
+
+    def start(self, on_change: Callable[[], None]) -> None:
+        """Watch from now on: `on_change` is called, from a thread, when it is time to read.
+
+        Guarantees: every change after this leads to a call; after a burst there is one. Errors:
+        none; where inotify doesn't do, the source polls and says so.
+        """
+        self._started = True
+        self._watch.start(on_change)
+        self._cover()
+
+    def stop(self) -> None:
+        """Guarantees: `on_change` isn't called any more once this returns."""
+        self._watch.stop()
+
+    def reload(self) -> None:
+        """Let the next read read every file again; what is in force stays so until then."""
+        self._forget = True
+
+    def read(self) -> Snapshot:
+        """What is in force now.
+
+        Guarantees: never raises. A file comes into force as a whole or not at all; with any
+        error its last good version stays. The same Job and Config objects come back while
+        nothing about them has changed, and the same Snapshot while nothing at all has.
+        """
+        try:
+            self._snapshot = self._read()
+        except Exception as error:  # noqa: BLE001 - the engine goes on with what is in force
+            where = Place(self._roots[0].shown if self._roots else "")
+            message = f"the engine failed on this source: {type(error).__name__}: {error}"
+            problems = in_order((*self._snapshot.problems, Problem(where, message)))
+            return replace(self._snapshot, problems=problems, complete=False)
+        return self._snapshot
+
+    def _read(self) -> Snapshot:
+        if self._forget:
+            self._forget, self._kinds = False, {}
+            self._files.forget()
+            self._config.forget()
+        self._cover()
+        found = self._scan()
+        changed = self._files.update(found, self._is_settled, self._is_gone)
+        new_config = self._config.update(self._is_settled)
+        if changed or self._config.config is not self._settled_config:
+            versions, config = self._files.versions, self._config.config
+            self._in_force = settle(versions, self._in_force.files, config, self._builds)
+            self._settled_config = config
+            self._secrets = _secret_files(self._in_force)
+        self._kinds = found.kinds
+        self._seen = self._view(found)
+        if self._files.deferred or new_config is None:
+            self._watch.later(self._watch.interval if self.polling else _SOON)
+        self._found = found
+        if self._cover():
+            self._watch.later(_SOON)
+        return self._compose(found)
+
+    def _compose(self, found: Scan) -> Snapshot:
+        unreadable = "; ".join(sorted(set(found.unreadable.values())))
+        unknown = self._in_force.unknown or self._files.unknown()
+        problems = (
+            *self._in_force.problems,
+            *found.closed.values(),
+            *self._config.problems,
+        )
+        before = self._snapshot
+        now = Snapshot(
+            jobs=self._in_force.jobs,
+            config=self._config.config,
+            problems=in_order(problems),
+            unreadable=unreadable,
+            complete=not (unreadable or unknown or found.closed),
+            files=sum(not file.defaults_only for file in found.files.values()),
+        )
+        same = now.jobs is before.jobs and now.config is before.config and (
+            now.problems, now.unreadable, now.complete, now.files
+        ) == (before.problems, before.unreadable, before.complete, before.files)  # fmt: skip
+        return before if same else now
+
+    def _scan(self) -> Scan:
+        found = scan(self._roots, self._kinds)
+        found.files.pop(self._config.path, None)
+        return found
+
+    def _cover(self) -> bool:
+        if not self._started or self.polling:
+            return False
+        places = places_of(self._roots, self._config.path, self._found)
+        return self._watch.cover(places.trees, places.entries)
+
+    def _is_settled(self, found: Found) -> bool:
+        """Whether nobody is writing the file: it is old enough, or has been closed.
+
+        Without inotify: whether it looks the same as in the scan before.
+        """
+        if not self._started or not found.signature:
+            return True
+        size, modified = found.signature[2], found.signature[3] / 1e9
+        age = time.time() - modified
+        if age >= SETTLED_AFTER:
+            return True
+        if self.polling:
+            return self._seen is not None and self._signature_seen(found.key) == found.signature
+        if 0 <= age < _BARELY_WRITTEN or (size == 0 and age >= 0):
+            return False
+        return not self._watch.is_being_written(os.path.realpath(found.key))
+
+    def _is_gone(self, key: str) -> bool:
+        """Whether a missing file isn't just being replaced."""
+        if not self._started or not self.polling or self._seen is None:
+            return True
+        return key not in self._seen[0]
+
+    def _signature_seen(self, key: str) -> Signature | None:
+        if self._seen is None:
+            return None
+        return self._seen[2] if key == self._config.path else self._seen[0].get(key)
+
+    def _differs(self) -> bool:
+        """Whether the files look different from what was read; called from the watch's thread."""
+        return self._seen is None or self._view(self._scan()) != self._seen
+
+    def _view(self, found: Scan) -> _View:
+        files = {key: file.signature for key, file in found.files.items()}
+        closed = (*sorted(found.closed), *sorted(found.unreadable.values()))
+        secrets = tuple(map(signature_of, self._secrets))
+        return files, closed, self._config.signature(), secrets
+
+
+def _secret_files(in_force: InForce) -> tuple[str, ...]:
+    """Files that values of secrets come from: what they hold is no part of a job."""
+    return tuple(
+        sorted(
+            os.path.join(job.folder, source.from_file)  # noqa: PTH118
+            for job in in_force.jobs.values()
+            for source in (*job.secrets.values(), *(c.password for c in job.credentials))
+            if source.from_file is not None
+        )
+    )
