@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak lint format cluster-up cluster-down lock clean
+.PHONY: help demo test soak bench lint format cluster-up cluster-down lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -33,6 +33,9 @@ soak: $(DEV) ## Kill the engine and fail its network for long; the real cluster 
 	@ENGINE_TEST_REQUIRE_CLUSTER=1 ENGINE_SOAK_KILLS=$${ENGINE_SOAK_KILLS:-200} \
 	  ENGINE_CAMPAIGN_SEEDS=$${ENGINE_CAMPAIGN_SEEDS:-2000} $(BIN)/python -m pytest \
 	  tests/campaign/test_kills.py tests/e2e_sandbox/test_fault_campaign.py $(ARGS)
+
+bench: $(DEV) ## Measure everything beside its yardstick, against benchmarks/budgets.toml
+	@$(BIN)/python -m benchmarks $(ARGS)
 
 lint: $(DEV) ## Check style, formatting, types and the direction of imports
 	$(BIN)/ruff check .

@@ -1,0 +1,109 @@
+"""From a file that is dropped to the pod's create being accepted, with 500 specs already there.
+
+Time begins with the rename that puts the file in place and ends with the pod in a watch of this
+process; a bare create is timed through the same watch. Both take turns, drop by drop.
+"""
+
+import json
+import queue
+import random
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from benchmarks.figures import Bench, Figure
+from benchmarks.finished import finished_jobs
+from benchmarks.place import Place
+from benchmarks.specs import text_of
+from benchmarks.staying import staying_engine
+from engine.labels import JOB
+
+NAME = "drop-to-create"
+_LONGEST_WAIT = 10.0
+_FIRST_DROP = 50_000
+"""Numbers of the specs that are dropped: far from those that are there."""
+
+
+def measure(bench: Bench) -> Iterator[Figure]:
+    there, drops = bench.size(500, 50), bench.size(100, 10)
+    place = bench.place
+    p50: dict[str, list[float]] = {"engine": [], "bare create": []}
+    p99: dict[str, list[float]] = {"engine": [], "bare create": []}
+    with place.namespace("drop") as namespace:
+        specs = finished_jobs(place, bench.folder, there, namespace)
+        with staying_engine(place, specs), _Arrivals(place, namespace) as arrivals:
+            for turn in range(bench.rounds):
+                first = _FIRST_DROP + turn * drops
+                took = _round(place, specs, arrivals, range(first, first + drops))
+                for label, seconds in took.items():
+                    p50[label].append(1000 * statistics.median(seconds))
+                    p99[label].append(1000 * statistics.quantiles(seconds, n=100)[98])
+    for name, found in (("p50", p50), ("p99", p99)):
+        what = f"file dropped -> Pod create accepted, {there} specs there, {name} of {drops}"
+        engine, yardsticks = found.pop("engine"), found
+        yield Figure(f"{NAME}-{name}", what, "ms", engine, yardsticks, where=place.kind)
+
+
+def _round(
+    place: Place, specs: Path, arrivals: "_Arrivals", numbers: range
+) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {"engine": [], "bare create": []}
+    for number in numbers:
+        name = f"job-{number:05}"
+        hidden = specs / f".{name}.new"
+        hidden.write_text(text_of(number, arrivals.namespace), encoding="utf-8")
+        began = time.perf_counter()
+        hidden.rename(specs / f"{name}.yaml")
+        found["engine"].append(arrivals.of(name) - began)
+        time.sleep(random.uniform(0.05, 0.15))
+        began = time.perf_counter()
+        place.bare.write("POST", arrivals.path, _pod(f"bare-{number}"))
+        found["bare create"].append(arrivals.of(f"bare-{number}") - began)
+        time.sleep(random.uniform(0.05, 0.15))
+    return found
+
+
+def _pod(name: str) -> dict[str, Any]:
+    container = {"name": "main", "image": "registry.example/tools/build:3.20"}
+    spec = {"restartPolicy": "Never", "schedulerName": "nobody", "containers": [container]}
+    return {"metadata": {"name": name, "labels": {JOB: name}}, "spec": spec}
+
+
+class _Arrivals:
+    """When each job's first pod came through a watch of this process."""
+
+    def __init__(self, place: Place, namespace: str) -> None:
+        self.namespace = namespace
+        self.path = f"/api/v1/namespaces/{namespace}/pods"
+        version = place.bare.get(f"{self.path}?limit=1")["metadata"]["resourceVersion"]
+        self._stream = place.bare.stream(f"{self.path}?watch=1&resourceVersion={version}")
+        self._seen: queue.SimpleQueue[tuple[str, float]] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.shutdown()
+        self._thread.join(5)
+        self._stream.close()
+
+    def of(self, name: str) -> float:
+        """Errors: queue.Empty when it doesn't come."""
+        while True:
+            job, at = self._seen.get(timeout=_LONGEST_WAIT)
+            if job == name:
+                return at
+
+    def _read(self) -> None:
+        rest = b""
+        for chunk in self._stream.stream(decode_content=False):
+            at = time.perf_counter()
+            *lines, rest = (rest + chunk).split(b"\n")
+            for event in map(json.loads, lines):
+                if event["type"] == "ADDED":
+                    self._seen.put((event["object"]["metadata"]["labels"][JOB], at))

@@ -1,0 +1,71 @@
+"""Run a process to its end: its time as seen from outside, its peak memory as it saw it itself."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+ENGINE = str(Path(sys.executable).with_name("engine"))
+"""The command as users have it; `engine()` runs the same with its peak told at the end."""
+
+_PEAK = "peak of this process: "
+_WITH_PEAK = f"""
+import atexit, sys
+from engine.cli.main import main
+def peak():
+    with open("/proc/self/status") as status:
+        line = next(line for line in status if line.startswith("VmHWM:"))
+    print("{_PEAK}" + line.split()[1], file=sys.stderr)
+atexit.register(peak)
+main()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a process ended; `peak` is in MiB, and 0 for what doesn't tell it."""
+
+    code: int
+    seconds: float
+    peak: float
+    out: str
+    err: str
+
+
+def run(
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    codes: Sequence[int] = (0,),
+    folder: Path | None = None,
+) -> Done:
+    """Errors: RuntimeError with what it said when the exit code is none of `codes`."""
+    began = time.perf_counter()
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **(environment or {})},
+        cwd=folder,
+        check=False,
+    )
+    seconds = time.perf_counter() - began
+    if done.returncode not in codes:
+        words = f"{done.stdout[-1000:]}{done.stderr[-2000:]}"
+        raise RuntimeError(f"{' '.join(command[:6])}: exit code {done.returncode}\n{words}")
+    said, tells, peak = done.stderr.rpartition(_PEAK)
+    if not tells:
+        said, peak = done.stderr, "0"
+    return Done(done.returncode, seconds, int(peak) / 1024, done.stdout, said)
+
+
+def engine(*arguments: str, environment: Mapping[str, str] | None = None) -> Done:
+    """One command of the engine in a process of its own.
+
+    The peak is read by the process itself: what wait() tells includes its parent's.
+    """
+    return run([sys.executable, "-c", _WITH_PEAK, *arguments], environment=environment)

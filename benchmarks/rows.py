@@ -1,0 +1,29 @@
+"""All measurements, in the order in which they run."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from benchmarks import (
+    latency,
+    pipeline,
+    prune,
+    prune_memory,
+    start_jobs,
+    start_up,
+    unchanged,
+    validate,
+)
+from benchmarks.figures import Bench, Figure
+
+ROWS: Mapping[str, Callable[[Bench], Iterator[Figure]]] = {
+    module.NAME: module.measure
+    for module in (
+        start_jobs,
+        unchanged,
+        latency,
+        prune,
+        prune_memory,
+        validate,
+        start_up,
+        pipeline,
+    )
+}

@@ -1,0 +1,22 @@
+"""A sandbox that tells over its standard streams what it was asked: `clear`, `tell`."""
+
+import json
+import sys
+
+from engine.sandbox import Sandbox
+
+
+def main() -> None:
+    with Sandbox() as sandbox:
+        print(sandbox.write_kubeconfig(sys.argv[1]), flush=True)
+        for line in sys.stdin:
+            if line == "clear\n":
+                sandbox.requests.clear()
+                print(flush=True)
+            else:
+                asked = [(one.verb, one.resource, one.user_agent) for one in sandbox.requests]
+                print(json.dumps(asked), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""The specs that are measured: a CI job with variables, a file, a secret and a script."""
+
+from pathlib import Path
+
+TOKEN = "BENCHMARK_TOKEN"  # noqa: S105 - the name of a variable
+
+_TEXT = """\
+# yaml-language-server: $schema=../schemas/job.v1alpha1.schema.json
+apiVersion: jobs.engine/v1alpha1
+kind: JobSpec
+metadata:
+  name: {name}
+  namespace: {namespace}
+  labels: {{team: web, pipeline: "4711"}}
+spec:
+  image: registry.example/tools/build:3.20
+  pullPolicy: [Always, IfNotPresent]
+  timeout: 30m
+  env:
+    LEVEL: debug
+    CACHE: /cache
+    NUMBER: "{number}"
+  files:
+    config/app.toml: |
+      [server]
+      port = 8080
+      host = "127.0.0.1"
+  secrets:
+    TOKEN: {{fromEnv: BENCHMARK_TOKEN}}
+  resources:
+    requests: {{cpu: 100m, memory: 64Mi}}
+    limits: {{memory: 256Mi}}
+  podPatch:
+    spec:
+      schedulerName: nobody # no scheduler's and no node's work is measured
+  script: |
+    make dependencies
+    make test
+    make package
+"""
+
+
+def text_of(number: int, namespace: str) -> str:
+    return _TEXT.format(name=f"job-{number:05}", namespace=namespace, number=number)
+
+
+def write_specs(folder: Path, count: int, namespace: str) -> Path:
+    """`folder` with one file a spec, as people have them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        text = text_of(number, namespace)
+        (folder / f"job-{number:05}.yaml").write_text(text, encoding="utf-8")
+    return folder

@@ -1,0 +1,148 @@
+"""Start 300 jobs of Pod, Secret and ConfigMap, beside a bare loop and kubectl.
+
+The bare loop makes the same five writes of each job, of objects that were rendered before. A
+server without scheduling gates gets the record first and then the pod; one with them the pod
+first, and the removal of the gate last. kubectl applies the same three objects, without a record.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.bare import Bare, in_threads
+from benchmarks.figures import Bench, Figure, take_turns
+from benchmarks.place import Place
+from benchmarks.process import engine, run
+from benchmarks.specs import TOKEN, write_specs
+from engine.controller.attempt_manifests import Rendering, attempt_manifests
+from engine.controller.directory import read_sources
+from engine.controller.secret_values import resolve_secrets
+from engine.labels import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD, SOURCE
+from engine.refs import record_name
+from engine.render.manifests import Manifests
+from engine.render.templates import Templates
+from engine.spec.load import load_jobs
+from engine.spec.model import Config, Job, Limits
+from engine.transform.set_owner_reference import set_owner_reference
+
+NAME = "start-jobs"
+_JSON_PATCH = "application/json-patch+json"
+_FIRST_WITH_GATES = (1, 27)
+_RECORD_SIZE = 330
+
+
+def measure(bench: Bench) -> Iterator[Figure]:
+    count = bench.size(300, 40)
+    place = bench.place
+    gates = _version(place.bare) >= _FIRST_WITH_GATES
+    works = {
+        "engine": lambda: count / _engine(place, bench.folder, count),
+        "bare loop": lambda: count / _bare(place, bench.folder, count, gates=gates),
+    }
+    if place.kubectl:
+        works["kubectl apply"] = lambda: count / _kubectl(place, bench.folder, count)
+    found = take_turns(bench.rounds, works)
+    what = f"start {count} jobs: Pod, Secret, ConfigMap and record of each"
+    yield Figure(NAME, what, "jobs/s", found.pop("engine"), found, where=place.kind)
+
+
+def _engine(place: Place, folder: Path, count: int) -> float:
+    with place.namespace("start") as namespace:
+        specs = write_specs(folder / namespace, count, namespace)
+        command = ("reconcile", "--once", "--wait", "applied", str(specs))
+        seconds = engine(*command, environment=place.environment).seconds
+        _check(place.bare, namespace, count, records=count)
+        return seconds
+
+
+def _bare(place: Place, folder: Path, count: int, *, gates: bool) -> float:
+    with place.namespace("start") as namespace:
+        jobs = _rendered(folder, count, namespace, gates=gates)
+        start = _with_gate if gates else _without_gate
+        began = time.perf_counter()
+        in_threads(lambda job: start(place.bare, *job), jobs)
+        seconds = time.perf_counter() - began
+        _check(place.bare, namespace, count, records=count)
+        return seconds
+
+
+def _kubectl(place: Place, folder: Path, count: int) -> float:
+    with place.namespace("start") as namespace:
+        manifests = folder / f"{namespace}-manifests"
+        manifests.mkdir()
+        for job, made in _rendered(folder, count, namespace, gates=False):
+            objects = {"apiVersion": "v1", "kind": "List", "items": [made.pod, *made.dependents]}
+            (manifests / f"{job.name}.json").write_text(json.dumps(objects), encoding="utf-8")
+        command = [place.kubectl, "apply", "--server-side", "-f", str(manifests)]
+        seconds = run(command, environment=place.environment).seconds
+        _check(place.bare, namespace, count, records=0)
+        return seconds
+
+
+def _rendered(
+    folder: Path, count: int, namespace: str, *, gates: bool
+) -> list[tuple[Job, Manifests]]:
+    specs = write_specs(folder / f"{namespace}-specs", count, namespace)
+    jobs = load_jobs(read_sources([str(specs)])[0], Config()).jobs
+    rendering = Rendering(Templates(), "default", Limits(), gates)
+    made = []
+    for job in jobs:
+        values, _ = resolve_secrets(job, {**os.environ, TOKEN: "not-a-secret"})
+        policies = {name: wanted[0] for name, wanted in job.policies.items()}
+        made.append((job, attempt_manifests(rendering, job, 1, policies, values)))
+    return made
+
+
+def _with_gate(bare: Bare, job: Job, made: Manifests) -> None:
+    path = f"/api/v1/namespaces/{job.namespace}"
+    pod = bare.write("POST", f"{path}/pods", made.pod)
+    _dependents(bare, path, pod, made.dependents)
+    bare.write("POST", f"{path}/configmaps", _record(job))
+    ungate = [
+        {"op": "test", "path": "/metadata/uid", "value": pod["metadata"]["uid"]},
+        {"op": "remove", "path": "/spec/schedulingGates"},
+    ]
+    bare.write("PATCH", f"{path}/pods/{pod['metadata']['name']}", ungate, _JSON_PATCH)
+
+
+def _without_gate(bare: Bare, job: Job, made: Manifests) -> None:
+    path = f"/api/v1/namespaces/{job.namespace}"
+    record = _record(job)
+    claim = bare.write("POST", f"{path}/configmaps", record)
+    pod = bare.write("POST", f"{path}/pods", made.pod)
+    _dependents(bare, path, pod, made.dependents)
+    version = {"resourceVersion": claim["metadata"]["resourceVersion"]}
+    record["metadata"] |= version
+    bare.write("PUT", f"{path}/configmaps/{record_name(job.name)}", record)
+
+
+def _dependents(
+    bare: Bare, path: str, pod: dict[str, Any], manifests: Sequence[dict[str, Any]]
+) -> None:
+    metadata = pod["metadata"]
+    for manifest in manifests:
+        owned = set_owner_reference(manifest, pod=metadata["name"], uid=metadata["uid"])
+        bare.write("POST", f"{path}/{manifest['kind'].lower()}s", owned)
+
+
+def _record(job: Job) -> dict[str, Any]:
+    labels = {MANAGED_BY: MANAGER, COMPONENT: RECORD, JOB: job.name, SOURCE: "default"}
+    metadata = {"name": record_name(job.name), "namespace": job.namespace, "labels": labels}
+    data = {"record.json": "x" * _RECORD_SIZE}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def _check(bare: Bare, namespace: str, count: int, *, records: int) -> None:
+    """That all of the work was done."""
+    path = f"/api/v1/namespaces/{namespace}"
+    selector = f"?labelSelector={MANAGED_BY}%3D{MANAGER}"
+    found = [len(bare.get(f"{path}/{k}{selector}")["items"]) for k in ("pods", "configmaps")]
+    assert found == [count, count + records], found
+
+
+def _version(bare: Bare) -> tuple[int, int]:
+    answer = bare.get("/version")
+    return int(answer["major"]), int(answer["minor"].rstrip("+"))

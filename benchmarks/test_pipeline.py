@@ -1,0 +1,113 @@
+"""The pure part, step by step for one spec, and whole for many: run by `benchmarks.pipeline`."""
+
+import json
+import os
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from benchmarks.finished import finished_record
+from benchmarks.specs import text_of
+from engine.controller.attempt_manifests import Rendering, attempt_manifests
+from engine.decide import decide
+from engine.decide.actions import Done
+from engine.decide.record import record_from_data, record_to_data
+from engine.decide.situation import Observed, Situation
+from engine.render.manifests import render_job
+from engine.render.templates import Templates
+from engine.render.variables import SecretValues
+from engine.render.yaml_value import to_yaml_value
+from engine.spec.build import build_job
+from engine.spec.load import SourceText, load_jobs
+from engine.spec.model import Config, Job, Limits
+from engine.spec.schema import check_document
+from engine.spec.yaml_reader import Document, read_yaml
+from engine.transform import transform
+from engine.transform.context import TransformContext
+
+SIZES = [int(size) for size in os.environ.get("BENCHMARK_SIZES", "100,1000").split(",")]
+TEXT = text_of(1, "ci").encode()
+POLICIES = {"main": "Always"}
+VALUES = SecretValues({"TOKEN": "not-a-secret"})
+TEMPLATES = Templates()
+
+
+@pytest.fixture
+def document() -> Document:
+    return read_yaml(TEXT, "job.yaml").documents[0]
+
+
+@pytest.fixture
+def job(document: Document) -> Job:
+    built, _ = build_job(document, "/specs", (), Config())
+    assert built is not None
+    return built
+
+
+@pytest.fixture
+def pod(job: Job) -> dict[str, Any]:
+    return render_job(TEMPLATES, job, 1, secrets=VALUES, native_sidecars=True).pod
+
+
+def test_1_read_yaml(benchmark: BenchmarkFixture) -> None:
+    assert benchmark(read_yaml, TEXT, "job.yaml").documents
+
+
+def test_2_check_schema(benchmark: BenchmarkFixture, document: Document) -> None:
+    assert not benchmark(check_document, document).problems
+
+
+def test_3_check_and_build(benchmark: BenchmarkFixture, document: Document) -> None:
+    assert benchmark(build_job, document, "/specs", (), Config())[0]
+
+
+def test_4_decide(benchmark: BenchmarkFixture, job: Job) -> None:
+    record = replace(finished_record(job), version="1")
+    situation = Situation(job, record, Observed(), datetime.now(UTC), "default")
+    assert isinstance(benchmark(decide, situation), Done)
+
+
+def test_5_render_and_read_back(benchmark: BenchmarkFixture, job: Job) -> None:
+    """All three manifests."""
+    made = benchmark(render_job, TEMPLATES, job, 1, secrets=VALUES, native_sidecars=True)
+    assert len(made.dependents) == 2
+
+
+def test_6_read_back_alone(benchmark: BenchmarkFixture, pod: dict[str, Any]) -> None:
+    """What the templates made of a pod, as text, read again."""
+    assert benchmark(read_yaml, to_yaml_value(pod).encode(), "pod").documents[0].data == pod
+
+
+def test_7_transform(benchmark: BenchmarkFixture, job: Job, pod: dict[str, Any]) -> None:
+    context = TransformContext(job, "default", 1, POLICIES)
+    assert benchmark(transform, pod, context)["spec"]["schedulingGates"]
+
+
+def test_8_manifests_of_an_attempt(benchmark: BenchmarkFixture, job: Job) -> None:
+    rendering = Rendering(TEMPLATES, "default", Limits())
+    assert benchmark(attempt_manifests, rendering, job, 1, POLICIES, VALUES).pod
+
+
+def test_9_record(benchmark: BenchmarkFixture, job: Job) -> None:
+    """Written as JSON and read again."""
+    record = finished_record(job)
+
+    def there_and_back() -> Any:
+        return record_from_data(record.key, json.loads(json.dumps(record_to_data(record))), "")
+
+    assert benchmark(there_and_back) == record
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_load(benchmark: BenchmarkFixture, size: int) -> None:
+    texts = [
+        SourceText(f"/specs/job-{n:05}.yaml", "/specs", text_of(n, "ci").encode())
+        for n in range(size)
+    ]
+    loaded = benchmark.pedantic(  # type: ignore[no-untyped-call]
+        load_jobs, (texts, Config()), rounds=5, warmup_rounds=1
+    )
+    assert len(loaded.jobs) == size

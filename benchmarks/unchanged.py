@@ -1,0 +1,136 @@
+"""Reconcile specs whose jobs are over: whole process, its requests and its peak memory.
+
+The yardstick reads the same files with the same YAML parser and the same records with urllib3,
+in a process of its own, and does nothing with them. That is a floor, not another tool.
+"""
+
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from benchmarks.figures import Bench, Figure, take_turns
+from benchmarks.finished import finished_jobs
+from benchmarks.place import Place
+from benchmarks.process import ROOT, engine, run
+
+NAME = "unchanged"
+_FLOOR = """
+import sys
+from pathlib import Path
+from ruamel.yaml import YAML
+from benchmarks.bare import Bare
+for file in sorted(Path(sys.argv[1]).iterdir()):
+    YAML(typ="safe").load(file.read_bytes())
+if len(sys.argv) > 2:
+    bare, token = Bare(Path(sys.argv[2])), ""
+    while True:
+        page = bare.get(f"{sys.argv[3]}?limit=500&continue={token}")
+        token = page["metadata"].get("continue", "")
+        if not token:
+            break
+"""
+
+
+def measure(bench: Bench) -> Iterator[Figure]:
+    yield from _thousand(bench)
+    yield from _growth(bench)
+
+
+def floor(folder: Path, place: Place | None = None, namespace: str = "") -> float:
+    """Seconds of the yardstick; without a place it only reads the files."""
+    more = []
+    if place is not None:
+        more = [str(place.kubeconfig), f"/api/v1/namespaces/{namespace}/configmaps"]
+    return run([sys.executable, "-c", _FLOOR, str(folder), *more], folder=ROOT).seconds
+
+
+def _thousand(bench: Bench) -> Iterator[Figure]:
+    """With and without the pods: they stay until their TTL has passed."""
+    place, count = bench.place, bench.size(1000, 100)
+    for name, pods in (("unchanged-1000", False), ("unchanged-1000-with-pods", True)):
+        with place.namespace("unchanged") as namespace:
+            specs = finished_jobs(place, bench.folder, count, namespace, pods=pods)
+            found = take_turns(
+                bench.rounds,
+                {
+                    "engine": partial(_seconds, place, specs),
+                    "bare reading": partial(floor, specs, place, namespace),
+                },
+            )
+            with place.requests("engine/") as asked:
+                _reconcile(place, specs)
+        still = ", their pods still there" if pods else ""
+        what = f"reconcile {count:,} finished, unchanged specs{still}"
+        yield Figure(name, what, "s", found.pop("engine"), found, where=place.kind)
+        requests, writes = len(asked), sum(one.is_write for one in asked)
+        yield Figure(f"{name}-requests", f"{what}: requests", "requests", [requests])
+        yield Figure(f"{name}-writes", f"{what}: writes", "writes", [writes])
+
+
+def _growth(bench: Bench) -> Iterator[Figure]:
+    """Time and memory against the number of specs; all sizes in turns."""
+    place = bench.place
+    sizes = (100, 300, 1000) if bench.quick else (1000, 3000, 10_000)
+    _, second, last = sizes
+    peaks: dict[str, list[float]] = {}
+    with place.namespace("growth") as namespace:
+        largest = finished_jobs(place, bench.folder, last, namespace)
+        folders = {size: _part(largest, size) for size in sizes[:-1]} | {last: largest}
+
+        def once(size: int) -> float:
+            seconds, peak = _reconcile(place, folders[size])
+            peaks.setdefault(str(size), []).append(peak)
+            return seconds
+
+        seconds = take_turns(
+            bench.rounds,
+            {str(size): partial(once, size) for size in sizes},
+        )
+    for size in sizes:
+        words = f"{size:,} specs, unchanged"
+        for key, unit, values in (
+            ("unchanged-time", "s", seconds[str(size)]),
+            ("unchanged-memory", "MiB", peaks[str(size)]),
+        ):
+            yield Figure(f"{key}-{size}", words, unit, values, size=size, where=place.kind)
+    yield Figure(
+        "unchanged-10000-memory",
+        f"{last:,} specs, unchanged: peak",
+        "MiB",
+        peaks[str(last)],
+        where=place.kind,
+    )
+    for key, found in (("growth", seconds), ("memory-growth", peaks)):
+        ratio = _bend(sizes, [statistics.median(found[str(size)]) for size in sizes])
+        cost = "time" if key == "growth" else "memory"
+        words = f"{cost} of a spec beyond the first {second:,}, by that of those"
+        yield Figure(f"unchanged-10000-{key}", words, "x", [ratio])
+
+
+def _bend(sizes: Sequence[int], values: Sequence[float]) -> float:
+    """How much steeper the last part of a curve is than the first; 1 for a line."""
+    first, second, last = sizes
+    early = (values[1] - values[0]) / (second - first)
+    return (values[2] - values[1]) / (last - second) / early
+
+
+def _part(folder: Path, count: int) -> Path:
+    """A folder with the first of the files."""
+    part = folder.with_name(f"{folder.name}-first-{count}")
+    part.mkdir()
+    for file in sorted(folder.iterdir())[:count]:
+        (part / file.name).hardlink_to(file)
+    return part
+
+
+def _seconds(place: Place, specs: Path) -> float:
+    return _reconcile(place, specs)[0]
+
+
+def _reconcile(place: Place, specs: Path) -> tuple[float, float]:
+    """Seconds and peak in MiB."""
+    done = engine("reconcile", "--once", str(specs), environment=place.environment)
+    assert "nothing changed" in done.out, done.out[-500:]
+    return done.seconds, done.peak
