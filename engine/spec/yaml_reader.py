@@ -16,6 +16,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from engine.errors import Place, Problem
 from engine.spec.yaml_checks import MAX_DEPTH, TAG, TOO_DEEP, check_tree, place_of
+from engine.spec.yaml_parser import compose_all, compose_all_slowly, construct
 
 MAX_BYTES = 1024 * 1024
 _SURELY_FLAT = 2_000
@@ -80,7 +81,6 @@ def read_yaml(text: bytes, file: str) -> YamlText:
         line = text.count(b"\n", 0, error.start) + 1
         column = error.start - (text.rfind(b"\n", 0, error.start) + 1) + 1
         return _refused(Place(file, line, column), "this is not UTF-8 text", "save it as UTF-8")
-    yaml = YAML(typ="safe")
     try:
         too_deep = _too_deep(decoded)
         if too_deep is not None:
@@ -96,7 +96,7 @@ def read_yaml(text: bytes, file: str) -> YamlText:
         found = [*check_tree(node, file)]
         if not found:
             try:
-                documents.append(Document(file, yaml.constructor.construct_document(node), node))
+                documents.append(Document(file, construct(node), node))
             except (MarkedYAMLError, ValueError, LookupError) as error:
                 found.append(_not_constructed(error, node, file))
         problems.extend(found)
@@ -133,11 +133,11 @@ def _compose(text: str) -> list[Node]:
     slower parser, which is asked then.
     """
     try:
-        return list(YAML(typ="safe").compose_all(io.StringIO(text)))
+        return compose_all(text)
     except MarkedYAMLError as error:
         if error.problem != _COLON_IN_FLOW:
             raise
-    return list(YAML(typ="safe", pure=True).compose_all(io.StringIO(text)))
+    return compose_all_slowly(text)
 
 
 def _too_deep(text: str) -> tuple[int, int] | None:
@@ -196,7 +196,7 @@ def _scalars(root: Node) -> Iterator[ScalarNode]:
 
 def _is_unreadable(node: ScalarNode) -> bool:
     try:
-        YAML(typ="safe").constructor.construct_document(node)
+        construct(node)
     except (ValueError, LookupError):
         return True
     return False
