@@ -1,5 +1,6 @@
 """Jobs of one version of a file under the defaults that hold for it, built once for each."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from engine.controller.source.version import Version
@@ -21,7 +22,7 @@ class Built:
     version: Version
     layers: Layers
     config: Config
-    jobs: tuple[Job, ...]
+    jobs: Mapping[JobKey, Job]
     problems: tuple[Problem, ...]
     good: bool
 
@@ -87,11 +88,11 @@ def _build(
     for document in parsed.misfits:
         problems += check_job(document, layers, config, namespaces.given)
     good = not any(problem.severity is Severity.ERROR for problem in problems)
-    return Built(version, layers, config, tuple(jobs.values()), tuple(problems), good)
+    return Built(version, layers, config, jobs, tuple(problems), good)
 
 
 def _crashed(version: Version, layers: Layers, config: Config, error: Exception) -> Built:
     """A file that the engine itself stumbles over is in error; the others go on."""
     where = Place(version.source.file)
     problem = Problem(where, f"the engine failed on this file: {type(error).__name__}: {error}")
-    return Built(version, layers, config, (), (problem,), good=False)
+    return Built(version, layers, config, {}, (problem,), good=False)

@@ -3,7 +3,7 @@ version does.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.controller.source.builds import Builds, Built, Layers
@@ -22,7 +22,7 @@ class Good:
     """A file in force: what was built of it, and its jobs, older ones where they are the same."""
 
     built: Built
-    jobs: tuple[Job, ...]
+    jobs: Mapping[JobKey, Job]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class _Round:
         for key in self._blind:
             message = "jobs in and below this folder wait until this file is mended"
             problems.append(Problem(Place(self._versions[key].source.file), message))
-        jobs = {job.key: job for good in files.values() for job in good.jobs}
+        jobs = {key: job for good in files.values() for key, job in good.jobs.items()}
         return InForce(files, jobs, tuple(problems), unknown=bool(self._refused - set(files)))
 
     def _second_defaults(self) -> set[str]:
@@ -122,6 +122,8 @@ class _Round:
 
     def _waiting(self) -> set[str]:
         below = self._below_blind()
+        if not below:
+            return set()
         return {
             key for key in self._versions if key not in self._refused and self._is_in(key, below)
         }
@@ -138,7 +140,7 @@ class _Round:
         self._built = {}
         for key, version in self._versions.items():
             folder = version.source.folder
-            if not version.readable or self._is_in(key, below):
+            if not version.readable or (below and self._is_in(key, below)):
                 continue
             if folder not in layers:
                 layers[folder] = layers_of(folder, defaults)
@@ -153,32 +155,43 @@ class _Round:
         return outermost
 
     def _second_jobs(self) -> set[str]:
-        claims: dict[JobKey, list[tuple[str, Job]]] = {}
+        """Files that claim a job in force elsewhere; only then those that come second by place."""
+        claims: dict[JobKey, list[tuple[str, Job]]] = {name: [] for name in self._contested()}
+        if not claims:
+            return set()
         for key in self._versions:
-            for job in self._jobs(key):
-                claims.setdefault(job.key, []).append((key, job))
+            for name, job in self._jobs(key).items():
+                if name in claims:
+                    claims[name].append((key, job))
+        held = {n: [c for c in claimed if self._has_job(c[0], n)] for n, claimed in claims.items()}
         losers: set[str] = set()
         for name, claimed in claims.items():
-            if len(claimed) > 1:
-                claimed.sort(key=lambda claim: claim[1].place)
-                holder, first = next(
-                    (claim for claim in claimed if self._has_job(claim[0], name)), claimed[0]
-                )
+            if held[name] or not any(held.values()):
+                holder, first = (held[name] or sorted(claimed, key=lambda c: c[1].place))[0]
                 for key, job in claimed:
                     if key != holder and key not in self._refused:
                         losers.add(key)
                         self._problems.append(second_job(job, first.place))
         return losers
 
+    def _contested(self) -> set[JobKey]:
+        owners: dict[JobKey, str] = {}
+        return {
+            name
+            for key in self._versions
+            for name in self._jobs(key)
+            if owners.setdefault(name, key) != key
+        }
+
     def _defaults(self, key: str) -> Document | None:
         if key not in self._refused:
             return self._versions[key].defaults
         return self._before[key].built.version.defaults if key in self._before else None
 
-    def _jobs(self, key: str) -> Iterable[Job]:
+    def _jobs(self, key: str) -> Mapping[JobKey, Job]:
         if key not in self._refused:
             return self._built[key].jobs
-        return self._before[key].jobs if key in self._before else ()
+        return self._before[key].jobs if key in self._before else {}
 
     def _has_defaults(self, key: str) -> bool:
         before = self._before.get(key)
@@ -186,7 +199,7 @@ class _Round:
 
     def _has_job(self, key: str, name: JobKey) -> bool:
         before = self._before.get(key)
-        return before is not None and any(job.key == name for job in before.jobs)
+        return before is not None and name in before.jobs
 
     def _hides_defaults(self, key: str) -> bool:
         return key not in self._before and self._versions[key].may_hold_defaults
@@ -205,6 +218,6 @@ def _renewed(before: Good | None, built: Built) -> Good:
         return Good(built, built.jobs)
     if before.built is built:
         return before
-    old = {job.key: job for job in before.jobs}
-    jobs = tuple(old[job.key] if old.get(job.key) == job else job for job in built.jobs)
+    old = before.jobs
+    jobs = {key: old[key] if old.get(key) == job else job for key, job in built.jobs.items()}
     return Good(built, jobs)
