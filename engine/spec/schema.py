@@ -1,42 +1,32 @@
-"""JSON Schema validation with messages for people, each at the place it is about.
-
-`apiVersion` and `kind` select the schema file, so that versions can live side by side.
-"""
+"""JSON Schema validation with messages for people, each at the place it is about."""
 
 import json
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from jsonschema import Draft202012Validator, validators
-from jsonschema.exceptions import ValidationError
-from jsonschema.protocols import Validator
-from referencing import Registry
-from referencing.jsonschema import DRAFT202012
-
 from engine.errors import Problem
-from engine.resources import resource_dir
+from engine.spec.schema_files import (
+    API_VERSION,
+    ENGINE_CONFIG,
+    JOB_DEFAULTS,
+    JOB_SPEC,
+    SCHEMA_FILES,
+    schema_text,
+)
+from engine.spec.schema_fit import Fits, Resolve, compile_schema
 from engine.spec.schema_messages import explain, show, suggest, type_name
 from engine.spec.yaml_reader import Document
 
-API_VERSION = "jobs.engine/v1alpha1"
-JOB_SPEC = "JobSpec"
-JOB_DEFAULTS = "JobDefaults"
-ENGINE_CONFIG = "EngineConfig"
-
-SCHEMA_FILES = {
-    (API_VERSION, JOB_SPEC): "job.v1alpha1.schema.json",
-    (API_VERSION, JOB_DEFAULTS): "jobdefaults.v1alpha1.schema.json",
-    (API_VERSION, ENGINE_CONFIG): "engineconfig.v1alpha1.schema.json",
-}
-
-
-def schema_text(api_version: str, kind: str) -> str:
-    """The schema file of `kind` in `api_version`; KeyError when there is none."""
-    name = SCHEMA_FILES[api_version, kind]
-    return (resource_dir("schemas") / name).read_text(encoding="utf-8")
+__all__ = [
+    "API_VERSION",
+    "ENGINE_CONFIG",
+    "JOB_DEFAULTS",
+    "JOB_SPEC",
+    "SCHEMA_FILES",
+    "check_document",
+    "schema_text",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +43,11 @@ def check_document(document: Document) -> Checked:
     if head is not None:
         return Checked((head,), has_its_shape=False)
     data = document.data
-    validator = _validator(data["apiVersion"], data["kind"])
-    errors = list(validator.iter_errors(data))
+    if _fits(data["apiVersion"], data["kind"])(data):
+        return Checked((), has_its_shape=True)
+    from engine.spec.schema_errors import schema_errors  # noqa: PLC0415 - most specs are fine
+
+    errors = schema_errors(data, data["apiVersion"], data["kind"])
     problems = {problem for error in errors for problem in explain(error, document)}
     return Checked(
         tuple(sorted(problems, key=lambda problem: (problem.where, problem.message))),
@@ -62,30 +55,28 @@ def check_document(document: Document) -> Checked:
     )
 
 
-def _matches_whole(
-    validator: Any, pattern: str, instance: Any, schema: Any
-) -> Iterator[ValidationError]:
-    """JSON Schema's `$` is the end of the text; Python's also stands before a last line break.
-
-    Every pattern of the schemas is anchored at both ends.
-    """
-    del schema
-    if validator.is_type(instance, "string") and not re.fullmatch(pattern, instance):
-        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+@cache
+def _fits(api_version: str, kind: str) -> Fits:
+    return compile_schema(*_resolve_in({})(SCHEMA_FILES[api_version, kind]))
 
 
-_Validator: type[Validator] = validators.extend(  # type: ignore[no-untyped-call]
-    Draft202012Validator, {"pattern": _matches_whole}
-)
+def _resolve_in(schema: Any) -> Resolve:
+    """A $ref is FILE#POINTER, and without a file about the schema that it is in."""
+
+    def resolve(ref: str) -> tuple[Any, Resolve]:
+        file, _, pointer = ref.partition("#")
+        whole = _schemas()[file] if file else schema
+        found = whole
+        for step in pointer.split("/")[1:]:
+            found = found[step]
+        return found, _resolve_in(whole)
+
+    return resolve
 
 
 @cache
-def _validator(api_version: str, kind: str) -> Validator:
-    registry: Registry[Any] = Registry().with_resources(
-        (name, DRAFT202012.create_resource(json.loads(schema_text(*key))))
-        for key, name in SCHEMA_FILES.items()
-    )
-    return _Validator(json.loads(schema_text(api_version, kind)), registry=registry)
+def _schemas() -> dict[str, Any]:
+    return {name: json.loads(schema_text(*key)) for key, name in SCHEMA_FILES.items()}
 
 
 def _head_problem(document: Document) -> Problem | None:

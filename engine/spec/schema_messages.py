@@ -4,12 +4,13 @@ import difflib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from jsonschema.exceptions import ValidationError
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import Place, Problem
 from engine.spec.yaml_reader import Document
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
 _SHOWN = 60
 _SOURCE_HINT = "a secret is {value: ...}, {fromEnv: NAME} or {fromFile: PATH}, a value in quotes"
@@ -52,7 +53,7 @@ class _Finding:
         return Problem(self.where, f"{self.field} {words}", self.hint if hint is None else hint)
 
 
-def explain(error: ValidationError, document: Document) -> Iterator[Problem]:
+def explain(error: "ValidationError", document: Document) -> Iterator[Problem]:
     """Problems of one violation; a value that may be a secret is never repeated."""
     schema = error.schema if isinstance(error.schema, Mapping) else {}
     found = _Finding(
