@@ -19,12 +19,12 @@ from jinja2 import (
     TemplateSyntaxError,
 )
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from engine.errors import Place, TemplateRenderError
 from engine.render.yaml_value import to_yaml_value
 from engine.resources import resource_dir
+from engine.spec.yaml_parser import compose_all, construct
 
 SUFFIX = ".yaml.j2"
 BUILT_IN_SET = "job"
@@ -129,7 +129,7 @@ def _line(error: Exception, path: str) -> Place:
 
 def _read_back(text: str, path: str) -> dict[str, Any]:
     try:
-        data = YAML(typ="safe").load(text)
+        data = [construct(node) for node in compose_all(text)]
     except MarkedYAMLError as error:
         mark = error.problem_mark
         line = text.splitlines()[mark.line].strip() if mark and mark.line < text.count("\n") else ""
@@ -142,14 +142,19 @@ def _read_back(text: str, path: str) -> dict[str, Any]:
         raise TemplateRenderError(
             f"the template's output is not valid YAML: {error}", where=Place(path)
         ) from None
-    if not isinstance(data, dict):
+    if len(data) > 1:
+        raise TemplateRenderError(
+            "the template's output is not valid YAML: it is more than one document",
+            where=Place(path),
+        )
+    if not data or not isinstance(data[0], dict):
         raise TemplateRenderError("the template's output is not one mapping", where=Place(path))
     try:
-        json.dumps(data, allow_nan=False)
+        json.dumps(data[0], allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise TemplateRenderError(
             f"the template's output is no JSON: {error}",
             where=Place(path),
             hint="quote dates, and leave out tags and anchors",
         ) from None
-    return data
+    return data[0]
