@@ -1,9 +1,9 @@
 """The operator's engine.yaml while the engine runs: its last good version is in force."""
 
-from collections.abc import Callable
 from pathlib import Path
 
-from engine.controller.source.scan import NO_SIGNATURE, Found, Signature, signature_of
+from engine.controller.source.scan import NO_SIGNATURE, Found, Signature, lasting, signature_of
+from engine.controller.source.settling import Settling
 from engine.controller.source.version import read_file, unreadable
 from engine.errors import InvalidInputError, Place, Problem
 from engine.spec.config import parse_config
@@ -24,21 +24,18 @@ class ConfigFile:
     def signature(self) -> Signature:
         return signature_of(self.path) if self.path else NO_SIGNATURE
 
-    def update(self, is_settled: Callable[[Found], bool]) -> bool | None:
-        """Read it if it has changed; whether anything is new, None if it has to wait.
+    def update(self, settling: Settling) -> None:
+        """Read it if it has changed, and nobody is at it.
 
         Guarantees: never raises.
         """
         signature = self.signature()
         if not self.path or (signature == self._signature and signature):
-            return False
+            return
         found = Found(self.path, self._shown, "", signature)
-        if signature and not is_settled(found):
-            return None
-        before = self.config, self.problems
-        self._signature = signature
-        self.problems = self._read()
-        return before != (self.config, self.problems)
+        if settling.is_settled(found):
+            self._signature = lasting(signature)
+            self.problems = self._read()
 
     def forget(self) -> None:
         self._signature = None

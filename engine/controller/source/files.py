@@ -1,11 +1,10 @@
 """The version of every spec file, read again only when the file has changed."""
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.controller.source.builds import Builds
-from engine.controller.source.scan import Found, Scan, Signature
+from engine.controller.source.scan import UNSURE, Found, Scan, Signature, lasting
+from engine.controller.source.settling import Settling
 from engine.controller.source.version import (
     Version,
     crashed_version,
@@ -16,14 +15,12 @@ from engine.controller.source.version import (
 )
 from engine.errors import Severity
 
-_UNSURE: Signature = (-1,)
-_CLOCK_TICK_NS = 20_000_000
-
 
 @dataclass(slots=True)
 class _Held:
     """`version` is None for a file without JobDefaults that nothing else counts of."""
 
+    inode: Signature
     signature: Signature
     error: str
     version: Version | None
@@ -36,56 +33,52 @@ class Files:
         self._builds = builds
         self._held: dict[str, _Held] = {}
         self.versions: dict[str, Version] = {}
-        self.deferred: frozenset[str] = frozenset()
+        self._unread = False
 
-    def update(
-        self,
-        scan: Scan,
-        is_settled: Callable[[Found], bool],
-        is_gone: Callable[[str], bool],
-    ) -> bool:
+    def update(self, scan: Scan, settling: Settling) -> bool:
         """Take up what `scan` has found; whether any version is another one now.
 
-        A file that isn't settled is left for later and stands in `deferred`, and so does a
-        missing one of which `is_gone` isn't sure.
+        Files that aren't settled are left for later.
         Guarantees: what can't be seen now, below folders that can't be read, stays as it was.
         """
         changed = False
-        deferred: set[str] = set()
+        new: set[Signature] = set()
+        self._unread = False
         for key, found in scan.files.items():
             held = self._held.get(key)
             if held is not None and held.signature == found.signature and held.error == found.error:
                 continue
-            if not is_settled(found):
-                deferred.add(key)
-            else:
+            if held is None:
+                new.add(found.signature[:2])
+            if settling.is_settled(found):
                 changed |= self._take(found, held)
+            elif held is None:
+                self._unread = True
         for key in [key for key in self._held if key not in scan.files]:
             if scan.hides(key):
                 continue
-            if not is_gone(key):
-                deferred.add(key)
-                continue
-            del self._held[key]
-            changed |= self.versions.pop(key, None) is not None
-        self.deferred = frozenset(deferred)
+            if self._held[key].inode in new or settling.is_gone(key):
+                del self._held[key]
+                changed |= self.versions.pop(key, None) is not None
         return changed
 
     def unknown(self) -> bool:
         """Whether there is a file that hasn't been read at all."""
-        return any(key not in self._held for key in self.deferred)
+        return self._unread
 
     def forget(self) -> None:
         """Read every file again."""
         for held in self._held.values():
-            held.signature = _UNSURE
+            held.signature = UNSURE
 
     def _take(self, found: Found, held: _Held | None) -> bool:
         before = held.version if held is not None else None
         version = self._version(found, before)
         if version is before and held is None and not found.defaults_only:
             return False
-        self._held[found.key] = _Held(_lasting(found.signature), found.error, version)
+        self._held[found.key] = _Held(
+            found.signature[:2], lasting(found.signature), found.error, version
+        )
         if version is before:
             return False
         if version is None:
@@ -123,9 +116,3 @@ class Files:
             for problem in before.problems
         )
         return before if same and before is not None else unreadable_version(found, message)
-
-
-def _lasting(signature: Signature) -> Signature:
-    """None to rely on for a file so young that it could change again and look the same."""
-    young = signature and time.time_ns() - max(signature[3:]) < _CLOCK_TICK_NS
-    return _UNSURE if young else signature

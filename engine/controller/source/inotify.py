@@ -36,7 +36,7 @@ class Heard(Protocol):
     def writing(self, path: str, *, just_found: bool = False) -> None:
         """The file at `path` was made or modified, and isn't closed yet."""
 
-    def failed(self, why: str) -> None:
+    def failed(self, error: Exception) -> None:
         """Not everything can be watched from here on."""
 
 
@@ -100,7 +100,7 @@ class Inotify:
                 if folder is not None and not self._closed:
                     self._on_event(event.mask, folder, os.fsdecode(event.name))
         except Exception as error:  # noqa: BLE001 - the thread must live, or say that it doesn't
-            self._heard.failed(f"{type(error).__name__}: {error}")
+            self._heard.failed(error)
 
     def on_watch_deleted(self, wd: int) -> None:
         """The kernel has dropped a watch, for its folder is gone; watchdog calls this."""
@@ -171,7 +171,7 @@ class Inotify:
             wd = self._descriptor.add_callback(os.fsencode(path), _MASK, self, number)
         except OSError as error:
             if error.errno not in _GONE:
-                self._heard.failed(error.strerror or str(error))
+                self._heard.failed(error)
             return False
         if wd == -1:
             self._descriptor.remove_callbacks([(wd, number)])

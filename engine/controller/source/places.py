@@ -34,7 +34,7 @@ def places_of(roots: Iterable[Root], config_file: str, scan: Scan | None) -> Pla
         for folder, name in lookups(path):
             names.setdefault(os.path.realpath(folder), set()).add(name)
     for root in roots:
-        for folder in root.above:
+        for _, folder in root.above:
             entries[os.path.realpath(folder)] = is_spec_name
     for folder, some in names.items():
         entries[folder] = _either(some.__contains__, entries.get(folder))

@@ -5,6 +5,7 @@
 
 import os
 import stat
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,17 +15,23 @@ from engine.errors import Place, Problem
 
 Signature = tuple[int, ...]
 NO_SIGNATURE: Signature = ()
+UNSURE: Signature = (-1,)
+_CLOCK_TICK_NS = 20_000_000
 _ENDINGS = tuple(sorted(SUFFIXES))
 
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A path of the source: as given, absolute, and the folders whose JobDefaults hold for it."""
+    """A path of the source, as given and absolute.
+
+    `above` are the folders whose JobDefaults hold for it, `beside` is the one that it is in, if
+    it is a file; each as (name in messages, absolute path).
+    """
 
     shown: str
     path: str
-    above: tuple[str, ...]
-    beside: str
+    above: tuple[tuple[str, str], ...]
+    beside: tuple[str, str]
 
 
 @dataclass(slots=True)
@@ -67,8 +74,8 @@ class Scan:
 
 def make_root(given: str) -> Root:
     path = Path(given).absolute()
-    above = tuple(str(folder) for folder in folders_above(path))
-    return Root(str(Path(given)), str(path), above, str(Path(given).parent))
+    above = tuple((str(folder), str(folder)) for folder in folders_above(path))
+    return Root(str(Path(given)), str(path), above, (str(Path(given).parent), str(path.parent)))
 
 
 def scan(roots: Iterable[Root], kinds: Mapping[str, bool]) -> Scan:
@@ -80,7 +87,7 @@ def scan(roots: Iterable[Root], kinds: Mapping[str, bool]) -> Scan:
     is never raised.
     """
     result = Scan(kinds=dict(kinds))
-    beside: dict[str, None] = {}
+    beside: dict[tuple[str, str], None] = {}
     for root in roots:
         beside.update(dict.fromkeys(root.above))
         if result.kinds.get(root.path) is False:
@@ -99,8 +106,8 @@ def scan(roots: Iterable[Root], kinds: Mapping[str, bool]) -> Scan:
             folder, name = os.path.split(root.path)
             _add(name, Found(root.path, root.shown, folder, NO_SIGNATURE), result)
             beside[root.beside] = None
-    for shown in beside:
-        _defaults_in(shown, result)
+    for shown, folder in beside:
+        _defaults_in(shown, folder, result)
     return result
 
 
@@ -118,6 +125,12 @@ def signature_of(path: str) -> Signature:
         return _signature(os.stat(path))
     except OSError:
         return NO_SIGNATURE
+
+
+def lasting(signature: Signature) -> Signature:
+    """UNSURE for a file so young that it could change again and have the same signature."""
+    young = signature and time.time_ns() - max(signature[3:]) < _CLOCK_TICK_NS
+    return UNSURE if young else signature
 
 
 def _walk(root: Root, result: Scan) -> None:
@@ -182,8 +195,7 @@ def _signature(status: os.stat_result) -> Signature:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _defaults_in(shown: str, result: Scan) -> None:
-    folder = str(Path(shown).absolute())
+def _defaults_in(shown: str, folder: str, result: Scan) -> None:
     prefix = "" if shown == "." else os.path.join(shown, "")
     try:
         with os.scandir(folder) as listing:

@@ -1,7 +1,7 @@
 """A directory as a source of jobs while the engine runs: watch it, and say what is in force."""
 
+import math
 import os
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,16 +12,16 @@ from engine.controller.source.config_file import ConfigFile
 from engine.controller.source.files import Files
 from engine.controller.source.in_force import InForce, settle
 from engine.controller.source.places import places_of
-from engine.controller.source.scan import Found, Scan, Signature, make_root, scan, signature_of
+from engine.controller.source.scan import Scan, Signature, make_root, scan, signature_of
+from engine.controller.source.settling import Settling
 from engine.controller.source.snapshot import Snapshot
-from engine.controller.source.watch import SETTLED_AFTER, Watch, connect_inotify
+from engine.controller.source.watch import Watch, connect_inotify
 from engine.errors import Place, Problem
 from engine.spec.load import in_order
 from engine.spec.model import Config
 
-_BARELY_WRITTEN = 0.005
 _SOON = 0.02
-_View = tuple[dict[str, Signature], tuple[str, ...], Signature, tuple[Signature, ...]]
+_View = tuple[dict[str, Signature], tuple[str, ...], tuple[Signature, ...]]
 
 
 class DirectorySource:
@@ -53,6 +53,7 @@ class DirectorySource:
         self._builds = Builds(Namespaces(namespace, context_namespace))
         self._files = Files(self._builds)
         self._watch = Watch(poll=poll, connect=connect, differs=self._differs, tell=tell)
+        self._settling = Settling(self._watch)
         self._in_force = InForce({}, {}, (), unknown=False)
         self._settled_config: Config | None = None
         self._kinds: dict[str, bool] = {}
@@ -60,7 +61,7 @@ class DirectorySource:
         self._found: Scan | None = None
         self._seen: _View | None = None
         self._snapshot = Snapshot({}, config, (), "", complete=False, files=0)
-        self._started = self._forget = False
+        self._forget = False
 
     @property
     def polling(self) -> bool:
@@ -73,7 +74,6 @@ class DirectorySource:
         Guarantees: every change after this leads to a call; after a burst there is one. Errors:
         none; where inotify doesn't do, the source polls and says so.
         """
-        self._started = True
         self._watch.start(on_change)
         self._cover()
 
@@ -108,8 +108,9 @@ class DirectorySource:
             self._config.forget()
         self._cover()
         found = self._scan()
-        changed = self._files.update(found, self._is_settled, self._is_gone)
-        new_config = self._config.update(self._is_settled)
+        self._settling.begin(self._seen[0] if self._seen is not None else None)
+        changed = self._files.update(found, self._settling)
+        self._config.update(self._settling)
         if changed or self._config.config is not self._settled_config:
             versions, config = self._files.versions, self._config.config
             self._in_force = settle(versions, self._in_force.files, config, self._builds)
@@ -117,8 +118,8 @@ class DirectorySource:
             self._secrets = _secret_files(self._in_force)
         self._kinds = found.kinds
         self._seen = self._view(found)
-        if self._files.deferred or new_config is None:
-            self._watch.later(self._watch.interval if self.polling else _SOON)
+        if self._settling.wait < math.inf:
+            self._watch.later(self._settling.wait)
         self._found = found
         if self._cover():
             self._watch.later(_SOON)
@@ -152,38 +153,10 @@ class DirectorySource:
         return found
 
     def _cover(self) -> bool:
-        if not self._started or self.polling:
+        if not self._watch.started or self.polling:
             return False
         places = places_of(self._roots, self._config.path, self._found)
         return self._watch.cover(places.trees, places.entries)
-
-    def _is_settled(self, found: Found) -> bool:
-        """Whether nobody is writing the file: it is old enough, or has been closed.
-
-        Without inotify: whether it looks the same as in the scan before.
-        """
-        if not self._started or not found.signature:
-            return True
-        size, modified = found.signature[2], found.signature[3] / 1e9
-        age = time.time() - modified
-        if age >= SETTLED_AFTER:
-            return True
-        if self.polling:
-            return self._seen is not None and self._signature_seen(found.key) == found.signature
-        if 0 <= age < _BARELY_WRITTEN or (size == 0 and age >= 0):
-            return False
-        return not self._watch.is_being_written(os.path.realpath(found.key))
-
-    def _is_gone(self, key: str) -> bool:
-        """Whether a missing file isn't just being replaced."""
-        if not self._started or not self.polling or self._seen is None:
-            return True
-        return key not in self._seen[0]
-
-    def _signature_seen(self, key: str) -> Signature | None:
-        if self._seen is None:
-            return None
-        return self._seen[2] if key == self._config.path else self._seen[0].get(key)
 
     def _differs(self) -> bool:
         """Whether the files look different from what was read; called from the watch's thread."""
@@ -191,9 +164,11 @@ class DirectorySource:
 
     def _view(self, found: Scan) -> _View:
         files = {key: file.signature for key, file in found.files.items()}
+        if self._config.path:
+            files[self._config.path] = self._config.signature()
         closed = (*sorted(found.closed), *sorted(found.unreadable.values()))
         secrets = tuple(map(signature_of, self._secrets))
-        return files, closed, self._config.signature(), secrets
+        return files, closed, secrets
 
 
 def _secret_files(in_force: InForce) -> tuple[str, ...]:

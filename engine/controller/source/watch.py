@@ -1,5 +1,6 @@
 """Hear of changes below the source's paths: by inotify, or by looking every few seconds."""
 
+import errno
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -12,6 +13,10 @@ SETTLED_AFTER = 1.0
 _JUST_FOUND = 0.1
 _SAFETY = 60.0
 _POLL = 2.0
+_HINTS = {
+    errno.ENOSPC: "raise fs.inotify.max_user_watches",
+    errno.EMFILE: "raise fs.inotify.max_user_instances or the limit of open files",
+}
 
 
 def connect_inotify() -> Any:
@@ -51,6 +56,10 @@ class Watch:
         self._pulse: Pulse | None = None
 
     @property
+    def started(self) -> bool:
+        return self._pulse is not None
+
+    @property
     def interval(self) -> float:
         return self._poll
 
@@ -62,7 +71,7 @@ class Watch:
             try:
                 self._inotify = Inotify(self._connect, self)
             except (ImportError, OSError) as error:
-                self.failed(getattr(error, "strerror", None) or str(error))
+                self.failed(error)
         self._pulse.start()
 
     def cover(self, trees: Iterable[str], entries: Mapping[str, Wanted]) -> bool:
@@ -75,11 +84,11 @@ class Watch:
             self._inotify = None
         return new
 
-    def is_being_written(self, path: str) -> bool:
-        """Whether the file at the real `path` was modified a moment ago, and not closed since."""
+    def being_written(self, path: str) -> float:
+        """Seconds until the file at the real `path` counts as finished; 0 if nobody writes it."""
         with self._lock:
             since = self._open.get(path)
-        return since is not None and time.monotonic() - since < SETTLED_AFTER
+        return 0.0 if since is None else max(0.0, since + SETTLED_AFTER - time.monotonic())
 
     def later(self, seconds: float) -> None:
         """Call `on_change` in `seconds`, or before."""
@@ -109,16 +118,16 @@ class Watch:
             self._pulse.more()
             self._pulse.later(wait)
 
-    def failed(self, why: str) -> None:
+    def failed(self, error: Exception) -> None:
         with self._lock:
             told, self.polling = self.polling, True
             self._open.clear()
         if told:
             return
-        self._tell(
-            f"inotify can't watch everything ({why}); polling every {self._poll:g} s, "
-            "raise fs.inotify.max_user_watches"
-        )
+        number = error.errno if isinstance(error, OSError) else None
+        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        hint = f", {_HINTS[number]}" if number in _HINTS else ""
+        self._tell(f"inotify can't watch everything ({why}); polling every {self._poll:g} s{hint}")
         if self._pulse is not None:
             self._pulse.look_every(self._poll)
             self._pulse.event()
@@ -128,5 +137,5 @@ class Watch:
         with self._lock:
             self._open = {p: at for p, at in self._open.items() if now - at < SETTLED_AFTER}
         if self._inotify is not None and not self.polling and not self._inotify.alive:
-            self.failed("its thread has ended")
+            self.failed(RuntimeError("its thread has ended"))
         return self._differs()

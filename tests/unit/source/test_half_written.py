@@ -72,3 +72,25 @@ def test_a_broken_file_is_told_of_once_it_is_closed_and_mended_after(tmp_path: P
         ear.read_until(lambda snapshot: len(lines(snapshot)) == 1)
         path.write_text(spec(timeout="2m"))
         ear.read_until(lambda snapshot: lines(snapshot) == [] and job(snapshot).timeout == 120)
+
+
+def test_a_file_that_is_removed_to_be_written_anew_keeps_its_jobs(tmp_path: Path) -> None:
+    """As git does for each file of a checkout."""
+    path = write(tmp_path, "a.yaml", spec())
+    age(tmp_path)
+    with watching(make_source(tmp_path)) as ear:
+        first = ear.source.read()
+        path.unlink()
+        assert ear.source.read().jobs == first.jobs
+        path.write_text(spec(timeout="2m"))
+        ear.read_until(lambda snapshot: job(snapshot).timeout == 120)
+        assert names(ear.settle()) == ["build"]
+
+
+def test_a_renamed_file_is_one_change_and_no_second_job(tmp_path: Path) -> None:
+    path = write(tmp_path, "b.yaml", spec())
+    with watching(make_source(tmp_path)) as ear:
+        path.rename(tmp_path / "a.yaml")
+        snapshot = ear.read_next()
+        assert (names(snapshot), lines(snapshot)) == (["build"], [])
+        assert job(snapshot).place.file == f"{tmp_path}/a.yaml"

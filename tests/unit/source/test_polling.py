@@ -28,6 +28,12 @@ from tests.unit.source.support import (
 SOON = 0.05
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Polling of its own accord, but in less time."""
+    monkeypatch.setattr("engine.controller.source.watch._POLL", SOON)
+
+
 def refused(number: int) -> Callable[[], Any]:
     def connect() -> Any:
         raise OSError(number, os.strerror(number))
@@ -116,8 +122,15 @@ def test_looking_costs_next_to_nothing(tmp_path: Path) -> None:
         assert (time.process_time() - before) / (time.monotonic() - start) < 0.2
 
 
-@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENOSPC, errno.ENOSYS])
-def test_without_inotify_it_polls_and_says_so_once(tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [
+        (errno.EMFILE, ", raise fs.inotify.max_user_instances or the limit of open files"),
+        (errno.ENOSPC, ", raise fs.inotify.max_user_watches"),
+        (errno.ENOSYS, ""),
+    ],
+)
+def test_without_inotify_it_polls_and_says_so_once(tmp_path: Path, number: int, hint: str) -> None:
     told: list[str] = []
     source = make_source(tmp_path, tell=told.append, connect=refused(number))
     source.start(lambda: None)
@@ -128,12 +141,13 @@ def test_without_inotify_it_polls_and_says_so_once(tmp_path: Path, number: int) 
     source.stop()
     (line,) = told
     assert line == (
-        f"inotify can't watch everything ({os.strerror(number)}); polling every 2 s, "
-        "raise fs.inotify.max_user_watches"
+        f"inotify can't watch everything ({os.strerror(number)}); polling every 2 s{hint}"
     )
 
 
-def test_a_limit_reached_at_the_start_is_told_and_nothing_is_missed(tmp_path: Path) -> None:
+def test_a_limit_reached_at_the_start_is_told_and_nothing_is_missed(
+    tmp_path: Path, impatient: None
+) -> None:
     for name in "abc":
         write(tmp_path, f"{name}/{name}.yaml", spec(name))
     told: list[str] = []
@@ -145,7 +159,9 @@ def test_a_limit_reached_at_the_start_is_told_and_nothing_is_missed(tmp_path: Pa
         ear.read_until(lambda snapshot: "d" in names(snapshot))
 
 
-def test_a_limit_reached_later_is_told_and_nothing_is_missed(tmp_path: Path) -> None:
+def test_a_limit_reached_later_is_told_and_nothing_is_missed(
+    tmp_path: Path, impatient: None
+) -> None:
     told: list[str] = []
     source = make_source(tmp_path, tell=told.append, connect=lambda: Full(3))
     with watching(source) as ear:
@@ -159,7 +175,9 @@ def test_a_limit_reached_later_is_told_and_nothing_is_missed(tmp_path: Path) -> 
         ear.read_until(lambda snapshot: "f" in names(snapshot))
 
 
-def test_a_reader_of_events_that_dies_is_replaced_by_polling(tmp_path: Path) -> None:
+def test_a_reader_of_events_that_dies_is_replaced_by_polling(
+    tmp_path: Path, impatient: None
+) -> None:
     told: list[str] = []
     made: list[Any] = []
 

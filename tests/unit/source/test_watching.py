@@ -186,7 +186,7 @@ def test_a_burst_is_heard_of_before_it_ends(tmp_path: Path) -> None:
             (tmp_path / "token").write_text("x")
             time.sleep(0.002)
             heard.append(ear.calls)
-    assert heard[0] == 0 < heard[-1] < 8
+    assert heard[0] == 0 < heard[-1]
 
 
 def test_nothing_is_heard_after_stop(tmp_path: Path) -> None:
@@ -220,3 +220,20 @@ def test_no_thread_and_no_descriptor_is_left_behind(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": "."},
         check=True,
     )
+
+
+def test_events_that_the_kernel_had_no_room_for_are_made_up_for(tmp_path: Path) -> None:
+    room = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    if room > 50_000:
+        pytest.skip("the kernel's queue takes too long to fill here")
+    source = make_source(tmp_path)
+    with watching(source) as ear:
+        assert source._watch._inotify is not None
+        with source._watch._inotify._lock:
+            for count in range(room // 3 + 1_000):
+                (tmp_path / f".noise-{count % 2}").write_text("x")
+            write(tmp_path, "web/deep/a.yaml", spec("a"))
+        ear.read_until(lambda snapshot: names(snapshot) == ["a"])
+        ear.settle()
+        replace_file(tmp_path / "web/deep/a.yaml", spec("b"))
+        ear.read_until(lambda snapshot: names(snapshot) == ["b"])
