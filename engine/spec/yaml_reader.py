@@ -6,7 +6,8 @@ dates, foreign tags) before anything is built from it.
 
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -34,19 +35,21 @@ _COLON_IN_FLOW = "found unexpected ':'"
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One YAML document: its data, and the node tree that knows the places."""
+    """One YAML document: its data, and where in which text it stands.
+
+    A node tree knows the places, and is ten times as large as the data: it is made anew when
+    something is to be found.
+    """
 
     file: str
     data: Any
-    node: Any
-
-    @property
-    def place(self) -> Place:
-        return place_of(self.file, self.node)
+    place: Place
+    text: str = field(repr=False)
+    number: int
 
     def locate(self, path: Sequence[str | int], *, key: bool = False) -> Place:
         """Place of the value at `path`, or of its key; the nearest parent that exists otherwise."""
-        node, at = self.node, self.node
+        node = at = _trees(self.text)[self.number]
         for step in path:
             found = _child(node, step)
             if found is None:
@@ -90,13 +93,14 @@ def read_yaml(text: bytes, file: str) -> YamlText:
         return _unreadable(error, decoded, file)
     documents: list[Document] = []
     problems: list[Problem] = []
-    for node in nodes:
+    for number, node in enumerate(nodes):
         if _is_empty(node):
             continue
         found = [*check_tree(node, file)]
         if not found:
             try:
-                documents.append(Document(file, construct(node), node))
+                place = place_of(file, node)
+                documents.append(Document(file, construct(node), place, decoded, number))
             except (MarkedYAMLError, ValueError, LookupError) as error:
                 found.append(_not_constructed(error, node, file))
         problems.extend(found)
@@ -138,6 +142,12 @@ def _compose(text: str) -> list[Node]:
         if error.problem != _COLON_IN_FLOW:
             raise
     return compose_all_slowly(text)
+
+
+@lru_cache(maxsize=1)
+def _trees(text: str) -> list[Node]:
+    """The same trees as when the text was read, kept for the next question about it."""
+    return _compose(text)
 
 
 def _too_deep(text: str) -> tuple[int, int] | None:
