@@ -1,27 +1,15 @@
-"""`engine reconcile`: make the specs happen."""
+"""`engine reconcile`: make the specs happen, once or from now on."""
 
-import os
-import signal
-import sys
-import tempfile
-import traceback
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 import click
+from click.core import ParameterSource
 
 from engine.cli import options
-from engine.cli.loading import load_config, valid_jobs
-from engine.cli.printers.progress import progress
-from engine.cli.printers.result import exit_code, result_json, result_table
-from engine.controller.once_result import OnceResult
-from engine.errors import UsageError
-from engine.render.templates import Templates
-from engine.spec.load import placed
-from engine.spec.model import Job
-from engine.telemetry.redact import KNOWN
+from engine.cli.reconciling.asked import Asked
+
+_ONLY_WITH_ONCE = ("timeout", "queue_timeout", "wait", "output")
+_NOT_WITH_ONCE = ("prune_interval", "poll", "leader_elect", "lease_duration", "metrics_address")
 
 
 @click.command()
@@ -64,6 +52,40 @@ from engine.telemetry.redact import KNOWN
     "--sandbox", is_flag=True, help="Use a simulated cluster in this process; runs no container."
 )
 @options.output("table", "json")
+@options.option(
+    "--prune-interval",
+    type=options.Duration(),
+    default=60.0,
+    show_default="1m",
+    help="How often expired pods are looked for. Not with --once.",
+)
+@options.option(
+    "--poll",
+    type=options.Duration(),
+    help="Look at the files so often instead of being told of changes: for network folders.",
+)
+@options.option(
+    "--leader-elect", is_flag=True, help="Stand by while another engine leads this source."
+)
+@options.option(
+    "--lease-duration",
+    type=options.Duration(),
+    default=15.0,
+    show_default="15s",
+    help="How long the lead is kept without a sign of life.",
+)
+@options.option(
+    "--metrics-address",
+    default="",
+    help="Serve /metrics, /healthz and /readyz at HOST:PORT, :PORT or, on loopback, PORT.",
+)
+@options.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Format of what is told on stderr.",
+)
 @options.verbose
 def command(
     paths: tuple[str, ...],
@@ -83,78 +105,59 @@ def command(
     allow_empty: bool,
     sandbox: bool,
     output: str,
+    prune_interval: float,
+    poll: float | None,
+    leader_elect: bool,
+    lease_duration: float,
+    metrics_address: str,
+    log_format: str,
     verbose: int,
 ) -> None:
-    """Start every job whose spec has not run yet, and wait for the outcomes.
+    """Start every job whose spec has not run yet; keep watching the files, or end with --once.
 
-    A job that is over stays over: run the same specs again and nothing changes. On Ctrl-C the
-    jobs that have started go on; the next reconcile takes them up.
+    A job that is over stays over: run the same specs again and nothing changes. On Ctrl-C and
+    SIGTERM the jobs that have started go on; the next reconcile takes them up. SIGHUP reads
+    configuration, templates and specs again.
     """
-    if not once:
-        raise click.UsageError("reconcile needs --once")
-    settings = load_config(config)
-    jobs = valid_jobs(options.all_paths(paths, filenames), settings, namespace).jobs
-    if prune and not jobs and not allow_empty:
-        hint = "--allow-empty, if that is meant"
-        raise UsageError("there are no specs: --prune would remove every job", hint=hint)
+    _refuse_what_has_no_effect(once=once)
+    asked = Asked(
+        paths=options.all_paths(paths, filenames),
+        namespace=namespace,
+        kubeconfig=kubeconfig,
+        context=context,
+        config=config,
+        templates=templates,
+        source=source,
+        concurrency=concurrency,
+        timeout=timeout,
+        queue_timeout=queue_timeout,
+        wait=wait,
+        prune=prune,
+        allow_empty=allow_empty,
+        sandbox=sandbox,
+        output=output,
+        prune_interval=prune_interval,
+        poll=poll,
+        leader_elect=leader_elect,
+        lease_duration=lease_duration,
+        metrics_address=metrics_address,
+        log_format=log_format,
+        verbose=verbose,
+    )
+    if once:
+        from engine.cli.reconciling.once import run_once  # noqa: PLC0415 - each its own imports
 
-    from engine.cluster.connect import connect  # noqa: PLC0415 - valid specs come first
-    from engine.controller.once import OnceRun  # noqa: PLC0415
-    from engine.controller.once_result import OnceOptions, WaitFor  # noqa: PLC0415
-    from engine.controller.prune.after_reconcile import AfterReconcile, PrunePass  # noqa: PLC0415
+        run_once(asked)
+    else:
+        from engine.cli.reconciling.stay import stay  # noqa: PLC0415
 
-    if sandbox:
-        kubeconfig, context = click.get_current_context().with_resource(_sandbox(jobs)), ""
-    connection = connect(kubeconfig, context, connections=concurrency + 4)
-    jobs = placed(jobs, connection.namespace, settings.limits)
-    show = progress(KNOWN, verbose=verbose > 0, no_colour="NO_COLOR" in os.environ)
-    once_options = OnceOptions(source, concurrency, timeout, queue_timeout, WaitFor(wait))
-    run = OnceRun(connection.client, jobs, settings, once_options, Templates(templates), show)
-    signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        result, pruned = run.run(os.environ, KNOWN), PrunePass()
-        if not result.interrupted:
-            after = AfterReconcile(connection.client, settings, source, concurrency, prune)
-            keys = frozenset(job.key for job in jobs)
-            places = {connection.namespace, namespace, *(key.namespace for key in keys)} - {""}
-            pruned = after.run(run.pods(), keys, sorted(places))
-    finally:
-        show.close()
-    printed = result_json if output == "json" else result_table
-    click.echo(printed(result, KNOWN, pruned))
-    for told in pruned.told:
-        click.echo(told, err=True)
-    under_way = sum(not job.over for job in result.jobs)
-    told = f"{under_way} job{' is' if under_way == 1 else 's are'} not over"
-    if result.interrupted:
-        text = f"interrupted: {told}; what has started goes on, and the next reconcile takes it up"
-        click.echo(text, err=True)
-    elif result.timed_out:
-        click.echo(f"timeout: {told}; what has started goes on", err=True)
-    if verbose > 1:
-        _tell_crashes(result)
-    sys.exit(max(exit_code(result), pruned.exit_code))
+        stay(asked)
 
 
-@contextmanager
-def _sandbox(jobs: Iterable[Job]) -> Iterator[str]:
-    """Path of the kubeconfig of a sandbox that has every namespace of `jobs`."""
-    from engine.sandbox import Sandbox  # noqa: PLC0415 - only who asks for it pays for it
-
-    with tempfile.TemporaryDirectory(prefix="engine-sandbox-") as folder, Sandbox() as running:
-        for job in jobs:
-            running.namespace(job.namespace or "default")
-        click.echo("note: this is a simulated cluster; no container is run", err=True)
-        yield str(running.write_kubeconfig(Path(folder, "kubeconfig")))
-
-
-def _tell_crashes(result: OnceResult) -> None:
-    for job in result.jobs:
-        if job.error is not None and job.error.__cause__ is not None:
-            lines = traceback.format_exception(job.error.__cause__)
-            click.echo(KNOWN(f"{job.job.key}: {''.join(lines)}"), err=True)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    del number, frame
-    raise KeyboardInterrupt
+def _refuse_what_has_no_effect(*, once: bool) -> None:
+    """Errors: UsageError for an option that was given and belongs to the other way of running."""
+    context = click.get_current_context()
+    for name in _NOT_WITH_ONCE if once else _ONLY_WITH_ONCE:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            flag = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{flag} {'has no effect with' if once else 'needs'} --once")

@@ -16,7 +16,11 @@ ManifestsKey = tuple[int, tuple[tuple[str, str], ...]]
 
 @dataclass(slots=True)
 class JobMemory:
-    """What the engine remembers of a job while it runs; all of it can be found out again."""
+    """What the engine remembers of a job while it runs; all of it can be found out again.
+
+    `stale` asks for another preparation at the next turn; `told` is the last trouble that was
+    told, `seen` whether the run was found over before.
+    """
 
     job: Job
     secrets: SecretValues
@@ -34,3 +38,28 @@ class JobMemory:
     knows_secrets: bool = True
     manifests: tuple[ManifestsKey, Manifests] | None = None
     writes: int = 0
+    prepared: bool = False
+    stale: bool = False
+    seen: bool = False
+    told: str = ""
+
+    def replace_job(self, job: Job) -> None:
+        """Take over another revision of the spec, or the same with other defaults."""
+        self.job = job
+        self.forget_preparation()
+        self.refusal, self.refusals = None, 0
+        self.told = ""
+
+    def forget_preparation(self) -> None:
+        """Of what was rendered and resolved nothing is left, least of all a secret."""
+        self.secrets, self.knows_secrets = SecretValues(), True
+        self.manifests, self.prepared, self.stale = None, False, False
+
+    def rest(self) -> None:
+        """The run is over: keep no more than tells so."""
+        self.forget_preparation()
+        for known in (self.settled, self.touched, self.repaired, self.gone):
+            known.clear()
+        for told in (self.causes, self.failing_since, self.ends, self.asked):
+            told.clear()
+        self.refusal, self.refusals = None, 0

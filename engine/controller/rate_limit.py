@@ -37,9 +37,10 @@ class Bucket:
 
 
 class RateLimit:
-    """Waits for keys that failed. Safe to use from several threads."""
+    """Waits for keys that failed, `total` times by now. Safe to use from several threads."""
 
     def __init__(self, bucket: Bucket | None = None) -> None:
+        self.total = 0
         self._bucket = bucket or Bucket()
         self._failures: dict[Hashable, int] = {}
         self._lock = threading.Lock()
@@ -47,6 +48,7 @@ class RateLimit:
     def when(self, key: Hashable, *, longest: float = _LONGEST_WAIT) -> float:
         """Seconds to wait after one more failure of `key`."""
         with self._lock:
+            self.total += 1
             failures = self._failures[key] = self._failures.get(key, 0) + 1
         own = backoff(failures, first=_FIRST_WAIT, longest=longest)
         return max(own, self._bucket.reserve())

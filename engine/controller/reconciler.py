@@ -102,6 +102,10 @@ class Reconciler:
             f"job {memory.job.key} does not settle", hint="this is a defect: report it"
         )
 
+    def forget(self, key: JobKey) -> None:
+        """The job is nobody's any more."""
+        self._shown.pop(key, None)
+
     def _carry_out(self, memory: JobMemory, action: Step) -> None:
         match action:
             case CreatePod():

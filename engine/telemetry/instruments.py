@@ -29,7 +29,7 @@ class Asked(Collector):
 
     def __init__(self) -> None:
         self.sources = Sources()
-        self.leads: bool | None = None
+        self.leads = False
 
     def describe(self) -> list[Metric]:
         """Nothing: the registry need not ask to know the names."""
@@ -84,9 +84,8 @@ class Asked(Collector):
         for family, name, words, ask in asked:
             yield from _single(family, name, words, ask)
         yield from self._jobs()
-        if self.leads is not None:
-            words = "1 while this engine leads its source, 0 while it does not."
-            yield GaugeMetricFamily("engine_leader", words, float(self.leads))
+        words = "1 while this engine leads its source, 0 while it does not."
+        yield GaugeMetricFamily("engine_leader", words, float(self.leads))
 
     def _jobs(self) -> Iterator[Metric]:
         if self.sources.jobs is None:

@@ -65,7 +65,7 @@ class Engine:
             text=True,
             timeout=timeout,
             check=False,
-            env=self._environment(),
+            env=self.environment_of_process(),
             stdin=subprocess.DEVNULL,
         )
         return Run(done.returncode, done.stdout, done.stderr)
@@ -95,7 +95,7 @@ class Engine:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=self._environment(),
+            env=self.environment_of_process(),
             stdin=subprocess.DEVNULL,
         )
 
@@ -105,7 +105,7 @@ class Engine:
         assert run.code == 0, run.stderr
         return {entry["name"]: entry for entry in run.result["jobs"]}
 
-    def _environment(self) -> Mapping[str, str]:
+    def environment_of_process(self) -> Mapping[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("ENGINE_")}
         return {**kept, "KUBECONFIG": str(self.kubeconfig), **self.environment}
 

@@ -54,7 +54,7 @@ def remove_gone(
     the version that was read. Errors: among the result's; each leaves its job's record in place.
     """
     tally = Tally(tell)
-    remover = _Remover(client, removal, tally, Brake(removal.max_deletes))
+    remover = Remover(client, removal, tally, Brake(removal.max_deletes))
     gone = [record for record in remover.records(living) if record.key not in living]
     if gone:
         with ThreadPoolExecutor(removal.concurrency, "remove") as pool:
@@ -63,7 +63,9 @@ def remove_gone(
 
 
 @dataclass(frozen=True, slots=True)
-class _Remover:
+class Remover:
+    """Removes jobs of one source in one pass; safe to use from several threads."""
+
     client: Client
     removal: Removal
     tally: Tally
@@ -87,6 +89,7 @@ class _Remover:
             yield from (record for _, record in sorted(records.found.items()))
 
     def remove(self, record: Record) -> None:
+        """Errors: none; what failed is in the tally, and the job's record stays."""
         try:
             self._remove(record)
         except EngineError as error:

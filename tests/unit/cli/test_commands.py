@@ -52,7 +52,7 @@ def test_every_command_has_help(engine: Engine, command: str) -> None:
         (("recncile",), "No such command 'recncile'"),
         (("validate", "--nope", "x"), "No such option"),
         (("render", "x", "-o", "xml"), "'xml' is not one of"),
-        (("reconcile", "x"), "reconcile needs --once"),
+        (("reconcile", "x", "-o", "json"), "--output needs --once"),
         (("reconcile", "x", "--once", "--concurrency", "0"), "0 is not in the range"),
         (("reconcile", "x", "--once", "--timeout", "soon"), "is not a duration"),
         (("reconcile", "x", "--once", "--source", "a b"), "as in a label"),

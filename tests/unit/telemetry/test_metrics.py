@@ -152,8 +152,8 @@ def test_a_source_that_fails_costs_its_own_metric_only(metrics: Metrics) -> None
     assert not names & {"engine_workqueue_depth", "engine_jobs"}
 
 
-def test_nothing_is_said_about_leading_before_it_is_known(metrics: Metrics) -> None:
-    assert ("engine_leader", ()) not in values_of(metrics)
+def test_an_engine_leads_only_from_when_it_is_told_to(metrics: Metrics) -> None:
+    assert value(metrics, "engine_leader") == 0
     metrics(LeaderChanged(leads=False, holder="other"))
     assert value(metrics, "engine_leader") == 0
     metrics(LeaderChanged(leads=True, holder="me"))

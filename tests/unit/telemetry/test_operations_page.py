@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 from ruamel.yaml import YAML
 
+from engine.cli.reconcile import command
 from engine.refs import JobKey
 from engine.spec.load import load_jobs
 from engine.telemetry.events import Event, LeaderChanged
@@ -125,7 +126,10 @@ def test_the_probes_ask_for_pages_that_there_are() -> None:
         assert f"`{container[probe]['httpGet']['path']}`" in PAGE
 
 
-def test_the_flags_of_the_deployment_are_on_the_page() -> None:
+def test_the_flags_on_the_page_and_of_the_deployment_are_those_of_the_command() -> None:
     (container,) = of_kind("Deployment")["spec"]["template"]["spec"]["containers"]
-    flags = {argument.split("=")[0] for argument in container["args"] if argument.startswith("--")}
-    assert flags - {"--namespace"} <= set(re.findall(r"--[a-z-]+", PAGE))
+    used = {argument.split("=")[0] for argument in container["args"] if argument.startswith("--")}
+    told = {flag for row in table("Flags") for flag in re.findall(r"--[a-z-]+", row[0])}
+    known = {name for parameter in command.params for name in parameter.opts}
+    assert told >= {"--leader-elect", "--metrics-address", "--log-format", "--poll"}
+    assert used | told <= known

@@ -1,0 +1,1 @@
+"""The two ways of `engine reconcile`: once, and from now on."""

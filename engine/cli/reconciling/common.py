@@ -1,0 +1,36 @@
+"""What both ways of `engine reconcile` need."""
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from engine.cli.printers.progress import Progress, progress
+from engine.cli.reconciling.asked import Asked
+from engine.spec.model import Job
+from engine.telemetry.redact import KNOWN
+
+
+def shown(asked: Asked) -> Progress:
+    """Where events go: a live view, lines, or JSON lines, on stderr."""
+    return progress(
+        KNOWN,
+        verbose=asked.verbose > 0,
+        no_colour="NO_COLOR" in os.environ,
+        log_format=asked.log_format,
+    )
+
+
+@contextmanager
+def sandbox_for(jobs: Iterable[Job]) -> Iterator[str]:
+    """Path of the kubeconfig of a sandbox that has every namespace of `jobs`."""
+    from engine.sandbox import Sandbox  # noqa: PLC0415 - only who asks for it pays for it
+
+    with tempfile.TemporaryDirectory(prefix="engine-sandbox-") as folder, Sandbox() as running:
+        for job in jobs:
+            running.namespace(job.namespace or "default")
+        click.echo("note: this is a simulated cluster; no container is run", err=True)
+        yield str(running.write_kubeconfig(Path(folder, "kubeconfig")))

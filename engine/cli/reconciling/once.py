@@ -1,0 +1,84 @@
+"""`engine reconcile --once`: bring every job to its end, and leave with the exit code."""
+
+import os
+import signal
+import sys
+import traceback
+from types import FrameType
+
+import click
+
+from engine.cli.loading import load_config, valid_jobs
+from engine.cli.printers.result import exit_code, result_json, result_table
+from engine.cli.reconciling.asked import Asked
+from engine.cli.reconciling.common import sandbox_for, shown
+from engine.controller.once_result import OnceResult
+from engine.errors import UsageError
+from engine.render.templates import Templates
+from engine.spec.load import placed
+from engine.telemetry.redact import KNOWN
+
+
+def run_once(asked: Asked) -> None:
+    """Errors: InvalidInputError and UsageError before anything was written, ClusterError."""
+    settings = load_config(asked.config)
+    jobs = valid_jobs(asked.paths, settings, asked.namespace).jobs
+    if asked.prune and not jobs and not asked.allow_empty:
+        hint = "--allow-empty, if that is meant"
+        raise UsageError("there are no specs: --prune would remove every job", hint=hint)
+
+    from engine.cluster.connect import connect  # noqa: PLC0415 - valid specs come first
+    from engine.controller.once import OnceRun  # noqa: PLC0415
+    from engine.controller.once_result import OnceOptions, WaitFor  # noqa: PLC0415
+    from engine.controller.prune.after_reconcile import AfterReconcile, PrunePass  # noqa: PLC0415
+
+    kubeconfig, context = asked.kubeconfig, asked.context
+    if asked.sandbox:
+        kubeconfig, context = click.get_current_context().with_resource(sandbox_for(jobs)), ""
+    connection = connect(kubeconfig, context, connections=asked.concurrency + 4)
+    jobs = placed(jobs, connection.namespace, settings.limits)
+    show = shown(asked)
+    once = OnceOptions(
+        asked.source, asked.concurrency, asked.timeout, asked.queue_timeout, WaitFor(asked.wait)
+    )
+    run = OnceRun(connection.client, jobs, settings, once, Templates(asked.templates), show)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        result, pruned = run.run(os.environ, KNOWN), PrunePass()
+        if not result.interrupted:
+            after = AfterReconcile(
+                connection.client, settings, asked.source, asked.concurrency, asked.prune
+            )
+            keys = frozenset(job.key for job in jobs)
+            places = {connection.namespace, asked.namespace, *(key.namespace for key in keys)} - {
+                ""
+            }
+            pruned = after.run(run.pods(), keys, sorted(places))
+    finally:
+        show.close()
+    printed = result_json if asked.output == "json" else result_table
+    click.echo(printed(result, KNOWN, pruned))
+    for told in pruned.told:
+        click.echo(told, err=True)
+    under_way = sum(not job.over for job in result.jobs)
+    told = f"{under_way} job{' is' if under_way == 1 else 's are'} not over"
+    if result.interrupted:
+        text = f"interrupted: {told}; what has started goes on, and the next reconcile takes it up"
+        click.echo(text, err=True)
+    elif result.timed_out:
+        click.echo(f"timeout: {told}; what has started goes on", err=True)
+    if asked.verbose > 1:
+        _tell_crashes(result)
+    sys.exit(max(exit_code(result), pruned.exit_code))
+
+
+def _tell_crashes(result: OnceResult) -> None:
+    for job in result.jobs:
+        if job.error is not None and job.error.__cause__ is not None:
+            lines = traceback.format_exception(job.error.__cause__)
+            click.echo(KNOWN(f"{job.job.key}: {''.join(lines)}"), err=True)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    raise KeyboardInterrupt

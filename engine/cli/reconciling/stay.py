@@ -1,0 +1,185 @@
+"""`engine reconcile DIR` without --once: from options to an engine that stays, and its signals."""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+
+from engine.cli.loading import load_config, load_paths
+from engine.cli.reconciling.asked import Asked
+from engine.cli.reconciling.common import sandbox_for, shown
+from engine.cluster.connect import Connection, connect
+from engine.controller.leader import default_identity
+from engine.controller.manager import Manager, ManagerOptions, Surroundings
+from engine.controller.source import DirectorySource
+from engine.errors import ExitCode, UsageError
+from engine.render.templates import Templates
+from engine.spec.model import Config
+from engine.telemetry.events import Emit, Event, Notice
+from engine.telemetry.redact import KNOWN
+from engine.telemetry.states import StateCounts
+
+if TYPE_CHECKING:
+    from engine.telemetry.metrics import Metrics
+
+_CONNECTIONS = 256
+
+
+def stay(asked: Asked) -> None:
+    """Run until a signal comes, and leave with the exit code that tells which one.
+
+    Errors: those of `Manager.run`; UsageError for a path that isn't there or an address that
+    can't be listened on, InvalidInputError for a broken configuration.
+    """
+    for path in asked.paths:
+        if not Path(path).exists():
+            raise UsageError("no such file or folder", where=path)
+    settings = load_config(asked.config)
+    kubeconfig, context = asked.kubeconfig, asked.context
+    if asked.sandbox:
+        jobs = load_paths(asked.paths, settings, asked.namespace).jobs
+        kubeconfig, context = click.get_current_context().with_resource(sandbox_for(jobs)), ""
+    connection = connect(kubeconfig, context, connections=_CONNECTIONS)
+    show = shown(asked)
+    listeners: list[Emit] = [show]
+
+    def emit(event: Event) -> None:
+        for listener in listeners:
+            listener(event)
+
+    metrics = _metrics() if asked.metrics_address else None
+    manager = _manager(asked, settings, connection, emit, metrics)
+    try:
+        with _signals(manager) as ended_by, _served(asked, manager, connection, metrics, listeners):
+            manager.run()
+    finally:
+        show.close()
+    _leave(ExitCode.INTERRUPTED if signal.SIGINT in ended_by else ExitCode.OK)
+
+
+def _leave(code: ExitCode) -> None:
+    """End the process; a thread that waits for a server that is away doesn't delay it."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    here = threading.current_thread()
+    if any(not thread.daemon and thread is not here for thread in threading.enumerate()):
+        os._exit(code)
+    sys.exit(code)
+
+
+def _manager(
+    asked: Asked,
+    settings: Config,
+    connection: Connection,
+    emit: Emit,
+    metrics: "Metrics | None",
+) -> Manager:
+    source = DirectorySource(
+        asked.paths,
+        config_file=asked.config,
+        config=settings,
+        namespace=asked.namespace,
+        context_namespace=connection.namespace,
+        poll=asked.poll,
+        tell=lambda message: emit(Notice(message)),
+    )
+    options = ManagerOptions(
+        source=asked.source,
+        namespace=asked.namespace or connection.namespace,
+        identity=default_identity(),
+        concurrency=asked.concurrency,
+        prune=asked.prune,
+        allow_empty=asked.allow_empty,
+        prune_interval=asked.prune_interval,
+        waits=asked.leader_elect,
+        lease_duration=asked.lease_duration,
+    )
+    around = Surroundings(
+        os.environ,
+        KNOWN,
+        emit,
+        metrics.observe_reconcile if metrics else lambda _seconds, _error: None,
+        metrics.observe_queue_wait if metrics else lambda _seconds: None,
+    )
+    client, templates = connection.client, asked.templates
+    return Manager(client, source, settings, lambda: Templates(templates), options, around)
+
+
+def _metrics() -> "Metrics":
+    from engine.telemetry.metrics import Metrics  # noqa: PLC0415 - only who serves them pays
+
+    return Metrics()
+
+
+@contextmanager
+def _served(
+    asked: Asked,
+    manager: Manager,
+    connection: Connection,
+    metrics: "Metrics | None",
+    listeners: list[Emit],
+) -> Iterator[None]:
+    """Metrics and probes over HTTP, if they were asked for."""
+    if metrics is None:
+        yield
+        return
+    from engine.telemetry.health import HealthServer  # noqa: PLC0415 - as above
+    from engine.telemetry.metrics import Sources  # noqa: PLC0415
+
+    states = StateCounts()
+    listeners += [metrics, states]
+    metrics.bind(
+        Sources(
+            jobs=states.counts,
+            quota_waiting=lambda: len(manager.watches.line),
+            spec_problems=lambda: manager.intake.problems,
+            queue_depth=lambda: len(manager.queue),
+            queue_adds=lambda: manager.queue.adds,
+            queue_retries=lambda: manager.turns.limit.total,
+            api_requests=lambda: connection.client.requests,
+            watch_restarts=lambda: sum(watch.restarts for watch in manager.watches.watchers()),
+        )
+    )
+    server = HealthServer(asked.metrics_address, manager.checks, manager.alive, metrics)
+    server.start()
+    for listener in listeners:
+        listener(Notice(f"metrics and probes are served at {server.url}"))
+    try:
+        yield
+    finally:
+        server.stop()
+
+
+@contextmanager
+def _signals(manager: Manager) -> Iterator[set[int]]:
+    """SIGTERM and SIGINT end the manager, a second one at once; SIGHUP reads all again."""
+    ended_by: set[int] = set()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        del frame
+        if ended_by:
+            raise KeyboardInterrupt
+        ended_by.add(number)
+        manager.stop(signal.Signals(number).name)
+
+    def reload(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        manager.reload()
+
+    before = {
+        signal.SIGTERM: signal.signal(signal.SIGTERM, end),
+        signal.SIGINT: signal.signal(signal.SIGINT, end),
+        signal.SIGHUP: signal.signal(signal.SIGHUP, reload),
+    }
+    try:
+        yield ended_by
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

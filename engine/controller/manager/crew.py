@@ -1,0 +1,71 @@
+"""Who does the work: threads that give jobs their turns, and a few that remove whole jobs."""
+
+import time
+from collections.abc import Callable
+
+from engine.controller.manager.jobs import Jobs
+from engine.controller.manager.removals import Removals
+from engine.controller.manager.turns import Turns
+from engine.controller.workers import Workers
+from engine.controller.workqueue import WorkQueue
+from engine.refs import JobKey
+
+_REMOVERS = 4
+
+
+class Crew:
+    """Guarantees: of one job there is one turn or one removal at a time.
+
+    `removals` is None where jobs without a spec stay; `on_turn` gets a turn's seconds and the
+    class of its error. A removal takes long, so it keeps no worker from the other jobs.
+    """
+
+    def __init__(
+        self,
+        queue: WorkQueue[JobKey],
+        turns: Turns,
+        jobs: Jobs,
+        removals: Removals | None,
+        concurrency: int,
+        on_turn: Callable[[float, str], None],
+    ) -> None:
+        self._queue = queue
+        self._turns = turns
+        self._jobs = jobs
+        self._removals = removals
+        self._on_turn = on_turn
+        self._removing: WorkQueue[JobKey] = WorkQueue()
+        self._workers = Workers(queue, self._take_turn, concurrency)
+        self._removers = Workers(self._removing, self._remove, _REMOVERS)
+
+    def start(self) -> None:
+        self._workers.start()
+        self._removers.start()
+
+    def stop(self, seconds: float) -> bool:
+        """Bring to its next safe point what is half-way; whether that was within `seconds`.
+
+        A removal needs no end: the next engine goes on with it.
+        """
+        self._removing.close()
+        return self._workers.stop(seconds)
+
+    def _take_turn(self, key: JobKey) -> bool:
+        if self._removals is not None and self._removals.is_due(key):
+            self._removing.add(key)
+            return False
+        began = time.monotonic()
+        turn = self._turns.take(key)
+        self._on_turn(time.monotonic() - began, turn.error)
+        if turn.again is not None:
+            self._queue.add_after(key, turn.again)
+        return True
+
+    def _remove(self, key: JobKey) -> bool:
+        try:
+            self._jobs.forget(key)
+            if self._removals is not None:
+                self._removals.remove(key)
+        finally:
+            self._queue.done(key)
+        return True

@@ -1,0 +1,303 @@
+"""The life of an engine that stays: begin, keep up with specs and cluster, end in order.
+
+One thread (the caller's) reads specs and minds the rest; workers give jobs their turns. Whatever
+happens elsewhere arrives in an inbox, so signal handlers may put things there, too.
+"""
+
+import time
+from collections.abc import Callable
+from enum import Enum
+from queue import Empty, SimpleQueue
+
+from engine.cluster.client import Client
+from engine.cluster.server import ServerFeatures, read_server_features
+from engine.controller.attempt_manifests import Rendering
+from engine.controller.leader import Leader
+from engine.controller.manager.crew import Crew
+from engine.controller.manager.intake import Intake
+from engine.controller.manager.jobs import Jobs
+from engine.controller.manager.leadership import Leadership
+from engine.controller.manager.options import ManagerOptions, Surroundings
+from engine.controller.manager.pruner import Pruner
+from engine.controller.manager.removals import Removals
+from engine.controller.manager.troubles import WatchTroubles
+from engine.controller.manager.turns import Settings, Turns
+from engine.controller.patience import patiently
+from engine.controller.reconciler import Reconciler
+from engine.controller.source import DirectorySource
+from engine.controller.steps import Steps
+from engine.controller.watches import Listeners, Watches
+from engine.controller.workqueue import WorkQueue
+from engine.errors import EngineError
+from engine.refs import JobKey
+from engine.render.templates import Templates
+from engine.spec.model import Config
+from engine.telemetry.events import Notice, Ready, Stopping
+
+NO_GATES = (
+    "this server has no scheduling gates: a pod may reach a node before its Secret and ConfigMap "
+    "exist, and waits for them there"
+)
+_TICK, _SYNC_TICK = 1.0, 0.02
+_LAST_STEP = 7.0
+_SLOW_LOOK = 600.0
+_STUCK_AFTER = 60.0
+
+
+class _Call(Enum):
+    CHANGED = "changed"
+    RELOAD = "reload"
+    STOP = "stop"
+    END = "end"
+
+
+class Manager:
+    """Runs one source's jobs until it is stopped.
+
+    Guarantees: a job's reconcile never runs twice at once; after `stop` nothing new is begun, what
+    is half-way is brought to the next safe point, and the Lease is given up.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        source: DirectorySource,
+        config: Config,
+        templates: Callable[[], Templates],
+        options: ManagerOptions,
+        around: Surroundings,
+    ) -> None:
+        self._client = client
+        self._source = source
+        self._config = config
+        self._templates = templates
+        self._options = options
+        self._around = around
+        self._emit = around.emit
+        self._inbox: SimpleQueue[_Call] = SimpleQueue()
+        self._reason = ""
+        self._failure: EngineError | None = None
+        self._beat = time.monotonic()
+        self._is_ready = False
+        self._slow_look = time.monotonic() + _SLOW_LOOK
+        self.jobs = Jobs()
+        self.queue: WorkQueue[JobKey] = WorkQueue(around.on_wait)
+        self._troubles = WatchTroubles(self._emit)
+        self.watches = Watches(
+            client,
+            options.source,
+            (),
+            Listeners(self.queue.add, self.queue.add, self._touched, self._troubles),
+        )
+        self.turns = Turns(
+            client,
+            options.source,
+            self.jobs,
+            self.watches,
+            around.environment,
+            around.redactor,
+            self._emit,
+            lambda: self._settings,
+        )
+        self._removals = Removals(
+            client,
+            options.source,
+            self.jobs,
+            self.watches,
+            options.prune_interval,
+            lambda: self._config,
+            self._emit,
+        )
+        self._pruner = Pruner(
+            client,
+            self.watches,
+            options.prune_interval,
+            options.concurrency,
+            lambda: self.leadership.leads and self._is_ready,
+            lambda: self._config,
+            self._emit,
+        )
+        self.leadership = Leadership(
+            Leader(
+                client,
+                namespace=options.namespace,
+                source=options.source,
+                waits=options.waits,
+                duration=options.lease_duration,
+                identity=options.identity,
+                say=lambda message: self._emit(Notice(message)),
+            ),
+            on_change=self._leads,
+            on_end=self._end_with,
+            emit=self._emit,
+        )
+        self.intake = Intake(
+            source,
+            config,
+            options,
+            self.jobs,
+            self.watches,
+            self.queue,
+            self.turns,
+            self._removals,
+            self._set_up,
+            self._emit,
+        )
+        self._features: ServerFeatures
+        self._settings: Settings
+        removals = self._removals if options.prune else None
+        count = options.concurrency
+        self._crew = Crew(self.queue, self.turns, self.jobs, removals, count, around.on_turn)
+
+    def run(self) -> None:
+        """Returns once `stop` was called.
+
+        Errors: ClusterError when the cluster can't be reached at the start, LeaseHeldError when
+        another engine leads this source; later ones are told, and it goes on.
+        """
+        self.queue.pause()
+        try:
+            self._features = patiently(self._look_at_server, self._troubles)
+            self.leadership.start()
+            if self._options.waits or self._wait_for_the_lead():
+                self._begin()
+                while self._listen():
+                    self._mind()
+        finally:
+            self._end()
+        if self._failure is not None:
+            raise self._failure
+
+    def stop(self, reason: str) -> None:
+        """May be called from a signal handler, and more than once."""
+        self._reason = reason
+        self._inbox.put(_Call.STOP)
+
+    def reload(self) -> None:
+        """Read configuration, templates and every spec again. May be called as `stop` may."""
+        self._inbox.put(_Call.RELOAD)
+
+    def checks(self) -> dict[str, str]:
+        """What makes the engine ready, each with the reason why it isn't so, "" if it is."""
+        failing = self.watches.failing
+        unsynced = [name for name in self.watches.namespaces if not self.watches.has_synced(name)]
+        caches = f"not read yet: {', '.join(sorted(unsynced))}" if unsynced else ""
+        known = self.leadership.leads or self.leadership.holder
+        return {
+            "caches": failing[0] if failing else caches,
+            "directory": self.intake.unreadable,
+            "leader": "" if known else "nobody is known to lead this source",
+        }
+
+    def alive(self) -> str:
+        """Why the process should be started again; "" while its main loop turns."""
+        since = time.monotonic() - self._beat
+        return f"the main loop has been stuck for {since:.0f} s" if since > _STUCK_AFTER else ""
+
+    def _wait_for_the_lead(self) -> bool:
+        """Whether it came; False when the engine is to end before it began."""
+        while not self.leadership.leads:
+            self._beat = time.monotonic()
+            try:
+                if self._inbox.get(timeout=_SYNC_TICK) in (_Call.STOP, _Call.END):
+                    return False
+            except Empty:
+                continue
+        return True
+
+    def _look_at_server(self) -> ServerFeatures:
+        return read_server_features(self._client)
+
+    def _begin(self) -> None:
+        if not self._features.gates:
+            self._emit(Notice(NO_GATES))
+        self._set_up(self._config)
+        self._source.start(lambda: self._inbox.put(_Call.CHANGED))
+        self.intake.read()
+        if self._options.prune:
+            self.intake.follow_what_is_left(self._client, self._troubles)
+        self._crew.start()
+        self._pruner.start()
+
+    def _set_up(self, config: Config) -> None:
+        """Put `config` in force; what was prepared under another one is prepared anew."""
+        self._config = config
+        rendering = Rendering(
+            self._templates(),
+            self._options.source,
+            config.limits,
+            self._features.gates,
+            self._features.native_sidecars,
+        )
+        steps = Steps(self._client, rendering, self.watches.pods, self._around.redactor)
+        reconciler = Reconciler(
+            self._client,
+            steps,
+            source=self._options.source,
+            pull=config.pull,
+            features=config.features,
+            emit=self._emit,
+        )
+        self._settings = Settings(reconciler, rendering)
+        self.jobs.forget_preparations()
+
+    def _listen(self) -> bool:
+        """Wait for a call, answer it; False when it is time to end."""
+        calls = set()
+        try:
+            calls.add(
+                self._inbox.get(
+                    timeout=_TICK if self._is_ready and not self.intake.is_waiting else _SYNC_TICK
+                )
+            )
+            while True:
+                calls.add(self._inbox.get_nowait())
+        except Empty:
+            pass
+        if calls & {_Call.STOP, _Call.END}:
+            return False
+        if _Call.RELOAD in calls:
+            self._emit(Notice("reading configuration, templates and specs again"))
+            self._source.reload()
+            self._set_up(self._config)
+        if calls:
+            self.intake.read()
+        return True
+
+    def _mind(self) -> None:
+        """What is to be seen to from time to time."""
+        self._beat = time.monotonic()
+        self.intake.queue_synced()
+        if not self._is_ready and not self.intake.is_waiting:
+            self._is_ready = True
+            self._emit(Ready())
+        if not self.watches.failing:
+            self._troubles.all_is_well()
+        if self._options.prune and self._is_ready:
+            for key in self._removals.due():
+                self.queue.add(key)
+        if self._beat > self._slow_look:
+            self._slow_look = self._beat + _SLOW_LOOK
+            self.intake.queue_all()
+
+    def _touched(self, key: JobKey, uid: str) -> None:
+        self.jobs.touch(key, uid)
+        self.queue.add(key)
+
+    def _leads(self, leads: bool) -> None:
+        if leads:
+            self.queue.resume()
+        else:
+            self.queue.pause()
+
+    def _end_with(self, error: EngineError) -> None:
+        self._failure = error
+        self._inbox.put(_Call.END)
+
+    def _end(self) -> None:
+        self._emit(Stopping(self._reason or str(self._failure or "an error")))
+        self._pruner.stop()
+        self._source.stop()
+        self._crew.stop(_LAST_STEP)
+        self.watches.stop()
+        self.leadership.stop()
