@@ -1,7 +1,7 @@
 """What the live view shows: counts, jobs under way and the last ends, kept up event by event."""
 
 import re
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -19,6 +19,7 @@ from engine.telemetry.events import (
     StateChanged,
 )
 from engine.telemetry.redact import Redactor
+from engine.telemetry.states import StateCounts
 
 _MOST_ROWS, _MOST_ENDS, _OTHER_LINES = 12, 5, 4
 _STATE_WIDTH, _AGE_WIDTH = max(len(state) for state in State), 4
@@ -41,8 +42,7 @@ class Board:
     """Memory grows with the jobs that are looked after, and with nothing else."""
 
     redact: Redactor
-    counts: Counter[State] = field(default_factory=Counter)
-    _states: dict[JobKey, State] = field(default_factory=dict)
+    _states: StateCounts = field(default_factory=StateCounts)
     _under_way: dict[JobKey, Row] = field(default_factory=dict)
     _ends: deque[Row] = field(default_factory=lambda: deque(maxlen=_MOST_ENDS))
     _bad_files: set[str] = field(default_factory=set)
@@ -50,21 +50,19 @@ class Board:
 
     def take(self, event: Event, now: float) -> bool:
         """Whether the event is nothing but a change of the board, and needs no line of its own."""
+        self._states(event)
         match event:
             case StateChanged(key, state, reason, message):
                 told = message or (reason.value if reason and reason.value != state.value else "")
-                self._change(key, state)
+                self._under_way.pop(key, None)
                 row = Row(key, state, told, now)
                 if state.is_final:
                     self._ends.append(row)
                 else:
                     self._under_way[key] = row
                 return True
-            case JobUnchanged(key, state):
-                self._change(key, state)
-                return True
-            case JobForgotten(key):
-                self._forget(key)
+            case JobUnchanged(key) | JobForgotten(key):
+                self._under_way.pop(key, None)
                 return True
             case SpecProblem(problem):
                 if (found := _FILE.match(problem)) and _WARNING not in problem:
@@ -96,19 +94,10 @@ class Board:
             yield cut(f"{text}  {told}".rstrip(), columns), row.state
 
     def _summary(self) -> str:
-        parts = [f"{self.counts[state]} {state}" for state in State if self.counts[state]]
+        counts = self._states.counts()
+        parts = [f"{count} {state}" for state, count in counts.items() if count]
         if self._bad_files:
             parts.append(f"{many(len(self._bad_files), 'file')} with problems")
         if self._leader:
             parts.append(self._leader)
         return one_line(self.redact(", ".join(parts) or "no jobs"))
-
-    def _change(self, key: JobKey, state: State) -> None:
-        self._forget(key)
-        self._states[key] = state
-        self.counts[state] += 1
-
-    def _forget(self, key: JobKey) -> None:
-        self._under_way.pop(key, None)
-        if (before := self._states.pop(key, None)) is not None:
-            self.counts[before] -= 1
