@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from engine.errors import Place, Problem
+from engine.spec.yaml_parser import is_text
 
 MAX_DEPTH = 64
 MAX_NODES = 100_000
@@ -40,6 +41,8 @@ def check_tree(root: Node, file: str) -> Iterator[Problem]:
                 "an alias (*name) inside its own anchor (&name) never ends",
             )
             return
+        if is_text(node):
+            continue
         if id(node) not in seen:
             seen.add(id(node))
             yield from _check_node(node, file)
@@ -71,9 +74,9 @@ def _check_node(node: Node, file: str) -> Iterator[Problem]:
 def _check_keys(node: MappingNode, file: str) -> Iterator[Problem]:
     first: dict[str, Node] = {}
     for key, _ in node.value:
-        if key.tag == TAG + "merge":
+        if not is_text(key) and key.tag == TAG + "merge":
             continue
-        if not isinstance(key, ScalarNode) or key.tag != TAG + "str":
+        if not is_text(key) and (not isinstance(key, ScalarNode) or key.tag != TAG + "str"):
             text = key.value if isinstance(key, ScalarNode) else "a list or mapping"
             yield Problem(place_of(file, key), f"a key must be a string, not {text}", "quote it")
             continue

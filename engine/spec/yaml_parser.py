@@ -47,7 +47,44 @@ def compose_all_slowly(text: str) -> list[Node]:
 
 def construct(node: Node) -> Any:
     """Plain data of a node tree. Errors: those of ruamel.yaml, and ValueError and LookupError."""
-    return _Constructor().construct_document(node)
+    try:
+        return _plain(node, {})
+    except _NotPlainError:
+        return _Constructor().construct_document(node)
+
+
+def is_text(node: Node) -> bool:
+    """Whether a value is text without a tag of its own: most are, and it costs next to nothing."""
+    return node.ctag is _TEXT
+
+
+class _NotPlainError(Exception):
+    """The whole is to be left to ruamel's own constructor: merges, and keys that are no texts."""
+
+
+def _plain(node: Node, made: dict[int, Any]) -> Any:
+    """What an alias stands for is made once."""
+    tag = node.ctag
+    if tag is _TEXT:
+        return node.value
+    if id(node) in made:
+        return made[id(node)]
+    if tag is _MAPPING:
+        found: Any = {}
+        made[id(node)] = found
+        for key, value in node.value:
+            if key.ctag is not _TEXT or key.value in found:
+                raise _NotPlainError
+            found[key.value] = _plain(value, made)
+    elif tag is _SEQUENCE:
+        found = []
+        made[id(node)] = found
+        found.extend(_plain(item, made) for item in node.value)
+    elif isinstance(node, ScalarNode):
+        found = _Constructor().construct_object(node)
+    else:
+        raise _NotPlainError
+    return found
 
 
 class _Rules:

@@ -58,3 +58,24 @@ def test_without_the_c_parser_the_same_is_read(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(yaml_parser, "CParser", None)
     assert [construct(node) for node in compose_all(text)] == fast
     assert [construct(node) for node in compose_all_slowly(text)] == fast
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &a [1, x]\nb: *a\n",
+        "1: a\ntrue: b\n~: c\n",
+        "? [a, b]\n: c\n",
+        "a: !!str 1\nb: !!int '7'\n",
+        "a: 1\nb: {a: 2, a: 3}\n",
+        "!!set {a, b}\n",
+    ],
+)
+def test_what_is_not_plain_is_read_as_elsewhere(text: str) -> None:
+    assert ours(text) == theirs(text)
+
+
+def test_an_alias_is_made_once_and_may_hold_itself() -> None:
+    data = construct(compose_all("a: &a [x]\nb: [*a, *a]\nc: &c {me: *c}\n")[0])
+    assert data["b"][0] is data["b"][1] is data["a"]
+    assert data["c"]["me"] is data["c"]
