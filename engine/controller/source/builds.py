@@ -1,12 +1,12 @@
 """Jobs of one version of a file under the defaults that hold for it, built once for each."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from engine.controller.source.version import Version
 from engine.errors import Place, Problem, Severity
 from engine.refs import JobKey
-from engine.spec.build import build_job, check_job, namespace_problems
+from engine.spec.build import build_job, check_job, layers_of, namespace_problems
 from engine.spec.load import second_job
 from engine.spec.model import Config, Job
 from engine.spec.parse import ParsedFile, parse_file
@@ -40,15 +40,32 @@ class Builds:
 
     def __init__(self, namespaces: Namespaces) -> None:
         self._namespaces = namespaces
-        self._parsed: dict[Version, ParsedFile] = {}
+        self._expected: dict[str, Document] = {}
+        self._layers: dict[str, Layers] = {}
+        self._config = Config()
         self._before: dict[tuple[Version, tuple[int, ...]], Built] = {}
         self._now: dict[tuple[Version, tuple[int, ...]], Built] = {}
 
-    def offer(self, version: Version, parsed: ParsedFile) -> None:
-        """Documents of a version that has just been read, for its first build."""
-        self._parsed[version] = parsed
+    def expect(self, versions: Iterable[Version], config: Config) -> None:
+        """What will hold most likely for the files that are offered next."""
+        self._expected = {
+            version.source.folder: version.defaults
+            for version in versions
+            if version.defaults is not None and not version.broken
+        }
+        self._layers = {}
+        self._config = config
 
-    def get(self, version: Version, layers: Layers, config: Config) -> Built:
+    def offer(self, version: Version, parsed: ParsedFile) -> None:
+        """Build a version that has just been parsed as it will most likely be asked for."""
+        folder = version.source.folder
+        if folder not in self._layers:
+            self._layers[folder] = layers_of(folder, self._expected)
+        self.get(version, self._layers[folder], self._config, parsed)
+
+    def get(
+        self, version: Version, layers: Layers, config: Config, parsed: ParsedFile | None = None
+    ) -> Built:
         """Guarantees: the same object for the same arguments, if one was made in this round or
         the one before.
         """
@@ -56,7 +73,7 @@ class Builds:
         built = self._now.get(key) or self._before.get(key)
         if built is None or built.config is not config:
             try:
-                parsed = self._parsed.pop(version, None) or parse_file(version.source)
+                parsed = parsed or parse_file(version.source)
                 built = _build(version, parsed, layers, config, self._namespaces)
             except Exception as error:  # noqa: BLE001 - one file must not stop the others
                 built = _crashed(version, layers, config, error)
@@ -66,7 +83,6 @@ class Builds:
     def next_round(self) -> None:
         """Forget what the round that ends here had no use for."""
         self._before, self._now = self._now, {}
-        self._parsed.clear()
 
 
 def _build(

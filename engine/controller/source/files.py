@@ -9,11 +9,12 @@ from engine.controller.source.version import (
     Version,
     crashed_version,
     make_version,
+    names_defaults,
     read_file,
     unreadable,
     unreadable_version,
 )
-from engine.errors import Severity
+from engine.spec.model import Config
 
 
 @dataclass(slots=True)
@@ -35,13 +36,13 @@ class Files:
         self.versions: dict[str, Version] = {}
         self._unread = False
 
-    def update(self, scan: Scan, settling: Settling) -> bool:
+    def update(self, scan: Scan, settling: Settling, config: Config) -> bool:
         """Take up what `scan` has found; whether any version is another one now.
 
         Files that aren't settled are left for later.
         Guarantees: what can't be seen now, below folders that can't be read, stays as it was.
         """
-        changed = False
+        settled: list[Found] = []
         new: set[Signature] = set()
         self._unread = False
         for key, found in scan.files.items():
@@ -51,9 +52,10 @@ class Files:
             if held is None:
                 new.add(found.signature[:2])
             if settling.is_settled(found):
-                changed |= self._take(found, held)
+                settled.append(found)
             elif held is None:
                 self._unread = True
+        changed = self._take_all(settled, config)
         for key in [key for key in self._held if key not in scan.files]:
             if scan.hides(key):
                 continue
@@ -71,48 +73,69 @@ class Files:
         for held in self._held.values():
             held.signature = UNSURE
 
-    def _take(self, found: Found, held: _Held | None) -> bool:
-        before = held.version if held is not None else None
-        version = self._version(found, before)
-        if version is before and held is None and not found.defaults_only:
-            return False
-        self._held[found.key] = _Held(
-            found.signature[:2], lasting(found.signature), found.error, version
-        )
-        if version is before:
-            return False
-        if version is None:
-            self.versions.pop(found.key, None)
-        else:
-            self.versions[found.key] = version
-        return True
+    def _take_all(self, settled: list[Found], config: Config) -> bool:
+        """Defaults first, so that each other file can be built as soon as it is parsed: the
+        documents of all at once would take many times the memory of their jobs.
+        """
+        changed = False
+        others: list[tuple[Found, bytes]] = []
+        for found in settled:
+            text, error = _text(found)
+            if text is None:
+                changed |= bool(error) and self._unreadable(found, error)
+            elif names_defaults(text):
+                changed |= self._take(found, text)
+            else:
+                others.append((found, text))
+        self._builds.expect(self.versions.values(), config)
+        for found, text in others:
+            changed |= self._take(found, text)
+        return changed
 
-    def _version(self, found: Found, before: Version | None) -> Version | None:
-        if found.error:
-            return self._unreadable(found, found.error, before)
-        try:
-            text = read_file(found.key)
-        except FileNotFoundError:
-            return before
-        except OSError as error:
-            return self._unreadable(found, unreadable(error), before)
+    def _take(self, found: Found, text: bytes) -> bool:
+        before = self._version(found.key)
         if before is not None and before.readable and before.source.text == text:
-            return before
+            return self._hold(found, before)
+        if found.defaults_only and before is None and not names_defaults(text):
+            return self._hold(found, None)
         try:
             version, parsed = make_version(found, text)
+            if version.defaults is None:
+                self._builds.offer(version, parsed)
         except Exception as error:  # noqa: BLE001 - one file must not stop the others
-            return crashed_version(found, text, error)
-        if found.defaults_only and before is None and not version.may_hold_defaults:
-            return None
-        self._builds.offer(version, parsed)
-        return version
+            version = crashed_version(found, text, error)
+        return self._hold(found, version)
 
-    def _unreadable(self, found: Found, message: str, before: Version | None) -> Version | None:
+    def _unreadable(self, found: Found, error: str) -> bool:
         """Beside the files of a source, only those that had JobDefaults are missed."""
+        before = self._version(found.key)
         if found.defaults_only and before is None:
-            return None
-        same = before is not None and any(
-            problem.severity is Severity.ERROR and problem.message == message
-            for problem in before.problems
-        )
-        return before if same and before is not None else unreadable_version(found, message)
+            return self._hold(found, None)
+        version = unreadable_version(found, error)
+        same = before is not None and before.problems == version.problems
+        return self._hold(found, before if same else version)
+
+    def _version(self, key: str) -> Version | None:
+        held = self._held.get(key)
+        return held.version if held is not None else None
+
+    def _hold(self, found: Found, version: Version | None) -> bool:
+        """Whether that is another version than the one held before."""
+        before = self._version(found.key)
+        signature = found.signature
+        self._held[found.key] = _Held(signature[:2], lasting(signature), found.error, version)
+        if version is not None:
+            self.versions[found.key] = version
+        return version is not before
+
+
+def _text(found: Found) -> tuple[bytes | None, str]:
+    """What the file holds, or why it can't be read; neither if it is gone by now."""
+    if found.error:
+        return None, found.error
+    try:
+        return read_file(found.key), ""
+    except FileNotFoundError:
+        return None, ""
+    except OSError as error:
+        return None, unreadable(error)

@@ -55,13 +55,12 @@ class DirectorySource:
         self._watch = Watch(poll=poll, connect=connect, differs=self._differs, tell=tell)
         self._settling = Settling(self._watch)
         self._in_force = InForce({}, {}, (), unknown=False)
-        self._settled_config: Config | None = None
         self._kinds: dict[str, bool] = {}
         self._secrets: tuple[str, ...] = ()
         self._found: Scan | None = None
         self._seen: _View | None = None
         self._snapshot = Snapshot({}, config, (), "", complete=False, files=0)
-        self._forget = False
+        self._forget, self._changed = False, True
 
     @property
     def polling(self) -> bool:
@@ -109,13 +108,15 @@ class DirectorySource:
         self._cover()
         found = self._scan()
         self._settling.begin(self._seen[0] if self._seen is not None else None)
-        changed = self._files.update(found, self._settling)
         self._config.update(self._settling)
-        if changed or self._config.config is not self._settled_config:
-            versions, config = self._files.versions, self._config.config
-            self._in_force = settle(versions, self._in_force.files, config, self._builds)
-            self._settled_config = config
+        config = self._config.config
+        self._changed |= config is not self._snapshot.config
+        self._changed |= self._files.update(found, self._settling, config)
+        if self._changed:
+            versions, before = self._files.versions, self._in_force.files
+            self._in_force = settle(versions, before, config, self._builds)
             self._secrets = _secret_files(self._in_force)
+            self._changed = False
         self._kinds = found.kinds
         self._seen = self._view(found)
         if self._settling.wait < math.inf:

@@ -33,11 +33,16 @@ class Version:
 
     @property
     def may_hold_defaults(self) -> bool:
-        return _KIND.search(self.source.text) is not None
+        return names_defaults(self.source.text)
 
     @property
     def place(self) -> Place:
         return self.defaults.place if self.defaults else Place(self.source.file)
+
+
+def names_defaults(text: bytes) -> bool:
+    """Whether there may be JobDefaults in `text`, by a look that is cheaper than parsing."""
+    return _KIND.search(text) is not None
 
 
 def read_file(path: str) -> bytes:
