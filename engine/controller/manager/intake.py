@@ -52,6 +52,7 @@ class Intake:
         self._removals = removals
         self._on_config = on_config
         self._news = SpecNews(emit)
+        self._last: Snapshot | None = None
         self._unsynced: set[str] = set()
         self.unreadable = "not read yet"
         self.problems = 0
@@ -73,7 +74,9 @@ class Intake:
         for key in (*changes.added, *changes.changed):
             self._follow(key.namespace, owning=owns_anything(snapshot.jobs[key]))
         self._queue_changed(changes)
-        self._news.tell(snapshot, changes)
+        if snapshot is not self._last:
+            self._news.tell(snapshot, changes)
+        self._last = snapshot
 
     def follow_what_is_left(self, client: Client, say: Callable[[str], None]) -> None:
         """Listen where the source has records, and perhaps no spec any more.
