@@ -4,9 +4,9 @@ version does.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from engine.controller.source.builds import Builds, Built, Layers
+from engine.controller.source.good import Good, InForce, renewed
 from engine.controller.source.version import Version
 from engine.errors import Place, Problem
 from engine.refs import JobKey
@@ -15,24 +15,6 @@ from engine.spec.load import second_job
 from engine.spec.model import Config, Job
 from engine.spec.parse import second_defaults
 from engine.spec.yaml_reader import Document
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Good:
-    """A file in force: what was built of it, and its jobs, older ones where they are the same."""
-
-    built: Built
-    jobs: Mapping[JobKey, Job]
-
-
-@dataclass(frozen=True, slots=True)
-class InForce:
-    """`unknown`: a file is in error and was never good, so that its jobs are not known."""
-
-    files: Mapping[str, Good]
-    jobs: Mapping[JobKey, Job]
-    problems: tuple[Problem, ...]
-    unknown: bool
 
 
 def settle(
@@ -88,7 +70,7 @@ class _Round:
         files: dict[str, Good] = {}
         for key in self._versions:
             if key not in self._refused:
-                files[key] = _renewed(self._before.get(key), self._built[key])
+                files[key] = renewed(self._before.get(key), self._built[key])
             elif key in self._before:
                 files[key] = self._before[key]
         problems = [*self._problems]
@@ -210,14 +192,3 @@ class _Round:
     def _is_in(self, key: str, folders: frozenset[str]) -> bool:
         own = self._versions[key].source.folder
         return any(own == folder or own.startswith(folder + os.sep) for folder in folders)
-
-
-def _renewed(before: Good | None, built: Built) -> Good:
-    """`built`, with the jobs of `before` that are the same."""
-    if before is None:
-        return Good(built, built.jobs)
-    if before.built is built:
-        return before
-    old = before.jobs
-    jobs = {key: old[key] if old.get(key) == job else job for key, job in built.jobs.items()}
-    return Good(built, jobs)

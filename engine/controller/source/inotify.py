@@ -13,7 +13,9 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
+
+from engine.controller.source.heard import Heard
 
 ATTRIB, MODIFY, CLOSE_WRITE = 0x4, 0x2, 0x8
 MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x40, 0x80, 0x100, 0x200
@@ -25,19 +27,6 @@ _MASK = (
 )  # fmt: skip
 Wanted = Callable[[str], bool]
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES})
-
-
-class Heard(Protocol):
-    """Who listens; called from the thread that reads the events."""
-
-    def changed(self, path: str) -> None:
-        """Something at `path` was completed: written, moved, deleted, given other rights."""
-
-    def writing(self, path: str, *, just_found: bool = False) -> None:
-        """The file at `path` was made or modified, and isn't closed yet."""
-
-    def failed(self, error: Exception) -> None:
-        """Not everything can be watched from here on."""
 
 
 class Inotify:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from engine.controller.source.lookups import lookups
-from engine.controller.source.scan import Root, Scan, is_spec_name
+from engine.controller.source.roots import Root
+from engine.controller.source.scan import Scan, is_spec_name
 
 Wanted = Callable[[str], bool]
 

@@ -8,9 +8,9 @@ import stat
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from engine.controller.directory import SUFFIXES, folders_above
+from engine.controller.directory import SUFFIXES
+from engine.controller.source.roots import Root
 from engine.errors import Place, Problem
 
 Signature = tuple[int, ...]
@@ -18,20 +18,6 @@ NO_SIGNATURE: Signature = ()
 UNSURE: Signature = (-1,)
 _CLOCK_TICK_NS = 20_000_000
 _ENDINGS = tuple(sorted(SUFFIXES))
-
-
-@dataclass(frozen=True, slots=True)
-class Root:
-    """A path of the source, as given and absolute.
-
-    `above` are the folders whose JobDefaults hold for it, `beside` is the one that it is in, if
-    it is a file; each as (name in messages, absolute path).
-    """
-
-    shown: str
-    path: str
-    above: tuple[tuple[str, str], ...]
-    beside: tuple[str, str]
 
 
 @dataclass(slots=True)
@@ -70,12 +56,6 @@ class Scan:
         """Whether `path` may be there all the same, below what can't be read."""
         hidden = (*self.closed, *self.unreadable, *self.hidden)
         return any(path == folder or path.startswith(folder + os.sep) for folder in hidden)
-
-
-def make_root(given: str) -> Root:
-    path = Path(given).absolute()
-    above = tuple((str(folder), str(folder)) for folder in folders_above(path))
-    return Root(str(Path(given)), str(path), above, (str(Path(given).parent), str(path.parent)))
 
 
 def scan(roots: Iterable[Root], kinds: Mapping[str, bool]) -> Scan:

@@ -10,9 +10,11 @@ from typing import Any
 from engine.controller.source.builds import Builds, Namespaces
 from engine.controller.source.config_file import ConfigFile
 from engine.controller.source.files import Files
-from engine.controller.source.in_force import InForce, settle
+from engine.controller.source.good import InForce
+from engine.controller.source.in_force import settle
 from engine.controller.source.places import places_of
-from engine.controller.source.scan import Scan, Signature, make_root, scan, signature_of
+from engine.controller.source.roots import make_root
+from engine.controller.source.scan import Scan, Signature, scan, signature_of
 from engine.controller.source.settling import Settling
 from engine.controller.source.snapshot import Snapshot
 from engine.controller.source.watch import Watch, connect_inotify

@@ -52,6 +52,15 @@ def test_a_rename_over_a_file_is_seen_even_if_size_and_time_are_the_same(tmp_pat
         assert job(source.read()).timeout == (minutes + 2) * 60
 
 
+def test_a_text_of_the_same_size_written_in_the_same_instant_is_seen(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.yaml", spec())
+    source = make_source(tmp_path)
+    for count in range(40):
+        minutes = count % 9 + 1
+        path.write_text(spec(timeout=f"{minutes}m"))
+        assert job(source.read()).timeout == minutes * 60
+
+
 def test_a_broken_version_leaves_the_last_good_one_and_says_where(tmp_path: Path) -> None:
     path = write(tmp_path, "a.yaml", spec())
     source = make_source(tmp_path)
