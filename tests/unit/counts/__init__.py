@@ -1,0 +1,1 @@
+"""What is done how often: counted, as time is no test."""
