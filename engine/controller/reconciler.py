@@ -44,6 +44,9 @@ from engine.telemetry.events import (
 
 _MOST_STEPS = 100
 
+Shown = dict[JobKey, tuple[object, ...]]
+"""What was last shown of each job, so that it is shown once."""
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -72,14 +75,16 @@ class Reconciler:
         pull: PullSettings,
         features: Features,
         emit: Emit,
+        shown: Shown | None = None,
     ) -> None:
+        """`shown` is what another reconciler, under other settings, has shown already."""
         self._client = client
         self._steps = steps
         self._source = source
         self._pull = pull
         self._ends = AttemptEnds(client, emit, on_pods=features.events)
         self._emit = emit
-        self._shown: dict[JobKey, tuple[object, ...]] = {}
+        self._shown: Shown = {} if shown is None else shown
 
     def reconcile(self, memory: JobMemory) -> Result:
         for _ in range(_MOST_STEPS):

@@ -111,6 +111,27 @@ def test_with_prune_a_folder_that_is_emptied_or_gone_removes_nothing(
     assert len(objects.pods()) == 1
 
 
+def test_with_prune_nothing_is_removed_while_a_file_is_broken(
+    engine: Engine, objects: Objects, world: World
+) -> None:
+    engine.spec("moves", script=world.plays("moves"))
+    engine.spec("other", script=world.plays("other"))
+    text = (engine.folder / "moves.yaml").read_text()
+    with Staying(engine, "--prune") as staying:
+        staying.hears("/moves: Succeeded", within=60)
+        staying.hears("/other: Succeeded", within=60)
+        other = (engine.folder / "other.yaml").read_text()
+        engine.write("other.yaml", f"{other}\n---\n{text.replace('spec', 'spce')}")
+        staying.hears("other.yaml:")
+        (engine.folder / "moves.yaml").unlink()
+        staying.hears("nothing is removed: not every spec can be read")
+        engine.write("other.yaml", f"{other}\n---\n{text}")
+        staying.hears("other.yaml: mended")
+        time.sleep(3)
+    assert set(engine.status()) == {"moves", "other"}
+    assert len(objects.pods()) == 2
+
+
 def test_a_file_that_is_missing_for_a_moment_is_not_removed(
     engine: Engine, objects: Objects, world: World
 ) -> None:

@@ -147,7 +147,9 @@ def _served(
             watch_restarts=lambda: sum(watch.restarts for watch in manager.watches.watchers()),
         )
     )
-    server = HealthServer(asked.metrics_address, manager.checks, manager.alive, metrics)
+    server = HealthServer(
+        asked.metrics_address, manager.probes.checks, manager.probes.alive, metrics
+    )
     server.start()
     for listener in listeners:
         listener(Notice(f"metrics and probes are served at {server.url}"))
@@ -165,7 +167,7 @@ def _signals(manager: Manager) -> Iterator[set[int]]:
     def end(number: int, frame: FrameType | None) -> None:
         del frame
         if ended_by:
-            raise KeyboardInterrupt
+            os._exit(ExitCode.INTERRUPTED)
         ended_by.add(number)
         manager.stop(signal.Signals(number).name)
 

@@ -14,7 +14,7 @@ from engine.controller.run_state import owns_anything
 from engine.controller.source import DirectorySource, Snapshot
 from engine.controller.watches import Watches
 from engine.controller.workqueue import WorkQueue
-from engine.errors import ForbiddenError
+from engine.errors import ForbiddenError, Severity
 from engine.labels import SOURCE
 from engine.refs import JobKey
 from engine.spec.model import Config
@@ -123,7 +123,8 @@ class Intake:
             return "removal was not asked for"
         if snapshot.unreadable:
             return snapshot.unreadable
-        if not snapshot.complete:
+        in_error = any(problem.severity is Severity.ERROR for problem in snapshot.problems)
+        if in_error or not snapshot.complete:
             return "not every spec can be read"
         if not snapshot.jobs and not self._options.allow_empty:
             return "there are no specs at all (--allow-empty, if that is meant)"

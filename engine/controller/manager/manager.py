@@ -5,27 +5,27 @@ happens elsewhere arrives in an inbox, so signal handlers may put things there, 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from queue import Empty, SimpleQueue
 
 from engine.cluster.client import Client
 from engine.cluster.server import ServerFeatures, read_server_features
-from engine.controller.attempt_manifests import Rendering
 from engine.controller.leader import Leader
 from engine.controller.manager.crew import Crew
 from engine.controller.manager.intake import Intake
 from engine.controller.manager.jobs import Jobs
 from engine.controller.manager.leadership import Leadership
 from engine.controller.manager.options import ManagerOptions, Surroundings
+from engine.controller.manager.probes import Probes
 from engine.controller.manager.pruner import Pruner
 from engine.controller.manager.removals import Removals
+from engine.controller.manager.settings import Settings, SettingsMaker
 from engine.controller.manager.troubles import WatchTroubles
-from engine.controller.manager.turns import Settings, Turns
+from engine.controller.manager.turns import Turns
 from engine.controller.patience import patiently
-from engine.controller.reconciler import Reconciler
 from engine.controller.source import DirectorySource
-from engine.controller.steps import Steps
 from engine.controller.watches import Listeners, Watches
 from engine.controller.workqueue import WorkQueue
 from engine.errors import EngineError
@@ -41,7 +41,6 @@ NO_GATES = (
 _TICK, _SYNC_TICK = 1.0, 0.02
 _LAST_STEP = 7.0
 _SLOW_LOOK = 600.0
-_STUCK_AFTER = 60.0
 
 
 class _Call(Enum):
@@ -72,12 +71,11 @@ class Manager:
         self._config = config
         self._templates = templates
         self._options = options
-        self._around = around
         self._emit = around.emit
         self._inbox: SimpleQueue[_Call] = SimpleQueue()
         self._reason = ""
+        self._may_be_cut_short = False
         self._failure: EngineError | None = None
-        self._beat = time.monotonic()
         self._is_ready = False
         self._slow_look = time.monotonic() + _SLOW_LOOK
         self.jobs = Jobs()
@@ -143,6 +141,8 @@ class Manager:
             self._set_up,
             self._emit,
         )
+        self.probes = Probes(self.watches, self.intake, self.leadership)
+        self._maker = SettingsMaker(client, self.watches, options.source, around, {})
         self._features: ServerFeatures
         self._settings: Settings
         removals = self._removals if options.prune else None
@@ -157,47 +157,52 @@ class Manager:
         """
         self.queue.pause()
         try:
-            self._features = patiently(self._look_at_server, self._troubles)
+            with self._cut_short():
+                self._features = patiently(self._look_at_server, self._troubles)
             self.leadership.start()
             if self._options.waits or self._wait_for_the_lead():
                 self._begin()
                 while self._listen():
                     self._mind()
+        except KeyboardInterrupt:
+            if not self._reason:
+                raise
         finally:
             self._end()
         if self._failure is not None:
             raise self._failure
 
     def stop(self, reason: str) -> None:
-        """May be called from a signal handler, and more than once."""
+        """To be called from a signal handler, in the thread that runs this.
+
+        Errors: KeyboardInterrupt where `run` does something long that may be cut short; it then
+        ends in order, too.
+        """
         self._reason = reason
         self._inbox.put(_Call.STOP)
+        if self._may_be_cut_short:
+            raise KeyboardInterrupt
 
     def reload(self) -> None:
         """Read configuration, templates and every spec again. May be called as `stop` may."""
         self._inbox.put(_Call.RELOAD)
 
-    def checks(self) -> dict[str, str]:
-        """What makes the engine ready, each with the reason why it isn't so, "" if it is."""
-        failing = self.watches.failing
-        unsynced = [name for name in self.watches.namespaces if not self.watches.has_synced(name)]
-        caches = f"not read yet: {', '.join(sorted(unsynced))}" if unsynced else ""
-        known = self.leadership.leads or self.leadership.holder
-        return {
-            "caches": failing[0] if failing else caches,
-            "directory": self.intake.unreadable,
-            "leader": "" if known else "nobody is known to lead this source",
-        }
+    @contextmanager
+    def _cut_short(self) -> Iterator[None]:
+        self._may_be_cut_short = True
+        try:
+            yield
+        finally:
+            self._may_be_cut_short = False
 
-    def alive(self) -> str:
-        """Why the process should be started again; "" while its main loop turns."""
-        since = time.monotonic() - self._beat
-        return f"the main loop has been stuck for {since:.0f} s" if since > _STUCK_AFTER else ""
+    def _read(self) -> None:
+        with self._cut_short():
+            self.intake.read()
 
     def _wait_for_the_lead(self) -> bool:
         """Whether it came; False when the engine is to end before it began."""
         while not self.leadership.leads:
-            self._beat = time.monotonic()
+            self.probes.beat()
             try:
                 if self._inbox.get(timeout=_SYNC_TICK) in (_Call.STOP, _Call.END):
                     return False
@@ -213,32 +218,17 @@ class Manager:
             self._emit(Notice(NO_GATES))
         self._set_up(self._config)
         self._source.start(lambda: self._inbox.put(_Call.CHANGED))
-        self.intake.read()
+        self._read()
         if self._options.prune:
-            self.intake.follow_what_is_left(self._client, self._troubles)
+            with self._cut_short():
+                self.intake.follow_what_is_left(self._client, self._troubles)
         self._crew.start()
         self._pruner.start()
 
     def _set_up(self, config: Config) -> None:
         """Put `config` in force; what was prepared under another one is prepared anew."""
         self._config = config
-        rendering = Rendering(
-            self._templates(),
-            self._options.source,
-            config.limits,
-            self._features.gates,
-            self._features.native_sidecars,
-        )
-        steps = Steps(self._client, rendering, self.watches.pods, self._around.redactor)
-        reconciler = Reconciler(
-            self._client,
-            steps,
-            source=self._options.source,
-            pull=config.pull,
-            features=config.features,
-            emit=self._emit,
-        )
-        self._settings = Settings(reconciler, rendering)
+        self._settings = self._maker.make(config, self._templates(), self._features)
         self.jobs.forget_preparations()
 
     def _listen(self) -> bool:
@@ -261,12 +251,12 @@ class Manager:
             self._source.reload()
             self._set_up(self._config)
         if calls:
-            self.intake.read()
+            self._read()
         return True
 
     def _mind(self) -> None:
         """What is to be seen to from time to time."""
-        self._beat = time.monotonic()
+        self.probes.beat()
         self.intake.queue_synced()
         if not self._is_ready and not self.intake.is_waiting:
             self._is_ready = True
@@ -276,8 +266,8 @@ class Manager:
         if self._options.prune and self._is_ready:
             for key in self._removals.due():
                 self.queue.add(key)
-        if self._beat > self._slow_look:
-            self._slow_look = self._beat + _SLOW_LOOK
+        if time.monotonic() > self._slow_look:
+            self._slow_look = time.monotonic() + _SLOW_LOOK
             self.intake.queue_all()
 
     def _touched(self, key: JobKey, uid: str) -> None:

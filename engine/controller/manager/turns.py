@@ -7,10 +7,11 @@ from engine.cluster.client import Client
 from engine.controller.attempt_manifests import Rendering
 from engine.controller.attend import attend
 from engine.controller.manager.jobs import Jobs
+from engine.controller.manager.settings import Settings
 from engine.controller.memory import JobMemory
 from engine.controller.preflight import prepare
 from engine.controller.rate_limit import RateLimit
-from engine.controller.reconciler import Reconciler, Result
+from engine.controller.reconciler import Result
 from engine.controller.run_state import is_over, is_under_way
 from engine.controller.watches import Watches
 from engine.errors import EngineError, InvalidInputError
@@ -20,14 +21,6 @@ from engine.telemetry.redact import Redactor
 
 _SAY_AFTER = 3
 _LONGEST_WAIT, _LONGEST_HOPELESS_WAIT = 15.0, 300.0
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What changes when the configuration is read again."""
-
-    reconciler: Reconciler
-    rendering: Rendering
 
 
 @dataclass(frozen=True, slots=True)
