@@ -7,6 +7,7 @@ in a process of its own, and does nothing with them. That is a floor, not anothe
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -75,19 +76,19 @@ def _growth(bench: Bench) -> Iterator[Figure]:
     sizes = (100, 300, 1000) if bench.quick else (1000, 3000, 10_000)
     _, second, last = sizes
     peaks: dict[str, list[float]] = {}
-    with place.namespace("growth") as namespace:
-        largest = finished_jobs(place, bench.folder, last, namespace)
-        folders = {size: _part(largest, size) for size in sizes[:-1]} | {last: largest}
+    with ExitStack() as stack:
+        folders = {}
+        for size in sizes:
+            namespace = stack.enter_context(place.namespace("growth"))
+            folders[size] = finished_jobs(place, bench.folder, size, namespace)
 
         def once(size: int) -> float:
             seconds, peak = _reconcile(place, folders[size])
             peaks.setdefault(str(size), []).append(peak)
             return seconds
 
-        seconds = take_turns(
-            bench.rounds,
-            {str(size): partial(once, size) for size in sizes},
-        )
+        works = {str(size): partial(once, size) for size in sizes}
+        seconds = take_turns(bench.rounds, works)
     for size in sizes:
         words = f"{size:,} specs, unchanged"
         for key, unit, values in (
@@ -114,15 +115,6 @@ def _bend(sizes: Sequence[int], values: Sequence[float]) -> float:
     first, second, last = sizes
     early = (values[1] - values[0]) / (second - first)
     return (values[2] - values[1]) / (last - second) / early
-
-
-def _part(folder: Path, count: int) -> Path:
-    """A folder with the first of the files."""
-    part = folder.with_name(f"{folder.name}-first-{count}")
-    part.mkdir()
-    for file in sorted(folder.iterdir())[:count]:
-        (part / file.name).hardlink_to(file)
-    return part
 
 
 def _seconds(place: Place, specs: Path) -> float:
