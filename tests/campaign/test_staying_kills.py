@@ -1,0 +1,148 @@
+"""The engine that stays is killed at random instants while files come and change.
+
+Judged by what the scheduler gave to the node: each pod once, whatever the engine said of itself.
+"""
+
+import os
+import random
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.campaign.waves import (
+    EXPECTED,
+    JOBS_IN_A_WAVE,
+    assert_owned,
+    attempts_of,
+    bound_pods,
+    kind_of,
+    write_job,
+)
+from tests.cluster.cluster import Cluster
+from tests.cluster.images import Images
+from tests.e2e.harness import Engine
+from tests.e2e.objects import Objects
+from tests.e2e.staying import Staying
+
+pytestmark = [pytest.mark.node, pytest.mark.registry, pytest.mark.timeout(1500)]
+
+KILLS = int(os.environ.get("ENGINE_SOAK_STAYING_KILLS", "25"))
+SEED = int(os.environ.get("ENGINE_SOAK_SEED", "21"))
+ASIDE = "../aside"
+
+
+class Files:
+    """The wave's files: some lie there at once, one after the other is moved in or changed.
+
+    One is changed only once its job has a record, so that the change is a new run.
+    """
+
+    def __init__(
+        self, engine: Engine, objects: Objects, images: Images, chance: random.Random
+    ) -> None:
+        self._engine = engine
+        self._objects = objects
+        self._images = images
+        self._chance = chance
+        self._waiting: list[str] = []
+        self._to_change: list[str] = []
+        self.names: list[str] = []
+        self.changed: list[str] = []
+
+    def write_wave(self, wave: int) -> None:
+        for number in range(JOBS_IN_A_WAVE):
+            is_late = number >= JOBS_IN_A_WAVE // 2
+            file = f"{ASIDE}/{wave}-{number}.yaml" if is_late else f"{wave}-{number}.yaml"
+            self.names.append(write_job(self._engine, self._images, wave, number, file))
+            if is_late:
+                self._waiting.append(file)
+        changes = f"changes-{wave}"
+        self.names.append(self._engine.spec(changes, script="sleep 0.5"))
+        self._to_change.append(changes)
+
+    @property
+    def is_done(self) -> bool:
+        return not self._waiting and not self._to_change
+
+    def touch_one(self) -> None:
+        """Move a file in, or change one that is there."""
+        if self._waiting and (not self._to_change or self._chance.random() < 0.8):
+            file = self._engine.folder / self._waiting.pop(0)
+            file.rename(self._engine.folder / file.name)
+        elif self._to_change and self._has_record(self._to_change[0]):
+            name = self._to_change.pop(0)
+            self._engine.spec(name, script="sleep 0.5 # changed")
+            self.changed.append(name)
+
+    def _has_record(self, name: str) -> bool:
+        found = self._objects.api.find("configmaps", f"{name}.record", self._objects.namespace)
+        return found is not None
+
+
+def test_a_job_runs_exactly_once_however_often_the_engine_that_stays_is_killed(
+    engine: Engine, objects: Objects, cluster: Cluster, images: Images
+) -> None:
+    chance = random.Random(SEED)
+    before = cluster.audit_position()
+    files = Files(engine, objects, images, chance)
+    kills = waves = 0
+    while kills < KILLS:
+        waves += 1
+        files.write_wave(waves)
+        while not (files.is_done and _is_over(engine, files)):
+            count = str(chance.choice((1, 2, 8)))
+            arguments = ("--lease-duration", "1s", "--concurrency", count)
+            with Staying(engine, *arguments, ready=False) as staying:
+                _live_for_a_while(staying, files, chance)
+                assert staying.process.poll() is None, staying.text
+                staying.kill()
+            kills += 1
+    with Staying(engine) as last:
+        time.sleep(1)
+        assert last.stop().code == 0
+        assert "Starting" not in last.text
+    jobs = engine.status()
+    _assert_ended_as_specified(jobs, files)
+    bound = bound_pods(objects, cluster, before)
+    _assert_once(jobs, files, bound)
+    assert_owned(objects)
+    print(f"{kills} kills, {len(jobs)} jobs, {len(bound)} pods")  # noqa: T201 - for `make soak`
+
+
+def _live_for_a_while(staying: Staying, files: Files, chance: random.Random) -> None:
+    end = time.monotonic() + chance.uniform(0.3, 2.5)
+    if chance.random() < 0.6:
+        staying.hears("leading")
+        end = time.monotonic() + chance.uniform(0.0, 1.5)
+    while (left := end - time.monotonic()) > 0:
+        files.touch_one()
+        time.sleep(min(left, chance.uniform(0.05, 0.6)))
+
+
+def _is_over(engine: Engine, files: Files) -> bool:
+    jobs = engine.status()
+    return all(
+        name in jobs
+        and jobs[name]["state"] in ("Succeeded", "Failed")
+        and (name not in files.changed or jobs[name]["history"])
+        for name in files.names
+    )
+
+
+def _assert_ended_as_specified(jobs: dict[str, dict[str, Any]], files: Files) -> None:
+    assert set(jobs) == set(files.names)
+    reasons = {name: job["reason"] for name, job in jobs.items()}
+    assert reasons == {name: EXPECTED.get(kind_of(name), "Succeeded") for name in jobs}
+    counts = {name: len(job["attempts"]) for name, job in jobs.items()}
+    assert counts == {name: attempts_of(name) for name in jobs}
+
+
+def _assert_once(jobs: dict[str, dict[str, Any]], files: Files, bound: "Counter[str]") -> None:
+    pods = Counter(attempt["pod"] for job in jobs.values() for attempt in job["attempts"])
+    assert pods <= bound
+    assert set(bound.values()) == {1}, bound.most_common(3)
+    earlier = Counter(name.rpartition("-")[0].rpartition("-")[0] for name in bound - pods)
+    assert set(earlier) <= set(files.changed), "pods that no record tells of"
+    assert set(earlier.values()) <= {1}
