@@ -1,9 +1,6 @@
 """JSON Schema validation with messages for people, each at the place it is about."""
 
-import json
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 from engine.errors import Problem
 from engine.spec.schema_files import (
@@ -14,7 +11,7 @@ from engine.spec.schema_files import (
     SCHEMA_FILES,
     schema_text,
 )
-from engine.spec.schema_fit import Fits, Resolve, compile_schema
+from engine.spec.schema_fit import fits
 from engine.spec.schema_messages import explain, show, suggest, type_name
 from engine.spec.yaml_reader import Document
 
@@ -43,7 +40,7 @@ def check_document(document: Document) -> Checked:
     if head is not None:
         return Checked((head,), has_its_shape=False)
     data = document.data
-    if _fits(data["apiVersion"], data["kind"])(data):
+    if fits(data, data["apiVersion"], data["kind"]):
         return Checked((), has_its_shape=True)
     from engine.spec.schema_errors import schema_errors  # noqa: PLC0415 - most specs are fine
 
@@ -53,30 +50,6 @@ def check_document(document: Document) -> Checked:
         tuple(sorted(problems, key=lambda problem: (problem.where, problem.message))),
         has_its_shape=all(error.validator == "additionalProperties" for error in errors),
     )
-
-
-@cache
-def _fits(api_version: str, kind: str) -> Fits:
-    return compile_schema(*_resolve_in({})(SCHEMA_FILES[api_version, kind]))
-
-
-def _resolve_in(schema: Any) -> Resolve:
-    """A $ref is FILE#POINTER, and without a file about the schema that it is in."""
-
-    def resolve(ref: str) -> tuple[Any, Resolve]:
-        file, _, pointer = ref.partition("#")
-        whole = _schemas()[file] if file else schema
-        found = whole
-        for step in pointer.split("/")[1:]:
-            found = found[step]
-        return found, _resolve_in(whole)
-
-    return resolve
-
-
-@cache
-def _schemas() -> dict[str, Any]:
-    return {name: json.loads(schema_text(*key)) for key, name in SCHEMA_FILES.items()}
 
 
 def _head_problem(document: Document) -> Problem | None:
