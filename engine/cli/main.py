@@ -1,5 +1,6 @@
 """Entry point: finds the command, runs it, and turns every error into one line and an exit code."""
 
+import gc
 import importlib
 import os
 import sys
@@ -25,6 +26,8 @@ COMMANDS = {
     "completion": "Print a shell completion script.",
 }
 INTERNAL_ERROR = 70
+_OBJECTS_BETWEEN_COLLECTIONS = 50_000
+"""Specs and manifests are trees without cycles: looking for some at every 700 costs a fifth."""
 
 
 class LazyGroup(click.Group):
@@ -59,6 +62,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     try:
         code = cli.main(prog_name="engine", standalone_mode=False)
     except InvalidInputError as error:

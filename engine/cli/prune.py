@@ -125,7 +125,7 @@ def command(
 
     from engine.cli.printers.prune import Json, Lines, summary  # noqa: PLC0415 - --help needs none
     from engine.cluster.connect import connect  # noqa: PLC0415
-    from engine.controller.prune import prune  # noqa: PLC0415
+    from engine.controller.prune.run import prune  # noqa: PLC0415
 
     connection = connect(kubeconfig, context, connections=concurrency + 2)
     chosen = PruneOptions(

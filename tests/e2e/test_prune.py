@@ -9,9 +9,9 @@ import pytest
 
 from engine.cluster.connect import connect
 from engine.cluster.metadata import CONFIG_MAPS, read_metadata
-from engine.controller.prune import PruneAction
 from engine.controller.prune.delete import Deleter
 from engine.controller.prune.rescue import Rescue
+from engine.controller.prune.result import PruneAction
 from engine.controller.prune.target import Target
 from engine.decide.prune import Verdict, judge
 from engine.refs import Ref

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TextIO
 
-from engine.controller.prune import PruneAction, PruneEntry, PruneResult
+from engine.controller.prune.result import PruneAction, PruneEntry, PruneResult
 from engine.durations import format_duration
 from engine.errors import EngineError
 

@@ -30,7 +30,8 @@ def run_once(asked: Asked) -> None:
     from engine.cluster.connect import connect  # noqa: PLC0415 - valid specs come first
     from engine.controller.once import OnceRun  # noqa: PLC0415
     from engine.controller.once_result import OnceOptions, WaitFor  # noqa: PLC0415
-    from engine.controller.prune.after_reconcile import AfterReconcile, PrunePass  # noqa: PLC0415
+    from engine.controller.prune.after_reconcile import AfterReconcile  # noqa: PLC0415
+    from engine.controller.prune.prune_pass import PrunePass  # noqa: PLC0415
 
     kubeconfig, context = asked.kubeconfig, asked.context
     if asked.sandbox:

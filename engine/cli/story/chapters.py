@@ -8,7 +8,9 @@ from typing import Any
 
 from engine.cli.story.stage import NAMESPACE, Stage, only_job
 from engine.cluster import objects
-from engine.controller.prune import PruneAction, PruneEntry, PruneOptions, prune
+from engine.controller.prune.options import PruneOptions
+from engine.controller.prune.result import PruneAction, PruneEntry
+from engine.controller.prune.run import prune
 from engine.refs import Ref
 from engine.sandbox import FOREVER, Run
 from engine.status.outcome import Reason, State

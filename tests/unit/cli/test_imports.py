@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.cli.main import COMMANDS
 from tests.unit.builders import document, write
 
 ROOT = Path(__file__).parents[3]
@@ -54,6 +55,12 @@ def test_help_imports_neither_the_client_nor_the_schema_nor_templates() -> None:
     found = modules("--help")
     heavy = {"kubernetes", "jsonschema", "jinja2", "ruamel.yaml", "watchdog"}
     assert not heavy & found
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"demo", "sandbox"}))
+def test_the_help_of_a_command_needs_no_cluster(command: str) -> None:
+    heavy = {"kubernetes", "jsonschema", "prometheus_client"}
+    assert not heavy & modules(command, "--help")
 
 
 def test_the_wheel_holds_schemas_and_templates(tmp_path: Path) -> None:
