@@ -31,8 +31,13 @@ test: $(DEV) ## Run all tests, on a real cluster where there can be one
 
 soak: $(DEV) ## Kill the engine and fail its network for long; the real cluster is required
 	@ENGINE_TEST_REQUIRE_CLUSTER=1 ENGINE_SOAK_KILLS=$${ENGINE_SOAK_KILLS:-200} \
-	  ENGINE_CAMPAIGN_SEEDS=$${ENGINE_CAMPAIGN_SEEDS:-2000} $(BIN)/python -m pytest \
-	  tests/campaign/test_kills.py tests/e2e_sandbox/test_fault_campaign.py $(ARGS)
+	  ENGINE_SOAK_STAYING_KILLS=$${ENGINE_SOAK_STAYING_KILLS:-100} \
+	  ENGINE_SOAK_SECONDS=$${ENGINE_SOAK_SECONDS:-600} ENGINE_SOAK_IDLE=$${ENGINE_SOAK_IDLE:-60} \
+	  ENGINE_CAMPAIGN_SEEDS=$${ENGINE_CAMPAIGN_SEEDS:-2000} \
+	  ENGINE_STAYING_SEEDS=$${ENGINE_STAYING_SEEDS:-400} $(BIN)/python -m pytest \
+	  tests/campaign/test_kills.py tests/campaign/test_staying_kills.py \
+	  tests/e2e_sandbox/test_fault_campaign.py tests/e2e_sandbox/test_staying_faults.py \
+	  tests/e2e_sandbox/test_idle.py tests/campaign/test_soak.py $(ARGS)
 
 bench: $(DEV) ## Measure everything beside its yardstick, against benchmarks/budgets.toml
 	@$(BIN)/python -m benchmarks $(ARGS)
