@@ -7,11 +7,11 @@ import click
 
 from engine.cli import options
 from engine.cli.loading import load_config, load_paths
-from engine.controller.attempt_manifests import Rendering, checked_manifests
+from engine.controller.attempt_manifests import Rendering, checked_manifests, may_be_broken
 from engine.controller.secret_values import resolve_secrets
 from engine.decide.pull_cursor import policies_of_attempt
 from engine.errors import ExitCode, Problem, Severity, TemplateRenderError
-from engine.render.templates import BUILT_IN_SET, Templates
+from engine.render.templates import Templates
 
 
 @click.command()
@@ -47,7 +47,7 @@ def command(
     for job in loaded.jobs:
         if job.spec["template"] in broken:
             continue
-        if templates is not None or job.spec["template"] != BUILT_IN_SET or "podPatch" in job.spec:
+        if may_be_broken(rendering, job):
             policies = policies_of_attempt(job, ())
             problems.extend(checked_manifests(rendering, job, 1, policies, None)[1])
         problems.extend(map(_unset_is_a_warning, resolve_secrets(job, os.environ)[1]))

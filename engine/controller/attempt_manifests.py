@@ -6,7 +6,7 @@ from typing import Any
 
 from engine.errors import InvalidInputError, PatchError, Problem, TemplateRenderError
 from engine.render.manifests import Manifests, render_job
-from engine.render.templates import Templates
+from engine.render.templates import BUILT_IN_SET, Templates
 from engine.render.variables import SecretValues
 from engine.spec.checks import matches_any
 from engine.spec.model import Job, Limits
@@ -49,6 +49,15 @@ def attempt_manifests(
     pod = transform(raw.pod, context)
     _check_limits(pod, job, rendering.limits)
     return Manifests(pod, tuple(transform(manifest, context) for manifest in raw.dependents))
+
+
+def may_be_broken(rendering: Rendering, job: Job) -> bool:
+    """Whether users wrote anything that only rendering can find wrong: templates, a pod patch.
+
+    The built-in templates alone have nothing to go wrong in a spec that passed its checks.
+    """
+    own = rendering.templates.has_own or job.spec["template"] != BUILT_IN_SET
+    return own or "podPatch" in job.spec
 
 
 def checked_manifests(

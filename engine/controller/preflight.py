@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from engine.cluster.client import Client
 from engine.cluster.objects import namespace_exists
-from engine.controller.attempt_manifests import Rendering, checked_manifests
+from engine.controller.attempt_manifests import Rendering, checked_manifests, may_be_broken
 from engine.controller.memory import JobMemory
 from engine.controller.secret_values import resolve_secrets
 from engine.decide.pull_cursor import policies_of_attempt
@@ -22,18 +22,17 @@ def preflight(
     environment: Mapping[str, str],
     redactor: Redactor,
 ) -> None:
-    """Resolve secrets and render the next attempt of each job, into its memory.
+    """Resolve secrets, and render the next attempt where users wrote templates or patches.
 
     Those `under_way` need neither now: what they miss is a problem only if they are tried again.
     Errors: InvalidInputError with every problem of every job; nothing has been written then.
     """
     problems: list[Problem] = []
     to_create: dict[str, Job] = {}
+    running = {memory.job.key for memory in under_way}
     for memory in memories:
-        is_under_way = any(memory is other for other in under_way)
-        problems.extend(
-            prepare(memory, rendering, environment, redactor, to_start=not is_under_way)
-        )
+        to_start = memory.job.key not in running
+        problems.extend(prepare(memory, rendering, environment, redactor, to_start=to_start))
         if memory.record is None:
             to_create.setdefault(memory.job.namespace, memory.job)
     problems.extend(_missing_namespaces(client, to_create))
@@ -49,7 +48,7 @@ def prepare(
     *,
     to_start: bool,
 ) -> tuple[Problem, ...]:
-    """Resolve a job's secrets into its memory and, if it is `to_start`, render what comes next.
+    """Resolve a job's secrets into its memory and, if it is `to_start`, render what may be broken.
 
     What is wrong, if that matters now: a job whose attempt is under way needs neither.
     """
@@ -58,7 +57,9 @@ def prepare(
     redactor.learn(memory.secrets.all)
     if not to_start:
         return ()
-    return found or _render_next(memory, rendering)
+    if found or not may_be_broken(rendering, memory.job):
+        return found
+    return _render_next(memory, rendering)
 
 
 def _render_next(memory: JobMemory, rendering: Rendering) -> tuple[Problem, ...]:

@@ -44,6 +44,7 @@ class Templates:
     """Template sets of `folder` (a user's own, optional), before the built-in ones."""
 
     def __init__(self, folder: Path | None = None) -> None:
+        self.has_own = folder is not None
         self._folders = [*([folder] if folder else []), resource_dir("templates")]
         self._environment = ImmutableSandboxedEnvironment(
             loader=FileSystemLoader(self._folders),
