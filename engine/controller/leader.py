@@ -62,8 +62,9 @@ class Leader:
 
     @property
     def holder(self) -> str:
-        """Who was last known to hold the Lease; "" for nobody."""
-        return self._holder
+        """Who was last known to hold the Lease; "" for nobody, or once our own hold has expired."""
+        holder = self._holder
+        return "" if holder == self._identity and not self.holds else holder
 
     def acquire(self, stopped: threading.Event) -> bool:
         """Wait until this engine holds the Lease: True; False once `stopped` is set.

@@ -24,8 +24,9 @@ class Watcher:
     """Watches `path` from the version that `sync` returns.
 
     Guarantees: `on_event` gets every event but bookmarks, in order; after a version has expired,
-    or anything unforeseen, `sync` is called again before the watch goes on. Reconnects with
-    back-off and jitter; `failing` has the last failure's words for as long as nothing is heard.
+    or anything unforeseen, `sync` is called again before the watch goes on: at once, unless a new
+    version expires at once, too. Reconnects with back-off and jitter; `failing` has the last
+    failure's words for as long as nothing is heard.
     Errors: none; the second failure in a row is told to `on_trouble`. An `optional` watch ends in
     silence where the right to it is missing.
     """
@@ -89,7 +90,9 @@ class Watcher:
                 failures = 0 if time.monotonic() - began > _SHORTEST_WATCH else failures + 1
             except ExpiredError:
                 self._version = ""
-                continue
+                failures = 0 if time.monotonic() - began > _SHORTEST_WATCH else failures + 1
+                if failures <= 1:
+                    continue
             except ForbiddenError as error:
                 if self._optional:
                     return

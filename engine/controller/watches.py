@@ -14,7 +14,7 @@ from engine.controller.watcher import Watcher
 from engine.labels import MANAGED_BY, MANAGER, SOURCE
 from engine.refs import JobKey
 
-_LONGEST_STOP = 2.0
+_LONGEST_STOP = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ NO_GATES = (
     "exist, and waits for them there"
 )
 _TICK, _SYNC_TICK = 1.0, 0.02
-_LAST_STEP = 7.0
+_LAST_STEP = 5.0
 _SLOW_LOOK = 600.0
 
 

@@ -1,0 +1,51 @@
+"""A server in a bad state, and an engine that stays: it says so, spares it, and ends in time."""
+
+import signal
+import time
+
+from engine.sandbox import ExpireWatch, Fault, Latency, Sandbox
+from tests.e2e.harness import Engine
+from tests.e2e.staying import Staying
+
+
+def test_with_a_server_that_answers_nothing_it_is_not_ready_until_it_does_again(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    with Staying(engine) as staying:
+        frozen = sandbox.faults.add(Fault(Latency(4.0), times=None))
+        told = staying.wait_for_probe("/readyz", 503, within=10)
+        assert "[-]leader: nobody is known to lead this source" in told
+        assert staying.probe("/healthz")[0] == 200
+        sandbox.faults.remove(frozen)
+        staying.wait_until_ready()
+
+
+def test_a_server_that_answers_nothing_does_not_hold_up_its_end(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    with Staying(engine) as staying:
+        sandbox.faults.add(Fault(Latency(20.0), times=None))
+        sandbox.drop_watches()
+        for number in range(10):
+            engine.spec(f"job-{number}", script="true", files={"a": "b"})
+        staying.hears("10 added")
+        time.sleep(0.5)
+        began = time.monotonic()
+        assert staying.stop(signal.SIGTERM, within=15).code == 0
+        assert time.monotonic() - began < 10
+
+
+def test_a_server_that_forgets_each_version_at_once_is_asked_ever_more_seldom(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    engine.spec("before", script="true")
+    with Staying(engine) as staying:
+        staying.hears("/before: Succeeded")
+        sandbox.requests.clear()
+        forgets = sandbox.faults.add(Fault(ExpireWatch(), verb="watch", times=None))
+        sandbox.drop_watches()
+        time.sleep(3)
+        assert 3 <= len(sandbox.requests.where("list")) <= 30
+        sandbox.faults.remove(forgets)
+        engine.spec("after", script="true")
+        staying.hears("/after: Succeeded")
