@@ -72,7 +72,7 @@ def test_a_soak_keeps_every_promise_and_memory_flat(tmp_path: Path) -> None:
         end = time.monotonic() + SECONDS / 2
         while time.monotonic() < end:
             _one_life(engine, files, weather, chance, figures)
-        with Staying(engine, *ARGUMENTS) as staying:
+        with Staying(engine, *ARGUMENTS, ready=False) as staying:
             _live(staying, files, weather, SECONDS / 2, figures)
             sandbox.faults.clear()
             files.mend_all()
