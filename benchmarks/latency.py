@@ -4,16 +4,15 @@ Time begins with the rename that puts the file in place and ends with the pod in
 process; a bare create is timed through the same watch. Both take turns, drop by drop.
 """
 
-import json
 import queue
 import random
 import statistics
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
+from benchmarks.events import Events
 from benchmarks.figures import Bench, Figure
 from benchmarks.finished import finished_jobs
 from benchmarks.place import Place
@@ -78,19 +77,15 @@ class _Arrivals:
     def __init__(self, place: Place, namespace: str) -> None:
         self.namespace = namespace
         self.path = f"/api/v1/namespaces/{namespace}/pods"
-        version = place.bare.get(f"{self.path}?limit=1")["metadata"]["resourceVersion"]
-        self._stream = place.bare.stream(f"{self.path}?watch=1&resourceVersion={version}")
         self._seen: queue.SimpleQueue[tuple[str, float]] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._events = Events(place, self.path, self._take)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._events.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._stream.shutdown()
-        self._thread.join(5)
-        self._stream.close()
+    def __exit__(self, *error: object) -> None:
+        self._events.__exit__(*error)
 
     def of(self, name: str) -> float:
         """Errors: queue.Empty when it doesn't come."""
@@ -99,11 +94,6 @@ class _Arrivals:
             if job == name:
                 return at
 
-    def _read(self) -> None:
-        rest = b""
-        for chunk in self._stream.stream(decode_content=False):
-            at = time.perf_counter()
-            *lines, rest = (rest + chunk).split(b"\n")
-            for event in map(json.loads, lines):
-                if event["type"] == "ADDED":
-                    self._seen.put((event["object"]["metadata"]["labels"][JOB], at))
+    def _take(self, event: dict[str, Any], at: float) -> None:
+        if event["type"] == "ADDED":
+            self._seen.put((event["object"]["metadata"]["labels"][JOB], at))
