@@ -73,6 +73,13 @@ def take_turns(rounds: int, works: Mapping[str, Work]) -> dict[str, list[float]]
     return found
 
 
+def bend(sizes: Sequence[int], values: Sequence[float]) -> float:
+    """How much steeper the last part of a curve is than the first; 1 for a line."""
+    first, second, last = sizes
+    early = (values[1] - values[0]) / (second - first)
+    return (values[2] - values[1]) / (last - second) / early
+
+
 def spread(values: Sequence[float]) -> str:
     """The median, and in brackets the least and the most."""
     middle = show(statistics.median(values))

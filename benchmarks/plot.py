@@ -9,6 +9,8 @@ _CURVES = (
     ("load", "load, s", 0),
     ("unchanged-time", "reconcile unchanged specs, whole process, s", 0),
     ("unchanged-memory", "reconcile unchanged specs, peak MiB", 1),
+    ("burst-time", "specs copied in at once until all are over, s", 0),
+    ("burst-memory", "specs copied in at once, peak MiB", 1),
     ("prune-memory", "engine prune, peak MiB", 1),
 )
 

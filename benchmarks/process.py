@@ -63,6 +63,13 @@ def run(
     return Done(done.returncode, seconds, int(peak) / 1024, done.stdout, said)
 
 
+def peak_mib(pid: int) -> float:
+    """The most memory that a process which still runs has held."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) / 1024
+
+
 def engine(*arguments: str, environment: Mapping[str, str] | None = None) -> Done:
     """One command of the engine in a process of its own.
 

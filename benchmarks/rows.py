@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from benchmarks import (
+    burst,
+    idle,
     latency,
     pipeline,
     prune,
@@ -20,6 +22,8 @@ ROWS: Mapping[str, Callable[[Bench], Iterator[Figure]]] = {
         start_jobs,
         unchanged,
         latency,
+        burst,
+        idle,
         prune,
         prune_memory,
         validate,

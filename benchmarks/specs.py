@@ -32,7 +32,7 @@ spec:
     limits: {{memory: 256Mi}}
   podPatch:
     spec:
-      schedulerName: nobody # no scheduler's and no node's work is measured
+      schedulerName: {scheduler}
   script: |
     make dependencies
     make test
@@ -40,14 +40,19 @@ spec:
 """
 
 
-def text_of(number: int, namespace: str) -> str:
-    return _TEXT.format(name=f"job-{number:05}", namespace=namespace, number=number)
+NOBODY, SCHEDULED = "nobody", "default-scheduler"
+"""With nobody as its scheduler a pod costs neither scheduler nor node any work, and never runs."""
 
 
-def write_specs(folder: Path, count: int, namespace: str) -> Path:
+def text_of(number: int, namespace: str, scheduler: str = NOBODY) -> str:
+    name = f"job-{number:05}"
+    return _TEXT.format(name=name, namespace=namespace, number=number, scheduler=scheduler)
+
+
+def write_specs(folder: Path, count: int, namespace: str, scheduler: str = NOBODY) -> Path:
     """`folder` with one file a spec, as people have them."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(count):
-        text = text_of(number, namespace)
+        text = text_of(number, namespace, scheduler)
         (folder / f"job-{number:05}.yaml").write_text(text, encoding="utf-8")
     return folder

@@ -6,12 +6,12 @@ in a process of its own, and does nothing with them. That is a floor, not anothe
 
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from benchmarks.figures import Bench, Figure, take_turns
+from benchmarks.figures import Bench, Figure, bend, take_turns
 from benchmarks.finished import finished_jobs
 from benchmarks.place import Place
 from benchmarks.process import ROOT, engine, run
@@ -104,17 +104,10 @@ def _growth(bench: Bench) -> Iterator[Figure]:
         where=place.kind,
     )
     for key, found in (("growth", seconds), ("memory-growth", peaks)):
-        ratio = _bend(sizes, [statistics.median(found[str(size)]) for size in sizes])
+        ratio = bend(sizes, [statistics.median(found[str(size)]) for size in sizes])
         cost = "time" if key == "growth" else "memory"
         words = f"{cost} of a spec beyond the first {second:,}, by that of those"
         yield Figure(f"unchanged-10000-{key}", words, "x", [ratio])
-
-
-def _bend(sizes: Sequence[int], values: Sequence[float]) -> float:
-    """How much steeper the last part of a curve is than the first; 1 for a line."""
-    first, second, last = sizes
-    early = (values[1] - values[0]) / (second - first)
-    return (values[2] - values[1]) / (last - second) / early
 
 
 def _seconds(place: Place, specs: Path) -> float:
