@@ -5,7 +5,9 @@ import time
 
 from engine.sandbox import ExpireWatch, Fault, Latency, Sandbox
 from tests.e2e.harness import Engine
+from tests.e2e.objects import Objects
 from tests.e2e.staying import Staying
+from tests.e2e_sandbox.conftest import NAMESPACE
 
 
 def test_with_a_server_that_answers_nothing_it_is_not_ready_until_it_does_again(
@@ -33,6 +35,24 @@ def test_a_server_that_answers_nothing_does_not_hold_up_its_end(
         began = time.monotonic()
         assert staying.stop(signal.SIGTERM, within=15).code == 0
         assert time.monotonic() - began < 10
+
+
+def test_a_namespace_that_cannot_be_read_holds_up_nothing_in_the_others(
+    engine: Engine, objects: Objects, sandbox: Sandbox
+) -> None:
+    engine.spec("gone", script="true")
+    engine.spec("short", script="true", ttl=3)
+    sandbox.deny("list", "*", "closed")
+    text = (engine.folder / "gone.yaml").read_text()
+    engine.write("closed.yaml", text.replace(f'"{NAMESPACE}"', '"closed"'))
+    arguments = ("--prune", "--prune-interval", "1s")
+    with Staying(engine, *arguments, ready=False) as staying:
+        staying.hears("/gone: Succeeded")
+        staying.hears("/short: Succeeded")
+        assert "closed" in staying.wait_for_probe("/readyz", 503)
+        (engine.folder / "gone.yaml").unlink()
+        objects.api.wait(lambda: set(engine.status()) == {"short"}, "the removal of one job")
+        objects.api.wait(lambda: objects.pods() == [], "the end of what outlived its TTL")
 
 
 def test_a_server_that_forgets_each_version_at_once_is_asked_ever_more_seldom(

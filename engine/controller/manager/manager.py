@@ -111,7 +111,7 @@ class Manager:
             self.watches,
             options.prune_interval,
             options.concurrency,
-            lambda: self.leadership.leads and self._is_ready,
+            lambda: self.leadership.leads,
             lambda: self._config,
             self._emit,
         )
@@ -235,11 +235,9 @@ class Manager:
         """Wait for a call, answer it; False when it is time to end."""
         calls = set()
         try:
-            calls.add(
-                self._inbox.get(
-                    timeout=_TICK if self._is_ready and not self.intake.is_waiting else _SYNC_TICK
-                )
-            )
+            waits = self.intake.is_waiting or not self._is_ready
+            hurries = waits and not self.watches.failing
+            calls.add(self._inbox.get(timeout=_SYNC_TICK if hurries else _TICK))
             while True:
                 calls.add(self._inbox.get_nowait())
         except Empty:
@@ -263,7 +261,7 @@ class Manager:
             self._emit(Ready())
         if not self.watches.failing:
             self._troubles.all_is_well()
-        if self._options.prune and self._is_ready:
+        if self._options.prune:
             for key in self._removals.due():
                 self.queue.add(key)
         if time.monotonic() > self._slow_look:
