@@ -1,5 +1,6 @@
 """API server and registry go away and come back: the engine that stays goes on by itself."""
 
+import signal
 import time
 
 import pytest
@@ -58,6 +59,27 @@ def test_a_restart_of_the_api_server_loses_nothing_doubles_nothing_and_is_told_b
         f"not ready {noticed:.1f} s after the kill, ready {ready:.1f} s after the server, "
         f"{len(told)} lines, of which {len(about_jobs)} about jobs"
     )
+
+
+def test_while_the_api_server_hangs_it_is_not_ready_and_afterwards_it_goes_on(
+    engine: Engine, objects: Objects, cluster: Cluster
+) -> None:
+    server = cluster.apiserver.identity
+    assert server is not None
+    engine.spec("before", script="true")
+    with Staying(engine) as staying:
+        staying.hears("/before: Succeeded", within=60)
+        server.signal(signal.SIGSTOP)
+        try:
+            engine.spec("meanwhile", script="true", files={"a": "b"})
+            assert "[-]leader" in staying.wait_for_probe("/readyz", 503)
+            time.sleep(4)
+        finally:
+            server.signal(signal.SIGCONT)
+        staying.wait_until_ready()
+        staying.hears("/meanwhile: Succeeded", within=90)
+    assert {len(job["attempts"]) for job in engine.status().values()} == {1}
+    assert len(objects.pods()) == 2
 
 
 def test_after_a_restart_that_compacted_the_past_it_lists_anew_and_hears_again(

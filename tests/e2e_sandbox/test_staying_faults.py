@@ -98,10 +98,16 @@ def _drop(specs: Path, name: str, **more: Any) -> None:
 def _wait_for_the_end(sandbox: Sandbox, kept: Kept) -> None:
     expected = {name: outcomes for name, outcomes in EXPECTED.items() if name != GOES}
     deadline = time.monotonic() + LONGEST
-    while (found := _outcomes(sandbox)) != expected or not _is_current(sandbox):
+    while (found := _outcomes(sandbox)) != expected or not _is_current(sandbox) or _left(sandbox):
         assert kept.lives, f"it ended: {kept.failure!r}"
-        assert time.monotonic() < deadline, f"after {LONGEST:.0f} s: {found}"
+        assert time.monotonic() < deadline, f"after {LONGEST:.0f} s: {found}, {_left(sandbox)}"
         time.sleep(0.05)
+
+
+def _left(sandbox: Sandbox) -> list[str]:
+    """Pods of the job whose file is gone."""
+    pods = sandbox.objects("pods", NAMESPACE)
+    return [pod["metadata"]["name"] for pod in pods if _job(pod) == GOES]
 
 
 def _outcomes(sandbox: Sandbox) -> dict[str, list[str]]:
