@@ -113,7 +113,8 @@ def faults_of_one_that_stays(chance: random.Random) -> Iterator[Fault]:
             case 1:
                 yield Fault(Conflict(), "update", "leases", times=1, skip=skip)
             case 2:
-                yield Fault(ServerError(503), "*", "leases", times=chance.choice((1, 3, 8)))
+                times = chance.choice((1, 3, 8))
+                yield Fault(ServerError(503), "*", "leases", times=times, skip=4 + skip)
             case 3:
                 yield Fault(ServerError(500), "list", "configmaps", times=times)
             case 4:
