@@ -152,8 +152,7 @@ class OnceRun:
         return rendering
 
     def _work(self, reconciler: Reconciler, waiting: Sequence[JobKey]) -> OnceResult:
-        owning = {key.namespace for key in waiting if owns_anything(self._memories[key].job)}
-        self._watches.start(sorted(owning))
+        self._watches.start(self._owning(waiting))
         for key in waiting:
             self._queue.add(key)
         count = min(self._options.concurrency, len(waiting))
@@ -167,6 +166,13 @@ class OnceRun:
         workers.stop(_LAST_STEP)
         self._watches.stop()
         return self._result(timed_out=timed_out, interrupted=interrupted)
+
+    def _owning(self, waiting: Sequence[JobKey]) -> list[str]:
+        """Namespaces where somebody could touch what a pod needs, as long as anybody waits."""
+        if self._options.wait_for is WaitFor.APPLIED:
+            return []
+        jobs = (self._memories[key].job for key in waiting)
+        return sorted({job.namespace for job in jobs if owns_anything(job)})
 
     def _wait(self, count: int) -> bool:
         limit = self._options.timeout
