@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,10 @@ _WEIGHTS = {"add": 6, "change": 5, "break": 2, "mend": 3, "remove": 4, "rename":
 
 
 class RandomFiles:
-    """Each name's spec is another one each time it changes, so that each of them is to run once."""
+    """Each name's spec is another one each time it changes, so that each of them is to run once.
+
+    An empty file has no job: what follows it may run, so it is another spec, too.
+    """
 
     def __init__(self, engine: Engine, chance: random.Random) -> None:
         self._engine = engine
@@ -31,10 +35,11 @@ class RandomFiles:
         self._aside.mkdir()
         self._texts: dict[str, str] = {}
         self._places: dict[str, Path] = {}
-        self._broken: set[str] = set()
+        self._broken: dict[str, str] = {}
         self._removed: list[str] = []
         self._count = 0
         self.done: Counter[str] = Counter()
+        self.log: list[str] = []
 
     @property
     def names(self) -> set[str]:
@@ -50,6 +55,7 @@ class RandomFiles:
         name = self._chance.choice(sorted(self._texts) or [""])
         getattr(self, f"_{what}")(name)
         self.done[what] += 1
+        self.log.append(f"{time.monotonic():.1f} {what} {name}")
 
     def mend_all(self) -> None:
         for name in sorted(self._broken):
@@ -78,11 +84,14 @@ class RandomFiles:
             },
         }
         self._texts[name] = json.dumps(document)
-        self._rewrite(name)
+        self._broken.pop(name, None)
+        self._write(name, self._texts[name])
 
     def _break(self, name: str) -> None:
-        self._write(name, self._chance.choice(_BROKEN))
-        self._broken.add(name)
+        was_empty = self._broken.get(name) == ""
+        text = self._chance.choice(_BROKEN)
+        self._write(name, text)
+        self._broken[name] = "" if was_empty else text
 
     def _mend(self, name: str) -> None:
         self._rewrite(self._chance.choice(sorted(self._broken) or [name]))
@@ -90,7 +99,7 @@ class RandomFiles:
     def _remove(self, name: str) -> None:
         self._places.pop(name).unlink()
         del self._texts[name]
-        self._broken.discard(name)
+        self._broken.pop(name, None)
         self._removed.append(name)
 
     def _rename(self, name: str) -> None:
@@ -98,8 +107,10 @@ class RandomFiles:
         self._places[name] = old.rename(old.with_name(f"{name}-{self._next()}.yaml"))
 
     def _rewrite(self, name: str) -> None:
-        self._write(name, self._texts[name])
-        self._broken.discard(name)
+        if self._broken.pop(name, None) == "":
+            self._change(name)
+        else:
+            self._write(name, self._texts[name])
 
     def _write(self, name: str, text: str) -> None:
         """In place, as an editor does, or by a rename, as careful programs do."""

@@ -78,6 +78,8 @@ def test_a_soak_keeps_every_promise_and_memory_flat(tmp_path: Path) -> None:
             files.mend_all()
             _wait_until_settled(sandbox, engine, files, staying)
             assert staying.stop().code == 0
+        files.log += [f"    {line}" for line in staying.lines]
+        (tmp_path / "log").write_text("\n".join(files.log))
         jobs = _assert_each_revision_ran_at_most_once(sandbox)
         _assert_nothing_is_left_of_removed_ones(sandbox, files)
         assert unowned.found == []
@@ -100,6 +102,7 @@ def _one_life(
         else:
             figures.terms += 1
             assert staying.stop(signal.SIGTERM).code == 0
+    files.log += [f"    {line}" for line in staying.lines]
 
 
 def _live(
