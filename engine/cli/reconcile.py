@@ -23,7 +23,7 @@ _NOT_WITH_ONCE = ("prune_interval", "poll", "leader_elect", "lease_duration", "m
 @options.option(
     "--concurrency",
     type=click.IntRange(1, 64),
-    default=8,
+    default=16,
     show_default=True,
     help="How many jobs are worked on at once.",
 )

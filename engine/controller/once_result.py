@@ -18,7 +18,7 @@ class OnceOptions:
     """How to run: times are seconds, a `timeout` of None waits for as long as it takes."""
 
     source: str
-    concurrency: int = 8
+    concurrency: int = 16
     timeout: float | None = None
     queue_timeout: float = 600.0
     wait_for: WaitFor = WaitFor.FINISHED

@@ -18,7 +18,7 @@ class ManagerOptions:
     source: str
     namespace: str
     identity: str
-    concurrency: int = 8
+    concurrency: int = 16
     prune: bool = False
     allow_empty: bool = False
     prune_interval: float = 60.0
