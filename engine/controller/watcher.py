@@ -16,7 +16,7 @@ from engine.errors import EngineError, ExpiredError, ForbiddenError, Unreachable
 
 _WATCH_SECONDS = (240, 300)
 _SILENCE = 330.0
-_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 10.0
 _SHORTEST_WATCH = 1.0
 
 

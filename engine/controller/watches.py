@@ -84,6 +84,15 @@ class Watches:
         if owning and namespace not in self._drift:
             self._watch_drift(namespace, at_once=False)
 
+    def unfollow(self, namespace: str) -> None:
+        """Listen there no longer, and forget what was heard."""
+        with self._lock:
+            records, pods = self._records.pop(namespace, None), self._pods.pop(namespace, None)
+            drift = self._drift.pop(namespace, None)
+        informers = [informer.watcher for informer in (records, pods) if informer is not None]
+        for watcher in [*informers, *(drift.watchers if drift is not None else ())]:
+            watcher.halt()
+
     def has_synced(self, namespace: str) -> bool:
         """Whether pods and records of a namespace that is followed have been read."""
         records, pods = self._records.get(namespace), self._pods.get(namespace)

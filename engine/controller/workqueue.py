@@ -13,6 +13,8 @@ from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 
+_SLACK = 1000
+
 
 class WorkQueue(Generic[Key]):
     """Keys to be worked on, in the order they came, some of them later.
@@ -51,6 +53,15 @@ class WorkQueue(Generic[Key]):
             self._count += 1
             heapq.heappush(self._later, (due, self._count, key))
             self._condition.notify()
+
+    def cancel(self, key: Key) -> None:
+        """Take back what `add_after` was asked for; a key that is ready stays so."""
+        with self._condition:
+            if self._due.pop(key, None) is not None and len(self._later) > _SLACK + len(self._due):
+                self._later = [
+                    entry for entry in self._later if self._due.get(entry[2]) == entry[0]
+                ]
+                heapq.heapify(self._later)
 
     def get(self) -> Key | None:
         """The next key, as soon as there is one; None once the queue is closed."""

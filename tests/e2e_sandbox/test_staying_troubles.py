@@ -55,6 +55,22 @@ def test_a_namespace_that_cannot_be_read_holds_up_nothing_in_the_others(
         objects.api.wait(lambda: objects.pods() == [], "the end of what outlived its TTL")
 
 
+def test_a_namespace_that_no_spec_names_any_more_is_not_missed(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    engine.spec("good", script="true")
+    sandbox.deny("list", "*", "closed")
+    text = (engine.folder / "good.yaml").read_text()
+    closed = engine.write("closed.yaml", text.replace(f'"{NAMESPACE}"', '"closed"'))
+    with Staying(engine, ready=False) as staying:
+        staying.hears("/good: Succeeded")
+        assert "closed" in staying.wait_for_probe("/readyz", 503)
+        closed.unlink()
+        staying.wait_until_ready()
+        closed.write_text(text.replace(f'"{NAMESPACE}"', '"closed"'))
+        assert "closed" in staying.wait_for_probe("/readyz", 503)
+
+
 def test_a_server_that_forgets_each_version_at_once_is_asked_ever_more_seldom(
     engine: Engine, sandbox: Sandbox
 ) -> None:

@@ -1,5 +1,6 @@
 """`engine reconcile DIR` without --once: from options to an engine that stays, and its signals."""
 
+import gc
 import os
 import signal
 import sys
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from engine.telemetry.metrics import Metrics
 
 _CONNECTIONS = 256
+_OBJECTS_BETWEEN_COLLECTIONS = 5_000
+"""Fewer than elsewhere: errors do leave cycles, and a process that stays must not pile them up."""
 
 
 def stay(asked: Asked) -> None:
@@ -54,6 +57,7 @@ def stay(asked: Asked) -> None:
         for listener in listeners:
             listener(event)
 
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     metrics = _metrics() if asked.metrics_address else None
     manager = _manager(asked, settings, connection, emit, metrics)
     try:

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 
-from engine.controller.manager.jobs import Jobs
 from engine.controller.manager.removals import Removals
 from engine.controller.manager.turns import Turns
 from engine.controller.workers import Workers
@@ -24,14 +23,12 @@ class Crew:
         self,
         queue: WorkQueue[JobKey],
         turns: Turns,
-        jobs: Jobs,
         removals: Removals | None,
         concurrency: int,
         on_turn: Callable[[float, str], None],
     ) -> None:
         self._queue = queue
         self._turns = turns
-        self._jobs = jobs
         self._removals = removals
         self._on_turn = on_turn
         self._removing: WorkQueue[JobKey] = WorkQueue()
@@ -57,13 +54,15 @@ class Crew:
         began = time.monotonic()
         turn = self._turns.take(key)
         self._on_turn(time.monotonic() - began, turn.error)
-        if turn.again is not None:
+        if turn.again is None:
+            self._queue.cancel(key)
+        else:
             self._queue.add_after(key, turn.again)
         return True
 
     def _remove(self, key: JobKey) -> bool:
         try:
-            self._jobs.forget(key)
+            self._turns.forget(key)
             if self._removals is not None:
                 self._removals.remove(key)
         finally:

@@ -73,6 +73,7 @@ class Intake:
         self._removals.permit(self._objection(snapshot))
         for key in (*changes.added, *changes.changed):
             self._follow(key.namespace, owning=owns_anything(snapshot.jobs[key]))
+        self._leave(changes)
         self._queue_changed(changes)
         if snapshot is not self._last:
             self._news.tell(snapshot, changes)
@@ -116,6 +117,14 @@ class Intake:
         self._watches.follow(namespace, owning=owning)
         if not self._watches.has_synced(namespace):
             self._unsynced.add(namespace)
+
+    def _leave(self, changes: Changes) -> None:
+        """A namespace that could never be read and that no spec names any more is left alone."""
+        named = {key.namespace for key in self._jobs.living}
+        lost = {key.namespace for key in changes.removed} - named
+        for name in sorted(lost & self._unsynced):
+            self._unsynced.discard(name)
+            self._watches.unfollow(name)
 
     def _objection(self, snapshot: Snapshot) -> str:
         """Why nothing may be removed now; "" if it may."""

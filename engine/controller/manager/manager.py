@@ -147,7 +147,7 @@ class Manager:
         self._settings: Settings
         removals = self._removals if options.prune else None
         count = options.concurrency
-        self._crew = Crew(self.queue, self.turns, self.jobs, removals, count, around.on_turn)
+        self._crew = Crew(self.queue, self.turns, removals, count, around.on_turn)
 
     def run(self) -> None:
         """Returns once `stop` was called.

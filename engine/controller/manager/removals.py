@@ -82,7 +82,7 @@ class Removals:
         record = self._watches.records(key.namespace).newest(key, None)
         with self._lock:
             self._since[key] = time.monotonic() + self._interval
-        if record is not None:
+        if record is not None and not self._jobs.is_living(key):
             self._remover().remove(record)
 
     def _records(self) -> list[Record]:

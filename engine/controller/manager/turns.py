@@ -66,12 +66,16 @@ class Turns:
 
     def take(self, key: JobKey) -> Turn:
         memory = self._jobs.take(key)
-        if memory is None or not self._watches.has_synced(key.namespace):
+        if memory is None:
+            return Turn()
+        if not self._watches.has_synced(key.namespace):
+            if not self._jobs.is_living(key):
+                self.forget(key)
             return Turn()
         try:
             memory.record = self._watches.records(key.namespace).newest(key, memory.record)
             if not self._jobs.is_living(key) and not self._has_started(memory):
-                self._forget(key)
+                self.forget(key)
                 return Turn()
             settings = self._settings()
             self._prepare(memory, settings.rendering)
@@ -131,7 +135,7 @@ class Turns:
         memory.seen = True
         memory.rest()
         if not self._jobs.is_living(key):
-            self._forget(key)
+            self.forget(key)
 
     def _failed(self, memory: JobMemory, error: EngineError) -> Turn:
         key = memory.job.key
@@ -154,7 +158,8 @@ class Turns:
             for event in events:
                 self._emit(event)
 
-    def _forget(self, key: JobKey) -> None:
+    def forget(self, key: JobKey) -> None:
+        """Nothing is left to be done for a job without a spec; one that has a spec is kept."""
         self._watches.line.leave(key)
         self.limit.forget(key)
         self.unprepared.discard(key)

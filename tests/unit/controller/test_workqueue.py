@@ -222,3 +222,20 @@ def test_it_tells_how_long_a_key_was_ready_before_it_was_taken() -> None:
     queue.get()
     assert 0.03 <= waits[0] < 1
     assert queue.adds == 1
+
+
+def test_what_was_to_come_later_can_be_taken_back() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add_after("a", 0.01)
+    queue.add_after("b", 0.01)
+    queue.cancel("a")
+    queue.cancel("unknown")
+    assert taken(queue) == ["b"]
+
+
+def test_what_is_taken_back_costs_no_memory() -> None:
+    queue: WorkQueue[int] = WorkQueue()
+    for number in range(10_000):
+        queue.add_after(number, 3600)
+        queue.cancel(number)
+    assert len(queue._later) < 2_000
