@@ -1,6 +1,7 @@
 """Minutes of random files, faults and restarts on the sandbox, and memory that stays flat.
 
-The first half restarts the engine all the time, the second keeps one to look at its memory.
+The first half restarts the engine all the time, the second keeps one; if that is for minutes
+(ENGINE_SOAK_SECONDS, as in `make soak`), its memory is judged, too.
 """
 
 import os
@@ -31,7 +32,8 @@ from tests.e2e_sandbox.bad_days import (
 from tests.e2e_sandbox.conftest import NAMESPACE, engine_on
 from tests.e2e_sandbox.ownership import Unowned
 
-SECONDS = float(os.environ.get("ENGINE_SOAK_SECONDS", "0"))
+SECONDS = float(os.environ.get("ENGINE_SOAK_SECONDS", "20"))
+LONG_ENOUGH_FOR_MEMORY = 300.0
 SEED = int(os.environ.get("ENGINE_SOAK_SEED", "22"))
 STEPS_A_SECOND = 6.0
 SAMPLES = 60
@@ -42,10 +44,7 @@ spec: {ttlAfterFinished: {success: 10s, failure: 20s}}
 """
 ARGUMENTS = ("--prune", "--prune-interval", "5s")
 
-pytestmark = [
-    pytest.mark.skipif(not SECONDS, reason="takes ENGINE_SOAK_SECONDS"),
-    pytest.mark.timeout(SECONDS + 300),
-]
+pytestmark = pytest.mark.timeout(SECONDS + 300)
 
 
 @dataclass
@@ -84,7 +83,8 @@ def test_a_soak_keeps_every_promise_and_memory_flat(tmp_path: Path) -> None:
         _assert_nothing_is_left_of_removed_ones(sandbox, files)
         assert unowned.found == []
     print(f"\n{figures}\n{files.done}\n{jobs} revisions ran")  # noqa: T201 - for `make soak`
-    _assert_flat(figures.memory)
+    if SECONDS >= LONG_ENOUGH_FOR_MEMORY:
+        _assert_flat(figures.memory)
 
 
 def _one_life(
