@@ -178,8 +178,12 @@ class Stream:
         finally:
             self._response.close()
 
+    def discard(self) -> None:
+        """Close a watch that nobody reads."""
+        self._response.close()
+
     def close(self) -> None:
-        """Wake up a reader that waits in another thread."""
+        """Wake up a reader that waits in another thread, which then closes the connection."""
         shutdown = getattr(self._response, "shutdown", None)
         try:
             if shutdown is not None:

@@ -127,7 +127,7 @@ class Watcher:
         with self._lock:
             self._stream = stream
         if self._stopped.is_set():
-            stream.close()
+            stream.discard()
             return
         for event in stream:
             self._version = event["object"]["metadata"]["resourceVersion"]
