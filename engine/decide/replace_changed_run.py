@@ -1,6 +1,7 @@
 """A changed spec starts a new run, but only once the old run is over and its pod is gone.
 
-`onChange: Wait` waits for what runs; a pod that has not started has nothing to be waited for.
+`onChange: Wait` waits for what runs; a pod that has not started, or whose main container can't,
+has nothing to be waited for.
 """
 
 from datetime import datetime
@@ -9,12 +10,13 @@ from engine.decide.actions import Action, ConfirmGone, DeletePod, LookAgain, Wai
 from engine.decide.outcomes import closed, deleted_pod
 from engine.decide.record import Attempt, Record
 from engine.decide.removal import remove_pod
-from engine.decide.situation import Situation
+from engine.decide.situation import Pod, Situation, name_of
 from engine.labels import RUN
 from engine.spec.model import OnChange
 from engine.status import read_outcome
-from engine.status.containers import has_started
+from engine.status.containers import has_started, main_state
 from engine.status.outcome import Outcome, Reason
+from engine.status.waiting import pull_troubles, read_config_error, read_invalid_image
 
 
 def replace_changed_run(situation: Situation) -> Action | None:
@@ -42,11 +44,20 @@ def _end_old_run(situation: Situation, record: Record, attempt: Attempt) -> Acti
         return WriteRecord(closed(record, attempt, outcome, now))
     if situation.job.on_change is OnChange.REPLACE:
         return _replaced(record, attempt, now)
-    if has_started(pod):
+    if has_started(pod) and not _is_stuck(pod):
         return Wait()
     if not situation.is_certain_of(attempt.uid):
         return LookAgain(attempt.pod, attempt.uid)
     return _replaced(record, attempt, now)
+
+
+def _is_stuck(pod: Pod) -> bool:
+    """Whether an init container has run and the main one can't begin: nothing ends that."""
+    main = main_state(pod)
+    if main is not None and main.has_started:
+        return False
+    wrong = read_invalid_image(pod) or read_config_error(pod, name_of(pod))
+    return wrong is not None or any(True for _ in pull_troubles(pod))
 
 
 def _replaced(record: Record, attempt: Attempt, now: datetime) -> WriteRecord:

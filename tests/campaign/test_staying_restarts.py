@@ -50,9 +50,8 @@ def test_a_restart_of_the_api_server_loses_nothing_doubles_nothing_and_is_told_b
             wait_for_state(engine, f"late-{number}", "Succeeded", 120)
         assert staying.process.poll() is None
     assert {len(job["attempts"]) for job in engine.status().values()} == {1}
-    bound = bound_pods(objects, cluster, before)
-    assert len(bound) == 2 * JOBS
-    assert set(bound.values()) == {1}
+    assert len(objects.pods()) == 2 * JOBS
+    assert set(bound_pods(objects, cluster, before).values()) == {1}
     assert_owned(objects)
     assert len(told) - len(about_jobs) < MOST_LINES, "\n".join(told)
     print(  # noqa: T201 - figures for who runs the campaign

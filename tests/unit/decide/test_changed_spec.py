@@ -1,4 +1,7 @@
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from engine.decide.actions import ConfirmGone, CreatePod, DeletePod, Done, Wait
 from engine.status.outcome import Reason, State
@@ -81,6 +84,29 @@ def test_on_change_wait_does_not_wait_for_a_pod_that_can_never_start() -> None:
     stuck = job_pod(JOB, waiting("InvalidImageName", "x"), phase="Pending")
     over = written(NEW_WAITS, OLD, stuck)
     assert over.state.is_final
+
+
+@pytest.mark.parametrize(
+    "main",
+    [
+        waiting("ImagePullBackOff", "Back-off pulling image"),
+        waiting("InvalidImageName", "x"),
+        waiting("CreateContainerError", "no such file"),
+    ],
+)
+def test_on_change_wait_does_not_wait_for_a_main_container_that_cannot_begin(
+    main: dict[str, Any],
+) -> None:
+    prepared = {"setup": ended(0)}
+    stuck = job_pod(JOB, main, init=prepared, phase="Pending")
+    assert written(NEW_WAITS, OLD, stuck).state is State.CANCELLED
+    about_to = job_pod(JOB, waiting("PodInitializing"), init=prepared, phase="Pending")
+    assert act(NEW_WAITS, OLD, about_to) == Wait()
+
+
+def test_on_change_wait_waits_for_main_whatever_a_service_lacks() -> None:
+    lacks = {"redis": waiting("ImagePullBackOff", "Back-off pulling image")}
+    assert act(NEW_WAITS, OLD, job_pod(JOB, running(), others=lacks)) == Wait()
 
 
 def test_an_outcome_of_the_old_run_is_not_lost_by_a_replacement() -> None:
