@@ -286,7 +286,12 @@ class Lifecycle(Undisturbed):
 
     @rule(pods=st.sampled_from(("", "quota")), dependents=st.sampled_from(("", "quota")))
     def quota(self, pods: str, dependents: str) -> None:
+        """Without gates an engine may take back what the other one has just taken up: nothing of it
+        has run, and the API has no precondition that spans two objects.
+        """
         self.cluster.refuse_pods, self.cluster.refuse_dependents = pods, dependents
+        if dependents and not self.gates and len(self.engines) > 1:
+            self.cluster.blame.add(Reason.POD_DELETED)
 
     @rule(dependents=YES_OR_NO)
     def admission(self, dependents: bool) -> None:
