@@ -119,6 +119,11 @@ def list_whole(client: Client, path: str, selector: str) -> list[dict[str, Any]]
     return list(list_pages(client, path, selector))
 
 
+def version_number(version: str) -> int:
+    """Versions are opaque by contract, and ordered numbers in every server there is (KEP-5504)."""
+    return int(version) if version.isdigit() else 0
+
+
 def namespace_exists(client: Client, namespace: str) -> bool:
     try:
         client.request("GET", f"/api/v1/namespaces/{namespace}")

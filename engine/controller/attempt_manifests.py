@@ -14,6 +14,11 @@ from engine.transform import transform
 from engine.transform.context import TransformContext
 from engine.transform.copying import containers_of
 
+NO_GATES = (
+    "this server has no scheduling gates: a pod may reach a node before its Secret and ConfigMap "
+    "exist, and waits for them there"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Rendering:

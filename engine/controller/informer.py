@@ -120,7 +120,7 @@ class PodInformer:
     def _keep(self, key: JobKey, pod: dict[str, Any]) -> None:
         uid = pod["metadata"]["uid"]
         known = self._pods.get(key, {}).get(uid)
-        if uid not in self._dead and (known is None or _version(known) < _version(pod)):
+        if uid not in self._dead and (known is None or _version_of(known) < _version_of(pod)):
             kept = _slim(pod)
             is_over = (pod.get("status") or {}).get("phase") in _OVER
             self._pods.setdefault(key, {})[uid] = _shared(kept) if is_over else kept
@@ -159,7 +159,5 @@ def _shared(value: Any) -> Any:
     return value
 
 
-def _version(pod: dict[str, Any]) -> int:
-    """Versions are opaque by contract, and ordered numbers in every server there is (KEP-5504)."""
-    text = pod["metadata"].get("resourceVersion", "")
-    return int(text) if text.isdigit() else 0
+def _version_of(pod: dict[str, Any]) -> int:
+    return objects.version_number(pod["metadata"].get("resourceVersion", ""))

@@ -12,7 +12,7 @@ from typing import Any
 from engine.cluster.client import Client
 from engine.cluster.records import list_records
 from engine.cluster.server import read_server_features
-from engine.controller.attempt_manifests import Rendering
+from engine.controller.attempt_manifests import NO_GATES, Rendering
 from engine.controller.attend import attend
 from engine.controller.memory import JobMemory
 from engine.controller.once_result import JobResult, OnceOptions, OnceResult, WaitFor
@@ -34,10 +34,6 @@ from engine.spec.model import Config, Job
 from engine.telemetry.events import Emit, JobUnchanged, Notice, Trouble
 from engine.telemetry.redact import Redactor
 
-NO_GATES = (
-    "this server has no scheduling gates: a pod may reach a node before its Secret and ConfigMap "
-    "exist, and waits for them there"
-)
 _GIVE_UP_AFTER = 300.0
 _LAST_STEP = 10.0
 _SAY_AFTER = 3

@@ -11,6 +11,7 @@ from typing import Any
 
 from engine.cluster import objects
 from engine.cluster.client import Client
+from engine.cluster.objects import version_number
 from engine.cluster.records import SELECTOR, key_of, parse_record
 from engine.controller.watcher import Watcher
 from engine.decide.record import Record
@@ -60,7 +61,7 @@ class RecordInformer:
         with self._lock:
             known = {*self._records, *self._broken}
             for key in known - items.keys():
-                self._bury(key, _number(version))
+                self._bury(key, version_number(version))
             changed = (known - items.keys()) | {k for k, item in items.items() if self._keep(item)}
             self._synced = True
         for key in changed:
@@ -87,8 +88,8 @@ class RecordInformer:
         if known is None:
             return found
         if found is None:
-            return None if gone > _number(known.version) else known
-        return found if _number(found.version) > _number(known.version) else known
+            return None if gone > version_number(known.version) else known
+        return found if version_number(found.version) > version_number(known.version) else known
 
     def all_records(self) -> list[Record]:
         with self._lock:
@@ -98,16 +99,18 @@ class RecordInformer:
         key = key_of(item)
         with self._lock:
             if kind == "DELETED":
-                self._bury(key, _number(item["metadata"]["resourceVersion"]))
+                self._bury(key, version_number(item["metadata"]["resourceVersion"]))
             elif not self._keep(item):
                 return
         self._on_change(key)
 
     def _keep(self, item: dict[str, Any]) -> bool:
         """Whether this told anything new."""
-        key, version = key_of(item), _number(item["metadata"]["resourceVersion"])
+        key, version = key_of(item), version_number(item["metadata"]["resourceVersion"])
         known = self._records.get(key)
-        if version <= self._gone.get(key, 0) or (known and version <= _number(known.version)):
+        if version <= self._gone.get(key, 0) or (
+            known and version <= version_number(known.version)
+        ):
             return False
         try:
             self._records[key] = parse_record(item)
@@ -123,8 +126,3 @@ class RecordInformer:
         self._gone[key] = max(version, self._gone.pop(key, 0))
         if len(self._gone) > _TOMBSTONES:
             self._gone.popitem(last=False)
-
-
-def _number(version: str) -> int:
-    """Versions are opaque by contract, and ordered numbers in every server there is (KEP-5504)."""
-    return int(version) if version.isdigit() else 0

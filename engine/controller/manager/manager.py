@@ -12,6 +12,7 @@ from queue import Empty, SimpleQueue
 
 from engine.cluster.client import Client
 from engine.cluster.server import ServerFeatures, read_server_features
+from engine.controller.attempt_manifests import NO_GATES
 from engine.controller.leader import Leader
 from engine.controller.manager.crew import Crew
 from engine.controller.manager.intake import Intake
@@ -34,10 +35,6 @@ from engine.render.templates import Templates
 from engine.spec.model import Config
 from engine.telemetry.events import Notice, Ready, Stopping
 
-NO_GATES = (
-    "this server has no scheduling gates: a pod may reach a node before its Secret and ConfigMap "
-    "exist, and waits for them there"
-)
 _TICK, _SYNC_TICK = 1.0, 0.02
 _LAST_STEP = 5.0
 _SLOW_LOOK = 600.0

@@ -4,8 +4,7 @@ import threading
 from collections.abc import Callable
 
 from engine.cluster.client import Client
-from engine.controller.prune.options import PruneOptions
-from engine.controller.prune.own import prune_own
+from engine.controller.prune.own import own_options, prune_own
 from engine.controller.prune.result import PruneEntry
 from engine.controller.watches import Watches
 from engine.errors import EngineError
@@ -60,12 +59,8 @@ class Pruner:
 
     def _prune(self) -> None:
         config = self._config()
-        options = PruneOptions(
-            concurrency=self._concurrency,
-            max_deletes=config.limits.max_deletes_per_pass,
-            keep_failed=config.prune.keep_failed,
-            events=PruneOptions().events if config.features.events else 0,
-        )
+        most = config.limits.max_deletes_per_pass
+        options = own_options(config, self._concurrency, most)
         namespaces = self._watches.namespaces
         pods = [pod for name in namespaces for pod in self._watches.pods(name).all_pods()]
         result = prune_own(self._client, pods, options, self._tell)

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.cluster.client import Client
-from engine.controller.prune.options import PruneOptions
-from engine.controller.prune.own import prune_own
+from engine.controller.prune.own import own_options, prune_own
 from engine.controller.prune.prune_pass import PrunePass
 from engine.controller.prune.removed import Removal, remove_gone
 from engine.controller.prune.result import PruneAction, PruneEntry, PruneResult, Why
@@ -37,12 +36,7 @@ class AfterReconcile:
             removed = remove_gone(self.client, removal, living, entries.append)
             if most is not None:
                 most -= min(most, removed.actions.get(PruneAction.DELETED, 0))
-        options = PruneOptions(
-            concurrency=self.concurrency,
-            max_deletes=most,
-            keep_failed=self.config.prune.keep_failed,
-            events=PruneOptions().events if self.config.features.events else 0,
-        )
+        options = own_options(self.config, self.concurrency, most)
         expired = prune_own(self.client, pods, options, entries.append)
         return PrunePass(tuple(entries), (*_errors(removed), *expired.errors))
 

@@ -11,8 +11,19 @@ from engine.controller.prune.result import PruneAction, PruneEntry, PruneResult,
 from engine.controller.prune.run import PruneRun
 from engine.controller.prune.target import Target
 from engine.decide.prune import Delete, Invalid, judge
+from engine.spec.model import Config
 
 _STAYS = (PruneAction.KEPT, PruneAction.PROTECTED)
+
+
+def own_options(config: Config, concurrency: int, most: int | None) -> PruneOptions:
+    """What the operator's settings come to for a source's own pods; at most `most` deletes."""
+    return PruneOptions(
+        concurrency=concurrency,
+        max_deletes=most,
+        keep_failed=config.prune.keep_failed,
+        events=PruneOptions().events if config.features.events else 0,
+    )
 
 
 def prune_own(

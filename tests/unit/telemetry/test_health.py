@@ -232,8 +232,11 @@ def test_stopping_twice_or_before_the_start_does_nothing() -> None:
     server = HealthServer("0", dict, str, None)
     server.stop()
     server.start()
+    port = server.port
     server.stop()
     server.stop()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=1)
 
 
 def test_a_port_can_be_used_again_at_once() -> None:
