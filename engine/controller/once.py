@@ -69,7 +69,7 @@ class OnceRun:
             client,
             options.source,
             sorted({key.namespace for key in self._jobs}),
-            Listeners(self._pod_changed, self._queue.add, self._touched, self._watch_trouble),
+            Listeners(self._pod_changed, self._queue.add_after, self._touched, self._watch_trouble),
         )
 
     def run(self, environment: Mapping[str, str], redactor: Redactor) -> OnceResult:

@@ -3,6 +3,10 @@
 When there may be room, only the first in line is called; if it gets in, the next one is called.
 So the order is kept, and a thousand waiting jobs don't all ask at once. Each job keeps its own
 back-off besides, so that a small one doesn't starve behind one that never fits.
+
+A quota's controller counts from a cache: a pod that is created while it counts is missed, and the
+quota lets one more in than it should. It counts whenever a pod ends, and pods often end together;
+so a change of the quota is let settle before anybody is called.
 """
 
 import threading
@@ -15,16 +19,22 @@ from engine.controller.watcher import Watcher
 from engine.errors import EngineError, ForbiddenError
 from engine.refs import JobKey
 
+SETTLE = 0.2
+
 
 class QuotaLine:
     """Lines of all namespaces; safe to use from several threads.
 
-    Guarantees: `call` is called with the first in line after a quota of its namespace has changed
-    and after the one before got in. Without the right to watch quotas only back-off is left.
+    Guarantees: `call` is called with the first in line, and the seconds after which it may ask:
+    SETTLE after a quota of its namespace has changed, and none after the one before got in.
+    Without the right to watch quotas only back-off is left.
     """
 
     def __init__(
-        self, client: Client, call: Callable[[JobKey], None], on_trouble: Callable[[str], None]
+        self,
+        client: Client,
+        call: Callable[[JobKey, float], None],
+        on_trouble: Callable[[str], None],
     ) -> None:
         self._client = client
         self._call = call
@@ -49,7 +59,7 @@ class QuotaLine:
             line = self._lines.get(key.namespace, {})
             was_waiting = line.pop(key, None) is not None
         if was_waiting:
-            self._room(key.namespace)
+            self._room(key.namespace, 0.0)
 
     def is_called(self, key: JobKey) -> bool:
         """Whether it is `key`'s turn to ask again now; true once for each call."""
@@ -67,14 +77,14 @@ class QuotaLine:
     def watchers(self) -> list[Watcher]:
         return [watcher for watcher in list(self._watchers.values()) if watcher is not None]
 
-    def _room(self, namespace: str) -> None:
+    def _room(self, namespace: str, settle: float = SETTLE) -> None:
         with self._lock:
             line = self._lines.get(namespace)
             if not line:
                 return
             first = min(line, key=lambda key: (line[key], key))
             self._called.add(first)
-        self._call(first)
+        self._call(first, settle)
 
     def _watch(self, namespace: str) -> None:
         path = objects.collection_path("ResourceQuota", namespace)

@@ -20,11 +20,12 @@ _LONGEST_STOP = 1.0
 @dataclass(frozen=True, slots=True)
 class Listeners:
     """`changed` gets the job whose pod or record changed, `called` the one whose turn it is to ask
-    a quota again, `touched` a job and the UID of its pod whose belongings somebody changed.
+    a quota again, with the seconds until then, `touched` a job and the UID of its pod whose
+    belongings somebody changed.
     """
 
     changed: Callable[[JobKey], None]
-    called: Callable[[JobKey], None]
+    called: Callable[[JobKey, float], None]
     touched: Callable[[JobKey, str], None]
     trouble: Callable[[str], None]
 

@@ -2,10 +2,32 @@
 
 import threading
 import time
+from collections.abc import Iterable
 
 from tests.both.conftest import Quota, World
+from tests.cluster.watch import Event
 from tests.e2e.harness import Engine
 from tests.e2e.objects import Objects
+
+
+def crowd(events: Iterable[Event]) -> tuple[int, int]:
+    """How many pods were unfinished at most, and how many of them the quota's controller missed.
+
+    The controller counts from a cache: it may write that fewer pods are there than had been let in
+    before, and more are let in then. What it wrote is the proof; nothing else excuses an excess.
+    """
+    unfinished: set[str] = set()
+    most = missed = 0
+    for event in sorted(events, key=lambda event: int(event.object["metadata"]["resourceVersion"])):
+        if event.object["kind"] == "ResourceQuota":
+            counted = int(event.object["status"]["used"]["pods"])
+            missed = max(missed, len(unfinished) - counted)
+            continue
+        over = event.object["status"]["phase"] in ("Succeeded", "Failed")
+        gone = over or event.type == "DELETED"
+        unfinished = unfinished - {event.name} if gone else unfinished | {event.name}
+        most = max(most, len(unfinished))
+    return most, missed
 
 
 def test_ten_jobs_in_a_quota_of_two_run_two_at_a_time_and_all_finish(
@@ -14,19 +36,15 @@ def test_ten_jobs_in_a_quota_of_two_run_two_at_a_time_and_all_finish(
     limit({"pods": "2"}, name="two")
     for number in range(10):
         engine.spec(f"job-{number}", script=world.plays(f"job-{number}", lasts=0.5))
-    with objects.api.watch("pods", objects.namespace) as pods:
+    with (
+        objects.api.watch("pods", objects.namespace) as pods,
+        objects.api.watch("resourcequotas", objects.namespace) as quotas,
+    ):
         run = engine.reconcile("--timeout", "110s")
         assert run.code == 0, run.stderr
-        unfinished: set[str] = set()
-        most = 0
-        for event in pods.events:
-            over = event.type == "DELETED" or event.object["status"]["phase"] in (
-                "Succeeded",
-                "Failed",
-            )
-            unfinished = unfinished - {event.name} if over else unfinished | {event.name}
-            most = max(most, len(unfinished))
-    assert most == 2
+        most, missed = crowd([*pods.events, *quotas.events])
+    assert 2 <= most <= 2 + missed
+    assert world.counts_late or not missed
     assert [job["state"] for job in run.result["jobs"]] == ["Succeeded"] * 10
     assert [len(job["attempts"]) for job in run.result["jobs"]] == [1] * 10
 

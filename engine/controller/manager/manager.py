@@ -82,7 +82,7 @@ class Manager:
             client,
             options.source,
             (),
-            Listeners(self.queue.add, self.queue.add, self._touched, self._troubles),
+            Listeners(self.queue.add, self.queue.add_after, self._touched, self._troubles),
         )
         self.turns = Turns(
             client,
