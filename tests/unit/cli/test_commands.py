@@ -2,6 +2,7 @@
 
 import json
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,12 +26,11 @@ users: [{{name: me, user: {{token: x}}}}]
 
 
 @pytest.fixture
-def closed_port() -> int:
-    """A port of this machine on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+def closed_port() -> Iterator[int]:
+    """A port of this machine on which nobody listens, and that nobody else can take."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 def test_help_names_every_command(engine: Engine) -> None:
