@@ -1,7 +1,8 @@
 """`reconcile --once`: bring every job of a source to its end, then stop.
 
 Nothing is written before everything that can be checked has been: secrets, templates, namespaces,
-the right to read. A source whose jobs are all over costs a few reads and no watch.
+the right to read. A source whose jobs are all over costs a few reads and no watch, and a watch
+begins where the reads ended, once a job has to wait.
 """
 
 import threading
@@ -148,7 +149,7 @@ class OnceRun:
         return rendering
 
     def _work(self, reconciler: Reconciler, waiting: Sequence[JobKey]) -> OnceResult:
-        self._watches.start(self._owning(waiting))
+        self._watches.guard(self._owning(waiting))
         for key in waiting:
             self._queue.add(key)
         count = min(self._options.concurrency, len(waiting))
@@ -192,6 +193,8 @@ class OnceRun:
             self._limit.forget(key)
             self._failing_since.pop(key, None)
             self._after(key, memory, result)
+        if key not in self._settled:
+            self._watches.listen(key.namespace)
         return True
 
     def _after(self, key: JobKey, memory: JobMemory, result: Result) -> None:

@@ -33,7 +33,8 @@ class Listeners:
 class Watches:
     """Informers and watches of one source in some namespaces.
 
-    Guarantees: nothing is watched before `start` or `follow`, and every thread ends with `stop`.
+    Guarantees: nothing is watched before `guard`, `listen` or `follow`; every thread ends with
+    `stop`.
     Errors: `sync` raises what the lists raise.
     """
 
@@ -47,6 +48,7 @@ class Watches:
         self._pods = {namespace: self._informer(namespace) for namespace in namespaces}
         self._records: dict[str, RecordInformer] = {}
         self._drift: dict[str, DriftWatch] = {}
+        self._heard: set[str] = set()
         self._lock = threading.Lock()
 
     def pods(self, namespace: str) -> PodInformer:
@@ -65,12 +67,18 @@ class Watches:
         for informer in self._pods.values():
             informer.sync()
 
-    def start(self, owning: Iterable[str]) -> None:
-        """Watch pods everywhere, and in the namespaces `owning` what the pods own."""
-        for informer in self._pods.values():
-            informer.start()
-        for namespace in owning:
+    def guard(self, namespaces: Iterable[str]) -> None:
+        """Watch what the pods of these namespaces own."""
+        for namespace in namespaces:
             self._watch_drift(namespace, at_once=True)
+
+    def listen(self, namespace: str) -> None:
+        """Watch the pods of `namespace` from where `sync` ended, if that isn't done yet."""
+        with self._lock:
+            if namespace in self._heard:
+                return
+            self._heard.add(namespace)
+        self._pods[namespace].start()
 
     def follow(self, namespace: str, *, owning: bool) -> None:
         """List and watch pods and records of `namespace`, in threads, if that isn't done yet."""
