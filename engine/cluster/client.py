@@ -1,51 +1,29 @@
-"""One thin client: dicts in, dicts out, our errors, and the server's clock.
-
-It drives `DynamicClient.request`, which behaves the same in every supported release of the
-`kubernetes` package, without discovery and without models.
-"""
+"""One thin client: dicts in, dicts out, our errors, and the server's clock."""
 
 import json
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from kubernetes.client import ApiException
-from kubernetes.dynamic import DynamicClient
+from urllib3 import BaseHTTPResponse
 from urllib3.exceptions import HTTPError
 
 from engine.cluster.failures import api_error, network_error
+from engine.cluster.transport import JSON, Query, Request, Transport
 from engine.errors import ExpiredError, UnauthorizedError, UnreachableError
 
-JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-CONNECT_TIMEOUT = 5.0
-READ_TIMEOUT = 30.0
 _CLOCK_TOLERANCE = timedelta(seconds=2)
 _GONE = 410
+_REFUSED = 300
 _PIECE = 65536
 _NO_API = "is this an API server, or a proxy before it?"
-
-Query = list[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """One request; `timeout` is how many seconds of silence end it."""
-
-    method: str
-    path: str
-    body: Any
-    query: Query
-    content_type: str = JSON
-    accept: str = JSON
-    timeout: float = READ_TIMEOUT
 
 
 class Client:
@@ -56,14 +34,15 @@ class Client:
     Errors: ApiError and its kinds for answers, UnreachableError for none.
     """
 
-    def __init__(self, make: Callable[[], DynamicClient]) -> None:
+    def __init__(self, make: Callable[[], Transport]) -> None:
         """`make` reads the credentials; it is asked again when the server calls them expired."""
         self._make = make
-        self._dynamic = make()
+        self._transport = make()
         self._renewed = threading.Lock()
         self.requests = 0
-        self.server: str = self._dynamic.client.configuration.host
+        self.server: str = self._transport.server
         self._offset = timedelta()
+        self._date = ""
 
     def now(self) -> datetime:
         """The server's time, as far as its Date headers tell; ours if they agree within 2 s."""
@@ -80,7 +59,7 @@ class Client:
         accept: str = JSON,
     ) -> dict[str, Any]:
         """The JSON object that the server answers with."""
-        ask = _Request(method, path, body, query or [], content_type, accept)
+        ask = Request(method, path, body, query or [], content_type, accept)
         response = self._send(ask)
         try:
             data = response.data
@@ -97,13 +76,13 @@ class Client:
 
     def stream(self, path: str, query: Query, timeout: float, *, accept: str = JSON) -> "Stream":
         """An open watch; `timeout` is how many seconds of silence break it."""
-        response = self._send(_Request("GET", path, None, query, accept=accept, timeout=timeout))
+        response = self._send(Request("GET", path, None, query, accept=accept, timeout=timeout))
         self._look_at_clock(response.headers.get("Date"))
         return Stream(response, self.server)
 
     def download(self, path: str, query: Query) -> Iterator[bytes]:
         """What the server sends, piece by piece and as it is: a log is no JSON."""
-        response = self._send(_Request("GET", path, None, query, accept="*/*"))
+        response = self._send(Request("GET", path, None, query, accept="*/*"))
         try:
             yield from response.stream(_PIECE)
         except (HTTPError, OSError) as error:
@@ -111,45 +90,37 @@ class Client:
         finally:
             response.release_conn()
 
-    def _send(self, ask: _Request) -> Any:
+    def _send(self, ask: Request) -> BaseHTTPResponse:
         """One exchange; once more with fresh credentials if the server calls ours expired."""
-        dynamic = self._dynamic
+        transport = self._transport
         try:
-            return self._once(dynamic, ask)
+            return self._once(transport, ask)
         except UnauthorizedError:
-            self._renew(dynamic)
-        return self._once(self._dynamic, ask)
+            self._renew(transport)
+        return self._once(self._transport, ask)
 
-    def _renew(self, used: DynamicClient) -> None:
+    def _renew(self, used: Transport) -> None:
         """Read the credentials again, once for all the threads that met the same refusal."""
         with self._renewed:
-            if self._dynamic is used:
-                self._dynamic = self._make()
+            if self._transport is used:
+                self._transport = self._make()
 
-    def _once(self, dynamic: DynamicClient, ask: _Request) -> Any:
+    def _once(self, transport: Transport, ask: Request) -> BaseHTTPResponse:
         self.requests += 1
         try:
-            return dynamic.request(
-                ask.method,
-                ask.path,
-                body=ask.body,
-                query_params=[*ask.query],
-                header_params={"Accept": ask.accept},
-                content_type=ask.content_type,
-                serialize=False,
-                _request_timeout=(CONNECT_TIMEOUT, ask.timeout),
-            )
-        except ApiException as error:
-            headers = error.headers or {}
-            text = error.body.decode() if isinstance(error.body, bytes) else str(error.body or "")
-            self._look_at_clock(headers.get("Date"))
-            raise api_error(ask.method, error.status, text, headers.get("Retry-After")) from None
+            response = transport.exchange(ask)
+            if response.status < _REFUSED:
+                return response
+            text = response.data.decode(errors="replace")
         except (HTTPError, OSError) as error:
             raise network_error(error, self.server) from error
+        self._look_at_clock(response.headers.get("Date"))
+        raise api_error(ask.method, response.status, text, response.headers.get("Retry-After"))
 
     def _look_at_clock(self, date: str | None) -> None:
-        if not date:
+        if not date or date == self._date:
             return
+        self._date = date
         try:
             offset = parsedate_to_datetime(date) - datetime.now(UTC)
         except (ValueError, TypeError):

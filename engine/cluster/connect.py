@@ -8,10 +8,10 @@ from typing import Any
 from kubernetes import client as api
 from kubernetes import config
 from kubernetes.config.config_exception import ConfigException
-from kubernetes.dynamic import DynamicClient
 
 from engine import __version__
 from engine.cluster.client import Client
+from engine.cluster.transport import Transport
 from engine.errors import KubeconfigError
 
 DEFAULT_NAMESPACE = "default"
@@ -27,32 +27,21 @@ class Connection:
     namespace: str
 
 
-class _NoDiscovery:
-    """Stands where DynamicClient wants to ask the server for every kind: paths are known here."""
-
-    def __init__(self, client: Any, cache_file: Any) -> None:
-        del client, cache_file
-
-
 def connect(kubeconfig: str = "", context: str = "", connections: int = 16) -> Connection:
     """Client for `context`, with room for `connections` at once; nothing is sent yet.
 
-    Credentials are read again when the server calls them expired, so the library need not look
-    at them before every request: that costs as much as a tenth of it.
+    Credentials are read again when the server calls them expired.
     Errors: KubeconfigError when there is no usable configuration.
     """
     namespace = DEFAULT_NAMESPACE
 
-    def make() -> DynamicClient:
+    def make() -> Transport:
         nonlocal namespace
         settings = api.Configuration()
         namespace = _load(settings, kubeconfig, context)
         settings.connection_pool_maxsize = connections
-        settings.retries = False
         settings.refresh_api_key_hook = None
-        transport = api.ApiClient(settings)
-        transport.user_agent = f"engine/{__version__}"
-        return DynamicClient(transport, discoverer=_NoDiscovery)
+        return Transport(settings, f"engine/{__version__}")
 
     client = Client(make)
     return Connection(client, namespace)

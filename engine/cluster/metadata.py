@@ -6,7 +6,8 @@ What decides over an object's end needs no more than its metadata, and a third o
 from dataclasses import dataclass
 from typing import Any
 
-from engine.cluster.client import METADATA_LIST, Client, Query
+from engine.cluster.client import METADATA_LIST, Client
+from engine.cluster.transport import Query
 from engine.errors import NotFoundError
 from engine.refs import Ref
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from engine.cluster.client import JSON, JSON_PATCH, Client, Query
+from engine.cluster.client import JSON_PATCH, Client
+from engine.cluster.transport import JSON, Query
 from engine.errors import ExpiredError, NotFoundError
 from engine.refs import Ref
 

@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from engine.cluster.client import JSON, Client, Stream
+from engine.cluster.client import Client, Stream
+from engine.cluster.transport import JSON
 from engine.controller.backoff import backoff
 from engine.errors import EngineError, ExpiredError, ForbiddenError, UnreachableError
 
