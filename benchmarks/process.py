@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+_COMPILING = "PYTHONDONTWRITEBYTECODE"
 ROOT = Path(__file__).parents[1]
 ENGINE = str(Path(sys.executable).with_name("engine"))
 """The command as users have it; `engine()` runs the same with its peak told at the end."""
@@ -43,13 +44,17 @@ def run(
     codes: Sequence[int] = (0,),
     folder: Path | None = None,
 ) -> Done:
-    """Errors: RuntimeError with what it said when the exit code is none of `codes`."""
+    """Compiled modules are kept, as where the engine was installed: they are made once.
+
+    Errors: RuntimeError with what it said when the exit code is none of `codes`.
+    """
+    inherited = {name: value for name, value in os.environ.items() if name != _COMPILING}
     began = time.perf_counter()
     done = subprocess.run(
         command,
         capture_output=True,
         text=True,
-        env={**os.environ, **(environment or {})},
+        env={**inherited, **(environment or {})},
         cwd=folder,
         check=False,
     )
