@@ -64,9 +64,10 @@ class PodInformer:
                 if key is not None:
                     found.setdefault(key, {})[pod["metadata"]["uid"]] = _slim(pod)
         with self._lock:
-            before, self._pods = self._pods, found
-            changed = {key for key in {*before, *found} if before.get(key) != found.get(key)}
             self._version = pages[0]["metadata"]["resourceVersion"]
+            before = {key: dict(pods) for key, pods in self._pods.items()}
+            self._take_over(found)
+            changed = {key for key in {*before, *found} if before.get(key) != self._pods.get(key)}
             self._synced = True
         for key in changed:
             self._on_change(key)
@@ -116,6 +117,17 @@ class PodInformer:
             else:
                 self._keep(key, pod)
         self._on_change(key)
+
+    def _take_over(self, found: dict[JobKey, dict[str, dict[str, Any]]]) -> None:
+        """Make `found` the picture; what the list is too old to know of stays."""
+        listed = objects.version_number(self._version)
+        for key, pods in [(key, dict(pods)) for key, pods in self._pods.items()]:
+            for uid, pod in pods.items():
+                if uid not in found.get(key, {}) and _version_of(pod) <= listed:
+                    self._bury(key, uid, read_deleted(pod))
+        for key, pods in found.items():
+            for pod in pods.values():
+                self._keep(key, pod)
 
     def _keep(self, key: JobKey, pod: dict[str, Any]) -> None:
         uid = pod["metadata"]["uid"]
