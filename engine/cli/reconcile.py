@@ -1,6 +1,6 @@
 """`engine reconcile`: make the specs happen, once or from now on."""
 
-from pathlib import Path
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -87,32 +87,7 @@ _NOT_WITH_ONCE = ("prune_interval", "poll", "leader_elect", "lease_duration", "m
     help="Format of what is told on stderr.",
 )
 @options.verbose
-def command(
-    paths: tuple[str, ...],
-    filenames: tuple[str, ...],
-    once: bool,
-    namespace: str,
-    kubeconfig: str,
-    context: str,
-    config: Path | None,
-    templates: Path | None,
-    source: str,
-    concurrency: int,
-    timeout: float | None,
-    queue_timeout: float,
-    wait: str,
-    prune: bool,
-    allow_empty: bool,
-    sandbox: bool,
-    output: str,
-    prune_interval: float,
-    poll: float | None,
-    leader_elect: bool,
-    lease_duration: float,
-    metrics_address: str,
-    log_format: str,
-    verbose: int,
-) -> None:
+def command(paths: tuple[str, ...], filenames: tuple[str, ...], once: bool, **given: Any) -> None:
     """Start every job whose spec has not run yet; keep watching the files, or end with --once.
 
     A job that is over stays over: run the same specs again and nothing changes. On Ctrl-C and
@@ -120,30 +95,7 @@ def command(
     configuration, templates and specs again.
     """
     _refuse_what_has_no_effect(once=once)
-    asked = Asked(
-        paths=options.all_paths(paths, filenames),
-        namespace=namespace,
-        kubeconfig=kubeconfig,
-        context=context,
-        config=config,
-        templates=templates,
-        source=source,
-        concurrency=concurrency,
-        timeout=timeout,
-        queue_timeout=queue_timeout,
-        wait=wait,
-        prune=prune,
-        allow_empty=allow_empty,
-        sandbox=sandbox,
-        output=output,
-        prune_interval=prune_interval,
-        poll=poll,
-        leader_elect=leader_elect,
-        lease_duration=lease_duration,
-        metrics_address=metrics_address,
-        log_format=log_format,
-        verbose=verbose,
-    )
+    asked = Asked(paths=options.all_paths(paths, filenames), **given)
     if once:
         from engine.cli.reconciling.once import run_once  # noqa: PLC0415 - each its own imports
 
