@@ -3,7 +3,7 @@
 import signal
 import time
 
-from engine.sandbox import ExpireWatch, Fault, Latency, Sandbox
+from engine.sandbox import ExpireWatch, Fault, Latency, Sandbox, ServerError
 from tests.e2e.harness import Engine
 from tests.e2e.objects import Objects
 from tests.e2e.staying import Staying
@@ -53,6 +53,18 @@ def test_a_namespace_that_cannot_be_read_holds_up_nothing_in_the_others(
         (engine.folder / "gone.yaml").unlink()
         objects.api.wait(lambda: set(engine.status()) == {"short"}, "the removal of one job")
         objects.api.wait(lambda: objects.pods() == [], "the end of what outlived its TTL")
+
+
+def test_a_removal_that_failed_is_tried_again_long_before_the_next_look(
+    engine: Engine, objects: Objects, sandbox: Sandbox
+) -> None:
+    engine.spec("gone", script="true")
+    with Staying(engine, "--prune", "--allow-empty", "--prune-interval", "1h") as staying:
+        staying.hears("/gone: Succeeded")
+        refused = sandbox.faults.add(Fault(ServerError(), "delete", "configmaps", times=3))
+        (engine.folder / "gone.yaml").unlink()
+        objects.api.wait(lambda: not engine.status(), "the removal of the job")
+        assert sandbox.faults.hits(refused) == 3
 
 
 def test_a_namespace_that_no_spec_names_any_more_is_not_missed(

@@ -13,6 +13,7 @@ from engine.controller.manager.jobs import Jobs
 from engine.controller.prune.brake import Brake
 from engine.controller.prune.removed import Removal, Remover
 from engine.controller.prune.result import PruneEntry, Tally
+from engine.controller.rate_limit import RateLimit
 from engine.controller.watches import Watches
 from engine.decide.record import Record
 from engine.refs import JobKey
@@ -26,7 +27,8 @@ class Removals:
     """Finds and removes jobs of a source that have a record and no spec any more.
 
     Guarantees: nothing is removed unless `permit` was told last that the source is whole; every
-    record is looked for again after `interval`, whatever became of its removal.
+    record is looked for again after `interval`, whatever became of its removal, and one whose
+    removal failed sooner than that, with back-off.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Removals:
         self._objection = "the specs have not been read"
         self._told = ""
         self._since: dict[JobKey, float] = {}
+        self._limit = RateLimit()
         self._pass: tuple[float, Remover] | None = None
 
     def permit(self, objection: str) -> None:
@@ -80,10 +83,17 @@ class Removals:
     def remove(self, key: JobKey) -> None:
         """Remove everything of the job, its record last. Errors: none; they are told."""
         record = self._watches.records(key.namespace).newest(key, None)
+        self._leave_alone(key, self._interval)
+        if record is None or self._jobs.is_living(key):
+            return
+        if self._remover().remove(record):
+            self._leave_alone(key, self._limit.when(key, longest=self._interval))
+        else:
+            self._limit.forget(key)
+
+    def _leave_alone(self, key: JobKey, seconds: float) -> None:
         with self._lock:
-            self._since[key] = time.monotonic() + self._interval
-        if record is not None and not self._jobs.is_living(key):
-            self._remover().remove(record)
+            self._since[key] = time.monotonic() + seconds - _GONE_FOR
 
     def _records(self) -> list[Record]:
         return [

@@ -88,29 +88,35 @@ class Remover:
                     self.tally.add_error(error)
             yield from (record for _, record in sorted(records.found.items()))
 
-    def remove(self, record: Record) -> None:
-        """Errors: none; what failed is in the tally, and the job's record stays."""
+    def remove(self, record: Record) -> bool:
+        """Whether something failed, so that another try soon may do better than this one.
+
+        Errors: none; what failed is in the tally, and the job's record stays.
+        """
         try:
-            self._remove(record)
+            return self._remove(record) is PruneAction.FAILED
         except EngineError as error:
             self._failed(record.key, words_of(error))
         except Exception as error:  # noqa: BLE001 - one job must not stop the others
             self._failed(record.key, f"internal error: {type(error).__name__}: {error}")
+        return True
 
-    def _remove(self, record: Record) -> None:
+    def _remove(self, record: Record) -> PruneAction:
+        """What became of the job as a whole."""
         if record.source != self.removal.source:
-            return
+            return PruneAction.KEPT
         reason = f"its spec was removed from source {self.removal.source}"
         targets = self._objects(record.key)
         pods = [target for target in targets if target.resource is PODS]
         if any(isinstance(_held(target, reason), Protected) for target in targets):
             protected = f"{reason}; {HOLD} is true on an object of its job"
             self.tally.add(PruneEntry(_ref(record.key), PruneAction.PROTECTED, protected))
-            return
+            return PruneAction.PROTECTED
         self._end(record, reason)
-        accepted = [self._delete(target, reason) for target in pods]
-        if all(accepted) and self._is_gone(record.key, reason):
-            self._forget(record.key, reason)
+        came = _worst([self._delete(target, reason) for target in pods])
+        if came is PruneAction.DELETED:
+            came = self._wait_until_gone(record.key, reason)
+        return self._forget(record.key, reason) if came is PruneAction.DELETED else came
 
     def _objects(self, key: JobKey) -> list[Target]:
         """Everything of the job but its record."""
@@ -150,51 +156,62 @@ class Remover:
             return read_outcome(pod) or Outcome(Reason.CANCELLED, reason)
         return Outcome(Reason.CANCELLED, reason)
 
-    def _delete(self, target: Target, reason: str) -> bool:
-        """Whether the object is gone, or on its way."""
+    def _delete(self, target: Target, reason: str) -> PruneAction:
+        """DELETED if the object is gone, or on its way."""
         if target.metadata.get("deletionTimestamp"):
-            return True
+            return PruneAction.DELETED
         if not self.brake.take():
             self.tally.add(target.braked(reason))
-            return False
+            return PruneAction.KEPT
         deleter = Deleter(self.client, Rescue(self.client))
         entry = deleter.delete(target, reason, lambda fresh: _held(fresh, reason))
-        if entry is not None:
-            self.tally.add(entry)
-        return entry is None or entry.action is PruneAction.DELETED
+        if entry is None:
+            return PruneAction.DELETED
+        self.tally.add(entry)
+        return entry.action
 
-    def _is_gone(self, key: JobKey, reason: str) -> bool:
-        """Wait until nothing of the job is left; what no pod owns any more is deleted, too."""
+    def _wait_until_gone(self, key: JobKey, reason: str) -> PruneAction:
+        """DELETED once nothing of the job is left; what no pod owns any more is deleted, too."""
         deadline, wait = time.monotonic() + _LONGEST_END, 0.05
         asked: set[str] = set()
         while left := self._objects(key):
             if time.monotonic() > deadline:
                 self._failed(key, f"{reason}; {left[0].ref} is still there")
-                return False
+                return PruneAction.FAILED
             if not any(target.resource is PODS for target in left):
-                for target in left:
-                    if target.uid not in asked and not self._delete(target, reason):
-                        return False
-                    asked.add(target.uid)
+                fresh = [target for target in left if target.uid not in asked]
+                asked |= {target.uid for target in fresh}
+                came = _worst([self._delete(target, reason) for target in fresh])
+                if came is not PruneAction.DELETED:
+                    return came
             time.sleep(wait)
             wait = min(1.0, wait * 2)
-        return True
+        return PruneAction.DELETED
 
-    def _forget(self, key: JobKey, reason: str) -> None:
+    def _forget(self, key: JobKey, reason: str) -> PruneAction:
         metadata = read_metadata(self.client, CONFIG_MAPS, _ref(key))
         if metadata is None:
-            return
+            return PruneAction.DELETED
         target = Target(CONFIG_MAPS, metadata)
         if not target.is_record or target.labels.get(SOURCE) != self.removal.source:
-            return
+            return PruneAction.KEPT
         if not self.brake.take():
             self.tally.add(target.braked(reason))
-            return
+            return PruneAction.KEPT
         delete_exactly(self.client, CONFIG_MAPS, metadata)
         self.tally.add(target.deleted(reason))
+        return PruneAction.DELETED
 
     def _failed(self, key: JobKey, words: str) -> None:
         self.tally.add(PruneEntry(_ref(key), PruneAction.FAILED, words))
+
+
+def _worst(actions: Iterable[PruneAction]) -> PruneAction:
+    """FAILED before anything that stays for a reason; DELETED only if all are."""
+    found = set(actions) - {PruneAction.DELETED}
+    if PruneAction.FAILED in found:
+        return PruneAction.FAILED
+    return min(found, default=PruneAction.DELETED)
 
 
 def _held(target: Target, reason: str) -> Verdict | None:
