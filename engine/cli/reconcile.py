@@ -96,14 +96,18 @@ def command(paths: tuple[str, ...], filenames: tuple[str, ...], once: bool, **gi
     """
     _refuse_what_has_no_effect(once=once)
     asked = Asked(paths=options.all_paths(paths, filenames), **given)
-    if once:
-        from engine.cli.reconciling.once import run_once  # noqa: PLC0415 - each its own imports
+    # Each way of running has imports of its own, and `--help` needs none of them.
+    from engine.cli.reconciling.common import told_as_asked  # noqa: PLC0415
 
-        run_once(asked)
-    else:
-        from engine.cli.reconciling.stay import stay  # noqa: PLC0415
+    with told_as_asked(asked):
+        if once:
+            from engine.cli.reconciling.once import run_once  # noqa: PLC0415
 
-        stay(asked)
+            run_once(asked)
+        else:
+            from engine.cli.reconciling.stay import stay  # noqa: PLC0415
+
+            stay(asked)
 
 
 def _refuse_what_has_no_effect(*, once: bool) -> None:

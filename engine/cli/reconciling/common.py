@@ -1,6 +1,7 @@
 """What both ways of `engine reconcile` need."""
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,9 @@ import click
 
 from engine.cli.printers.progress import Progress, progress
 from engine.cli.reconciling.asked import Asked
+from engine.errors import EngineError, InvalidInputError
 from engine.spec.model import Job
+from engine.telemetry.events import SpecProblem, Trouble
 from engine.telemetry.redact import KNOWN
 
 
@@ -22,6 +25,23 @@ def shown(asked: Asked) -> Progress:
         no_colour="NO_COLOR" in os.environ,
         log_format=asked.log_format,
     )
+
+
+@contextmanager
+def told_as_asked(asked: Asked) -> Iterator[None]:
+    """With --log-format json an error that ends the command is told in that format, too."""
+    try:
+        yield
+    except EngineError as error:
+        if asked.log_format != "json":
+            raise
+        show = shown(asked)
+        if isinstance(error, InvalidInputError):
+            for problem in error.problems:
+                show(SpecProblem(str(problem)))
+        else:
+            show(Trouble(None, str(error), retrying=False))
+        sys.exit(error.exit_code)
 
 
 @contextmanager

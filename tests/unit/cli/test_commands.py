@@ -149,3 +149,24 @@ def test_a_secret_that_is_not_set_stops_a_reconcile_before_any_write(
     said = process("reconcile", "--once", "specs", "--sandbox")
     assert (said.code, said.out) == (2, "")
     assert "fromEnv: the variable NOT_THERE is not set" in said.err
+
+
+@pytest.mark.parametrize(
+    ("way", "text", "code", "words"),
+    [
+        ((), document(), 6, "nowhere: no such file"),
+        (("--once",), document(), 6, "nowhere: no such file"),
+        (("--once",), "kind: JobSpec\n", 2, "a.yaml:1:1: apiVersion is missing"),
+    ],
+)
+def test_an_error_that_ends_a_reconcile_is_a_json_line_if_logs_are(
+    tmp_path: Path, process: Engine, way: tuple[str, ...], text: str, code: int, words: str
+) -> None:
+    specs = write(tmp_path, "a.yaml", text)
+    arguments = ("--log-format", "json", "--kubeconfig", str(tmp_path / "nowhere"))
+    said = process("reconcile", *way, *arguments, str(specs))
+    assert (said.code, said.out) == (code, "")
+    (line,) = said.lines
+    entry = json.loads(line)
+    assert entry["level"] == "error"
+    assert words in entry["message"]
