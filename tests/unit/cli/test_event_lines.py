@@ -209,13 +209,25 @@ def test_lines_of_several_threads_do_not_mix(kind: type[Any]) -> None:
     )
 
 
+class Gone(io.StringIO):
+    """A pipe that nobody reads any more."""
+
+    tries = 0
+
+    def write(self, text: str) -> int:
+        del text
+        self.tries += 1
+        raise BrokenPipeError
+
+
 @pytest.mark.parametrize("kind", [Lines, JsonLines])
 def test_an_output_that_is_gone_stops_the_lines_and_nothing_else(kind: type[Any]) -> None:
-    out = io.StringIO()
+    out = Gone()
     lines = kind(out, Redactor(), verbose=False, **({"colour": False} if kind is Lines else {}))
-    out.close()
     lines(Notice("x"))
+    lines(Notice("y"))
     lines.close()
+    assert out.tries > 1
 
 
 class Terminal(io.StringIO):
