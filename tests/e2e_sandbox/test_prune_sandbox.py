@@ -164,16 +164,16 @@ def test_a_ttl_that_grows_between_the_list_and_the_delete_keeps_the_object(place
     changed = threading.Event()
 
     def lengthen() -> None:
-        """As soon as the list is answered; the delete then waits for four seconds."""
+        """As soon as the list is answered; the delete, still on its way, is refused after that."""
         while not place.sandbox.requests.where("list", "configmaps"):
             changed.wait(0.005)
         patch = {"metadata": {"annotations": {TTL: "7d"}}}
         place.api.patch("configmaps", "grown", patch, NAMESPACE)
 
+    place.sandbox.faults.add(_slow("grown"))
     place.sandbox.faults.add(
         Fault(Conflict(), verb="delete", resource="configmaps", name="grown", times=1)
     )
-    place.sandbox.faults.add(_slow("grown"))
     thread = threading.Thread(target=lengthen)
     thread.start()
     run = place.prune()
@@ -345,4 +345,4 @@ def _annotated(name: str) -> dict[str, Any]:
 
 
 def _slow(name: str) -> Fault:
-    return Fault(Latency(4.0), verb="delete", resource="configmaps", name=name, times=1)
+    return Fault(Latency(2.0), verb="delete", resource="configmaps", name=name, times=1)
