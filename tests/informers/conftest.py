@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,9 +10,10 @@ import pytest
 from engine.cluster.client import Client
 from engine.cluster.connect import connect
 from engine.refs import JobKey
-from engine.sandbox import Clock, DropConnection, Fault, Sandbox
-from tests.sandbox.place import Place
+from engine.sandbox import DropConnection, Fault, Sandbox
+from tests.sandbox.conftest import ci, sandbox
 
+__all__ = ["ci", "client", "sandbox", "told"]
 PATIENCE = 10.0
 
 
@@ -46,17 +47,6 @@ def miss(sandbox: Sandbox, resource: str, what: Callable[[], object]) -> None:
     what()
     sandbox.compact(resource)
     sandbox.faults.remove(fault)
-
-
-@pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(clock=Clock(speed=0)) as running:
-        yield running
-
-
-@pytest.fixture
-def ci(sandbox: Sandbox) -> Place:
-    return Place.of(sandbox)
 
 
 @pytest.fixture
