@@ -1,7 +1,8 @@
 """The kubernetes library's connection pool and credentials, without what it puts above them.
 
 The library reads the kubeconfig and makes the pool: TLS, proxies, tokens, exec plugins. Its
-`DynamicClient` would turn dicts into dicts over four more layers, two fifths of a small write.
+`DynamicClient` would turn dicts into dicts over four more layers: a small write would cost two
+fifths more CPU.
 """
 
 import json

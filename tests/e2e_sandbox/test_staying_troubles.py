@@ -58,8 +58,14 @@ def test_a_namespace_that_cannot_be_read_holds_up_nothing_in_the_others(
 def test_a_removal_that_failed_is_tried_again_long_before_the_next_look(
     engine: Engine, objects: Objects, sandbox: Sandbox
 ) -> None:
+    """And costs nothing of the limit of deletes: a pod and a record are all that goes."""
     engine.spec("gone", script="true")
-    with Staying(engine, "--prune", "--allow-empty", "--prune-interval", "1h") as staying:
+    config = engine.folder.parent / "engine.yaml"
+    config.write_text(
+        "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\nlimits: {maxDeletesPerPass: 2}\n"
+    )
+    arguments = ("--prune", "--allow-empty", "--prune-interval", "1h", "--config", str(config))
+    with Staying(engine, *arguments) as staying:
         staying.hears("/gone: Succeeded")
         refused = sandbox.faults.add(Fault(ServerError(), "delete", "configmaps", times=3))
         (engine.folder / "gone.yaml").unlink()

@@ -165,6 +165,8 @@ class Remover:
             return PruneAction.KEPT
         deleter = Deleter(self.client, Rescue(self.client))
         entry = deleter.delete(target, reason, lambda fresh: _held(fresh, reason))
+        if entry is None or entry.action is not PruneAction.DELETED:
+            self.brake.give_back()
         if entry is None:
             return PruneAction.DELETED
         self.tally.add(entry)
@@ -198,7 +200,11 @@ class Remover:
         if not self.brake.take():
             self.tally.add(target.braked(reason))
             return PruneAction.KEPT
-        delete_exactly(self.client, CONFIG_MAPS, metadata)
+        try:
+            delete_exactly(self.client, CONFIG_MAPS, metadata)
+        except EngineError:
+            self.brake.give_back()
+            raise
         self.tally.add(target.deleted(reason))
         return PruneAction.DELETED
 
