@@ -35,8 +35,7 @@ class Staying:
         self.process = subprocess.Popen(
             [
                 "env", "--default-signal=INT", *COMMAND, "reconcile", str(self._engine.folder),
-                "-n", self._engine.namespace, "--source", self._engine.namespace,
-                "--lease-duration", "2s", "--metrics-address", "127.0.0.1:0", "-v",
+                *self._place(), "--lease-duration", "2s", "--metrics-address", "127.0.0.1:0", "-v",
                 *self._arguments,
             ],
             stderr=subprocess.PIPE,
@@ -126,6 +125,11 @@ class Staying:
         self.send(signal.SIGKILL)
         self.process.wait()
         self._reader.join(5)
+
+    def _place(self) -> list[str]:
+        """Namespace and source; a harness without a namespace leaves both to the engine."""
+        namespace = self._engine.namespace
+        return ["-n", namespace, "--source", namespace] if namespace else []
 
     def _read(self) -> None:
         assert self.process.stderr is not None
