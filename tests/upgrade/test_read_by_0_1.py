@@ -67,6 +67,14 @@ def test_0_1_leaves_alone_what_this_version_finished(scene: Played) -> None:
             assert reader.is_over(record, entry["specHash"], "default"), record.key
 
 
+def test_0_1_knows_since_when_a_job_is_queued_and_an_attempt_waits(scene: Played) -> None:
+    for record in _read(scene):
+        if record.state is reader.State.QUEUED:
+            assert record.queued_at is not None, record.key
+        if record.open_attempt is not None:
+            assert record.open_attempt.claimed_at is not None, record.key
+
+
 def test_0_1_would_give_no_pod_a_name_that_was_given_before(scene: Played) -> None:
     for record in _read(scene):
         run = {"jobs.engine/job": record.key.name, "jobs.engine/run": record.spec_hash[:8]}
