@@ -1,129 +1,209 @@
-"""The Kubernetes binaries, built once from Debian's source package and kept in the cache."""
+"""The cluster's programs, built once from Go modules and kept in the cache.
+
+A folder of `modules/` holds one small module: its go.mod pins the version of a program, its go.sum
+the checksum of everything that goes into it, and its `tool` lines name the main packages. Nothing
+else says a version.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
 import shutil
 import subprocess
 import tempfile
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tests.cluster import packages
-from tests.cluster.errors import ClusterUnavailable, ComponentFailed
+from tests.cluster import go_toolchain
+from tests.cluster.errors import ClusterUnavailable
 from tests.cluster.files import exclusive
-from tests.cluster.process import SYSTEM_PATH
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.cluster.packages import Say
     from tests.cluster.settings import Settings
 
-VERSION = "1.20.2"
-BINARIES = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kubectl")
-
-_VERSION_FILE = f"""\
-KUBE_GIT_COMMIT='debian'
-KUBE_GIT_TREE_STATE='archive'
-KUBE_GIT_VERSION='v{VERSION}'
-KUBE_GIT_MAJOR='1'
-KUBE_GIT_MINOR='20'
-"""
-
-_PAUSE = """\
-#include <signal.h>
-#include <unistd.h>
-#include <sys/wait.h>
-static void end(int number) { _exit(0); }
-static void reap(int number) { while (waitpid(-1, NULL, WNOHANG) > 0) {} }
-int main(void) {
-    signal(SIGTERM, end);
-    signal(SIGINT, end);
-    signal(SIGCHLD, reap);
-    for (;;) pause();
-}
-"""
-"""The first process of every pod: it holds the network namespace and ends when told."""
+MODULES = Path(__file__).parent / "modules"
+_LDFLAGS = "-s -w"
+_TAGS = "no_btrfs,no_devmapper,no_zfs"
+"""File systems of containerd that need C libraries; no other program knows these tags."""
 
 
-def ensure(settings: Settings, say: packages.Say) -> None:
-    """Make the binaries unless the cache has them; about five minutes on two processors.
+@dataclass(frozen=True)
+class Module:
+    """One folder of `modules/` and what is built from it."""
+
+    folder: Path
+
+    @classmethod
+    def of(cls, name: str) -> Module:
+        """Errors: ClusterUnavailable with the names that there are."""
+        folder = MODULES / name
+        if not (folder / "go.mod").exists():
+            known = ", ".join(sorted(found.name for found in MODULES.iterdir()))
+            raise ClusterUnavailable(f"there is no module {name}; there are {known}")
+        return cls(folder)
+
+    @cached_property
+    def _go_mod(self) -> str:
+        return (self.folder / "go.mod").read_text()
+
+    @property
+    def version(self) -> str:
+        """Of the module that holds the first program, such as v1.36.3; "" where it is our own."""
+        for package in self._tools:
+            for path, version in self._lines(r"^(?:\t|require )(\S+) (v\S+)"):
+                if package == path or package.startswith(f"{path}/"):
+                    return str(version)
+        return ""
+
+    @property
+    def packages(self) -> list[str]:
+        return self._tools or ["."]
+
+    @property
+    def programs(self) -> list[str]:
+        """The files that are made, in the order of `packages`; the folder's name if it is one."""
+        if len(self.packages) == 1:
+            return [self.folder.name]
+        return [package.rpartition("/")[2] for package in self.packages]
+
+    @cached_property
+    def go_version(self) -> tuple[int, int]:
+        """The oldest Go that the module can be built with."""
+        found = re.search(r"^go (\d+)\.(\d+)", self._go_mod, re.MULTILINE)
+        assert found, f"{self.folder / 'go.mod'} has no go line"
+        return int(found[1]), int(found[2])
+
+    @property
+    def command(self) -> list[str]:
+        """`go build` but for where the programs go; part of what the cache is keyed by."""
+        flags = ["-trimpath", f"-tags={_TAGS}", f"-ldflags={' '.join([_LDFLAGS, *self._stamps])}"]
+        return ["build", "-mod=readonly", "-buildvcs=false", *flags]
+
+    def digest(self, go_version: str) -> str:
+        """Of everything that decides what the programs are."""
+        said = hashlib.sha256("\0".join([go_version, *self.command, *self.packages]).encode())
+        for name in sorted(path.name for path in self.folder.iterdir()):
+            said.update(name.encode() + b"\0" + (self.folder / name).read_bytes())
+        return said.hexdigest()[:12]
+
+    @cached_property
+    def _tools(self) -> list[str]:
+        block = re.search(r"^tool \(\n(.*?)^\)", self._go_mod, re.MULTILINE | re.DOTALL)
+        return block[1].split() if block else self._lines(r"^tool (\S+)")
+
+    def _lines(self, pattern: str) -> list[Any]:
+        return re.findall(pattern, self._go_mod, re.MULTILINE)
+
+    @property
+    def _stamps(self) -> list[str]:
+        """What Kubernetes says of its version is set by the linker."""
+        if not any(package.startswith("k8s.io/kubernetes/") for package in self.packages):
+            return []
+        major, minor, _ = self.version.removeprefix("v").split(".")
+        base, client = "k8s.io/component-base/version", "k8s.io/client-go/pkg/version"
+        return [
+            f"-X {base}.gitVersion={self.version}",
+            f"-X {base}.gitMajor={major}",
+            f"-X {base}.gitMinor={minor}",
+            f"-X {client}.gitVersion={self.version}",
+        ]
+
+
+def modules(settings: Settings) -> dict[str, Module]:
+    """What a cluster is made of, by the name of the folder in which its programs are found."""
+    names = {"kubernetes": f"kubernetes-{settings.release}"}
+    return {
+        name: Module.of(names.get(name, name))
+        for name in ("kubernetes", "etcd", "containerd", "pause")
+    }
+
+
+def ensure(settings: Settings, say: Say) -> dict[str, Path]:
+    """The folders with the programs; those that the cache lacks are built first, in minutes.
 
     Guarantees: two at once build once; a build that was killed leaves nothing that counts as
     built, and its files are removed by the next one.
-    Errors: ClusterUnavailable, with the end of the compiler's output when it failed.
+    Errors: ClusterUnavailable, with the last of the compiler's words when it failed.
     """
-    if settings.binaries.exists():
-        return
-    waiting = partial(say, "another build is running; waiting for it")
+    needed = modules(settings)
+    oldest = max(module.go_version for module in needed.values())
     try:
-        with exclusive(settings.cache / "build.lock", waiting):
-            _build_unless_there(settings, say)
+        toolchain = go_toolchain.find(settings.cache, oldest, say)
+        made = {name: _place(settings, one, toolchain) for name, one in needed.items()}
+        if not all(folder.exists() for folder in made.values()):
+            waiting = partial(say, "another build is running; waiting for it")
+            with exclusive(settings.cache / "build.lock", waiting):
+                missing = {
+                    made[name]: one for name, one in needed.items() if not made[name].exists()
+                }
+                _build(settings.cache, missing, toolchain, say)
     except OSError as error:
         raise ClusterUnavailable(f"the cache folder can't be used: {error}") from error
+    return made
 
 
-def _build_unless_there(settings: Settings, say: packages.Say) -> None:
-    if settings.binaries.exists():
-        return
-    for abandoned in settings.cache.glob("building-*"):
+def _place(settings: Settings, module: Module, toolchain: go_toolchain.Toolchain) -> Path:
+    return settings.cache / f"{module.folder.name}-{module.digest(toolchain.version)}"
+
+
+def _build(
+    cache: Path, missing: Mapping[Path, Module], toolchain: go_toolchain.Toolchain, say: Say
+) -> None:
+    """One after the other, so that what they share is downloaded and compiled once."""
+    for abandoned in cache.glob("building-*"):
         shutil.rmtree(abandoned)
-    packages.install(packages.missing(packages.BUILD), say)
-    log = settings.cache / "build.log"
+    log = cache / "build.log"
     log.unlink(missing_ok=True)
-    work = Path(tempfile.mkdtemp(prefix="building-", dir=settings.cache))
+    work = Path(tempfile.mkdtemp(prefix="building-", dir=cache))
     try:
-        _build(work, log, say)
-        (work / "out").rename(settings.binaries)
+        for made, module in missing.items():
+            say(f"building {module.folder.name} {module.version}".rstrip() + f", once (log: {log})")
+            out = work / made.name
+            out.mkdir()
+            for package, program in zip(module.packages, module.programs, strict=True):
+                argv = [*module.command, "-o", str(out / program), package]
+                _run([str(toolchain.program), *argv], module.folder, work, log)
+            out.rename(made)
     finally:
         shutil.rmtree(work)
 
 
-def _build(work: Path, log: Path, say: packages.Say) -> None:
-    out = work / "out"
-    out.mkdir()
-    say("building the pause program")
-    (work / "pause.c").write_text(_PAUSE)
-    _run(["gcc", "-O2", "-static", "-o", str(out / "pause"), str(work / "pause.c")], work, log)
-    say(f"fetching the source of Kubernetes {VERSION}")
-    packages.fetch_source("kubernetes", work)
-    (description,) = work.glob("kubernetes_*.dsc")
-    _run(["dpkg-source", "--no-check", "-x", str(description), str(work / "tree")], work, log)
-    source = work / "go" / "src" / "k8s.io" / "kubernetes"
-    source.parent.mkdir(parents=True)
-    source.symlink_to(work / "tree")
-    (work / "version").write_text(_VERSION_FILE)
-    say(f"building Kubernetes {VERSION}, once, in about five minutes (log: {log})")
-    targets = " ".join(f"cmd/{name}" for name in BINARIES)
-    environment = {
-        "GOPATH": str(work / "go"),
-        "GOCACHE": str(work / "go-cache"),
-        "GO111MODULE": "off",
-        "GOFLAGS": "",
-        "GOLDFLAGS": "-s -w",
-        "CGO_ENABLED": "0",
-        "KUBE_GIT_VERSION_FILE": str(work / "version"),
-        "PWD": str(source),
-    }
-    _run(["make", f"WHAT={targets}"], source, log, environment)
-    made = source / "_output" / "local" / "go" / "bin"
-    for name in BINARIES:
-        shutil.move(made / name, out / name)
+def _run(argv: list[str], folder: Path, work: Path, log: Path) -> None:
+    """Run to the end, or die with us: a killed build leaves no compiler running.
 
-
-def _run(
-    argv: list[str], folder: Path, log: Path, environment: dict[str, str] | None = None
-) -> None:
-    """Run to the end, or die with us: a killed build leaves no compiler running."""
+    What is downloaded and compiled on the way stays below `work`. Where Go's modules come from is
+    the machine's own setting.
+    """
     together = ["setpriv", "--pdeathsig=KILL", "unshare", "--pid", "--fork", "--kill-child"]
+    environment = {
+        **{name: value for name, value in os.environ.items() if name != "GOROOT"},
+        "CGO_ENABLED": "0",
+        "GOTOOLCHAIN": "local",
+        "GOFLAGS": "-modcacherw",
+        "GOWORK": "off",
+        "GOPATH": str(work / "go"),
+        "GOMODCACHE": str(work / "go" / "mod"),
+        "GOCACHE": str(work / "go-cache"),
+    }
     with log.open("ab") as output:
         done = subprocess.run(
             [*together, *argv],
             cwd=folder,
-            env={"PATH": SYSTEM_PATH, "HOME": str(folder), **(environment or {})},
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
             check=False,
         )
     if done.returncode != 0:
-        tail = "\n".join(log.read_text(errors="replace").splitlines()[-12:])
-        raise ComponentFailed(argv[0], f"exit code {done.returncode} (log: {log})", tail)
+        lines = log.read_text(errors="replace").splitlines()
+        said = [line for line in lines if not line.startswith("go: downloading")]
+        cause = said[-1].strip() if said else f"exit code {done.returncode}"
+        raise ClusterUnavailable(f"{folder.name} can't be built: {cause} (log: {log})")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tests.cluster.errors import ClusterUnavailable
 from tests.cluster.process import Identity
+from tests.cluster.settings import NODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,19 +22,26 @@ def cgroup_name(settings: Settings) -> str:
     return f"engine-test-{settings.id}"
 
 
+def node_cgroup(settings: Settings, node: str) -> str:
+    """The root below which one node's kubelet and containers are."""
+    return f"{cgroup_name(settings)}/{node}"
+
+
 def create(settings: Settings) -> None:
     """Errors: ClusterUnavailable where the machine doesn't let its cgroups be written."""
     try:
-        for folder in _folders(settings):
-            folder.mkdir(exist_ok=True)
-            _inherit_cpuset(folder)
+        for whole in _folders(settings):
+            for folder in (whole, *(whole / node for node in NODES)):
+                folder.mkdir(exist_ok=True)
+                _inherit_cpuset(folder)
     except OSError as error:
         raise ClusterUnavailable(f"cgroups can't be written here: {error}") from None
 
 
-def processes(settings: Settings) -> list[Identity]:
-    """Every process in a container of this cluster."""
-    found = (Identity.of(pid) for folder in _folders(settings) for pid in _members(folder))
+def processes(settings: Settings, node: str = "") -> list[Identity]:
+    """Every process in a container of this cluster, or of one of its nodes."""
+    folders = (folder / node for folder in _folders(settings))
+    found = (Identity.of(pid) for folder in folders for pid in _members(folder))
     return list({identity for identity in found if identity is not None})
 
 

@@ -7,31 +7,20 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tests.cluster import control_plane, namespace, node
+from tests.cluster import control_plane, namespace, network
 from tests.cluster.credentials import Credentials
 from tests.cluster.errors import ClusterUnavailable
+from tests.cluster.node import Node, make_node
 from tests.cluster.pki import Authority
 from tests.cluster.registry import Registry, open_registry, private_registry
+from tests.cluster.settings import NODES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from tests.cluster.process import Component
     from tests.cluster.settings import Settings
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """What tests need to reach the container runtime."""
-
-    containerd: Component
-    kubelet: Component
-    socket: Path
-
-    def ctr(self, *arguments: str) -> Sequence[str]:
-        """A command line for containerd's own client, in the kubelet's image store."""
-        return ["ctr", f"--address={self.socket}", "--namespace=k8s.io", *arguments]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +38,8 @@ class Cluster:
     audit_log: Path | None = None
     components: Sequence[Component] = ()
     node: Node | None = None
+    """The first node, the only one unless two were asked for."""
+    nodes: Sequence[Node] = ()
     open_registry: Registry | None = None
     private_registry: Registry | None = None
     node_present: bool = False
@@ -111,24 +102,28 @@ class Parts:
     apiserver: Component
     controller_manager: Component
     scheduler: Component
-    node: Node
+    in_cluster_address: Component
+    nodes: tuple[Node, ...]
     credentials: Credentials
+    programs: namespace.Programs
 
     @property
     def components(self) -> tuple[Component, ...]:
         registries = tuple(registry.component for registry in self.registries)
         plane = (self.etcd, self.apiserver, self.controller_manager, self.scheduler)
-        return (self.keeper, *registries, *plane, self.node.containerd, self.node.kubelet)
+        nodes = (part for node in self.nodes for part in (node.containerd, node.kubelet))
+        return (self.keeper, *registries, *plane, self.in_cluster_address, *nodes)
 
     def cluster(self, version: tuple[int, int]) -> Cluster:
         return Cluster(
             kubeconfig=self.settings.kubeconfig,
             url=self.settings.url,
             version=version,
-            kubectl=self.settings.binaries / "kubectl",
+            kubectl=self.programs.outside["kubernetes"] / "kubectl",
             audit_log=self.settings.audit_log,
             components=self.components,
-            node=self.node,
+            node=self.nodes[0],
+            nodes=self.nodes,
             open_registry=self.registries[0],
             private_registry=self.registries[1],
             issue=self.credentials.kubeconfig_for,
@@ -136,39 +131,43 @@ class Parts:
 
 
 def credentials_of(settings: Settings) -> Credentials:
-    return Credentials(Authority(settings.pki), settings.url, settings.kubeconfig)
+    address = str(network.api_service(settings))
+    return Credentials(Authority(settings.pki), settings.url, settings.kubeconfig, address)
 
 
-def parts_of(settings: Settings) -> Parts:
+def parts_of(settings: Settings, built: Mapping[str, Path], nodes: int = 1) -> Parts:
     """Describe the components; writes their configuration files, starts nothing.
 
     Assumptions: the certificate authority has been created.
     """
     credentials = credentials_of(settings)
-    programs = namespace.programs(settings)
-    keeper = namespace.keeper(settings)
+    programs = namespace.programs(settings, built)
+    kubernetes = partial(programs.path, "kubernetes")
+    keeper = namespace.keeper(settings, programs)
     inside = partial(namespace.entering, keeper)
     registries = (open_registry(settings, inside), private_registry(settings, inside))
+    pause = pause_image(registries[0])
     return Parts(
         settings=settings,
         keeper=keeper,
         registries=registries,
-        etcd=control_plane.etcd(settings, inside),
+        etcd=control_plane.etcd(settings, programs.path("etcd", "etcd"), inside),
         apiserver=control_plane.apiserver(
-            settings, programs / "kube-apiserver", credentials, inside
+            settings, kubernetes("kube-apiserver"), credentials, inside
         ),
         controller_manager=control_plane.controller_manager(
-            settings, programs / "kube-controller-manager", credentials, inside
+            settings, kubernetes("kube-controller-manager"), credentials, inside
         ),
         scheduler=control_plane.scheduler(
-            settings, programs / "kube-scheduler", credentials, inside
+            settings, kubernetes("kube-scheduler"), credentials, inside
         ),
-        node=Node(
-            node.containerd(settings, pause_image(registries[0]), inside),
-            node.kubelet(settings, programs / "kubelet", credentials, inside),
-            node.containerd_socket(settings),
+        in_cluster_address=control_plane.in_cluster_address(settings, inside),
+        nodes=tuple(
+            make_node(settings, name, programs, pause, credentials, inside)
+            for name in NODES[:nodes]
         ),
         credentials=credentials,
+        programs=programs,
     )
 
 

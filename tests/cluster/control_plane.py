@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.cluster import network
 from tests.cluster.files import write
 from tests.cluster.http import request
 from tests.cluster.process import Component
@@ -39,7 +41,7 @@ def answers(url: str) -> bool:
     return request("GET", url).status == 200
 
 
-def etcd(settings: Settings, inside: Inside = tuple, program: Path = Path("etcd")) -> Component:
+def etcd(settings: Settings, program: Path, inside: Inside = tuple) -> Component:
     ports = settings.ports
     client = f"http://127.0.0.1:{ports.etcd}"
     peer = f"http://127.0.0.1:{ports.etcd_peer}"
@@ -86,9 +88,8 @@ def apiserver(
         f"--service-account-key-file={accounts}",
         f"--service-account-signing-key-file={accounts}",
         f"--service-account-issuer={settings.url}",
-        "--service-cluster-ip-range=10.97.0.0/16",
+        f"--service-cluster-ip-range={network.services(settings)}",
         "--authorization-mode=Node,RBAC",
-        "--disable-admission-plugins=ServiceAccount",
         "--allow-privileged=true",
         "--max-requests-inflight=3000",
         "--max-mutating-requests-inflight=1000",
@@ -103,6 +104,22 @@ def apiserver(
     return component(settings, "kube-apiserver", argv, ready, inside)
 
 
+def in_cluster_address(settings: Settings, inside: Inside) -> Component:
+    """Serves the service `kubernetes` as kube-proxy would, but makes no rule on the machine.
+
+    The service's address is one of the loopback interface, so pods reach it over their own link.
+    """
+    address = network.api_service(settings)
+    listening = f"TCP-LISTEN:443,bind={address},reuseaddr,fork,backlog=128"
+    argv = ["socat", listening, f"TCP:127.0.0.1:{settings.ports.apiserver}"]
+
+    def ready() -> bool:
+        with socket.create_connection((str(address), 443), timeout=1):
+            return True
+
+    return component(settings, "in-cluster-address", argv, ready, inside)
+
+
 def controller_manager(
     settings: Settings, program: Path, credentials: Credentials, inside: Inside
 ) -> Component:
@@ -115,7 +132,6 @@ def controller_manager(
         f"--service-account-private-key-file={credentials.service_account_key()}",
         f"--root-ca-file={credentials.authority.pair.certificate}",
         "--bind-address=127.0.0.1",
-        "--port=0",
         f"--secure-port={ports.controller_manager}",
         f"--cert-dir={settings.pki}",
         "--leader-elect=false",
@@ -137,7 +153,6 @@ def scheduler(
         str(program),
         f"--kubeconfig={credentials.kubeconfig_for('system:kube-scheduler')}",
         "--bind-address=127.0.0.1",
-        "--port=0",
         f"--secure-port={settings.ports.scheduler}",
         f"--cert-dir={settings.pki}",
         "--leader-elect=false",

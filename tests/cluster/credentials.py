@@ -24,6 +24,7 @@ class Credentials:
     authority: Authority
     url: str
     admin_kubeconfig: Path
+    in_cluster_address: str
 
     def create(self) -> None:
         self.authority.create()
@@ -33,7 +34,8 @@ class Credentials:
         return self.authority.issue("admin", user="admin", groups=("system:masters",))
 
     def serving(self) -> Pair:
-        hosts = ("IP:127.0.0.1", "IP:10.97.0.1", "DNS:localhost", "DNS:kubernetes.default.svc")
+        names = ("DNS:localhost", "DNS:kubernetes.default.svc")
+        hosts = ("IP:127.0.0.1", f"IP:{self.in_cluster_address}", *names)
         return self.authority.issue_server("kube-apiserver", hosts=hosts)
 
     def service_account_key(self) -> Path:
@@ -65,9 +67,9 @@ class Credentials:
         }
         write(path, json.dumps(config, indent=2) + "\n")
 
-    def ask(self, path: str) -> Reply:
+    def ask(self, path: str, method: str = "GET") -> Reply:
         """What the API server says to the admin."""
         context = ssl.create_default_context(cafile=str(self.authority.pair.certificate))
         admin = self.admin()
         context.load_cert_chain(admin.certificate, admin.key)
-        return request("GET", f"{self.url}{path}", tls=context)
+        return request(method, f"{self.url}{path}", tls=context)

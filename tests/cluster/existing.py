@@ -62,7 +62,7 @@ def from_assets(folder: Path) -> Iterator[Cluster]:
         credentials = credentials_of(settings)
         credentials.create()
         parts: list[Component] = [
-            control_plane.etcd(settings, program=folder / "etcd"),
+            control_plane.etcd(settings, folder / "etcd"),
             control_plane.apiserver(settings, folder / "kube-apiserver", credentials),
         ]
         try:

@@ -17,16 +17,19 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
+from tests.cluster import lifecycle
 from tests.cluster.client import Api, Object
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import ClusterUnavailable, ComponentFailed
 from tests.cluster.images import Images
 from tests.cluster.quota import set_quota
 from tests.cluster.session import session_cluster
+from tests.cluster.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
+    from tests.cluster.node import Node
     from tests.cluster.registry import Registry
 
 _MARKERS = {
@@ -117,10 +120,17 @@ def namespace(api: Api, request: pytest.FixtureRequest) -> Iterator[str]:
     words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")
     name = f"{words[:40].rstrip('-')}-{uuid.uuid4().hex[:8]}"
     api.create("namespaces", {"metadata": {"name": name, "labels": {"engine-test": "true"}}})
+    api.wait(partial(_is_furnished, api, name), f"service account and root certificate in {name}")
     yield name
     with suppress(OSError):
         api.request("DELETE", f"/api/v1/namespaces/{name}/pods", {"gracePeriodSeconds": 0})
         api.request("DELETE", f"/api/v1/namespaces/{name}")
+
+
+def _is_furnished(api: Api, namespace: str) -> bool:
+    """Every namespace gets these; a pod that comes before them is refused, or waits."""
+    account = api.find("serviceaccounts", "default", namespace)
+    return account is not None and api.find("configmaps", "kube-root-ca.crt", namespace) is not None
 
 
 @pytest.fixture
@@ -135,6 +145,18 @@ def images(cluster: Cluster, registry: Registry) -> Images:
 def registry(cluster: Cluster) -> Iterator[Registry]:
     """The open registry; running again after the test."""
     yield from _registry(cluster.open_registry)
+
+
+@pytest.fixture
+def second_node(cluster: Cluster) -> Iterator[Node]:
+    """A second node, there while the test runs; nothing of it is left after it."""
+    if cluster.node is None:
+        do_without("this cluster's nodes aren't in our hands")
+    if len(cluster.nodes) > 1:
+        yield cluster.nodes[1]
+        return
+    with lifecycle.another_node(Settings.from_environment()) as node:
+        yield node
 
 
 @pytest.fixture

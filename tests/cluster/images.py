@@ -14,8 +14,10 @@ from tests.cluster.errors import ClusterUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
-    from tests.cluster.cluster import Cluster, Node
+    from tests.cluster.cluster import Cluster
+    from tests.cluster.node import Node
     from tests.cluster.registry import Registry
 
 Where = Literal["open", "private"]
@@ -46,10 +48,14 @@ class Images:
         registry: Where = "open",
         entrypoint: Sequence[str] = (),
         command: Sequence[str] = ("sh",),
+        programs: Sequence[Path] = (),
     ) -> str:
-        """Push a new image and return its reference, which no other image has."""
+        """Push a new image and return its reference, which no other image has.
+
+        `programs` are static ones of this machine that it has in /bin besides the shared busybox.
+        """
         ref = self._fresh(registry, "test", tag)
-        _push(ref, self._home(ref), entrypoint, command)
+        _push(ref, self._home(ref), entrypoint, command, programs)
         return ref
 
     def absent(self, registry: Where = "open") -> str:
@@ -100,15 +106,25 @@ class Images:
         return self.private if ref.startswith(f"{self.private.host}/") else self.open
 
 
-def _push(ref: str, registry: Registry, entrypoint: Sequence[str], command: Sequence[str]) -> None:
+def _push(
+    ref: str,
+    registry: Registry,
+    entrypoint: Sequence[str],
+    command: Sequence[str],
+    programs: Sequence[Path] = (),
+) -> None:
     """The label makes the content differ from image to image, hence also its digest."""
     image = oci.Image.of(
-        _busybox(), entrypoint=entrypoint, command=command, labels={"engine-test/ref": ref}
+        _layer(tuple(programs)),
+        entrypoint=entrypoint,
+        command=command,
+        labels={"engine-test/ref": ref},
     )
     oci.push(image, ref, registry.account)
 
 
 @cache
-def _busybox() -> bytes:
+def _layer(programs: tuple[Path, ...]) -> bytes:
     listed = subprocess.run(["busybox", "--list"], capture_output=True, text=True, check=True)
-    return oci.busybox_layer([name for name in listed.stdout.split() if name != "busybox"])
+    applets = [name for name in listed.stdout.split() if name != "busybox"]
+    return oci.busybox_layer(applets, programs)

@@ -12,8 +12,10 @@ from tests.cluster import cgroups, network
 from tests.cluster.files import write
 from tests.cluster.node import containerd_socket
 from tests.cluster.process import Identity, end
+from tests.cluster.settings import NODES
 
 if TYPE_CHECKING:
+    from tests.cluster.node import Node
     from tests.cluster.settings import Settings
 
 _SYSCTLS = (
@@ -57,6 +59,15 @@ def clear(settings: Settings) -> list[str]:
     return remaining(settings)
 
 
+def clear_node(settings: Settings, node: Node) -> None:
+    """End one node and everything that runs on it, and leave the others alone."""
+    for part in (node.kubelet, node.containerd):
+        part.stop()
+    end([*cgroups.processes(settings, node.name), *_shims(settings, node.name)], patience=0.0)
+    for part in (node.kubelet, node.containerd):
+        part.record.unlink(missing_ok=True)
+
+
 def remaining(settings: Settings) -> list[str]:
     """Every trace of this cluster on the machine, but its logs."""
     processes = [*_recorded(settings), *_shims(settings), *cgroups.processes(settings)]
@@ -64,6 +75,8 @@ def remaining(settings: Settings) -> list[str]:
     found += [f"mount {point}" for point in _mounts(settings)]
     found += [f"cgroup {name}" for name in cgroups.leftovers(settings)]
     found += [f"interface {name}" for name in network.interfaces(settings)]
+    if network.has_api_service(settings):
+        found.append(f"address {network.api_service(settings)}")
     return found
 
 
@@ -72,9 +85,9 @@ def _recorded(settings: Settings) -> list[Identity]:
     return [identity for record in records if (identity := Identity.read(record))]
 
 
-def _shims(settings: Settings) -> list[Identity]:
+def _shims(settings: Settings, *nodes: str) -> list[Identity]:
     """A shim survives its containerd; its command line names the socket it belongs to."""
-    address = str(containerd_socket(settings)).encode()
+    addresses = {str(containerd_socket(settings, name)).encode() for name in nodes or NODES}
     found = []
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
@@ -83,7 +96,7 @@ def _shims(settings: Settings) -> list[Identity]:
             arguments = (folder / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"containerd-shim" in arguments[0] and address in arguments:
+        if b"containerd-shim" in arguments[0] and addresses & set(arguments):
             found.append(Identity.of(int(folder.name)))
     return [identity for identity in found if identity is not None]
 

@@ -1,111 +1,170 @@
-"""containerd and kubelet: the node on which pods really run."""
+"""containerd and kubelet: a node on which pods really run."""
 
 from __future__ import annotations
 
 import json
 import socket
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.cluster import network
-from tests.cluster.cgroups import cgroup_name
+from tests.cluster.cgroups import node_cgroup
 from tests.cluster.control_plane import Inside, answers, component
 from tests.cluster.files import write
-from tests.cluster.settings import NODE, Settings
+from tests.cluster.settings import NODES, Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.cluster.credentials import Credentials
+    from tests.cluster.namespace import Programs
     from tests.cluster.process import Component
 
 _CONTAINERD = """\
-version = 2
+version = 3
 root = "{root}"
 state = "{state}"
 [grpc]
   address = "{socket}"
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "{pause}"
-  restrict_oom_score_adj = true
+[plugins."io.containerd.cri.v1.images"]
+  snapshotter = "{snapshotter}"
   max_concurrent_downloads = 10
   stats_collect_period = 60
-  [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "/usr/lib/cni"
+  [plugins."io.containerd.cri.v1.images".pinned_images]
+    sandbox = "{pause}"
+[plugins."io.containerd.cri.v1.runtime"]
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.cri.v1.runtime".cni]
+    bin_dirs = ["/usr/lib/cni"]
     conf_dir = "{cni}"
-  [plugins."io.containerd.grpc.v1.cri".containerd]
-    snapshotter = "{snapshotter}"
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+  [plugins."io.containerd.cri.v1.runtime".containerd]
+    default_runtime_name = "runc"
+    [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
-      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+      runtime_path = "{shim}"
+      [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
         BinaryName = "{runc}"
         Root = "{runc_root}"
 """
 """`restrict_oom_score_adj`: without CAP_SYS_RESOURCE runc can't lower the score and dies."""
 
 
-def containerd_socket(settings: Settings) -> Path:
-    return settings.data / "containerd.sock"
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A kubelet and its container runtime, with folders, ports and a cgroup of their own."""
+
+    name: str
+    containerd: Component
+    kubelet: Component
+    socket: Path
+    client: Path
+    """The program `ctr`."""
+
+    def ctr(self, *arguments: str) -> Sequence[str]:
+        """A command line for containerd's own client, in the kubelet's image store."""
+        return [str(self.client), f"--address={self.socket}", "--namespace=k8s.io", *arguments]
 
 
-def containerd(settings: Settings, pause: str, inside: Inside) -> Component:
-    config = settings.state / "containerd.toml"
+def make_node(
+    settings: Settings,
+    name: str,
+    programs: Programs,
+    pause: str,
+    credentials: Credentials,
+    inside: Inside,
+) -> Node:
+    """Writes the configuration of both; starts nothing."""
+    return Node(
+        name,
+        _containerd(settings, name, programs, pause, inside),
+        _kubelet(settings, name, programs, credentials, inside),
+        containerd_socket(settings, name),
+        programs.outside["containerd"] / "ctr",
+    )
+
+
+def containerd_socket(settings: Settings, name: str) -> Path:
+    return _folder(settings, name) / "containerd.sock"
+
+
+def _folder(settings: Settings, name: str) -> Path:
+    return settings.data / name
+
+
+def _containerd(
+    settings: Settings, name: str, programs: Programs, pause: str, inside: Inside
+) -> Component:
+    folder, socket_path = _folder(settings, name), containerd_socket(settings, name)
+    config = settings.state / f"{name}-containerd.toml"
     networks = settings.state / "cni"
     network.write_config(settings, networks)
     write(
         config,
         _CONTAINERD.format(
-            root=settings.data / "containerd",
-            state=settings.data / "containerd-state",
-            socket=containerd_socket(settings),
+            root=folder / "containerd",
+            state=folder / "containerd-state",
+            socket=socket_path,
             pause=pause,
             cni=networks,
             snapshotter=_snapshotter(settings.state),
+            shim=programs.path("containerd", "containerd-shim-runc-v2"),
             runc="/usr/sbin/runc",
-            runc_root=settings.data / "runc",
+            runc_root=folder / "runc",
         ),
     )
 
     def ready() -> bool:
         with socket.socket(socket.AF_UNIX) as probe:
-            probe.connect(str(containerd_socket(settings)))
+            probe.connect(str(socket_path))
         return True
 
-    return component(settings, "containerd", ["containerd", f"--config={config}"], ready, inside)
+    argv = [str(programs.path("containerd", "containerd")), f"--config={config}"]
+    return component(settings, f"{name}-containerd", argv, ready, inside)
 
 
-def kubelet(
-    settings: Settings, program: Path, credentials: Credentials, inside: Inside
+def _kubelet(
+    settings: Settings, name: str, programs: Programs, credentials: Credentials, inside: Inside
 ) -> Component:
     """Quick to notice and to report, because tests wait for it; it touches no iptables rule."""
-    ports = settings.ports
-    config = settings.state / "kubelet.json"
-    write(config, json.dumps(_kubelet_config(settings, credentials), indent=2))
-    user, groups = f"system:node:{NODE}", ("system:nodes",)
+    folder = _folder(settings, name)
+    config = settings.state / f"{name}-kubelet.json"
+    health_port = _ports(settings, name)[1]
+    write(config, json.dumps(_kubelet_config(settings, name, credentials), indent=2))
+    user, groups = f"system:node:{name}", ("system:nodes",)
     argv = [
-        str(program),
+        str(programs.path("kubernetes", "kubelet")),
         f"--config={config}",
         f"--kubeconfig={credentials.kubeconfig_for(user, groups)}",
-        f"--root-dir={settings.data / 'kubelet'}",
-        f"--cert-dir={settings.data / 'kubelet-pki'}",
-        f"--hostname-override={NODE}",
-        "--container-runtime=remote",
-        f"--container-runtime-endpoint=unix://{containerd_socket(settings)}",
-        f"--runtime-cgroups=/{cgroup_name(settings)}",
-        f"--kubelet-cgroups=/{cgroup_name(settings)}",
+        f"--root-dir={folder / 'kubelet'}",
+        f"--cert-dir={folder / 'kubelet-pki'}",
+        f"--hostname-override={name}",
+        f"--runtime-cgroups=/{node_cgroup(settings, name)}",
+        f"--kubelet-cgroups=/{node_cgroup(settings, name)}",
     ]
-    url = f"http://127.0.0.1:{ports.kubelet_healthz}/healthz"
-    return component(settings, "kubelet", argv, lambda: answers(url), inside)
+    url = f"http://127.0.0.1:{health_port}/healthz"
+    return component(settings, f"{name}-kubelet", argv, lambda: answers(url), inside)
 
 
-def _kubelet_config(settings: Settings, credentials: Credentials) -> dict[str, object]:
+def _ports(settings: Settings, name: str) -> tuple[int, int]:
     ports = settings.ports
+    if name == NODES[0]:
+        return ports.kubelet_1, ports.kubelet_healthz_1
+    return ports.kubelet_2, ports.kubelet_healthz_2
+
+
+def _kubelet_config(settings: Settings, name: str, credentials: Credentials) -> dict[str, object]:
+    port, health_port = _ports(settings, name)
+    folder = _folder(settings, name)
     authority = str(credentials.authority.pair.certificate)
+    since_1_31 = {"failCgroupV1": False} if settings.release != "1.30" else {}
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "address": "127.0.0.1",
-        "port": ports.kubelet,
+        "port": port,
         "healthzBindAddress": "127.0.0.1",
-        "healthzPort": ports.kubelet_healthz,
+        "healthzPort": health_port,
         "authentication": {
             "anonymous": {"enabled": False},
             "webhook": {"enabled": False},
@@ -113,16 +172,18 @@ def _kubelet_config(settings: Settings, credentials: Credentials) -> dict[str, o
         },
         "authorization": {"mode": "AlwaysAllow"},
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": f"/{cgroup_name(settings)}",
+        "cgroupRoot": f"/{node_cgroup(settings, name)}",
+        "containerRuntimeEndpoint": f"unix://{containerd_socket(settings, name)}",
         "enforceNodeAllocatable": [],
         "evictionHard": {"memory.available": "50Mi"},
         "failSwapOn": False,
         "imageGCHighThresholdPercent": 100,
         "makeIPTablesUtilChains": False,
-        "clusterDNS": ["10.97.0.10"],
+        "clusterDNS": [str(network.services(settings)[10])],
         "clusterDomain": "cluster.local",
         "maxPods": 500,
         "oomScoreAdj": 0,
+        "podLogsDir": str(folder / "pod-logs"),
         "registryPullQPS": 0,
         "eventRecordQPS": 0,
         "kubeAPIQPS": 500,
@@ -131,8 +192,9 @@ def _kubelet_config(settings: Settings, credentials: Credentials) -> dict[str, o
         "syncFrequency": "10s",
         "nodeStatusUpdateFrequency": "1s",
         "nodeStatusReportFrequency": "1m",
-        "volumePluginDir": str(settings.data / "volume-plugins"),
+        "volumePluginDir": str(folder / "volume-plugins"),
         "volumeStatsAggPeriod": "10m",
+        **since_1_31,
     }
 
 

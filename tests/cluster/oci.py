@@ -128,10 +128,11 @@ def split(ref: str) -> tuple[str, str, str]:
     return host, name, tag
 
 
-def busybox_layer(applets: Sequence[str]) -> bytes:
-    busybox = Path("/bin/busybox").read_bytes()
+def busybox_layer(applets: Sequence[str], programs: Sequence[Path] = ()) -> bytes:
+    files = {f"bin/{program.name}": program.read_bytes() for program in programs}
+    busybox = {"bin/busybox": Path("/bin/busybox").read_bytes()}
     links = {f"bin/{name}": "busybox" for name in applets}
-    return layer({"bin/busybox": busybox}, links, ("tmp",))
+    return layer({**busybox, **files}, links, ("tmp",))
 
 
 def _descriptor(kind: str, content: bytes) -> dict[str, object]:

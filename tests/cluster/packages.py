@@ -1,4 +1,4 @@
-"""The Debian packages the cluster is made of, installed without starting their services."""
+"""The Debian packages the cluster needs, installed without starting their services."""
 
 from __future__ import annotations
 
@@ -19,10 +19,8 @@ RUN = {
     "apache2-utils": "htpasswd",
     "busybox-static": "busybox",
     "conntrack": "conntrack",
-    "containerd": "containerd",
     "containernetworking-plugins": "/usr/lib/cni/ptp",
     "docker-registry": "docker-registry",
-    "etcd-server": "etcd",
     "iproute2": "ip",
     "iptables": "iptables",
     "openssl": "openssl",
@@ -31,17 +29,6 @@ RUN = {
     "util-linux": "nsenter",
 }
 """Needed at every start: package and a program of it."""
-
-BUILD = {
-    "dpkg-dev": "dpkg-source",
-    "gcc": "gcc",
-    "golang-go": "go",
-    "jq": "jq",
-    "libc6-dev": "/usr/include/stdio.h",
-    "make": "make",
-    "rsync": "rsync",
-}
-"""Needed once, to build the binaries."""
 
 _POLICY = Path("/usr/sbin/policy-rc.d")
 _POLICY_TEXT = """\
@@ -73,44 +60,6 @@ def install(names: Sequence[str], say: Say) -> None:
         _apt("install", "--yes", "--no-install-recommends", *names)
 
 
-def fetch_source(name: str, folder: Path) -> None:
-    """Download a source package through the machine's own archive entries, asked for `deb-src`.
-
-    The machine's list of sources isn't touched: apt is pointed at a copy.
-    """
-    parts, lists = folder / "sources", folder / "lists"
-    parts.mkdir()
-    (lists / "partial").mkdir(parents=True)
-    for entry in _archive_entries():
-        text = entry.read_text()
-        if entry.suffix == ".sources":
-            lines = [
-                "Types: deb-src" if line.startswith("Types:") else line
-                for line in text.splitlines()
-            ]
-        else:
-            lines = [
-                line.replace("deb ", "deb-src ", 1)
-                for line in text.splitlines()
-                if line.startswith("deb ")
-            ]
-        (parts / entry.name).write_text("\n".join(lines) + "\n")
-    options = [
-        "-o", "Dir::Etc::SourceList=/dev/null", "-o", f"Dir::Etc::SourceParts={parts}",
-        "-o", f"Dir::State::Lists={lists}", "-o", "Dir::Cache::PkgCache=",
-        "-o", "Dir::Cache::SrcPkgCache=", "-o", "APT::Sandbox::User=root",
-    ]  # fmt: skip
-    _apt(*options, "update")
-    _apt(*options, "source", "--download-only", name, cwd=folder)
-
-
-def _archive_entries() -> list[Path]:
-    folder = Path("/etc/apt/sources.list.d")
-    single = Path("/etc/apt/sources.list")
-    found = sorted([*folder.glob("*.sources"), *folder.glob("*.list")])
-    return [*found, single] if single.exists() else found
-
-
 def _installed(program: str) -> bool:
     """Debian's own program counts, not one of the same name elsewhere on the PATH."""
     if program.startswith("/"):
@@ -118,13 +67,12 @@ def _installed(program: str) -> bool:
     return shutil.which(program, path=SYSTEM_PATH) is not None
 
 
-def _apt(*arguments: str, cwd: Path | None = None) -> None:
+def _apt(*arguments: str) -> None:
     done = subprocess.run(
         ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120", *arguments],
         env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
         capture_output=True,
         text=True,
-        cwd=cwd,
         check=False,
     )
     errors = [line for line in done.stderr.splitlines() if line.startswith("E:")]

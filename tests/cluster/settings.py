@@ -7,10 +7,11 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-RECIPE = "kubernetes-1.20.2-1"
-"""The folder with the binaries; raise the last number when build.py changes what it makes."""
+NODES = ("node-1", "node-2")
+"""The second one is there only where somebody asks for it."""
 
-NODE = "node-1"
+CURRENT = "1.36"
+"""The release under the tests; `modules/kubernetes-RELEASE` says which version of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +26,16 @@ class Ports:
     apiserver: int
     controller_manager: int
     scheduler: int
-    kubelet: int
-    kubelet_healthz: int
     open_registry: int
     private_registry: int
+    kubelet_1: int
+    kubelet_healthz_1: int
+    kubelet_2: int
+    kubelet_healthz_2: int
 
     @classmethod
     def starting_at(cls, first: int) -> Ports:
-        return cls(*range(first, first + 9))
+        return cls(*range(first, first + 11))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +47,15 @@ class Settings:
 
     cache: Path
     state: Path
+    release: str = CURRENT
 
     @classmethod
     def from_environment(cls) -> Settings:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         cache = Path(os.environ.get("ENGINE_TEST_CACHE") or home / "engine-test-cluster")
         state = Path(os.environ.get("ENGINE_TEST_STATE") or "/run/engine-test-cluster")
-        return cls(cache.absolute(), state.absolute())
+        release = os.environ.get("ENGINE_TEST_RELEASE") or CURRENT
+        return cls(cache.absolute(), state.absolute(), release)
 
     @property
     def id(self) -> str:
@@ -59,11 +64,7 @@ class Settings:
 
     @property
     def ports(self) -> Ports:
-        return Ports.starting_at(20000 + zlib.crc32(str(self.state).encode()) % 1000 * 10)
-
-    @property
-    def binaries(self) -> Path:
-        return self.cache / RECIPE
+        return Ports.starting_at(20000 + zlib.crc32(str(self.state).encode()) % 600 * 20)
 
     @property
     def lock(self) -> Path:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from tests.cluster.cluster import Cluster
     from tests.cluster.images import Images
+    from tests.cluster.node import Node
     from tests.cluster.registry import Registry
 
 
@@ -160,7 +161,7 @@ def test_the_private_registry_serves_those_with_its_password(
     named = pod("known", ref, imagePullSecrets=[{"name": "account"}])
     api.create("pods", named, namespace)
 
-    assert "401 Unauthorized" in waiting(api, namespace, "stranger", "ErrImagePull")
+    assert "no basic auth credentials" in waiting(api, namespace, "stranger", "ErrImagePull")
     assert ended(api, namespace, "known")["status"]["phase"] == "Succeeded"
 
 
@@ -231,3 +232,41 @@ def test_every_request_is_in_the_audit_log(cluster: Cluster, api: Api, namespace
     assert (entry["verb"], entry["user"]["username"]) == ("list", "admin")
     assert entry["objectRef"]["resource"] == "pods"
     assert entry["responseStatus"]["code"] == 200
+
+
+@pytest.mark.node
+@pytest.mark.registry
+def test_a_pod_reaches_the_api_server_at_the_in_cluster_address_with_its_own_token(
+    cluster: Cluster, api: Api, namespace: str, images: Images
+) -> None:
+    assert cluster.kubectl is not None
+    image = images.build(programs=[cluster.kubectl])
+    asking = "kubectl auth whoami --output=jsonpath={.status.userInfo.username}"
+    api.create("pods", pod("inside", image, asking), namespace)
+
+    assert ended(api, namespace, "inside")["status"]["phase"] == "Succeeded"
+    assert api.logs(namespace, "inside") == f"system:serviceaccount:{namespace}:default"
+
+
+@pytest.mark.node
+@pytest.mark.registry
+def test_a_second_node_runs_pods_and_keeps_images_of_its_own(
+    api: Api, namespace: str, images: Images, second_node: Node
+) -> None:
+    ref = images.build()
+    images.pull_to_node(ref)
+    images.drop_from_registry(ref)
+    for node in ("node-1", second_node.name):
+        placed = pod(f"on-{node}", ref, imagePullPolicy="IfNotPresent")
+        placed["spec"]["nodeSelector"] = {"kubernetes.io/hostname": node}
+        api.create("pods", placed, namespace)
+
+    assert ended(api, namespace, "on-node-1")["spec"]["nodeName"] == "node-1"
+    assert "not found" in waiting(api, namespace, f"on-{second_node.name}", "ErrImagePull")
+
+
+@pytest.mark.node
+def test_there_is_one_node_unless_another_is_asked_for(cluster: Cluster, api: Api) -> None:
+    names = [node["metadata"]["name"] for node in api.list("nodes")]
+
+    assert names == [node.name for node in cluster.nodes]

@@ -36,9 +36,9 @@ class Second:
         cache = Settings.from_environment().cache
         self.settings = Settings(cache, Path(f"/run/engine-test-second-{os.getpid()}"))
 
-    def begin(self, command: str) -> subprocess.Popen[str]:
+    def begin(self, *command: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "tests.cluster", command],
+            [sys.executable, "-m", "tests.cluster", *command],
             cwd=ROOT,
             env={**os.environ, "ENGINE_TEST_STATE": str(self.settings.state)},
             stdout=subprocess.PIPE,
@@ -46,9 +46,9 @@ class Second:
             text=True,
         )
 
-    def run(self, command: str) -> str:
+    def run(self, *command: str) -> str:
         """The command's output. Errors: AssertionError when it failed."""
-        process = self.begin(command)
+        process = self.begin(*command)
         output, _ = process.communicate(timeout=120)
         assert process.returncode == 0, output
         return output
@@ -95,6 +95,7 @@ def traces() -> dict[str, object]:
             "iptables": ["iptables-save"],
             "mounts": ["cat", "/proc/self/mounts"],
             "namespaces": ["ip", "netns"],
+            "loopback": ["ip", "-brief", "address", "show", "dev", "lo"],
         }.items()
     }
     listing["iptables"] = re.sub(r"\[\d+:\d+\]|^#.*$", "", listing["iptables"], flags=re.MULTILINE)
@@ -107,10 +108,10 @@ def traces() -> dict[str, object]:
     }
 
 
-def wait_for_node(api: Api) -> None:
+def wait_for_node(api: Api, name: str = "node-1") -> None:
     def usable() -> bool:
         try:
-            node = api.get("nodes", "node-1")
+            node = api.get("nodes", name)
         except OSError:
             return False
         return any(
@@ -169,7 +170,7 @@ def test_up_works_after_up_was_killed_half_way(second: Second) -> None:
 def test_up_starts_what_was_killed_and_keeps_the_objects(second: Second) -> None:
     second.run("up")
     second.api().create("configmaps", {"metadata": {"name": "kept"}}, "default")
-    for name in ("etcd", "kube-apiserver", "kubelet", "containerd"):
+    for name in ("etcd", "kube-apiserver", "node-1-kubelet", "node-1-containerd"):
         second.pid_of(name).signal(signal.SIGKILL)
 
     assert "is up after" in second.run("up")
@@ -187,6 +188,19 @@ def test_up_starts_anew_when_everything_was_killed(second: Second) -> None:
 
     assert "starting anew" in second.run("up")
     second.run_a_pod()
+
+
+@pytest.mark.lifecycle
+def test_up_gives_a_cluster_of_one_node_the_second_that_is_asked_for(second: Second) -> None:
+    second.run("up")
+    assert "starting node-2-kubelet" in second.run("up", "--nodes=2")
+
+    wait_for_node(second.api(), "node-2")
+    assert "is already up" in second.run("up")
+    assert second.run("status").count("node-2-") == 2
+    second.run("down")
+
+    assert leftovers.remaining(second.settings) == []
 
 
 @pytest.mark.lifecycle

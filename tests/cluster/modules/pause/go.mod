@@ -1,0 +1,3 @@
+module engine.test/pause
+
+go 1.24.0
