@@ -36,6 +36,7 @@ _MARKERS = {
     "cluster": "needs an API server",
     "node": "needs a node on which pods run",
     "registry": "needs image registries that tests can change and stop",
+    "since(major, minor)": "holds from this release of Kubernetes on",
     "lifecycle": "brings a second cluster up and down (slow)",
 }
 _FOUND = pytest.StashKey[Cluster | str]()
@@ -99,6 +100,10 @@ def _has_what_its_markers_say(request: pytest.FixtureRequest) -> None:
         return
     marks = {mark.name for mark in request.node.iter_markers()}
     found: Cluster = request.getfixturevalue("cluster")
+    for since in request.node.iter_markers("since"):
+        if found.version < since.args:
+            needed = ".".join(map(str, since.args))
+            pytest.skip(f"holds since Kubernetes {needed}")
     if "node" in marks and not found.has_node:
         do_without("this cluster has no node")
     if "registry" in marks and not found.has_registry:
