@@ -1,6 +1,7 @@
 """`engine prune` on the real API server: exactly what outlived its TTL goes."""
 
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -261,6 +262,60 @@ def test_deployments_go_by_the_same_rule(place: Place) -> None:
     assert (found.pop("old"), found.pop("new")) == ("deleted", "kept")
     assert set(found.values()) == {"kept"}, "replica sets go with their deployments"
     assert place.names("apps/v1/deployments") == ["new"]
+
+
+def test_custom_resources_go_by_the_same_rule(place: Place, widgets: str) -> None:
+    owner = place.api.create(widgets, _widget(widgets, "old", {TTL: "1"}), place.namespace)
+    place.api.create(widgets, _widget(widgets, "new", {TTL: "1h"}), place.namespace)
+    place.api.create(
+        widgets, _widget(widgets, "held", {TTL: "1", "jobs.engine/hold": "true"}), place.namespace
+    )
+    place.api.create(widgets, _widget(widgets, "owned", {TTL: "1"}, owner), place.namespace)
+    place.api.create(widgets, _widget(widgets, "plain", {}), place.namespace)
+    group, _, plural = widgets.split("/")
+    expire()
+
+    run = place.prune("--kinds", f"{plural}.{group},cm", "--dry-run=server")
+    assert run.code == 0, run.stderr
+    assert len(place.names(widgets)) == 5
+    run = place.prune("--kinds", f"Widget.v1.{group},cm")
+
+    assert run.code == 0, run.stderr
+    assert actions(run) == {"old": "deleted", "new": "kept", "held": "protected", "owned": "kept"}
+    left = ["held", "new", "plain"]
+    place.api.wait(lambda: place.names(widgets) == left, "end of the owner and what it owned")
+
+
+@pytest.fixture
+def widgets(api: Api, namespace: str) -> Iterator[str]:
+    """The path of a custom resource that is there while the test runs."""
+    group = f"{namespace[-8:]}.engine.test"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {
+        "name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema},
+    }  # fmt: skip
+    definitions, name = "apiextensions.k8s.io/v1/customresourcedefinitions", f"widgets.{group}"
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget"}
+    spec = {"group": group, "scope": "Namespaced", "names": names, "versions": [version]}
+    api.create(definitions, {"metadata": {"name": name}, "spec": spec})
+
+    def served() -> bool:
+        return api.request("GET", f"/apis/{group}/v1/widgets").status == 200
+
+    api.wait(served, "custom resource")
+    yield f"{group}/v1/widgets"
+    api.delete(definitions, name)
+
+
+def _widget(
+    widgets: str, name: str, annotations: dict[str, str], owner: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name, "annotations": annotations}
+    if owner is not None:
+        of = {key: owner[key] for key in ("apiVersion", "kind")}
+        of |= {key: owner["metadata"][key] for key in ("name", "uid")}
+        metadata["ownerReferences"] = [of]
+    return {"apiVersion": widgets.rpartition("/")[0], "kind": "Widget", "metadata": metadata}
 
 
 def test_an_event_is_written_on_what_was_deleted(place: Place) -> None:
