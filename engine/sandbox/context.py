@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.sandbox.admission.quota import Quotas
 from engine.sandbox.kinds import EVENTS_V1, Kind
-from engine.sandbox.schema.model import Schema, Struct, schema_of
+from engine.sandbox.schema.model import Schema, Struct, schema
 from engine.sandbox.store import Storage
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ class Context:
         self.clock = clock
         self.minor = minor
         self.storage = Storage()
-        self.schema: Schema = schema_of(minor)
+        self.schema: Schema = schema()
         self.chance = random.Random(seed)
-        self.quotas = Quotas(self.storage, self.soon, minor)
+        self.quotas = Quotas(self.storage, self.soon)
 
     def soon(self, action: Json) -> None:
         """Do it at once, but after what is going on now."""

@@ -1,8 +1,7 @@
-"""Scheduling gates, native sidecars, and the servers that don't know them."""
+"""Scheduling gates and native sidecars."""
 
 from __future__ import annotations
 
-from engine.sandbox import FOREVER, Clock, Run, Sandbox
 from tests.contract.client import JSON_PATCH, MERGE
 from tests.sandbox.place import GATE, Place, container
 
@@ -90,28 +89,6 @@ def test_dependents_of_a_deleted_gated_pod_are_collected(ci: Place) -> None:
     ci.advance(0)
     assert ci.client.get(ci.path("secrets", "job")).code == 404
     assert ci.client.get(ci.path("configmaps", "job")).code == 404
-
-
-def test_a_server_before_1_27_drops_the_gate() -> None:
-    with Sandbox(clock=Clock(speed=0), version="1.26") as old:
-        place = Place.of(old)
-        made = place.start(schedulingGates=GATES)
-        assert made.code == 201
-        assert "schedulingGates" not in made.body["spec"]
-        assert place.client.get("/version").body["minor"] == "26"
-        place.advance(1)
-        assert place.phase() == "Succeeded"
-
-
-def test_on_a_server_before_1_29_a_sidecar_is_an_init_container_that_never_ends() -> None:
-    with Sandbox(clock=Clock(speed=0), version="1.28") as old:
-        place = Place.of(old)
-        old.node.will(Run(duration=FOREVER), container="db")
-        made = place.start(initContainers=[container("db", restartPolicy="Always")])
-        assert "restartPolicy" not in made.body["spec"]["initContainers"][0]
-        place.advance(24 * 3600)
-        assert place.phase() == "Pending"
-        assert place.waiting("main") == ("PodInitializing", "")
 
 
 def test_a_restart_policy_is_for_init_containers_only(ci: Place) -> None:

@@ -14,11 +14,11 @@ from engine.sandbox.fields.paths import flatten, from_fields_v1, to_fields_v1
 from engine.sandbox.fields.server_side_apply import Applier, apply
 from engine.sandbox.patch import json_patch, merge_patch, strategic_merge
 from engine.sandbox.schema.decode import decode
-from engine.sandbox.schema.model import schema_of
+from engine.sandbox.schema.model import schema
 
 Obj = dict[str, Any]
 
-SCHEMA = schema_of(33)
+SCHEMA = schema()
 POD = SCHEMA.struct("Pod")
 words = st.sampled_from(["a", "b", "c", "d"])
 texts = st.text(min_size=1, max_size=5)

@@ -100,13 +100,19 @@ def test_a_patch_with_an_unknown_field_is_refused_when_strict(ci: Place) -> None
     assert 'strict decoding error: unknown field "extra"' in got.message
 
 
-def test_an_old_server_knows_no_field_validation() -> None:
+def test_what_isnt_about_objects_is_noted_too(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.requests.clear()
+    ci.client.get("/version")
+    (noted,) = sandbox.requests
+    assert (noted.verb, noted.path, noted.code) == ("get", "/version", 200)
+
+
+def test_the_version_that_is_told_changes_nothing_else() -> None:
     with Sandbox(clock=Clock(speed=0), version="1.20") as old:
         place = Place.of(old)
-        body = {"metadata": {"name": "x"}, "extra": 1}
-        got = place.client.post(place.path("configmaps"), body, fieldValidation="Strict")
-        assert got.code == 201
-        assert "Warning" not in got.headers
+        assert place.client.get("/version").body["gitVersion"] == "v1.20.0"
+        made = place.start(schedulingGates=[{"name": "a.b/c"}])
+        assert made.body["spec"]["schedulingGates"] == [{"name": "a.b/c"}]
 
 
 def test_a_watch_can_begin_with_the_state_and_tell_its_end(ci: Place) -> None:

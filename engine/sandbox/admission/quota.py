@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from engine.sandbox.values import Obj
 
 _ZERO = Fraction()
-_CONTAINERS_NAMED_SINCE = 26
 
 
 class _Quota:
@@ -82,12 +81,9 @@ class _Quota:
 class Quotas:
     """Listens to storage; ``check`` refuses a create, ``flush`` writes ``status.used``."""
 
-    def __init__(
-        self, storage: Storage, soon: Callable[[Callable[[], None]], None], minor: int
-    ) -> None:
+    def __init__(self, storage: Storage, soon: Callable[[Callable[[], None]], None]) -> None:
         self._storage = storage
         self._soon = soon
-        self._minor = minor
         self._by_namespace: dict[str, dict[str, _Quota]] = {}
         self._stale: set[tuple[str, str]] = set()
         storage.listen(self._hear)
@@ -101,7 +97,8 @@ class Quotas:
                 continue
             share = quota.share(kind, obj)
             if kind is kinds.PODS and (silent := unspecified(obj, quota.hard)):
-                why = f"failed quota: {quota.name}: must specify {self._silent_words(silent)}"
+                who = "; ".join(f"{need} for: {','.join(named)}" for need, named in silent.items())
+                why = f"failed quota: {quota.name}: must specify {who}"
                 raise forbidden(kind.group, kind.resource, name, why)
             over = {n: a for n, a in share.items() if quota.used[n] + a > quota.hard[n] and a > 0}
             if over:
@@ -118,11 +115,6 @@ class Quotas:
                     f"limited: {limited}"
                 )
                 raise forbidden(kind.group, kind.resource, name, why)
-
-    def _silent_words(self, silent: dict[str, list[str]]) -> str:
-        if self._minor < _CONTAINERS_NAMED_SINCE:
-            return ",".join(silent)
-        return "; ".join(f"{name} for: {','.join(who)}" for name, who in silent.items())
 
     def flush(self) -> None:
         """Write the status of every quota whose use has changed."""

@@ -195,7 +195,7 @@ class Handlers:
         return Response(_OK, lists.render(target.kind, items, done, as_kind=None))
 
     def _options(self, call: Call) -> Options:
-        return queries.write_options(call.request, call.user, self._context.minor)
+        return queries.write_options(call.request, call.user)
 
     def _read(self, call: Call, options: Options) -> Obj:
         if _content_type(call.request) not in _READ:

@@ -7,7 +7,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from engine.sandbox import kinds
-from engine.sandbox.schema.model import ListOf, MapOf, Scalar, Struct, Type, schema_of
+from engine.sandbox.schema.model import ListOf, MapOf, Scalar, Struct, Type, schema
 from engine.sandbox.store import encode
 
 if TYPE_CHECKING:
@@ -31,16 +31,16 @@ def _paths() -> list[str]:
 
 
 @functools.cache
-def index(minor: int) -> bytes:
+def index() -> bytes:
     paths = {}
     for path in _paths():
-        digest = hashlib.sha256(document(path, minor) or b"").hexdigest().upper()[:32]
+        digest = hashlib.sha256(document(path) or b"").hexdigest().upper()[:32]
         paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest}"}
     return encode({"paths": paths})
 
 
 @functools.cache
-def document(path: str, minor: int) -> bytes | None:
+def document(path: str) -> bytes | None:
     """The OpenAPI document of one group and version; None where there is no such group."""
     served = [kind for kind in kinds.ALL if kind.path.strip("/") == path]
     if not served:
@@ -48,14 +48,14 @@ def document(path: str, minor: int) -> bytes | None:
     paths: Obj = {}
     for kind in served:
         paths.update(_operations(kind))
-    schemas = {_ref_name(name): _schema(struct) for name, struct in schema_of(minor).all().items()}
+    schemas = {_ref_name(name): _schema(struct) for name, struct in schema().all().items()}
     for kind in served:
         gvk = {"group": kind.group, "version": kind.version, "kind": kind.kind}
         schemas[_ref_name(_struct_name(kind))]["x-kubernetes-group-version-kind"] = [gvk]
     return encode(
         {
             "openapi": "3.0.0",
-            "info": {"title": "Kubernetes", "version": f"v1.{minor}.0"},
+            "info": {"title": "Kubernetes", "version": "unversioned"},
             "paths": paths,
             "components": {"schemas": schemas},
         }

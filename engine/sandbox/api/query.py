@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from engine.sandbox.http.message import Request
     from engine.sandbox.values import Json, Obj
 
-_VALIDATION_SINCE = 25
 _MANAGER_LENGTH = 128
 
 
@@ -27,16 +26,13 @@ def is_dry_run(values: str | list[str] | None) -> bool:
     return bool(given)
 
 
-def write_options(request: Request, user: str, minor: int) -> Options:
+def write_options(request: Request, user: str) -> Options:
     query = request.query
-    default = "Warn" if minor >= _VALIDATION_SINCE else "Ignore"
     manager = query.get("fieldManager") or request.user_agent.partition("/")[0]
     return Options(
         manager=manager[:_MANAGER_LENGTH] or "unknown",
         dry_run=is_dry_run(query.get("dryRun")),
-        validation=query.get("fieldValidation") or default
-        if minor >= _VALIDATION_SINCE
-        else default,
+        validation=query.get("fieldValidation") or "Warn",
         user=user,
     )
 

@@ -45,11 +45,12 @@ class Service:
         try:
             document = self._document(request)
             if document is not None:
-                return document
-            target = route(request)
-            body = self._body(request, target)
-            name = target.name or _name_in(body)
-            reply = self._answer(request, target, name, body)
+                reply = document
+            else:
+                target = route(request)
+                body = self._body(request, target)
+                name = target.name or _name_in(body)
+                reply = self._answer(request, target, name, body)
         except StatusError as error:
             reply = refused(error)
         except Exception:  # noqa: BLE001 - a bug must not end the server
@@ -60,7 +61,7 @@ class Service:
 
     def _document(self, request: Request) -> Reply | None:
         """Whatever isn't about objects: health, discovery, OpenAPI, access reviews."""
-        path, minor = request.path, self._context.minor
+        path = request.path
         if request.method == "POST":
             kind = REVIEW_PATHS.get(path)
             return self._review(request, kind) if kind else None
@@ -69,13 +70,13 @@ class Service:
         if path.startswith(_HEALTH):
             return Response(200, b"ok", "text/plain; charset=utf-8")
         if path == "/openapi/v3":
-            return Response(200, openapi.index(minor))
+            return Response(200, openapi.index())
         if path.startswith("/openapi/v3/"):
-            found = openapi.document(path.removeprefix("/openapi/v3/"), minor)
+            found = openapi.document(path.removeprefix("/openapi/v3/"))
             if found is None:
                 raise no_such_resource()
             return Response(200, found)
-        document = discover(path, minor)
+        document = discover(path, self._context.minor)
         return Response(200, encode(document)) if document is not None else None
 
     def _review(self, request: Request, kind: str) -> Reply:

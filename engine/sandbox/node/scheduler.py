@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _ENDED = ("Succeeded", "Failed")
 _COUNTED = ("cpu", "memory")
-_PREEMPTION_SINCE = 24
 
 
 class Scheduler:
@@ -107,13 +106,10 @@ class Scheduler:
     def _words(self, why: str, node: Entry | None) -> str:
         if node is None:
             return f"0/0 nodes are available: {why}."
-        words = f"0/1 nodes are available: 1 {why}."
-        if self._context.minor >= _PREEMPTION_SINCE:
-            helps = "No preemption victims found for incoming pod"
-            if not why.startswith("Insufficient"):
-                helps = "Preemption is not helpful for scheduling"
-            words = f"{words} preemption: 0/1 nodes are available: 1 {helps}."
-        return words
+        helps = "No preemption victims found for incoming pod"
+        if not why.startswith("Insufficient"):
+            helps = "Preemption is not helpful for scheduling"
+        return f"0/1 nodes are available: 1 {why}. preemption: 0/1 nodes are available: 1 {helps}."
 
     def _refuse(self, pod: Entry, words: str) -> None:
         condition = _scheduled(self._context, "False", "Unschedulable", words)

@@ -48,9 +48,9 @@ SCALARS = frozenset({"str", "int", "bool", "qty", "intstr", "time", "bytes", "an
 
 
 class Schema:
-    """Every type as a server of one minor version knows it: younger fields don't exist."""
+    """Every type of the table."""
 
-    def __init__(self, minor: int) -> None:
+    def __init__(self) -> None:
         self._structs: dict[str, Struct] = {}
         lines = [line.split() for line in TYPES.splitlines() if line.strip()]
         for head, *_ in lines:
@@ -60,9 +60,7 @@ class Schema:
             struct = self._structs[head.rstrip("!")]
             for text in fields:
                 name, _, kind = text.partition("=")
-                kind, _, since = kind.partition("@1.")
-                if not since or int(since) <= minor:
-                    struct.fields[name] = self._read(kind)
+                struct.fields[name] = self._read(kind.partition("@")[0])
 
     def _read(self, text: str) -> Type:
         if found := re.fullmatch(r"\[(.+)\](\*|[\w+]*)", text):
@@ -87,6 +85,6 @@ class Schema:
 
 
 @functools.cache
-def schema_of(minor: int) -> Schema:
-    """The schema of server version 1.``minor``, read once per process."""
-    return Schema(minor)
+def schema() -> Schema:
+    """The schema, read once per process."""
+    return Schema()
