@@ -1,8 +1,7 @@
 """Start 300 jobs of Pod, Secret and ConfigMap, beside a bare loop and kubectl.
 
-The bare loop makes the same five writes of each job, of objects that were rendered before. A
-server without scheduling gates gets the record first and then the pod; one with them the pod
-first, and the removal of the gate last. kubectl applies the same three objects, without a record.
+The bare loop makes the same five writes of each job, of objects that were rendered before. kubectl
+applies the same three objects, without a record, and leaves the gate.
 """
 
 import json
@@ -30,17 +29,15 @@ from engine.transform.set_owner_reference import set_owner_reference
 
 NAME = "start-jobs"
 _JSON_PATCH = "application/json-patch+json"
-_FIRST_WITH_GATES = (1, 27)
 _RECORD_SIZE = 330
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
     count = bench.size(300, 40)
     place = bench.place
-    gates = _version(place.bare) >= _FIRST_WITH_GATES
     works = {
         "engine": lambda: count / _engine(place, bench.folder, count),
-        "bare loop": lambda: count / _bare(place, bench.folder, count, gates=gates),
+        "bare loop": lambda: count / _bare(place, bench.folder, count),
     }
     if place.kubectl:
         works["kubectl apply"] = lambda: count / _kubectl(place, bench.folder, count)
@@ -58,12 +55,11 @@ def _engine(place: Place, folder: Path, count: int) -> float:
         return seconds
 
 
-def _bare(place: Place, folder: Path, count: int, *, gates: bool) -> float:
+def _bare(place: Place, folder: Path, count: int) -> float:
     with place.namespace("start") as namespace:
-        jobs = _rendered(folder, count, namespace, gates=gates)
-        start = _with_gate if gates else _without_gate
+        jobs = _rendered(folder, count, namespace)
         began = time.perf_counter()
-        in_threads(lambda job: start(place.bare, *job), jobs)
+        in_threads(lambda job: _start(place.bare, *job), jobs)
         seconds = time.perf_counter() - began
         _check(place.bare, namespace, count, records=count)
         return seconds
@@ -73,7 +69,7 @@ def _kubectl(place: Place, folder: Path, count: int) -> float:
     with place.namespace("start") as namespace:
         manifests = folder / f"{namespace}-manifests"
         manifests.mkdir()
-        for job, made in _rendered(folder, count, namespace, gates=False):
+        for job, made in _rendered(folder, count, namespace):
             objects = {"apiVersion": "v1", "kind": "List", "items": [made.pod, *made.dependents]}
             (manifests / f"{job.name}.json").write_text(json.dumps(objects), encoding="utf-8")
         command = [place.kubectl, "apply", "--server-side", "-f", str(manifests)]
@@ -82,12 +78,10 @@ def _kubectl(place: Place, folder: Path, count: int) -> float:
         return seconds
 
 
-def _rendered(
-    folder: Path, count: int, namespace: str, *, gates: bool
-) -> list[tuple[Job, Manifests]]:
+def _rendered(folder: Path, count: int, namespace: str) -> list[tuple[Job, Manifests]]:
     specs = write_specs(folder / f"{namespace}-specs", count, namespace)
     jobs = load_jobs(read_sources([str(specs)])[0], Config()).jobs
-    rendering = Rendering(Templates(), "default", Limits(), gates)
+    rendering = Rendering(Templates(), "default", Limits())
     made = []
     for job in jobs:
         values, _ = resolve_secrets(job, {**os.environ, TOKEN: "not-a-secret"})
@@ -96,7 +90,7 @@ def _rendered(
     return made
 
 
-def _with_gate(bare: Bare, job: Job, made: Manifests) -> None:
+def _start(bare: Bare, job: Job, made: Manifests) -> None:
     path = f"/api/v1/namespaces/{job.namespace}"
     pod = bare.write("POST", f"{path}/pods", made.pod)
     _dependents(bare, path, pod, made.dependents)
@@ -106,17 +100,6 @@ def _with_gate(bare: Bare, job: Job, made: Manifests) -> None:
         {"op": "remove", "path": "/spec/schedulingGates"},
     ]
     bare.write("PATCH", f"{path}/pods/{pod['metadata']['name']}", ungate, _JSON_PATCH)
-
-
-def _without_gate(bare: Bare, job: Job, made: Manifests) -> None:
-    path = f"/api/v1/namespaces/{job.namespace}"
-    record = _record(job)
-    claim = bare.write("POST", f"{path}/configmaps", record)
-    pod = bare.write("POST", f"{path}/pods", made.pod)
-    _dependents(bare, path, pod, made.dependents)
-    version = {"resourceVersion": claim["metadata"]["resourceVersion"]}
-    record["metadata"] |= version
-    bare.write("PUT", f"{path}/configmaps/{record_name(job.name)}", record)
 
 
 def _dependents(
@@ -141,8 +124,3 @@ def _check(bare: Bare, namespace: str, count: int, *, records: int) -> None:
     selector = f"?labelSelector={MANAGED_BY}%3D{MANAGER}"
     found = [len(bare.get(f"{path}/{k}{selector}")["items"]) for k in ("pods", "configmaps")]
     assert found == [count, count + records], found
-
-
-def _version(bare: Bare) -> tuple[int, int]:
-    answer = bare.get("/version")
-    return int(answer["major"]), int(answer["minor"].rstrip("+"))

@@ -49,7 +49,7 @@ def job(document: Document) -> Job:
 
 @pytest.fixture
 def pod(job: Job) -> dict[str, Any]:
-    return render_job(TEMPLATES, job, 1, secrets=VALUES, native_sidecars=True).pod
+    return render_job(TEMPLATES, job, 1, secrets=VALUES).pod
 
 
 def test_1_read_yaml(benchmark: BenchmarkFixture) -> None:
@@ -72,7 +72,7 @@ def test_4_decide(benchmark: BenchmarkFixture, job: Job) -> None:
 
 def test_5_render_and_read_back(benchmark: BenchmarkFixture, job: Job) -> None:
     """All three manifests."""
-    made = benchmark(render_job, TEMPLATES, job, 1, secrets=VALUES, native_sidecars=True)
+    made = benchmark(render_job, TEMPLATES, job, 1, secrets=VALUES)
     assert len(made.dependents) == 2
 
 

@@ -132,6 +132,10 @@ class KubeconfigError(ClusterError):
     """No usable kubeconfig, or a context that is not in it."""
 
 
+class UnsupportedServerError(ClusterError):
+    """The API server is older than the oldest supported release, or doesn't tell its version."""
+
+
 class UnreachableError(ClusterError):
     """No answer from the API server: refused, timed out, or the connection broke."""
 

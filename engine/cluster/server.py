@@ -1,35 +1,47 @@
-"""What the server can do, by its version."""
+"""Which servers the engine works with: older ones lack what every job stands on."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import Any
 
 from engine.cluster.client import Client
+from engine.errors import UnsupportedServerError
 
-_GATES_SINCE = (1, 27)
-_SIDECARS_SINCE = (1, 29)
+OLDEST_SERVER = (1, 30)
+"""The first release that always has scheduling gates and native sidecars, and is tested."""
 
-
-@dataclass(frozen=True, slots=True)
-class ServerFeatures:
-    """Scheduling gates are on by default from 1.27, native sidecars from 1.29."""
-
-    version: tuple[int, int]
-
-    @property
-    def gates(self) -> bool:
-        return self.version >= _GATES_SINCE
-
-    @property
-    def native_sidecars(self) -> bool:
-        return self.version >= _SIDECARS_SINCE
+_NO_VERSION = "is this an API server, or a proxy before it?"
 
 
-def read_server_features(client: Client) -> ServerFeatures:
-    """One request; providers write minor versions such as `27+`."""
+def check_server(client: Client) -> None:
+    """Refuse a server that is too old; one request, to be made before any other.
+
+    Errors: UnsupportedServerError for an older server, or one that doesn't tell its version;
+    those of a request.
+    """
     answer = client.request("GET", "/version")
-    return ServerFeatures((_number(answer.get("major")), _number(answer.get("minor"))))
+    version, oldest = server_version(answer), "{}.{}".format(*OLDEST_SERVER)
+    if version is None:
+        raise UnsupportedServerError(
+            f"the server doesn't say which version it is; {oldest} is the oldest supported one",
+            where=client.server,
+            hint=_NO_VERSION,
+        )
+    if version < OLDEST_SERVER:
+        raise UnsupportedServerError(
+            "the server is Kubernetes {}.{}, ".format(*version)
+            + f"older than {oldest}, the oldest supported version",
+            where=client.server,
+            hint="upgrade the cluster, or use another context",
+        )
 
 
-def _number(text: str | None) -> int:
-    digits = re.match(r"\d+", text or "")
-    return int(digits.group()) if digits else 0
+def server_version(answer: Mapping[str, Any]) -> tuple[int, int] | None:
+    """(major, minor) in an answer of /version; providers write minors such as `30+`."""
+    major, minor = _number(answer.get("major")), _number(answer.get("minor"))
+    return None if major is None or minor is None else (major, minor)
+
+
+def _number(text: object) -> int | None:
+    digits = re.match(r"\d+", text) if isinstance(text, str) else None
+    return int(digits.group()) if digits else None

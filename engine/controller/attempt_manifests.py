@@ -14,21 +14,14 @@ from engine.transform import transform
 from engine.transform.context import TransformContext
 from engine.transform.copying import containers_of
 
-NO_GATES = (
-    "this server has no scheduling gates: a pod may reach a node before its Secret and ConfigMap "
-    "exist, and waits for them there"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """How this engine renders: its templates, its source, and what the server can do."""
+    """How this engine renders: its templates, its source, and the operator's limits."""
 
     templates: Templates
     source: str
     limits: Limits
-    gates: bool = True
-    native_sidecars: bool = True
 
 
 def attempt_manifests(
@@ -43,14 +36,8 @@ def attempt_manifests(
     Errors: TemplateRenderError, PatchError, InvalidInputError when a template or the pod patch
     brought in what the operator's limits forbid.
     """
-    raw = render_job(
-        rendering.templates,
-        job,
-        attempt,
-        secrets=secrets,
-        native_sidecars=rendering.native_sidecars,
-    )
-    context = TransformContext(job, rendering.source, attempt, policies, rendering.gates)
+    raw = render_job(rendering.templates, job, attempt, secrets=secrets)
+    context = TransformContext(job, rendering.source, attempt, policies)
     pod = transform(raw.pod, context)
     _check_limits(pod, job, rendering.limits)
     return Manifests(pod, tuple(transform(manifest, context) for manifest in raw.dependents))

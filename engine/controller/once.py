@@ -12,8 +12,8 @@ from typing import Any
 
 from engine.cluster.client import Client
 from engine.cluster.records import list_records
-from engine.cluster.server import read_server_features
-from engine.controller.attempt_manifests import NO_GATES, Rendering
+from engine.cluster.server import check_server
+from engine.controller.attempt_manifests import Rendering
 from engine.controller.attend import attend
 from engine.controller.memory import JobMemory
 from engine.controller.once_result import JobResult, OnceOptions, OnceResult, WaitFor
@@ -32,7 +32,7 @@ from engine.refs import JobKey
 from engine.render.templates import Templates
 from engine.render.variables import SecretValues
 from engine.spec.model import Config, Job
-from engine.telemetry.events import Emit, JobUnchanged, Notice, Trouble
+from engine.telemetry.events import Emit, JobUnchanged, Trouble
 from engine.telemetry.redact import Redactor
 
 _GIVE_UP_AFTER = 300.0
@@ -75,10 +75,8 @@ class OnceRun:
 
     def run(self, environment: Mapping[str, str], redactor: Redactor) -> OnceResult:
         """Errors: InvalidInputError and its kin before anything was written, ClusterError when
-        the cluster can't be reached or read; afterwards every error is a job's own.
+        the cluster is too old, or can't be reached or read; afterwards every error is a job's own.
         """
-        if not self._jobs:
-            return OnceResult(())
         rendering = patiently(
             lambda: self._look(environment, redactor),
             self._watch_trouble,
@@ -100,8 +98,6 @@ class OnceRun:
                 waiting.append(key)
         if not waiting:
             return self._result()
-        if not rendering.gates:
-            self._emit(Notice(NO_GATES))
         reconciler = Reconciler(
             self._client,
             Steps(self._client, rendering, self._watches.pods, redactor),
@@ -118,15 +114,9 @@ class OnceRun:
         return [pod for name in namespaces for pod in self._watches.pods(name).all_pods()]
 
     def _look(self, environment: Mapping[str, str], redactor: Redactor) -> Rendering:
-        """Records first, then pods: a pod that is in a record can't be missed that way."""
-        features = read_server_features(self._client)
-        rendering = Rendering(
-            self._templates,
-            self._options.source,
-            self._config.limits,
-            features.gates,
-            features.native_sidecars,
-        )
+        """The version first. Records, then pods: one that is in a record can't be missed so."""
+        check_server(self._client)
+        rendering = Rendering(self._templates, self._options.source, self._config.limits)
         namespaces = sorted({key.namespace for key in self._jobs})
         records: dict[JobKey, Record] = {}
         for namespace in namespaces:

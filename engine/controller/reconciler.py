@@ -97,10 +97,10 @@ class Reconciler:
                     return Result(over=True, refused=message)
                 case Wait(until):
                     self._show_progress(memory, situation)
-                    attempt = situation.run_record.open_attempt
-                    if attempt is not None and attempt.uid:
+                    applied = situation.run_record.open_attempt is not None
+                    if applied:
                         memory.refusal = None
-                    return Result(applied=bool(attempt and attempt.uid), again_at=until)
+                    return Result(applied=applied, again_at=until)
                 case _:
                     self._carry_out(memory, action)
         raise EngineError(
@@ -160,8 +160,7 @@ class Reconciler:
             memory.asked,
             frozenset(memory.touched),
         )
-        gates = self._steps.rendering.gates
-        return Situation(job, memory.record, observed, now, self._source, gates, self._pull)
+        return Situation(job, memory.record, observed, now, self._source, self._pull)
 
     def _write(self, memory: JobMemory, action: WriteRecord) -> None:
         before = memory.record

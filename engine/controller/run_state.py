@@ -31,7 +31,7 @@ def is_under_way(memory: JobMemory, pods: Pods) -> bool:
         return False
     attempt = record.open_attempt
     gated = any(gate_position(pod) is not None for pod in pods)
-    return attempt is not None and bool(attempt.uid) and not gated
+    return attempt is not None and not gated
 
 
 def has_work(job: Job, record: Record, pods: Pods) -> bool:

@@ -16,8 +16,6 @@ from engine.status.outcome import Outcome, Reason
 from engine.status.start import read_start_cause
 from engine.status.waiting import read_config_error, read_invalid_image
 
-OWN_OBJECT_GRACE = 45.0
-
 
 def close_attempt(situation: Situation) -> Action | None:
     attempt = situation.run_record.open_attempt
@@ -50,19 +48,9 @@ def _close_invalid_image(situation: Situation, attempt: Attempt, pod: Pod) -> Ac
 
 
 def _close_config_error(situation: Situation, attempt: Attempt, pod: Pod) -> Action | None:
-    """A service that crashes beside a running job is the job's own affair.
-
-    On a server without gates the kubelet may have looked before the Secret was there.
-    """
-    found = None if has_started(pod) else read_config_error(pod, attempt.pod)
-    if found is None:
-        return None
-    outcome, is_own = found
-    if is_own and not situation.gates:
-        late = waiting_since(attempt, pod) + timedelta(seconds=OWN_OBJECT_GRACE)
-        if situation.now < late:
-            return Wait(late)
-    return _close(situation, attempt, outcome)
+    """A service that crashes beside a running job is the job's own affair."""
+    outcome = None if has_started(pod) else read_config_error(pod)
+    return _close(situation, attempt, outcome) if outcome else None
 
 
 def _close_late_start(situation: Situation, attempt: Attempt, pod: Pod) -> Action | None:

@@ -7,7 +7,6 @@ from engine.decide.outcomes import closed
 from engine.decide.pull_cursor import has_policy_left
 from engine.decide.record import Attempt, PullFailure
 from engine.decide.situation import Pod, Situation, uid_of
-from engine.spec.model import PullClass
 from engine.status.outcome import Outcome, Reason
 from engine.status.waiting import PullTrouble, classify_pull, pull_troubles
 
@@ -50,33 +49,13 @@ def _close(
 
 
 def _may_go_on(situation: Situation, failure: PullFailure, attempts: tuple[Attempt, ...]) -> bool:
-    if not failure.advances:
-        return True
     wanted = failure.pull_class in situation.pull.fallback_on
     return wanted and has_policy_left(situation.job, failure.container, attempts)
 
 
 def _failure(situation: Situation, uid: str, trouble: PullTrouble) -> PullFailure:
     message = situation.observed.causes.get((uid, trouble.container), trouble.message)
-    pull_class = classify_pull(message)
-    late_secret = (
-        not situation.gates
-        and bool(situation.job.credentials)
-        and pull_class is PullClass.UNAUTHORIZED
-        and not _was_forgiven(situation, trouble.container)
-    )
-    return PullFailure(
-        trouble.container, trouble.reason, pull_class, message, advances=not late_secret
-    )
-
-
-def _was_forgiven(situation: Situation, container: str) -> bool:
-    """Whether the Secret that came a moment late has been the excuse once already."""
-    return any(
-        failure.container == container and not failure.advances
-        for attempt in situation.run_record.attempts
-        for failure in attempt.failures
-    )
+    return PullFailure(trouble.container, trouble.reason, classify_pull(message), message)
 
 
 def _grace_end(situation: Situation, uid: str, trouble: PullTrouble) -> datetime | None:

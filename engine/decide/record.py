@@ -15,7 +15,10 @@ KEPT_RUNS = 5
 
 @dataclass(frozen=True, slots=True)
 class PullFailure:
-    """One container's image could not be pulled; `advances` says whether it cost a policy."""
+    """One container's image could not be pulled.
+
+    `advances` says whether that cost it a policy: always, but for some failures that 0.1 recorded.
+    """
 
     container: str
     reason: str
@@ -26,9 +29,11 @@ class PullFailure:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One pod of a run. Without `uid` it is only claimed; without `outcome` it is under way.
+    """One pod of a run. Without `outcome` it is under way.
 
-    Until `claimed_at` the pod waited for the engine, from then on for the cluster.
+    Until `claimed_at` the pod waited for the engine, from then on for the cluster. `uid` is empty
+    where the pod was refused, and in an open attempt that 0.1 recorded before it created the pod,
+    as it did on servers without scheduling gates.
     """
 
     number: int
@@ -178,16 +183,18 @@ def record_to_data(record: Record) -> dict[str, Any]:
 
 def record_from_data(key: JobKey, data: Mapping[str, Any], version: str) -> Record:
     """Errors: KeyError, ValueError or TypeError when `data` is no record."""
+    state = State(data["state"])
+    attempts = tuple(_attempt_from_data(entry) for entry in data.get("attempts", ()))
     return Record(
         key=key,
         source=data["source"],
         spec_hash=data["specHash"],
-        state=State(data["state"]),
+        state=state,
         reason=_reason(data.get("reason")),
         message=data.get("message", ""),
         exit_code=data.get("exitCode"),
         base=data.get("base", 0),
-        attempts=tuple(_attempt_from_data(entry) for entry in data.get("attempts", ())),
+        attempts=tuple(a for a in attempts if not (state is State.QUEUED and _has_no_pod(a))),
         queued_at=parse_time(data.get("queuedAt")),
         started_at=parse_time(data.get("startedAt")),
         finished_at=parse_time(data.get("finishedAt")),
@@ -236,6 +243,11 @@ def _attempt_to_data(attempt: Attempt) -> dict[str, Any]:
             ],
         }
     )
+
+
+def _has_no_pod(attempt: Attempt) -> bool:
+    """Whether 0.1 recorded the attempt, and then a quota kept its pod from being created."""
+    return attempt.is_open and not attempt.uid
 
 
 def _attempt_from_data(data: Mapping[str, Any]) -> Attempt:

@@ -1,6 +1,8 @@
 """An attempt was given up, but its pod has started after all: it goes on, none takes its place.
 
 The kubelet goes on pulling until the pod is deleted, and an engine may die before it does that.
+That is so on every version of Kubernetes: the gate went before the first pull. Without this rule a
+script that has begun would be cut off, and started again.
 """
 
 from dataclasses import replace

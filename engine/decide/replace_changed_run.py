@@ -10,7 +10,7 @@ from engine.decide.actions import Action, ConfirmGone, DeletePod, LookAgain, Wai
 from engine.decide.outcomes import closed, deleted_pod
 from engine.decide.record import Attempt, Record
 from engine.decide.removal import remove_pod
-from engine.decide.situation import Pod, Situation, name_of
+from engine.decide.situation import Pod, Situation
 from engine.labels import RUN
 from engine.spec.model import OnChange
 from engine.status import read_outcome
@@ -31,8 +31,6 @@ def replace_changed_run(situation: Situation) -> Action | None:
 
 def _end_old_run(situation: Situation, record: Record, attempt: Attempt) -> Action:
     now = situation.now
-    if not attempt.uid:
-        return _replaced(record, attempt, now)
     pod = situation.pod_of(attempt.uid)
     if pod is None:
         if attempt.uid not in situation.observed.gone:
@@ -56,7 +54,7 @@ def _is_stuck(pod: Pod) -> bool:
     main = main_state(pod)
     if main is not None and main.has_started:
         return False
-    wrong = read_invalid_image(pod) or read_config_error(pod, name_of(pod))
+    wrong = read_invalid_image(pod) or read_config_error(pod)
     return wrong is not None or any(True for _ in pull_troubles(pod))
 
 

@@ -7,7 +7,6 @@ from engine.decide.outcomes import closed
 from engine.decide.record import Attempt, Record
 from engine.decide.removal import remove_pod
 from engine.decide.situation import (
-    Pod,
     Refusal,
     RefusalKind,
     Situation,
@@ -15,7 +14,6 @@ from engine.decide.situation import (
     name_of,
 )
 from engine.refs import pod_name
-from engine.status.containers import has_started
 from engine.status.outcome import Outcome, Reason, State
 
 
@@ -29,7 +27,7 @@ def settle_refusal(situation: Situation) -> Action | None:
     refusal, record = situation.observed.refusal, situation.run_record
     if refusal is None or _is_overtaken(situation, record, refusal):
         return None
-    started = record.open_attempt if record.open_attempt and record.open_attempt.uid else None
+    started = record.open_attempt
     pod = situation.pod_of(refusal.uid)
     if pod is not None and not situation.is_certain_of(refusal.uid):
         return LookAgain(name_of(pod), refusal.uid)
@@ -48,15 +46,11 @@ def settle_refusal(situation: Situation) -> Action | None:
 def _is_overtaken(situation: Situation, record: Record, refusal: Refusal) -> bool:
     """Whether the pod is there although it was refused, or runs without what was refused."""
     attempt, pod = record.open_attempt, situation.pod_of(refusal.uid)
-    if attempt is not None and attempt.uid and (pod is None or attempt.uid != refusal.uid):
+    if attempt is not None and (pod is None or attempt.uid != refusal.uid):
         return True
     if not refusal.uid:
         return situation.pod_of_attempt(record.next_number) is not None
-    return pod is not None and not _never_ran(situation, pod)
-
-
-def _never_ran(situation: Situation, pod: Pod) -> bool:
-    return gate_position(pod) is not None if situation.gates else not has_started(pod)
+    return pod is not None and gate_position(pod) is None
 
 
 def _queued(situation: Situation, record: Record, refusal: Refusal) -> Record:

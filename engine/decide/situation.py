@@ -62,14 +62,13 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Input of every rule. `gates` says whether the server knows scheduling gates."""
+    """Input of every rule."""
 
     job: Job
     record: Record | None
     observed: Observed
     now: datetime
     source: str
-    gates: bool = True
     pull: PullSettings = DEFAULT_PULL
 
     @property

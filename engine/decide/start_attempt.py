@@ -1,8 +1,4 @@
-"""Steps 1 to 3 of an attempt: create the gated pod, create what it owns, record it.
-
-Where the server has no gates, the attempt is claimed in the record first: a pod that may run at
-once must not come as a surprise to the next engine.
-"""
+"""Steps 1 to 3 of an attempt: create the gated pod, create what it owns, record it."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -19,7 +15,6 @@ from engine.decide.situation import (
     name_of,
     uid_of,
 )
-from engine.refs import pod_name
 from engine.status.outcome import Reason, State
 
 RETRY_DELAY, LONGEST_RETRY_DELAY = 5.0, 300.0
@@ -30,8 +25,8 @@ def start_attempt(situation: Situation) -> Action | None:
     """None once the attempt's pod is in the record."""
     record = situation.run_record
     attempt = record.open_attempt
-    if attempt is not None and attempt.uid:
-        return None
+    if attempt is not None:
+        return None if attempt.uid else _find_pod(situation, record, attempt)
     number = record.next_number
     leftover = _remove_leftover(situation, number)
     if leftover is not None:
@@ -39,11 +34,9 @@ def start_attempt(situation: Situation) -> Action | None:
     pod = situation.pod_of_attempt(number)
     if pod is not None:
         return _own_and_record(situation, record, number, pod)
-    at = _retry_at(record) if attempt is None else None
+    at = _retry_at(record)
     if at is not None and situation.now < at:
         return Wait(at)
-    if attempt is None and not situation.gates:
-        return WriteRecord(_claim(situation, record, number))
     return CreatePod(number, policies_of_attempt(situation.job, record.attempts))
 
 
@@ -77,25 +70,26 @@ def _own_and_record(situation: Situation, record: Record, number: int, pod: Pod)
     if uid_of(pod) not in situation.observed.settled and not is_finished(pod):
         policies = policies_of_attempt(situation.job, record.attempts)
         return CreateDependents(number, name_of(pod), uid_of(pod), policies)
-    claim = record.open_attempt or Attempt(number, name_of(pod))
-    started = replace(claim, uid=uid_of(pod), policies=_policies(pod), claimed_at=situation.now)
-    return WriteRecord(
-        replace(
-            record.with_attempt(started),
-            state=State.STARTING,
-            reason=None,
-            message="",
-            queued_at=record.queued_at or situation.now,
-        )
-    )
+    return WriteRecord(_started(situation, record, number, pod))
 
 
-def _claim(situation: Situation, record: Record, number: int) -> Record:
-    job = situation.job
-    attempt = Attempt(number, pod_name(job.name, job.run, number), claimed_at=situation.now)
+def _find_pod(situation: Situation, record: Record, attempt: Attempt) -> WriteRecord | None:
+    """The pod of an attempt that 0.1 recorded before it created the pod, which then had no gate.
+
+    If it is nowhere it may have run all the same, so none takes its place: it ends as one that
+    somebody deleted.
+    """
+    pod = situation.pod_of_attempt(attempt.number)
+    return WriteRecord(_started(situation, record, attempt.number, pod)) if pod else None
+
+
+def _started(situation: Situation, record: Record, number: int, pod: Pod) -> Record:
+    attempt = Attempt(number, name_of(pod), uid_of(pod), _policies(pod), situation.now)
     return replace(
         record.with_attempt(attempt),
-        state=State.QUEUED if record.reason is Reason.QUOTA_EXCEEDED else State.STARTING,
+        state=State.STARTING,
+        reason=None,
+        message="",
         queued_at=record.queued_at or situation.now,
     )
 

@@ -32,13 +32,12 @@ def render_job(
     attempt: int,
     *,
     secrets: SecretValues | None,
-    native_sidecars: bool,
 ) -> Manifests:
     """Manifests of attempt `attempt`; without `secrets` the Secret's values are masked.
 
     Errors: TemplateRenderError.
     """
-    variables = template_variables(job, attempt, native_sidecars=native_sidecars)
+    variables = template_variables(job, attempt)
     pod = _render(templates, job, "pod", variables)
     return Manifests(pod, render_dependents(templates, job, variables, secrets))
 

@@ -33,13 +33,12 @@ class SecretValues:
         return (*self.variables.values(), *self.passwords)
 
 
-def template_variables(job: Job, attempt: int, *, native_sidecars: bool) -> dict[str, Any]:
+def template_variables(job: Job, attempt: int) -> dict[str, Any]:
     """Variables of every template of one attempt of `job`."""
     name = pod_name(job.name, job.run, attempt)
     items = config_items(job)
     services = [
-        _container(job, service, name, sidecar=native_sidecars)
-        for service in job.spec.get("services", ())
+        _container(job, service, name, sidecar=True) for service in job.spec.get("services", ())
     ]
     init = [_container(job, container, name) for container in job.spec.get("initContainers", ())]
     main = _container(job, {**job.spec, "name": MAIN_CONTAINER, "secrets": [*job.secrets]}, name)
@@ -58,8 +57,8 @@ def template_variables(job: Job, attempt: int, *, native_sidecars: bool) -> dict
         },
         "spec": {key: value for key, value in job.spec.items() if key not in _NO_VALUES},
         "containers": {
-            "initContainers": [*(services if native_sidecars else ()), *init],
-            "containers": [main, *(() if native_sidecars else services)],
+            "initContainers": [*services, *init],
+            "containers": [main],
         },
         "config": {
             "volume": VOLUME,

@@ -116,17 +116,12 @@ def read_invalid_image(pod: Mapping[str, Any]) -> Outcome | None:
     return None
 
 
-def read_config_error(pod: Mapping[str, Any], own_object: str) -> tuple[Outcome, bool] | None:
-    """(outcome, whether it is about `own_object`) of a container that can't be created.
-
-    The kubelet may ask for the pod's own Secret or ConfigMap a moment before it is there; only
-    the caller knows whether that moment is over.
-    """
+def read_config_error(pod: Mapping[str, Any]) -> Outcome | None:
+    """Outcome of a container that can't be created."""
     for state in container_states(pod):
         words = _config_words(state) if state.waiting.get("reason") in _CONFIG_REASONS else ""
         if words and _CACHE_NOT_READY not in words:
-            outcome = Outcome(Reason.CONTAINER_CONFIG_ERROR, f"{state.name}: {words}")
-            return outcome, f'"{own_object}"' in words
+            return Outcome(Reason.CONTAINER_CONFIG_ERROR, f"{state.name}: {words}")
     return None
 
 

@@ -14,4 +14,3 @@ class TransformContext:
     source: str
     attempt: int
     policies: Mapping[str, str] = field(default_factory=dict)
-    gate: bool = True

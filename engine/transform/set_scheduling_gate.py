@@ -8,7 +8,8 @@ from engine.transform.copying import is_pod, with_field
 
 
 def set_scheduling_gate(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:
-    if not context.gate or not is_pod(manifest):
+    del context
+    if not is_pod(manifest):
         return manifest
     gates = manifest["spec"].get("schedulingGates") or []
     others = [gate for gate in gates if gate.get("name") != GATE]

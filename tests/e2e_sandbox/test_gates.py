@@ -1,4 +1,4 @@
-"""Scheduling gates: nothing runs before it is owned and recorded. Old servers drop them."""
+"""Scheduling gates: nothing runs before it is owned and recorded."""
 
 import pytest
 

@@ -98,7 +98,8 @@ def test_nothing_but_metadata_is_read_and_nothing_is_written_when_nothing_expire
     place.pod("young")
     place.sandbox.requests.clear()
     assert place.prune().code == 0
-    found = [(entry.verb, entry.resource) for entry in place.sandbox.requests.where()]
+    version, *found = [(entry.verb, entry.resource) for entry in place.sandbox.requests.where()]
+    assert version == ("get", "")
     assert found == [("list", "pods"), ("list", "secrets"), ("list", "configmaps")]
 
 

@@ -61,8 +61,8 @@ def make_config(text: str) -> Config:
     return parse_config((head + text).encode(), "engine.yaml")
 
 
-def render(job: Job, secrets: SecretValues | None = None, *, sidecars: bool = True) -> Manifests:
-    return render_job(TEMPLATES, job, 1, secrets=secrets, native_sidecars=sidecars)
+def render(job: Job, secrets: SecretValues | None = None) -> Manifests:
+    return render_job(TEMPLATES, job, 1, secrets=secrets)
 
 
 def context(
@@ -70,9 +70,8 @@ def context(
     *,
     attempt: int = 1,
     policies: dict[str, str] | None = None,
-    gate: bool = True,
 ) -> TransformContext:
-    return TransformContext(job or make_job(), "default", attempt, policies or {}, gate)
+    return TransformContext(job or make_job(), "default", attempt, policies or {})
 
 
 def pod_manifest(**spec: Any) -> dict[str, Any]:

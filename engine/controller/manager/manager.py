@@ -11,8 +11,7 @@ from enum import Enum
 from queue import Empty, SimpleQueue
 
 from engine.cluster.client import Client
-from engine.cluster.server import ServerFeatures, read_server_features
-from engine.controller.attempt_manifests import NO_GATES
+from engine.cluster.server import check_server
 from engine.controller.leader import Leader
 from engine.controller.manager.crew import Crew
 from engine.controller.manager.intake import Intake
@@ -140,7 +139,6 @@ class Manager:
         )
         self.probes = Probes(self.watches, self.intake, self.leadership)
         self._maker = SettingsMaker(client, self.watches, options.source, around, {})
-        self._features: ServerFeatures
         self._settings: Settings
         removals = self._removals if options.prune else None
         count = options.concurrency
@@ -149,13 +147,13 @@ class Manager:
     def run(self) -> None:
         """Returns once `stop` was called.
 
-        Errors: ClusterError when the cluster can't be reached at the start, LeaseHeldError when
-        another engine leads this source; later ones are told, and it goes on.
+        Errors: ClusterError when the cluster is too old or can't be reached at the start,
+        LeaseHeldError when another engine leads this source; later ones are told, and it goes on.
         """
         self.queue.pause()
         try:
             with self._cut_short():
-                self._features = patiently(self._look_at_server, self._troubles)
+                patiently(lambda: check_server(self._client), self._troubles)
             self.leadership.start()
             if self._options.waits or self._wait_for_the_lead():
                 self._begin()
@@ -207,12 +205,7 @@ class Manager:
                 continue
         return True
 
-    def _look_at_server(self) -> ServerFeatures:
-        return read_server_features(self._client)
-
     def _begin(self) -> None:
-        if not self._features.gates:
-            self._emit(Notice(NO_GATES))
         self._set_up(self._config)
         self._source.start(lambda: self._inbox.put(_Call.CHANGED))
         self._read()
@@ -225,7 +218,7 @@ class Manager:
     def _set_up(self, config: Config) -> None:
         """Put `config` in force; what was prepared under another one is prepared anew."""
         self._config = config
-        self._settings = self._maker.make(config, self._templates(), self._features)
+        self._settings = self._maker.make(config, self._templates())
         self.jobs.forget_preparations()
 
     def _listen(self) -> bool:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from engine.cluster.client import Client
-from engine.cluster.server import ServerFeatures
 from engine.controller.attempt_manifests import Rendering
 from engine.controller.manager.options import Surroundings
 from engine.controller.reconciler import Reconciler, Shown
@@ -31,10 +30,8 @@ class SettingsMaker:
     around: Surroundings
     shown: Shown
 
-    def make(self, config: Config, templates: Templates, features: ServerFeatures) -> Settings:
-        rendering = Rendering(
-            templates, self.source, config.limits, features.gates, features.native_sidecars
-        )
+    def make(self, config: Config, templates: Templates) -> Settings:
+        rendering = Rendering(templates, self.source, config.limits)
         steps = Steps(self.client, rendering, self.watches.pods, self.around.redactor)
         reconciler = Reconciler(
             self.client,

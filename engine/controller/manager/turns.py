@@ -112,7 +112,7 @@ class Turns:
             return False
         attempt = record.open_attempt if record else None
         has_pods = bool(self._watches.pods(key.namespace).pods(key))
-        return has_pods or (attempt is not None and bool(attempt.uid))
+        return has_pods or attempt is not None
 
     def _went_well(self, memory: JobMemory, result: Result) -> Turn:
         key = memory.job.key

@@ -115,7 +115,7 @@ def _closed_pods(client: Client, namespace: str) -> UidSet:
 
 
 def _attempt_of(record: Record, target: Target) -> Attempt | None:
-    """The open attempt of this pod; one that was only claimed has no UID yet, but a name."""
+    """The open attempt of this pod; one that 0.1 recorded before its pod has a name, but no UID."""
     attempt = record.open_attempt
     if attempt is None or (attempt.uid or target.uid) != target.uid:
         return None

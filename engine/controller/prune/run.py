@@ -12,12 +12,14 @@ from functools import partial
 from engine.cluster.client import Client
 from engine.cluster.discovery import find_resources
 from engine.cluster.metadata import Resource
+from engine.cluster.server import check_server
 from engine.controller.prune.brake import Brake
 from engine.controller.prune.delete import Deleter, JudgeAgain, words_of
 from engine.controller.prune.last_failed import last_failed
 from engine.controller.prune.options import DryRun, PruneOptions
 from engine.controller.prune.orphans import judge_orphan, may_be_orphan
 from engine.controller.prune.pages import pages
+from engine.controller.prune.patience import patiently
 from engine.controller.prune.rescue import Rescue
 from engine.controller.prune.result import (
     PruneAction,
@@ -42,8 +44,10 @@ def prune(client: Client, options: PruneOptions, tell: Tell) -> PruneResult:
 
     Guarantees: only what was read completely, judged expired and has not changed since is deleted.
     A list that fails in the middle ends its own kind and namespace, and is among the errors.
-    Errors: UsageError for a kind that isn't there, ClusterError when discovery fails.
+    Errors: UnsupportedServerError before anything else is asked, UsageError for a kind that isn't
+    there, ClusterError when discovery fails.
     """
+    patiently(lambda: check_server(client))
     resources = find_resources(client, options.kinds)
     for resource in resources:
         if not resource.namespaced and "" not in options.namespaces:

@@ -96,12 +96,12 @@ def test_ten_thousand_events_are_drawn_a_few_times_and_cost_little(
 
 def test_news_stand_above_the_board_and_stay(live: LiveTable, screen: Screen) -> None:
     live(StateChanged(key("build"), State.RUNNING))
-    live(Notice("this server has no scheduling gates"))
+    live(Notice("reading the specs again"))
     live(PodRemoved(key("build"), "build-1", "its attempt is over"))
     lines = screen.wait(lambda lines: len(lines) == 3)
-    assert lines[0] == "note: this server has no scheduling gates"
+    assert lines[0] == "note: reading the specs again"
     live.close()
-    assert screen.lines == ["note: this server has no scheduling gates"]
+    assert screen.lines == ["note: reading the specs again"]
 
 
 def test_what_comes_right_before_the_end_is_still_told(live: LiveTable, screen: Screen) -> None:

@@ -50,7 +50,6 @@ class GoneError(Exception):
 class Cluster:
     """State of the server and its node; `log` is what a watch delivers."""
 
-    gates: bool = True
     retried: frozenset[str] = frozenset()
     start_timeout: float = 600.0
     containers: tuple[str, ...] = ("main",)
@@ -69,16 +68,13 @@ class Cluster:
     blame: set[Reason] = field(default_factory=set)
     starts: list[tuple[str, int, str]] = field(default_factory=list)
     closed: dict[tuple[str, str], Attempt] = field(default_factory=dict)
-    claimed: set[tuple[str, int]] = field(default_factory=set)
     startable: dict[str, datetime] = field(default_factory=dict)
     forgotten: set[str] = field(default_factory=set)
     blind: set[str] = field(default_factory=set)
 
     # What a client can ask for
 
-    def create_pod(
-        self, job: Job, attempt: int, policies: dict[str, str], seen: Record | None
-    ) -> Pod:
+    def create_pod(self, job: Job, attempt: int, policies: dict[str, str]) -> Pod:
         """Admission comes before the name is looked up, as in the API server."""
         if self.refuse_pods:
             raise RefusedError(self.refuse_pods)
@@ -107,17 +103,12 @@ class Cluster:
                 "creationTimestamp": format_time(self.now),
             },
             "spec": {
+                "schedulingGates": [{"name": GATE}],
                 "initContainers": [specs[c] for c in self.containers if c != "main"],
                 "containers": [specs["main"]],
             },
             "status": {"phase": "Pending"},
         }
-        if self.gates:
-            pod["spec"]["schedulingGates"] = [{"name": GATE}]
-        else:
-            self.startable[uid] = self.now
-            if seen is None or self.record is None or seen.version != self.record.version:
-                self.blind.add(uid)
         self.writes += 1
         self._put(pod, "ADDED")
         return copy.deepcopy(pod)
@@ -343,9 +334,6 @@ class Cluster:
         del self.pods[pod["metadata"]["name"]]
         pod["metadata"]["resourceVersion"] = str(self._next())
         self.log.append(("DELETED", copy.deepcopy(pod)))
-        uid = uid_of(pod)
-        if not self.gates and self._attempt_of(uid) is None:
-            self.blind.add(uid)
 
     def _store(self, record: Record) -> Record:
         self.record = record_from_data(record.key, record_to_data(record), str(self._next()))
@@ -362,21 +350,13 @@ class Cluster:
     # The promises
 
     def _judge_start(self, pod: Pod) -> None:
-        """Promises 1 and 2, at the moment a main container starts.
-
-        Without gates a pod may run before its uid is in the record, so two things can't be told
-        from a pod that never was: one that ran and was deleted before any engine saw it, and one
-        that an engine made because it hadn't yet read that the attempt was over. Only those
-        pods (`blind`) are excused, and only from "started once"; that the attempt was claimed
-        in the record before, and that no two mains run at once, holds there too.
-        """
+        """Promises 1 and 2, at the moment a main container starts."""
         uid, labels = uid_of(pod), pod["metadata"]["labels"]
         run, number = labels[RUN], int(labels[ATTEMPT])
         assert self._missing_dependents(pod) is None, "started without its dependents"
         others = [p for p in self.pods.values() if p is not pod and is_running(p)]
         assert not others, f"two pods run at once: {others} and {pod}"
-        assert self.gates or (run, number) in self.claimed, f"started but not claimed: {pod}"
-        if self.gates and self.record is not None:
+        if self.record is not None:
             known = {a.uid for a in self.record.attempts} | {u for _, u in self.closed}
             assert uid in known, f"started but not recorded: {pod}"
         for other_run, other_number, other_uid in self.starts:
@@ -391,7 +371,6 @@ class Cluster:
 
     def _judge_record(self, record: Record) -> None:
         for attempt in record.attempts:
-            self.claimed.add((record.run, attempt.number))
             if attempt.outcome is None:
                 self.closed.pop((record.run, attempt.uid), None)
                 continue

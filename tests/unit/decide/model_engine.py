@@ -111,7 +111,7 @@ class Engine:
             asked=self.asked,
             ends={uid: end for uid in self.gone if (end := self.dead.get(uid)) is not None},
         )
-        return Situation(self.job, self.record, observed, now, SOURCE_NAME, self.cluster.gates)
+        return Situation(self.job, self.record, observed, now, SOURCE_NAME)
 
     def hear(self, count: int) -> None:
         """The watch delivers the next `count` events."""
@@ -191,9 +191,7 @@ class Engine:
         try:
             self._send(
                 lambda: made.append(
-                    self.cluster.create_pod(
-                        self.job, action.attempt, dict(action.policies), self.record
-                    )
+                    self.cluster.create_pod(self.job, action.attempt, dict(action.policies))
                 )
             )
         except ExistsError:

@@ -35,7 +35,6 @@ def situation(
     since: Mapping[tuple[str, str], datetime] | None = None,
     asked: Mapping[str, datetime] | None = None,
     now: datetime = NOW,
-    gates: bool = True,
     pull: PullSettings | None = None,
     source: str = SOURCE,
 ) -> Situation:
@@ -50,7 +49,7 @@ def situation(
         failing_since=since or {},
         asked={pod["metadata"]["uid"]: now for pod in pods} if asked is None else asked,
     )
-    return Situation(job, record, observed, now, source, gates, pull or PullSettings())
+    return Situation(job, record, observed, now, source, pull or PullSettings())
 
 
 def act(*given: Any, **more: Any) -> Action:

@@ -64,7 +64,6 @@ failures = st.builds(
     st.just("ErrImagePull"),
     st.sampled_from(PullClass),
     any_text,
-    st.booleans(),
 )
 
 
@@ -191,6 +190,5 @@ def situations(draw: st.DrawFn) -> Situation:
         observed,
         draw(times),
         "default",
-        draw(st.booleans()),
         pull,
     )

@@ -122,7 +122,3 @@ def test_a_gated_pod_that_no_record_knows_goes_with_its_old_spec() -> None:
 def test_a_queued_run_is_replaced_without_a_pod() -> None:
     queued = replace(record(), state=State.QUEUED)
     assert act(NEW, queued) == CreatePod(1, {})
-
-
-def test_a_claimed_attempt_of_the_old_spec_is_cancelled() -> None:
-    assert written(NEW, record(attempt(uid="")), gates=False).reason is Reason.CANCELLED

@@ -127,15 +127,7 @@ def test_a_container_that_cant_be_configured_ends_the_job_with_the_words() -> No
     assert (over.reason, over.message) == (Reason.CONTAINER_CONFIG_ERROR, f"main: {words}")
 
 
-def test_without_gates_the_pods_own_secret_may_come_a_moment_late() -> None:
-    words = f'secret "{POD}" not found'
-    pod = job_pod(JOB, waiting("CreateContainerConfigError", words), **PENDING)
-    assert act(JOB, OPEN, pod, gates=False) == Wait(at(25))
-    late = written(JOB, OPEN, pod, gates=False, now=at(25))
-    assert late.reason is Reason.CONTAINER_CONFIG_ERROR
-
-
-def test_with_gates_the_pods_own_secret_was_there_before_it() -> None:
+def test_the_pods_own_secret_was_there_before_it() -> None:
     words = f'secret "{POD}" not found'
     pod = job_pod(JOB, waiting("CreateContainerConfigError", words), **PENDING)
     assert written(JOB, OPEN, pod).reason is Reason.CONTAINER_CONFIG_ERROR

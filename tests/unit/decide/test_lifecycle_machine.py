@@ -43,7 +43,6 @@ SETTINGS = settings(
 class Undisturbed(RuleBasedStateMachine):
     """One job, from its spec to its end; engines die, writes get lost, and watches lag."""
 
-    gates = True
     disturbed = False
 
     def __init__(self) -> None:
@@ -81,7 +80,6 @@ class Undisturbed(RuleBasedStateMachine):
         self.base = replace(self.base, retry=retry, policies=policies, on_change=on_change)
         containers = ("main",) if setup is None else ("setup", "main")
         self.cluster = Cluster(
-            gates=self.gates,
             containers=containers,
             retried=retry.on if retry.max else frozenset(),
             start_timeout=self.base.start_timeout,
@@ -231,10 +229,6 @@ class Undisturbed(RuleBasedStateMachine):
         assert len(self.cluster.starts) == 1
 
 
-class UndisturbedWithoutGates(Undisturbed):
-    gates = False
-
-
 class Lifecycle(Undisturbed):
     """The same in a cluster where everything goes wrong, and with somebody who meddles."""
 
@@ -286,12 +280,7 @@ class Lifecycle(Undisturbed):
 
     @rule(pods=st.sampled_from(("", "quota")), dependents=st.sampled_from(("", "quota")))
     def quota(self, pods: str, dependents: str) -> None:
-        """Without gates an engine may take back what the other one has just taken up: nothing of it
-        has run, and the API has no precondition that spans two objects.
-        """
         self.cluster.refuse_pods, self.cluster.refuse_dependents = pods, dependents
-        if dependents and not self.gates and len(self.engines) > 1:
-            self.cluster.blame.add(Reason.POD_DELETED)
 
     @rule(dependents=YES_OR_NO)
     def admission(self, dependents: bool) -> None:
@@ -313,12 +302,6 @@ class Lifecycle(Undisturbed):
         assert record.reason in caused, f"nobody caused this: {record}"
 
 
-class LifecycleWithoutGates(Lifecycle):
-    gates = False
-
-
-@pytest.mark.parametrize(
-    "machine", [Undisturbed, UndisturbedWithoutGates, Lifecycle, LifecycleWithoutGates]
-)
+@pytest.mark.parametrize("machine", [Undisturbed, Lifecycle])
 def test_the_promises_hold_in_any_order_of_events(machine: type[Undisturbed]) -> None:
     run_state_machine_as_test(machine, settings=SETTINGS)

@@ -196,34 +196,3 @@ def test_the_grace_is_each_containers_own() -> None:
         job, record(attempt(job=job), job=job), pod, pull=PullSettings(grace=30.0), since=since
     )
     assert [f.container for f in made.attempts[0].failures] == ["redis"]
-
-
-# A server without gates: the Secret may have come a moment late
-
-LOGIN = [{"registry": "r", "username": "u", "password": {"value": "p"}}]
-
-
-def test_without_gates_the_first_unauthorized_pull_is_forgiven_once() -> None:
-    job = make_job(pullPolicy=["Always", "Never"], registryCredentials=LOGIN)
-    first = after(job, NO_LOGIN, gates=False)
-    assert first.state is State.STARTING
-    assert written(job, first, gates=False).attempts[1].number == 2
-    assert act(job, first).__class__ is CreatePod
-    assert act(job, first) == CreatePod(2, {"main": "Always"})
-    second = after(job, NO_LOGIN, NO_LOGIN, gates=False)
-    assert act(job, second) == CreatePod(3, {"main": "Never"})
-
-
-def test_without_a_list_the_same_policy_is_tried_once_more() -> None:
-    job = make_job(registryCredentials=LOGIN)
-    assert after(job, NO_LOGIN, gates=False).state is State.STARTING
-    assert after(job, NO_LOGIN, NO_LOGIN, gates=False).state is State.FAILED
-
-
-@pytest.mark.parametrize(
-    ("gates", "login", "words"),
-    [(True, LOGIN, NO_LOGIN), (False, [], NO_LOGIN), (False, LOGIN, GONE)],
-)
-def test_nothing_else_is_forgiven(gates: bool, login: Any, words: str) -> None:
-    job = make_job(registryCredentials=login)
-    assert after(job, words, gates=gates).state is State.FAILED

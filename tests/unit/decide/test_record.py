@@ -11,7 +11,12 @@ from tests.unit.decide.situations import JOB, NOW, attempt, finished, record
 from tests.unit.decide.strategies import JOBS, records
 
 
-@given(st.sampled_from(JOBS).flatmap(records))
+def is_written(record: Record) -> bool:
+    """Whether the engine writes such a record: only 0.1 queued an attempt without a pod."""
+    return record.state is not State.QUEUED or all(a.uid or a.outcome for a in record.attempts)
+
+
+@given(st.sampled_from(JOBS).flatmap(records).filter(is_written))
 def test_a_record_survives_being_written_and_read(written: Record) -> None:
     data = json.loads(json.dumps(record_to_data(written)))
     assert record_from_data(written.key, data, written.version) == written

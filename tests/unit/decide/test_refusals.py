@@ -67,11 +67,6 @@ def test_admission_is_final_and_leaves_nothing() -> None:
     assert act(JOB, over, refusal=admission()) == Done()
 
 
-def test_admission_closes_an_attempt_that_was_claimed() -> None:
-    over = written(JOB, record(attempt(uid="")), refusal=admission(), gates=False)
-    assert [(a.number, a.outcome) for a in over.attempts] == [(1, Reason.ADMISSION_REFUSED)]
-
-
 def test_a_recorded_pod_that_is_removed_for_a_quota_is_created_again_later() -> None:
     """It was still gated: it never ran, so nothing is lost and nothing is doubled."""
     gated = job_pod(JOB, gated=True)

@@ -118,26 +118,6 @@ def test_a_pod_that_ended_before_it_was_recorded_is_recorded_then_closed() -> No
     assert written(JOB, first, pod).state is State.SUCCEEDED
 
 
-# A server without gates
-
-
-def test_without_gates_the_attempt_is_claimed_before_its_pod_is_created() -> None:
-    claim = written(JOB, None, gates=False)
-    assert claim.state is State.STARTING
-    (claimed,) = claim.attempts
-    assert (claimed.number, claimed.pod, claimed.uid) == (1, POD, "")
-    assert claimed.claimed_at == NOW
-    assert act(JOB, claim, gates=False) == CreatePod(1, {})
-
-
-def test_without_gates_a_claimed_pod_is_adopted_after_a_crash() -> None:
-    claimed = record(attempt(uid=""))
-    pod = job_pod(JOB, waiting("ContainerCreating"), phase="Pending")
-    assert act(JOB, claimed, pod, gates=False) == CreateDependents(1, POD, UID, {})
-    made = written(JOB, claimed, pod, gates=False, settled=[UID])
-    assert [a.uid for a in made.attempts] == [UID]
-
-
 # An engine that was away
 
 

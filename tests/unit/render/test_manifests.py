@@ -15,8 +15,8 @@ TOKEN = {"TOKEN": {"fromEnv": "CI_TOKEN"}}
 LOGIN = {"registry": "r.example:5000", "username": "ci", "password": {"fromEnv": "P"}}
 
 
-def containers(job: Job, *, sidecars: bool = True) -> dict[str, dict[str, Any]]:
-    spec = render(job, sidecars=sidecars).pod["spec"]
+def containers(job: Job) -> dict[str, dict[str, Any]]:
+    spec = render(job).pod["spec"]
     return {c["name"]: c for c in (*spec.get("initContainers", ()), *spec["containers"])}
 
 
@@ -90,20 +90,12 @@ def test_only_a_service_that_names_a_secret_gets_it() -> None:
     assert containers(job)["db"]["env"][0]["name"] == "TOKEN"
 
 
-def test_services_are_sidecars_where_the_server_has_them() -> None:
+def test_services_are_native_sidecars() -> None:
     job = make_job(services=[{"name": "redis", "image": "redis:7", "ports": [6379]}])
     spec = render(job).pod["spec"]
     assert spec["initContainers"][0]["restartPolicy"] == "Always"
     assert spec["initContainers"][0]["ports"] == [{"containerPort": 6379}]
     assert [c["name"] for c in spec["containers"]] == ["main"]
-
-
-def test_services_are_plain_containers_on_older_servers() -> None:
-    job = make_job(services=[{"name": "redis", "image": "redis:7"}])
-    spec = render(job, sidecars=False).pod["spec"]
-    assert "initContainers" not in spec
-    assert [c["name"] for c in spec["containers"]] == ["main", "redis"]
-    assert "restartPolicy" not in spec["containers"][1]
 
 
 def test_services_start_before_init_containers_that_may_need_them() -> None:
@@ -148,7 +140,7 @@ def test_kubernetes_expands_nothing_in_env_values(value: str, sent: str) -> None
 
 def test_a_users_template_set_comes_before_the_built_in_one(tmp_path: Path) -> None:
     write(tmp_path, "job/configmap.yaml.j2", "apiVersion: v1\nkind: ConfigMap\ndata: {own: x}\n")
-    made = render_job(Templates(tmp_path), make_job(), 1, secrets=None, native_sidecars=True)
+    made = render_job(Templates(tmp_path), make_job(), 1, secrets=None)
     assert made.dependents[0]["data"] == {"own": "x"}
     assert made.pod["kind"] == "Pod"
 
@@ -156,4 +148,4 @@ def test_a_users_template_set_comes_before_the_built_in_one(tmp_path: Path) -> N
 def test_a_template_that_makes_another_kind_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "job/pod.yaml.j2", "apiVersion: v1\nkind: Secret\n")
     with pytest.raises(TemplateRenderError, match=r"must make a v1 Pod, not v1 Secret"):
-        render_job(Templates(tmp_path), make_job(), 1, secrets=None, native_sidecars=True)
+        render_job(Templates(tmp_path), make_job(), 1, secrets=None)

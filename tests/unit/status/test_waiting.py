@@ -127,36 +127,33 @@ def test_a_valid_image_is_not_invalid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "more", "words", "own"),
+    ("state", "more", "words"),
     [
         (waiting("CreateContainerConfigError", 'secret "build-1" not found'), {},
-         'main: secret "build-1" not found', True),
+         'main: secret "build-1" not found'),
         (waiting("CreateContainerConfigError", 'secret "other" not found'), {},
-         'main: secret "other" not found', False),
+         'main: secret "other" not found'),
         (waiting("CreateContainerConfigError", "couldn't find key A in Secret ci/build-1"), {},
-         "main: couldn't find key A in Secret ci/build-1", False),
+         "main: couldn't find key A in Secret ci/build-1"),
         (waiting("CreateContainerError", "no command specified"), {},
-         "main: no command specified", False),
-        (waiting("RunContainerError"), {}, "main: RunContainerError", False),
+         "main: no command specified"),
+        (waiting("RunContainerError"), {}, "main: RunContainerError"),
         (waiting("CrashLoopBackOff", "back-off 5m0s restarting failed container"),
-         {"lastState": ended(2, message="bad flag")}, "main: bad flag", False),
+         {"lastState": ended(2, message="bad flag")}, "main: bad flag"),
         (waiting("CrashLoopBackOff", "back-off 5m0s restarting failed container"),
-         {"lastState": ended(2)}, "main: exit code 2", False),
+         {"lastState": ended(2)}, "main: exit code 2"),
     ],
 )  # fmt: skip
 def test_a_container_that_cant_be_created_tells_why(
-    state: dict[str, Any], more: dict[str, Any], words: str, own: bool
+    state: dict[str, Any], more: dict[str, Any], words: str
 ) -> None:
     troubled = pod(containerStatuses=[container("main", state, **more)])
-    assert read_config_error(troubled, "build-1") == (
-        Outcome(Reason.CONTAINER_CONFIG_ERROR, words),
-        own,
-    )
+    assert read_config_error(troubled) == Outcome(Reason.CONTAINER_CONFIG_ERROR, words)
 
 
 @pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing", "ErrImagePull"])
 def test_what_may_still_come_is_no_config_error(reason: str) -> None:
-    assert read_config_error(pod(waiting(reason)), "build-1") is None
+    assert read_config_error(pod(waiting(reason))) is None
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,5 @@ def test_gates_of_others_stay_before_ours() -> None:
     assert spec["schedulingGates"] == [theirs, OURS]
 
 
-def test_a_server_without_gates_is_sent_none() -> None:
-    known = context(gate=False)
-    assert apply(set_scheduling_gate, pod_manifest(), known) == pod_manifest()
-
-
 def test_other_kinds_have_no_gate() -> None:
     assert apply(set_scheduling_gate, other_manifest(), context()) == other_manifest()
