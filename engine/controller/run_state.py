@@ -5,7 +5,7 @@ from typing import Any
 
 from engine.controller.memory import JobMemory
 from engine.decide.record import Record
-from engine.decide.situation import gate_position, is_finished
+from engine.decide.situation import gate_position, has_ended
 from engine.decide.stamp_expiry import expiry_due
 from engine.render.variables import config_items, has_secret
 from engine.spec.model import Job
@@ -36,7 +36,7 @@ def is_under_way(memory: JobMemory, pods: Pods) -> bool:
 
 def has_work(job: Job, record: Record, pods: Pods) -> bool:
     """Whether anything is left to do about the pods of a run that is over."""
-    return any(not is_finished(pod) or expiry_due(job, record, pod) is not None for pod in pods)
+    return any(not has_ended(pod) or expiry_due(job, record, pod) is not None for pod in pods)
 
 
 def owns_anything(job: Job) -> bool:

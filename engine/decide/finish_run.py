@@ -2,14 +2,13 @@
 
 from engine.decide.actions import Action, Done, Wait
 from engine.decide.removal import remove_pod
-from engine.decide.situation import Situation, is_finished
-from engine.status.containers import ends_by_itself
+from engine.decide.situation import Situation, has_ended
 
 
 def finish_run(situation: Situation) -> Action | None:
     """Only for a run in its final state.
 
-    A pod that has finished is left to its TTL, with its log. One that has not, although its
+    A pod that has ended is left to its TTL, with its log. One that has not, although its
     attempt is closed, waits for an image or serves a job that is done: it goes. Its going is not
     waited for, since nothing else depends on it.
     """
@@ -17,7 +16,7 @@ def finish_run(situation: Situation) -> Action | None:
     if not record.state.is_final:
         return None
     for pod in situation.observed.pods:
-        if is_finished(pod) or ends_by_itself(pod):
+        if has_ended(pod):
             continue
         removal = remove_pod(situation, pod, f"its attempt ended: {record.reason}")
         if not isinstance(removal, Wait):

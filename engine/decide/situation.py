@@ -10,6 +10,7 @@ from engine.decide.record import Record
 from engine.labels import ATTEMPT, RUN
 from engine.refs import GATE
 from engine.spec.model import Job, PullSettings
+from engine.status.containers import ends_by_itself
 from engine.status.outcome import Outcome
 
 CERTAIN_FOR = timedelta(seconds=10)
@@ -104,8 +105,8 @@ class Situation:
         return asked is not None and self.now - asked < CERTAIN_FOR
 
     def other_pods(self, uid: str) -> list[Pod]:
-        """Pods of the job, of any run, that have not finished and are not the one with `uid`."""
-        return [p for p in self.observed.pods if uid_of(p) != uid and not is_finished(p)]
+        """Pods of the job, of any run, that have not ended and are not the one with `uid`."""
+        return [p for p in self.observed.pods if uid_of(p) != uid and not has_ended(p)]
 
 
 def uid_of(pod: Pod) -> str:
@@ -122,6 +123,11 @@ def is_terminating(pod: Pod) -> bool:
 
 def is_finished(pod: Pod) -> bool:
     return (pod.get("status") or {}).get("phase") in FINISHED_PHASES
+
+
+def has_ended(pod: Pod) -> bool:
+    """Whether nothing of the job runs in it any more; its phase follows a second or two later."""
+    return is_finished(pod) or ends_by_itself(pod)
 
 
 def gate_position(pod: Pod) -> tuple[int, int] | None:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from engine.decide.actions import StampExpiry
 from engine.decide.record import Record, format_time
-from engine.decide.situation import Pod, Situation, is_finished, is_terminating, name_of, uid_of
+from engine.decide.situation import Pod, Situation, has_ended, is_terminating, name_of, uid_of
 from engine.durations import parse_duration
 from engine.labels import EXPIRES_AT
 from engine.spec.model import Job
@@ -28,7 +28,7 @@ def stamp_expiry(situation: Situation) -> StampExpiry | None:
 def expiry_due(job: Job, record: Record, pod: Pod) -> datetime | None:
     """When `pod` should expire, if that is known and isn't written on it yet."""
     ttls: Mapping[str, str | int] = job.spec.get("ttlAfterFinished") or {}
-    if not ttls or not is_finished(pod) or is_terminating(pod):
+    if not ttls or not has_ended(pod) or is_terminating(pod):
         return None
     if EXPIRES_AT in (pod["metadata"].get("annotations") or {}):
         return None

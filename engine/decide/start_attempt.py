@@ -10,7 +10,7 @@ from engine.decide.removal import remove_pod
 from engine.decide.situation import (
     Pod,
     Situation,
-    is_finished,
+    has_ended,
     is_terminating,
     name_of,
     uid_of,
@@ -65,9 +65,9 @@ def _remove_leftover(situation: Situation, number: int) -> Action | None:
 
 
 def _own_and_record(situation: Situation, record: Record, number: int, pod: Pod) -> Action:
-    if is_terminating(pod) and not is_finished(pod):
+    if is_terminating(pod) and not has_ended(pod):
         return Wait()
-    if uid_of(pod) not in situation.observed.settled and not is_finished(pod):
+    if uid_of(pod) not in situation.observed.settled and not has_ended(pod):
         policies = policies_of_attempt(situation.job, record.attempts)
         return CreateDependents(number, name_of(pod), uid_of(pod), policies)
     return WriteRecord(_started(situation, record, number, pod))

@@ -91,7 +91,7 @@ def test_a_job_with_a_name_of_48_characters_runs(engine: Engine, objects: Object
     name = "a" * 48
     engine.spec(name, script="hostname", files={"a": "b"})
     assert engine.reconcile().code == 0
-    assert objects.pod(name)["status"]["phase"] == "Succeeded"
+    objects.wait_until_over(name)
 
 
 def test_the_timeout_ends_the_waiting_with_3_and_leaves_the_job_running(

@@ -24,7 +24,7 @@ def test_services_start_in_order_before_the_main_container_and_stop_after_it(
     assert run.code == 0, run.stderr
     assert run.job("job")["reason"] == "Succeeded"
 
-    pod = objects.api.wait(lambda: over(objects.pod("job")), "end of the services")
+    pod = objects.wait_until_over("job")
     assert [(one["name"], one["restartPolicy"]) for one in pod["spec"]["initContainers"]] == [
         ("first", "Always"),
         ("second", "Always"),
@@ -46,7 +46,7 @@ def test_a_service_that_will_not_stop_neither_holds_nor_fails_a_job_that_succeed
     run = engine.reconcile()
     assert run.code == 0, run.stderr
 
-    pod = objects.api.wait(lambda: over(objects.pod("job")), "end of the service")
+    pod = objects.wait_until_over("job")
     assert pod["status"]["phase"] == "Succeeded"
     again = engine.reconcile()
     assert (again.code, again.job("job")["changed"]) == (0, False)
@@ -61,13 +61,8 @@ def test_a_job_whose_script_fails_stops_its_service_and_says_the_scripts_exit_co
     assert run.code == 1, run.stderr
     assert (run.job("job")["reason"], run.job("job")["exitCode"]) == ("ScriptFailed", 3)
 
-    pod = objects.api.wait(lambda: over(objects.pod("job")), "end of the service")
+    pod = objects.wait_until_over("job")
     assert pod["status"]["phase"] == "Failed"
-
-
-def over(pod: Object) -> Object | None:
-    """The pod, once it has ended with all that runs in it."""
-    return pod if pod["status"]["phase"] in ("Succeeded", "Failed") else None
 
 
 def ended(status: Object) -> dict[str, str]:

@@ -37,6 +37,15 @@ class Objects:
 
         return self.api.wait(running, f"running pod of {job}")
 
+    def wait_until_over(self, job: str) -> Object:
+        """The job's one pod in its final phase, which follows the end of its container."""
+
+        def over() -> Object | None:
+            pod = self.pod(job)
+            return pod if pod["status"]["phase"] in ("Succeeded", "Failed") else None
+
+        return self.api.wait(over, f"final phase of the pod of {job}")
+
     def wait_until_clean(self) -> None:
         """Until the garbage collector has taken what the pods owned."""
         self.api.wait(lambda: not self.owned(), "end of the owned objects")

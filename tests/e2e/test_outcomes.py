@@ -37,7 +37,7 @@ def test_a_script_that_ends_with_3_is_reported_with_its_exit_code(
     assert (job["state"], job["reason"], job["exitCode"]) == ("Failed", "ScriptFailed", 3)
     assert job["attempts"][0]["exitCode"] == 3
     assert engine.status()["three"]["reason"] == "ScriptFailed"
-    assert objects.pod("three")["status"]["phase"] == "Failed"
+    assert objects.wait_until_over("three")["status"]["phase"] == "Failed"
 
 
 def test_a_script_stops_at_its_first_failing_command(engine: Engine, objects: Objects) -> None:
@@ -144,9 +144,8 @@ def test_a_service_serves_and_does_not_keep_the_job_alive(engine: Engine, object
     run = engine.reconcile()
     assert run.code == 0, run.stderr
     assert run.job("served")["reason"] == "Succeeded"
-    assert objects.api.wait(lambda: objects.pods() == [], "pod gone", timeout=60)
-    objects.wait_until_clean()
-    assert engine.status()["served"]["state"] == "Succeeded"
+    assert objects.wait_until_over("served")["status"]["phase"] == "Succeeded"
+    assert objects.log("served") == "served\n"
 
 
 def test_memory_beyond_the_limit_is_told_apart_from_a_failing_script(engine: Engine) -> None:

@@ -55,6 +55,11 @@ def test_a_finished_pod_of_the_old_run_may_stay() -> None:
     assert act(NEW, finished(), old) == CreatePod(1, {})
 
 
+def test_so_may_one_whose_container_has_ended_and_whose_phase_follows_yet() -> None:
+    old = job_pod(JOB, ended(0), phase="Running")
+    assert act(NEW, finished(), old) == CreatePod(1, {})
+
+
 def test_a_running_job_is_replaced_only_after_its_pod_is_gone() -> None:
     old = job_pod(JOB, running())
     cancelled = written(NEW, OLD, old)
