@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak bench lint format cluster-up cluster-down lock clean
+.PHONY: help demo test soak bench lint format cluster-up cluster-down kubernetes-types lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -18,7 +18,7 @@ PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3 python; d
   if $$name -c '$(USABLE)' >/dev/null 2>&1; then echo $$name; break; fi; done)
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo "  make test ARGS='tests/unit -k pull' hands ARGS to pytest;"
 	@echo "  PYTHON=/path/to/python chooses the Python that .venv is made with."
@@ -57,6 +57,13 @@ cluster-up: $(DEV) ## Start the tests' cluster (root on Debian; the first time b
 
 cluster-down: $(DEV) ## Stop the tests' cluster
 	@$(BIN)/python -m tests.cluster down
+
+# The release that the engine is tested with, and its OpenAPI as its Go module carries it.
+KUBERNETES := v1.36.3
+
+kubernetes-types: $(RUN) ## Make the table of Kubernetes' types anew from its OpenAPI (needs Go)
+	@folder=$$(go mod download -json k8s.io/kubernetes@$(KUBERNETES) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') && \
+	  $(BIN)/python -m engine.kubeschema.generate "$$folder/api/openapi-spec/swagger.json" $(KUBERNETES)
 
 # The oldest Python that is supported locks: what it needs includes what the others need.
 lock: $(DEV) ## Resolve the locked versions again, from pyproject.toml

@@ -7,12 +7,13 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from engine.kubeschema import shipped_types
 from engine.sandbox.admission.quota import Quotas
-from engine.sandbox.kinds import EVENTS_V1, Kind
-from engine.sandbox.schema.model import Schema, Struct, schema
+from engine.sandbox.kinds import Kind
 from engine.sandbox.store import Storage
 
 if TYPE_CHECKING:
+    from engine.kubeschema.model import Struct
     from engine.sandbox.clock import Clock
     from engine.sandbox.values import Json
 
@@ -35,7 +36,6 @@ class Context:
         self.clock = clock
         self.minor = minor
         self.storage = Storage()
-        self.schema: Schema = schema()
         self.chance = random.Random(seed)
         self.quotas = Quotas(self.storage, self.soon)
 
@@ -43,8 +43,9 @@ class Context:
         """Do it at once, but after what is going on now."""
         self.clock.call_later(0, action)
 
-    def struct(self, kind: Kind) -> Struct:
-        return self.schema.struct("EventsV1Event" if kind is EVENTS_V1 else kind.kind)
+    @staticmethod
+    def struct(kind: Kind) -> Struct:
+        return shipped_types().kind(kind.api_version, kind.kind)
 
     @staticmethod
     def new_uid() -> str:

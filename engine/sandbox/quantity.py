@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-import re
 from fractions import Fraction
+
+from engine.kubeschema.quantity import PATTERN
 
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _DECIMAL = {"n": -3, "u": -2, "m": -1, "": 0, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 _KIBI = 1024
-_SYNTAX = re.compile(
-    r"([+-]?(?:\d+\.?\d*|\.\d+))(?:(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]?)|[eE]([+-]?\d+))"
-)
 
 
 class QuantityError(ValueError):
@@ -33,7 +31,7 @@ def parse(value: object) -> Fraction:
 
 @functools.lru_cache(maxsize=4096)
 def _parse(text: str) -> Fraction:
-    found = _SYNTAX.fullmatch(text)
+    found = PATTERN.fullmatch(text)
     if found is None:
         raise QuantityError
     number, suffix, exponent = found.groups()

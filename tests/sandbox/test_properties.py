@@ -9,17 +9,16 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.kubeschema import shipped_types
 from engine.sandbox import quantity
 from engine.sandbox.fields.paths import flatten, from_fields_v1, to_fields_v1
 from engine.sandbox.fields.server_side_apply import Applier, apply
 from engine.sandbox.patch import json_patch, merge_patch, strategic_merge
 from engine.sandbox.schema.decode import decode
-from engine.sandbox.schema.model import schema
 
 Obj = dict[str, Any]
 
-SCHEMA = schema()
-POD = SCHEMA.struct("Pod")
+POD = shipped_types().kind("v1", "Pod")
 words = st.sampled_from(["a", "b", "c", "d"])
 texts = st.text(min_size=1, max_size=5)
 leaves = st.none() | st.booleans() | st.integers(0, 9) | texts

@@ -207,6 +207,6 @@ def test_discovery_says_what_openapi_describes(ci: Place) -> None:
     assert set(index) >= {"api/v1", "apis/coordination.k8s.io/v1"}
     document = ci.client.get(index["api/v1"]["serverRelativeURL"]).body
     schemas = document["components"]["schemas"]
-    container_type = schemas["io.k8s.api.v1.PodSpec"]["properties"]["containers"]
+    container_type = schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"]
     assert container_type["x-kubernetes-patch-merge-key"] == "name"
     assert ci.client.get("/openapi/v2").code == 404

@@ -6,8 +6,9 @@ import functools
 import hashlib
 from typing import TYPE_CHECKING
 
+from engine.kubeschema import shipped_types
+from engine.kubeschema.model import ListOf, MapOf, Scalar, Struct, Type
 from engine.sandbox import kinds
-from engine.sandbox.schema.model import ListOf, MapOf, Scalar, Struct, Type, schema
 from engine.sandbox.store import encode
 
 if TYPE_CHECKING:
@@ -18,7 +19,9 @@ _SCALARS: dict[str, Obj] = {
     "str": {"type": "string"},
     "bytes": {"type": "string", "format": "byte"},
     "time": {"type": "string", "format": "date-time"},
-    "int": {"type": "integer", "format": "int64"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "float": {"type": "number", "format": "double"},
     "bool": {"type": "boolean"},
     "qty": {"oneOf": [{"type": "string"}, {"type": "number"}]},
     "intstr": {"oneOf": [{"type": "integer"}, {"type": "string"}], "format": "int-or-string"},
@@ -48,10 +51,10 @@ def document(path: str) -> bytes | None:
     paths: Obj = {}
     for kind in served:
         paths.update(_operations(kind))
-    schemas = {_ref_name(name): _schema(struct) for name, struct in schema().all().items()}
+    schemas = {struct.full_name: _schema(struct) for struct in shipped_types().structs()}
     for kind in served:
         gvk = {"group": kind.group, "version": kind.version, "kind": kind.kind}
-        schemas[_ref_name(_struct_name(kind))]["x-kubernetes-group-version-kind"] = [gvk]
+        schemas[_struct(kind).full_name]["x-kubernetes-group-version-kind"] = [gvk]
     return encode(
         {
             "openapi": "3.0.0",
@@ -62,12 +65,8 @@ def document(path: str) -> bytes | None:
     )
 
 
-def _struct_name(kind: Kind) -> str:
-    return "EventsV1Event" if kind is kinds.EVENTS_V1 else kind.kind
-
-
-def _ref_name(struct: str) -> str:
-    return f"io.k8s.api.v1.{struct}"
+def _struct(kind: Kind) -> Struct:
+    return shipped_types().kind(kind.api_version, kind.kind)
 
 
 def _schema(struct: Struct) -> Obj:
@@ -82,7 +81,7 @@ def _type(kind: Type) -> Obj:
     if isinstance(kind, Scalar):
         return dict(_SCALARS[kind.name])
     if isinstance(kind, Struct):
-        return {"allOf": [{"$ref": f"#/components/schemas/{_ref_name(kind.name)}"}]}
+        return {"allOf": [{"$ref": f"#/components/schemas/{kind.full_name}"}]}
     if isinstance(kind, MapOf):
         out: Obj = {"type": "object", "additionalProperties": _type(kind.value)}
         if kind.atomic:
@@ -96,13 +95,12 @@ def _list(kind: ListOf) -> Obj:
     if kind.keys:
         out["x-kubernetes-list-type"] = "map"
         out["x-kubernetes-list-map-keys"] = list(kind.keys)
-        out["x-kubernetes-patch-strategy"] = "merge"
-        out["x-kubernetes-patch-merge-key"] = kind.keys[0]
-    elif kind.is_set:
-        out["x-kubernetes-list-type"] = "set"
-        out["x-kubernetes-patch-strategy"] = "merge"
     else:
-        out["x-kubernetes-list-type"] = "atomic"
+        out["x-kubernetes-list-type"] = "set" if kind.is_set else "atomic"
+    if kind.merge_key or kind.merges:
+        out["x-kubernetes-patch-strategy"] = "merge"
+    if kind.merge_key:
+        out["x-kubernetes-patch-merge-key"] = kind.merge_key
     return out
 
 
@@ -117,7 +115,7 @@ def _operations(kind: Kind) -> Obj:
         }
         for name in names
     ]
-    reference = {"$ref": f"#/components/schemas/{_ref_name(_struct_name(kind))}"}
+    reference = {"$ref": f"#/components/schemas/{_struct(kind).full_name}"}
     reply = {"200": {"content": {"application/json": {"schema": reference}}, "description": "OK"}}
 
     def operation(action: str) -> Obj:

@@ -10,7 +10,7 @@ from engine.sandbox.fields.paths import Path, flatten, from_fields_v1, to_fields
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from engine.sandbox.schema.model import Struct
+    from engine.kubeschema.model import Struct
     from engine.sandbox.values import Obj
 
 _NOTHING = object()

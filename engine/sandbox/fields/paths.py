@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from engine.sandbox.schema.model import ListOf, MapOf, Scalar, Struct, Type
+from engine.kubeschema.model import ListOf, MapOf, Scalar, Struct, Type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

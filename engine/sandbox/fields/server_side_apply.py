@@ -6,10 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.kubeschema.model import ListOf, MapOf, Scalar, Struct, Type
 from engine.sandbox.errors import StatusError
 from engine.sandbox.fields.managers import Manager, compare, read_managers, write_managers
 from engine.sandbox.fields.paths import Path, element, flatten, is_key_of_item, readable, remove
-from engine.sandbox.schema.model import ListOf, MapOf, Scalar, Struct, Type
 
 if TYPE_CHECKING:
     from engine.sandbox.values import Json, Obj

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.kubeschema.model import ListOf, MapOf, Scalar, Struct, Type
 from engine.sandbox.errors import bad_request
-from engine.sandbox.schema.model import ListOf, MapOf, Scalar, Struct, Type
 
 if TYPE_CHECKING:
     from engine.sandbox.values import Json, Obj
@@ -57,15 +57,15 @@ def _merge(kind: Type, current: Json, value: Json) -> Json:
         return strategic_merge(kind, current if isinstance(current, dict) else {}, value)
     if isinstance(kind, ListOf) and isinstance(value, list):
         have = current if isinstance(current, list) else []
-        if kind.is_set:
+        if kind.merges:
             return have + [item for item in value if item not in have]
-        if kind.keys:
+        if kind.merge_key:
             return _merge_items(kind, have, value)
     return value
 
 
 def _merge_items(kind: ListOf, have: list[Json], patch: list[Json]) -> list[Json]:
-    key = kind.keys[0]
+    key = kind.merge_key
     if any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):
         return [item for item in patch if "$patch" not in item]
     out = list(have)
@@ -92,8 +92,8 @@ def _order(kind: Type, doc: Obj, name: str, order: list[Json]) -> None:
     items = doc.get(name)
     if not isinstance(items, list):
         return
-    if isinstance(kind, ListOf) and kind.keys:
-        key = kind.keys[0]
+    if isinstance(kind, ListOf) and kind.merge_key:
+        key = kind.merge_key
         wanted = [entry.get(key) for entry in order]
         rank = {value: at for at, value in enumerate(wanted)}
         items.sort(key=lambda item: rank.get(item.get(key), len(rank)))

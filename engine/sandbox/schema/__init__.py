@@ -1,1 +1,1 @@
-"""What fields a kind has: one table of types, its reader, and the decoder of request bodies."""
+"""The decoder of request bodies, by the table of Kubernetes' types."""

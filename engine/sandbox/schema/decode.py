@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from typing import TYPE_CHECKING
 
+from engine.kubeschema.model import ListOf, MapOf, Scalar, Struct, Type
 from engine.sandbox import quantity
-from engine.sandbox.schema.model import ListOf, MapOf, Scalar, Struct, Type
 
 if TYPE_CHECKING:
     from engine.sandbox.values import Json, Obj
@@ -20,9 +21,11 @@ _GO_NAMES = {
     "str": "string",
     "bytes": "string",
     "time": "string",
-    "int": "int64",
-    "bool": "bool",
+    "float": "float64",
 }
+
+
+_INDEX = re.compile(r"\[\d+\]")
 
 
 class DecodeError(ValueError):
@@ -48,7 +51,7 @@ def _struct(struct: Struct, value: Obj, path: str, unknown: list[str]) -> Obj:
             unknown.append(f"{path}.{name}" if path else name)
         elif item is not None:
             if type(kind) is Scalar and kind.name == "str" and type(item) is str:
-                if item or kind.pointer:
+                if item or kind.keeps_zero:
                     out[name] = item
                 continue
             read = _value(kind, item, f"{path}.{name}" if path else name, unknown, struct.name)
@@ -64,7 +67,7 @@ def _kept(kind: Type, value: Json) -> bool:
     if isinstance(kind, Scalar):
         if kind.name == "any":
             return value is not None
-        return kind.pointer or bool(value) or kind.name in ("qty", "intstr")
+        return kind.keeps_zero or bool(value) or kind.name in ("qty", "intstr")
     return bool(value)
 
 
@@ -95,8 +98,11 @@ def _scalar(name: str, value: Json, path: str, owner: str) -> Json:
     match name:
         case "str" | "time":
             fits = isinstance(value, str)
-        case "int":
+        case "int32" | "int64":
             fits = isinstance(value, int) and not isinstance(value, bool)
+            fits = fits and -(2 ** (int(name[3:]) - 1)) <= value < 2 ** (int(name[3:]) - 1)
+        case "float":
+            fits = isinstance(value, (int, float)) and not isinstance(value, bool)
         case "bool":
             fits = isinstance(value, bool)
         case "intstr":
@@ -150,5 +156,5 @@ def _json_name(value: Json) -> str:
 def _mismatch(value: Json, path: str, owner: str, wanted: str) -> DecodeError:
     return DecodeError(
         f"json: cannot unmarshal {_json_name(value)} into Go struct field "
-        f"{owner}.{path} of type {wanted}"
+        f"{owner}.{_INDEX.sub('', path)} of type {wanted}"
     )

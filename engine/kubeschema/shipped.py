@@ -1,0 +1,44 @@
+"""Where the types come from: the table that is shipped, or a cluster's own OpenAPI."""
+
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from engine.errors import InvalidInputError, Place, Problem
+from engine.kubeschema.model import Schema
+from engine.kubeschema.openapi import OpenAPIError, table_from_openapi
+from engine.kubeschema.table import read_table
+from engine.resources import resource_dir
+
+TABLE = "kubernetes/types.txt"
+
+KubernetesTypes = Callable[[], Schema]
+"""Gives the types when they are needed: most specs have nothing that needs them."""
+
+
+@cache
+def shipped_types() -> Schema:
+    """The types of the release that the engine is tested with."""
+    return read_table((resource_dir("schemas") / TABLE).read_text(encoding="utf-8"))
+
+
+def read_types(path: Path) -> KubernetesTypes:
+    """The types in an OpenAPI v2 document, as `kubectl get --raw /openapi/v2` prints it.
+
+    Errors: InvalidInputError when it can't be read, or is something else.
+    """
+    try:
+        schema = read_table(table_from_openapi(json.loads(path.read_bytes())))
+    except OSError as error:
+        problem = Problem(Place(str(path)), f"can't be read: {error.strerror}", _HINT)
+    except OpenAPIError as error:
+        problem = Problem(Place(str(path)), str(error), _HINT)
+    except (ValueError, RecursionError) as error:
+        problem = Problem(Place(str(path)), f"this is no JSON: {error}", _HINT)
+    else:
+        return lambda: schema
+    raise InvalidInputError((problem,))
+
+
+_HINT = "make it with: kubectl get --raw /openapi/v2"
