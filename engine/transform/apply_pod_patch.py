@@ -20,7 +20,7 @@ def apply_pod_patch(manifest: dict[str, Any], context: TransformContext) -> dict
     if not patch or not is_pod(manifest):
         return manifest
     try:
-        patched = strategic_merge(manifest, patch)
+        patched = strategic_merge(context.kubernetes().kind("v1", "Pod"), manifest, patch)
     except PatchError as error:
         raise PatchError(f"spec.podPatch: {error.cause}", where=context.job.place) from None
     _check(patched, context)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from engine.kubeschema import KubernetesTypes, shipped_types
 from engine.spec.model import Job
 
 
@@ -14,3 +15,4 @@ class TransformContext:
     source: str
     attempt: int
     policies: Mapping[str, str] = field(default_factory=dict)
+    kubernetes: KubernetesTypes = shipped_types

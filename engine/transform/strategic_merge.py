@@ -1,40 +1,30 @@
-"""Strategic merge patch for pods.
+"""Strategic merge patch, by the types of Kubernetes' fields.
 
-Rules: Kubernetes' "Strategic Merge Patch" (sig-api-machinery, strategic-merge-patch.md) and the
-`patchMergeKey` markers of the core/v1 PodSpec. No Python library implements them.
+Rules: Kubernetes' "Strategic Merge Patch" (sig-api-machinery, strategic-merge-patch.md). No Python
+library implements them.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 from engine.errors import PatchError
+from engine.kubeschema.model import ListOf, MapOf, Scalar, Struct, Type
 
-MERGE_KEYS: Mapping[str, str] = {
-    "containers": "name",
-    "initContainers": "name",
-    "ephemeralContainers": "name",
-    "env": "name",
-    "volumes": "name",
-    "volumeMounts": "mountPath",
-    "volumeDevices": "devicePath",
-    "ports": "containerPort",
-    "imagePullSecrets": "name",
-    "hostAliases": "ip",
-    "topologySpreadConstraints": "topologyKey",
-    "ownerReferences": "uid",
-    "resourceClaims": "name",
-    "schedulingGates": "name",
-}
-_SETS = frozenset({"finalizers"})
 _DIRECTIVE = "$patch"
+_RETAIN = "$retainKeys"
+_ORDER = "$setElementOrder/"
+_DROP = "$deleteFromPrimitiveList/"
+_ANY = Scalar("any")
 
 
-def strategic_merge(current: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """`current` with `patch` applied; neither is changed.
+def strategic_merge(
+    kind: Type, current: Mapping[str, Any], patch: Mapping[str, Any]
+) -> dict[str, Any]:
+    """`current`, which is of type `kind`, with `patch` applied; neither is changed.
 
     Null removes a field, `$patch: replace` or `delete` acts on the mapping it stands in, lists
-    with a merge key merge by it, `$deleteFromPrimitiveList/x` and `$setElementOrder/x` are
-    understood, every other list is replaced. Errors: PatchError.
+    with a merge key merge by it, `$retainKeys`, `$deleteFromPrimitiveList/x` and
+    `$setElementOrder/x` are understood, every other list is replaced. Errors: PatchError.
     """
     directive = patch.get(_DIRECTIVE)
     if directive == "delete":
@@ -45,29 +35,37 @@ def strategic_merge(current: Mapping[str, Any], patch: Mapping[str, Any]) -> dic
         raise PatchError(f"$patch is {directive!r}", hint="one of: replace, delete, merge")
     merged = dict(current)
     for key, value in patch.items():
-        if key == _DIRECTIVE or key.startswith("$setElementOrder/"):
+        if key in (_DIRECTIVE, _RETAIN) or key.startswith(_ORDER):
             continue
-        if key.startswith("$deleteFromPrimitiveList/"):
+        if key.startswith(_DROP):
             field = key.partition("/")[2]
             merged[field] = _without(field, merged.get(field) or [], value)
         elif value is None:
             merged.pop(key, None)
-        elif isinstance(value, Mapping):
-            below = merged.get(key)
-            merged[key] = strategic_merge(below if isinstance(below, Mapping) else {}, value)
-        elif isinstance(value, list):
-            below = merged.get(key)
-            merged[key] = _merge_lists(key, below if isinstance(below, list) else [], value)
         else:
-            merged[key] = value
-    return merged
+            merged[key] = _merge(key, _field(kind, key), merged.get(key), value)
+    return _retained(merged, patch[_RETAIN]) if _RETAIN in patch else merged
 
 
-def _merge_lists(field: str, current: list[Any], patch: list[Any]) -> list[Any]:
-    if field in _SETS:
+def _field(kind: Type, key: str) -> Type:
+    if isinstance(kind, Struct):
+        return kind.fields.get(key, _ANY)
+    return kind.value if isinstance(kind, MapOf) else _ANY
+
+
+def _merge(field: str, kind: Type, current: Any, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return strategic_merge(kind, current if isinstance(current, Mapping) else {}, value)
+    if isinstance(value, list) and isinstance(kind, ListOf):
+        return _merge_lists(field, kind, current if isinstance(current, list) else [], value)
+    return value
+
+
+def _merge_lists(field: str, kind: ListOf, current: list[Any], patch: list[Any]) -> list[Any]:
+    if kind.merges:
         return [*current, *(item for item in patch if item not in current)]
-    key = MERGE_KEYS.get(field)
-    if key is None or not all(isinstance(item, Mapping) for item in [*current, *patch]):
+    key = kind.merge_key
+    if not key or not all(isinstance(item, Mapping) for item in [*current, *patch]):
         return patch
     if any(item.get(_DIRECTIVE) == "replace" and key not in item for item in patch):
         return [item for item in patch if item.get(_DIRECTIVE) != "replace"]
@@ -78,11 +76,17 @@ def _merge_lists(field: str, current: list[Any], patch: list[Any]) -> list[Any]:
         if item.get(_DIRECTIVE) == "delete":
             merged.pop(item[key], None)
         else:
-            merged[item[key]] = strategic_merge(merged.get(item[key], {}), item)
+            merged[item[key]] = strategic_merge(kind.item, merged.get(item[key], {}), item)
     return list(merged.values())
 
 
 def _without(field: str, current: Any, gone: Any) -> list[Any]:
     if not isinstance(current, list) or not isinstance(gone, list):
-        raise PatchError(f"$deleteFromPrimitiveList/{field} needs a list on both sides")
+        raise PatchError(f"{_DROP}{field} needs a list on both sides")
     return [item for item in current if item not in gone]
+
+
+def _retained(merged: dict[str, Any], kept: Any) -> dict[str, Any]:
+    if not isinstance(kept, list):
+        raise PatchError(f"{_RETAIN} must be a list of fields")
+    return {key: value for key, value in merged.items() if key in kept}

@@ -42,7 +42,7 @@ def test_without_a_patch_nothing_changes() -> None:
 
 
 def test_the_patch_is_for_the_pod_alone() -> None:
-    known = context(make_job(podPatch={"data": {"a": "c"}}))
+    known = context(make_job(podPatch={"metadata": {"labels": {"a": "c"}}}))
     assert apply_pod_patch(other_manifest(), known) == other_manifest()
 
 

@@ -6,9 +6,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import PatchError
-from engine.transform.strategic_merge import MERGE_KEYS, strategic_merge
+from engine.kubeschema import shipped_types
+from engine.kubeschema.model import ListOf, Struct
+from engine.transform.strategic_merge import strategic_merge
+
+POD = shipped_types().kind("v1", "Pod")
+META, SPEC = POD.fields["metadata"], POD.fields["spec"]
+assert isinstance(META, Struct)
+assert isinstance(SPEC, Struct)
+CONTAINERS = SPEC.fields["containers"]
+assert isinstance(CONTAINERS, ListOf)
+assert isinstance(CONTAINERS.item, Struct)
+EVERY = Struct("Every", "test")
+"""Has the lists of a pod, of its containers and of its metadata, and itself as `a` and `d`."""
+EVERY.fields.update(
+    {**META.fields, **CONTAINERS.item.fields, **SPEC.fields, "a": EVERY, "d": EVERY}
+)
+BY_NAME = [
+    field
+    for field, kind in EVERY.fields.items()
+    if isinstance(kind, ListOf) and kind.merge_key == "name"
+]
 
 A, B = {"name": "a", "value": "1"}, {"name": "b", "value": "2"}
+
+
+def merge(current: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    return strategic_merge(EVERY, current, patch)
 
 
 @pytest.mark.parametrize(
@@ -91,13 +115,18 @@ A, B = {"name": "a", "value": "1"}, {"name": "b", "value": "2"}
             {"env": [A]}, {"$setElementOrder/env": [{"name": "a"}], "env": [B]}, {"env": [A, B]},
             id="an order is no field",
         ),
+        pytest.param(
+            {"a": {"b": 1, "c": 2}}, {"a": {"$retainKeys": ["c", "e"], "e": 3}},
+            {"a": {"c": 2, "e": 3}},
+            id="only retained keys stay",
+        ),
     ],
 )  # fmt: skip
-def test_the_rules_of_strategic_merge(
+def test_the_rules_of_merge(
     current: dict[str, Any], patch: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     before = copy.deepcopy((current, patch))
-    assert strategic_merge(current, patch) == expected
+    assert merge(current, patch) == expected
     assert (current, patch) == before
 
 
@@ -109,11 +138,12 @@ def test_the_rules_of_strategic_merge(
         {"env": [{"name": ["a"]}]},
         {"$deleteFromPrimitiveList/finalizers": 3},
         {"$deleteFromPrimitiveList/env": "a"},
+        {"$retainKeys": "env"},
     ],
 )
 def test_a_patch_that_cant_be_applied_is_refused(patch: dict[str, Any]) -> None:
     with pytest.raises(PatchError):
-        strategic_merge({"env": [A], "finalizers": ["a"]}, patch)
+        merge({"env": [A], "finalizers": ["a"]}, patch)
 
 
 names = st.sampled_from(["a", "b", "c"])
@@ -131,26 +161,26 @@ manifests = st.recursive(
 
 @given(manifests)
 def test_an_empty_patch_changes_nothing(current: dict[str, Any]) -> None:
-    assert strategic_merge(current, {}) == current
+    assert merge(current, {}) == current
 
 
 @given(manifests)
 def test_a_manifest_patched_with_itself_stays_itself(current: dict[str, Any]) -> None:
-    assert strategic_merge(current, current) == current
+    assert merge(current, current) == current
 
 
 @given(manifests, manifests)
 def test_a_patch_applied_twice_is_applied_once(
     current: dict[str, Any], patch: dict[str, Any]
 ) -> None:
-    once = strategic_merge(current, patch)
-    assert strategic_merge(once, patch) == once
+    once = merge(current, patch)
+    assert merge(once, patch) == once
 
 
 @given(manifests, manifests)
 def test_neither_side_is_changed(current: dict[str, Any], patch: dict[str, Any]) -> None:
     before = copy.deepcopy((current, patch))
-    strategic_merge(current, patch)
+    merge(current, patch)
     assert (current, patch) == before
 
 
@@ -158,7 +188,7 @@ def test_neither_side_is_changed(current: dict[str, Any], patch: dict[str, Any])
 def test_what_the_patch_says_of_plain_fields_is_so_afterwards(
     current: dict[str, Any], patch: dict[str, Any]
 ) -> None:
-    merged = strategic_merge(current, patch)
+    merged = merge(current, patch)
     for field, value in patch.items():
         if not isinstance(value, dict | list):
             assert merged[field] == value
@@ -168,8 +198,8 @@ def test_what_the_patch_says_of_plain_fields_is_so_afterwards(
 def test_a_list_with_a_key_never_holds_one_key_twice(
     current: list[dict[str, Any]], patch: list[dict[str, Any]]
 ) -> None:
-    for field in [field for field, key in MERGE_KEYS.items() if key == "name"]:
-        merged = strategic_merge({field: current}, {field: patch})[field]
+    for field in BY_NAME:
+        merged = merge({field: current}, {field: patch})[field]
         found = [item["name"] for item in merged]
         assert len(found) == len(set(found))
         assert set(found) == {item["name"] for item in (*current, *patch)}
