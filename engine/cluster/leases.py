@@ -3,9 +3,8 @@
 from typing import Any
 
 from engine.cluster.client import Client
+from engine.cluster.objects import WRITE_OPTIONS
 from engine.errors import ConflictError, NotFoundError
-
-_OPTIONS = [("fieldManager", "engine")]
 
 
 def read_lease(client: Client, namespace: str, name: str) -> dict[str, Any] | None:
@@ -25,10 +24,10 @@ def write_lease(client: Client, lease: dict[str, Any]) -> dict[str, Any]:
     metadata = lease["metadata"]
     if not metadata.get("resourceVersion"):
         path = _path(metadata["namespace"])
-        return client.request("POST", path, body=lease, query=_OPTIONS)
+        return client.request("POST", path, body=lease, query=WRITE_OPTIONS)
     path = _path(metadata["namespace"], metadata["name"])
     try:
-        return client.request("PUT", path, body=lease, query=_OPTIONS)
+        return client.request("PUT", path, body=lease, query=WRITE_OPTIONS)
     except NotFoundError as error:
         raise ConflictError(error.cause, status=error.status, reason=error.reason) from None
 

@@ -10,6 +10,8 @@ from engine.errors import ExpiredError, NotFoundError
 from engine.refs import Ref
 
 PAGE = 500
+WRITE_OPTIONS: Query = [("fieldManager", "engine"), ("fieldValidation", "Strict")]
+"""Strict: a field that the server doesn't know is refused instead of dropped in silence."""
 _LIST_TRIES = 3
 
 _PLURALS = {
@@ -134,4 +136,4 @@ def namespace_exists(client: Client, namespace: str) -> bool:
 
 
 def _options(*, dry_run: bool = False) -> Query:
-    return [("fieldManager", "engine"), *([("dryRun", "All")] if dry_run else [])]
+    return [*WRITE_OPTIONS, *([("dryRun", "All")] if dry_run else [])]

@@ -15,7 +15,10 @@ _KEPT = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One answered request. ``code`` 0: the connection was closed without an answer."""
+    """One answered request. ``code`` 0: the connection was closed without an answer.
+
+    ``strict``: it asked for unknown fields to be refused.
+    """
 
     verb: str
     path: str
@@ -26,6 +29,7 @@ class Record:
     code: int
     time: float
     dry_run: bool = False
+    strict: bool = False
 
     @property
     def is_write(self) -> bool:

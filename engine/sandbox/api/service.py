@@ -136,6 +136,7 @@ class Service:
                 code,
                 self._context.clock.now(),
                 "dryRun" in request.query,
+                request.query.get("fieldValidation") == "Strict",
             )
         )
 
