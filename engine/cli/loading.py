@@ -7,17 +7,19 @@ import click
 
 from engine.controller.directory import read_sources
 from engine.errors import InvalidInputError, Place, Problem, Severity
+from engine.kubeschema import read_types, shipped_types
 from engine.spec.config import parse_config
 from engine.spec.load import load_jobs
 from engine.spec.model import Config, LoadedJobs
 
 
-def load_config(path: Path | None) -> Config:
-    """Errors: InvalidInputError when the file is missing or broken."""
+def load_config(path: Path | None, kubernetes_schema: Path | None = None) -> Config:
+    """Errors: InvalidInputError when one of the files is missing or broken."""
+    types = read_types(kubernetes_schema) if kubernetes_schema else shipped_types
     if path is None:
-        return Config()
+        return Config(kubernetes=types)
     try:
-        return parse_config(path.read_bytes(), str(path))
+        return parse_config(path.read_bytes(), str(path), types)
     except OSError as error:
         problem = Problem(Place(str(path)), f"can't be read: {error.strerror}", "--config")
         raise InvalidInputError((problem,)) from None

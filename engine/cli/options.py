@@ -72,6 +72,15 @@ def templates(command: Command) -> Command:
     )(command)
 
 
+def kubernetes_schema(command: Command) -> Command:
+    return option(
+        "--kubernetes-schema",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Check the fields of Kubernetes against this OpenAPI v2 document: what kubectl get"
+        " --raw /openapi/v2 prints.",
+    )(command)
+
+
 def source(command: Command) -> Command:
     return option(
         "--source",

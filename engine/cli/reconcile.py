@@ -19,6 +19,7 @@ _NOT_WITH_ONCE = ("prune_interval", "poll", "leader_elect", "lease_duration", "m
 @options.cluster
 @options.config
 @options.templates
+@options.kubernetes_schema
 @options.source
 @options.option(
     "--concurrency",

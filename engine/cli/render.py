@@ -21,6 +21,7 @@ from engine.render.templates import Templates
 @options.namespace
 @options.config
 @options.templates
+@options.kubernetes_schema
 @options.source
 @options.option("--show-secrets", is_flag=True, help="Print the values of secrets.")
 @options.output("yaml", "json")
@@ -30,6 +31,7 @@ def command(
     namespace: str,
     config: Path | None,
     templates: Path | None,
+    kubernetes_schema: Path | None,
     source: str,
     show_secrets: bool,
     output: str,
@@ -39,9 +41,9 @@ def command(
     Values of secrets are masked, and needn't be there, unless --show-secrets is given. Owner
     references are missing: they need the UID that the pod gets when it is created.
     """
-    settings = load_config(config)
+    settings = load_config(config, kubernetes_schema)
     jobs = valid_jobs(options.all_paths(paths, filenames), settings, namespace).jobs
-    rendering = Rendering(Templates(templates), source, settings.limits)
+    rendering = Rendering(Templates(templates, settings.kubernetes), source, settings.limits)
     manifests: list[dict[str, Any]] = []
     problems: list[Problem] = []
     for job in jobs:
@@ -51,5 +53,5 @@ def command(
         problems.extend((*missing, *found))
         manifests.extend((made.pod, *made.dependents) if made else ())
     if problems:
-        raise InvalidInputError(tuple(problems))
+        raise InvalidInputError(tuple(dict.fromkeys(problems)))
     (print_json if output == "json" else print_yaml)(manifests)

@@ -19,12 +19,14 @@ from engine.render.templates import Templates
 @options.namespace
 @options.config
 @options.templates
+@options.kubernetes_schema
 def command(
     paths: tuple[str, ...],
     filenames: tuple[str, ...],
     namespace: str,
     config: Path | None,
     templates: Path | None,
+    kubernetes_schema: Path | None,
 ) -> None:
     """Check spec files and print one line for every problem.
 
@@ -32,10 +34,10 @@ def command(
     started. Exit code 2 if there is an error, else 0. Templates and pod patches of one's own are
     rendered too; the built-in templates alone have nothing to go wrong.
     """
-    settings = load_config(config)
+    settings = load_config(config, kubernetes_schema)
     loaded = load_paths(options.all_paths(paths, filenames), settings, namespace)
     problems = [*loaded.problems]
-    rendering = Rendering(Templates(templates), "default", settings.limits)
+    rendering = Rendering(Templates(templates, settings.kubernetes), "default", settings.limits)
     broken = set()
     for name, job in {job.spec["template"]: job for job in reversed(loaded.jobs)}.items():
         try:
@@ -51,7 +53,7 @@ def command(
             policies = policies_of_attempt(job, ())
             problems.extend(checked_manifests(rendering, job, 1, policies, None)[1])
         problems.extend(map(_unset_is_a_warning, resolve_secrets(job, os.environ)[1]))
-    for problem in sorted(problems, key=lambda problem: problem.where):
+    for problem in sorted(set(problems), key=lambda problem: (problem.where, problem.message)):
         click.echo(str(problem))
     if any(problem.severity is Severity.ERROR for problem in problems):
         raise SystemExit(ExitCode.INVALID)

@@ -37,7 +37,8 @@ def attempt_manifests(
     brought in what the operator's limits forbid.
     """
     raw = render_job(rendering.templates, job, attempt, secrets=secrets)
-    context = TransformContext(job, rendering.source, attempt, policies)
+    kubernetes = rendering.templates.kubernetes
+    context = TransformContext(job, rendering.source, attempt, policies, kubernetes)
     pod = transform(raw.pod, context)
     _check_limits(pod, job, rendering.limits)
     return Manifests(pod, tuple(transform(manifest, context) for manifest in raw.dependents))

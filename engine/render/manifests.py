@@ -1,9 +1,10 @@
 """All manifests of one attempt, as the templates make them: before any transform."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from engine.errors import Place, TemplateRenderError
+from engine.errors import InvalidInputError, Place, Problem, TemplateRenderError
 from engine.render.templates import Templates
 from engine.render.variables import (
     SecretValues,
@@ -12,6 +13,7 @@ from engine.render.variables import (
     secret_data,
     template_variables,
 )
+from engine.spec.kubernetes_fields import manifest_faults, place_in_text
 from engine.spec.model import Job
 
 MASK = "***"
@@ -35,7 +37,7 @@ def render_job(
 ) -> Manifests:
     """Manifests of attempt `attempt`; without `secrets` the Secret's values are masked.
 
-    Errors: TemplateRenderError.
+    Errors: TemplateRenderError; InvalidInputError for fields that Kubernetes doesn't know.
     """
     variables = template_variables(job, attempt)
     pod = _render(templates, job, "pod", variables)
@@ -72,4 +74,20 @@ def _render(templates: Templates, job: Job, name: str, variables: dict[str, Any]
             f"not {manifest.get('apiVersion')} {manifest.get('kind')}",
             where=Place(f"{job.spec['template']}/{name}.yaml.j2"),
         )
+    own = templates.own_file(job.spec["template"], name)
+    if own is not None:
+        _check_fields(templates, own, manifest)
     return manifest
+
+
+def _check_fields(templates: Templates, own: Path, manifest: dict[str, Any]) -> None:
+    """Errors: InvalidInputError with everything in the manifest that Kubernetes would refuse."""
+    faults = [*manifest_faults(templates.kubernetes, manifest)]
+    if faults:
+        text = own.read_text(encoding="utf-8")
+        raise InvalidInputError(
+            tuple(
+                Problem(place_in_text(text, str(own), fault), fault.message, fault.hint)
+                for fault in faults
+            )
+        )

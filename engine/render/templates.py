@@ -22,6 +22,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from engine.errors import Place, TemplateRenderError
+from engine.kubeschema import KubernetesTypes, shipped_types
 from engine.render.yaml_value import to_yaml_value
 from engine.resources import resource_dir
 from engine.spec.yaml_parser import compose_all, construct
@@ -41,9 +42,15 @@ _WHILE_RENDERING = (
 
 
 class Templates:
-    """Template sets of `folder` (a user's own, optional), before the built-in ones."""
+    """Template sets of `folder` (a user's own, optional), before the built-in ones.
 
-    def __init__(self, folder: Path | None = None) -> None:
+    `kubernetes`: what the manifests may hold.
+    """
+
+    def __init__(
+        self, folder: Path | None = None, kubernetes: KubernetesTypes = shipped_types
+    ) -> None:
+        self.kubernetes = kubernetes
         self.has_own = folder is not None
         self._folders = [*([folder] if folder else []), resource_dir("templates")]
         self._environment = ImmutableSandboxedEnvironment(
@@ -84,6 +91,11 @@ class Templates:
             hint = "test for it first: {% if x is defined %}" if "undefined" in str(error) else ""
             raise TemplateRenderError(str(error), where=_line(error, path), hint=hint) from None
         return _read_back(text, path)
+
+    def own_file(self, template_set: str, name: str) -> Path | None:
+        """The user's file that renders `name`; None for a built-in one."""
+        path = Path(self._template(template_set, name).filename or "")
+        return None if path.is_relative_to(self._folders[-1]) else path
 
     def _template(self, template_set: str, name: str) -> Template:
         path = f"{template_set}/{name}{SUFFIX}"

@@ -5,6 +5,7 @@ from typing import Any
 
 from engine.durations import parse_duration
 from engine.errors import InvalidInputError, Place, Problem
+from engine.kubeschema import KubernetesTypes, shipped_types
 from engine.spec.model import (
     Config,
     Features,
@@ -24,7 +25,7 @@ _TIMES = (
 _MAY_BE_ZERO = frozenset({"ttlLeeway", "grace"})
 
 
-def parse_config(text: bytes, file: str) -> Config:
+def parse_config(text: bytes, file: str, kubernetes: KubernetesTypes = shipped_types) -> Config:
     """Config of the one EngineConfig document in `text`.
 
     Errors: InvalidInputError with every problem of the file.
@@ -32,7 +33,7 @@ def parse_config(text: bytes, file: str) -> Config:
     content = read_yaml(text, file)
     problems = [*content.problems]
     for document in content.documents:
-        checked = check_document(document)
+        checked = check_document(document, kubernetes)
         problems.extend(checked.problems or _bad_times(document))
     if not problems:
         kinds = [document.data["kind"] for document in content.documents]
@@ -43,7 +44,7 @@ def parse_config(text: bytes, file: str) -> Config:
             )
     if problems:
         raise InvalidInputError(tuple(problems))
-    return _build(content.documents[0].data)
+    return _build(content.documents[0].data, kubernetes)
 
 
 def _bad_times(document: Document) -> Iterator[Problem]:
@@ -64,7 +65,7 @@ def _bad_times(document: Document) -> Iterator[Problem]:
                 )
 
 
-def _build(data: dict[str, Any]) -> Config:
+def _build(data: dict[str, Any], kubernetes: KubernetesTypes) -> Config:
     limits, features, pull, prune = (
         data.get(name) or {} for name in ("limits", "features", "pull", "prune")
     )
@@ -87,6 +88,7 @@ def _build(data: dict[str, Any]) -> Config:
             grace=parse_duration(pull.get("grace", 0)),
         ),
         prune=PruneSettings(keep_failed=prune.get("keepFailed", 0)),
+        kubernetes=kubernetes,
     )
 
 

@@ -18,7 +18,7 @@ def load_jobs(texts: Iterable[SourceText], config: Config, namespace: str = "") 
     Guarantees: one result for one input, whatever the order of the files; a job with an error is
     not among the jobs. Errors are collected, never raised.
     """
-    files = [parse_file(text) for text in texts]
+    files = [parse_file(text, config.kubernetes) for text in texts]
     problems = [problem for file in files for problem in file.problems]
     defaults: dict[str, Document] = {}
     for file in files:

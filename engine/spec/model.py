@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from engine.errors import Place, Problem
+from engine.kubeschema import KubernetesTypes, shipped_types
 from engine.refs import JobKey
 
 RUN_LENGTH = 8
@@ -129,6 +130,7 @@ class Config:
     features: Features = Features()
     pull: PullSettings = PullSettings()
     prune: PruneSettings = PruneSettings()
+    kubernetes: KubernetesTypes = shipped_types
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ What is found here depends on that file alone, so that it holds as long as the t
 from dataclasses import dataclass
 
 from engine.errors import Problem, Severity
+from engine.kubeschema import KubernetesTypes, shipped_types
 from engine.spec.schema import ENGINE_CONFIG, JOB_DEFAULTS, check_document
 from engine.spec.yaml_reader import Document, read_yaml
 
@@ -27,8 +28,9 @@ class SourceText:
 class ParsedFile:
     """The documents of a file by their kind.
 
-    `jobs` passed their schema. `misfits` are jobs with unknown fields: no jobs come of them, but
-    they are checked like jobs, so that all of their errors are told at once.
+    `jobs` passed their schema. `misfits` are jobs with unknown fields, or with fields that
+    Kubernetes would refuse: no jobs come of them, but they are checked like jobs, so that all of
+    their errors are told at once.
     """
 
     folder: str
@@ -38,8 +40,8 @@ class ParsedFile:
     problems: tuple[Problem, ...] = ()
 
 
-def parse_file(text: SourceText) -> ParsedFile:
-    """Documents of `text`, each checked against its schema.
+def parse_file(text: SourceText, kubernetes: KubernetesTypes = shipped_types) -> ParsedFile:
+    """Documents of `text`, each checked against its schema and the types of Kubernetes.
 
     Guarantees: pure. Errors are collected, never raised.
     """
@@ -51,7 +53,7 @@ def parse_file(text: SourceText) -> ParsedFile:
     for document in content.documents:
         if text.defaults_only and not _is_defaults(document):
             continue
-        checked = check_document(document)
+        checked = check_document(document, kubernetes)
         problems += checked.problems
         if not checked.has_its_shape:
             continue

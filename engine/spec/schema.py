@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from engine.errors import Problem
+from engine.kubeschema import KubernetesTypes, shipped_types
+from engine.spec.kubernetes_fields import kubernetes_problems
 from engine.spec.schema_files import (
     API_VERSION,
     ENGINE_CONFIG,
@@ -28,27 +30,31 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a schema refuses. A document that only has unknown fields still `has_its_shape`."""
+    """What is refused. A document that has the fields of its schema, and others besides, or
+    misspelt fields of Kubernetes, still `has_its_shape`.
+    """
 
     problems: tuple[Problem, ...]
     has_its_shape: bool
 
 
-def check_document(document: Document) -> Checked:
-    """Everything about `document` that its schema refuses, in the order of the file."""
+def check_document(document: Document, kubernetes: KubernetesTypes = shipped_types) -> Checked:
+    """Everything about `document` that its schema or Kubernetes refuses, in the file's order."""
     head = _head_problem(document)
     if head is not None:
         return Checked((head,), has_its_shape=False)
     data = document.data
-    if fits(data, data["apiVersion"], data["kind"]):
-        return Checked((), has_its_shape=True)
-    from engine.spec.schema_errors import schema_errors  # noqa: PLC0415 - most specs are fine
+    problems = set(kubernetes_problems(document, kubernetes))
+    has_its_shape = True
+    if not fits(data, data["apiVersion"], data["kind"]):
+        from engine.spec.schema_errors import schema_errors  # noqa: PLC0415 - most specs are fine
 
-    errors = schema_errors(data, data["apiVersion"], data["kind"])
-    problems = {problem for error in errors for problem in explain(error, document)}
+        errors = schema_errors(data, data["apiVersion"], data["kind"])
+        problems.update(problem for error in errors for problem in explain(error, document))
+        has_its_shape = all(error.validator == "additionalProperties" for error in errors)
     return Checked(
         tuple(sorted(problems, key=lambda problem: (problem.where, problem.message))),
-        has_its_shape=all(error.validator == "additionalProperties" for error in errors),
+        has_its_shape=has_its_shape,
     )
 
 

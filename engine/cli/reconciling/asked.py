@@ -14,6 +14,7 @@ class Asked:
     context: str
     config: Path | None
     templates: Path | None
+    kubernetes_schema: Path | None
     source: str
     concurrency: int
     timeout: float | None

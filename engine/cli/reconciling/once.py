@@ -21,7 +21,7 @@ from engine.telemetry.redact import KNOWN
 
 def run_once(asked: Asked) -> None:
     """Errors: InvalidInputError and UsageError before anything was written, ClusterError."""
-    settings = load_config(asked.config)
+    settings = load_config(asked.config, asked.kubernetes_schema)
     jobs = valid_jobs(asked.paths, settings, asked.namespace).jobs
     if asked.prune and not jobs and not asked.allow_empty:
         hint = "--allow-empty, if that is meant"
@@ -42,7 +42,8 @@ def run_once(asked: Asked) -> None:
     once = OnceOptions(
         asked.source, asked.concurrency, asked.timeout, asked.queue_timeout, WaitFor(asked.wait)
     )
-    run = OnceRun(connection.client, jobs, settings, once, Templates(asked.templates), show)
+    templates = Templates(asked.templates, settings.kubernetes)
+    run = OnceRun(connection.client, jobs, settings, once, templates, show)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         result, pruned = run.run(os.environ, KNOWN), PrunePass()

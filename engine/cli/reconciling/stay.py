@@ -44,7 +44,7 @@ def stay(asked: Asked) -> None:
     for path in asked.paths:
         if not Path(path).exists():
             raise UsageError("no such file or folder", where=path)
-    settings = load_config(asked.config)
+    settings = load_config(asked.config, asked.kubernetes_schema)
     kubeconfig, context = asked.kubeconfig, asked.context
     if asked.sandbox:
         jobs = load_paths(asked.paths, settings, asked.namespace).jobs
@@ -112,8 +112,11 @@ def _manager(
         metrics.observe_reconcile if metrics else lambda _seconds, _error: None,
         metrics.observe_queue_wait if metrics else lambda _seconds: None,
     )
-    client, templates = connection.client, asked.templates
-    return Manager(client, source, settings, lambda: Templates(templates), options, around)
+
+    def templates() -> Templates:
+        return Templates(asked.templates, settings.kubernetes)
+
+    return Manager(connection.client, source, settings, templates, options, around)
 
 
 def _metrics() -> "Metrics":

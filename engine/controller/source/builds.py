@@ -73,7 +73,7 @@ class Builds:
         built = self._now.get(key) or self._before.get(key)
         if built is None or built.config is not config:
             try:
-                parsed = parsed or parse_file(version.source)
+                parsed = parsed or parse_file(version.source, config.kubernetes)
                 built = _build(version, parsed, layers, config, self._namespaces)
             except Exception as error:  # noqa: BLE001 - one file must not stop the others
                 built = _crashed(version, layers, config, error)

@@ -50,7 +50,7 @@ class ConfigFile:
             return self.problems
         self._text = text
         try:
-            config = parse_config(text, self._shown)
+            config = parse_config(text, self._shown, self.config.kubernetes)
         except InvalidInputError as error:
             return error.problems
         except Exception as error:  # noqa: BLE001 - the source goes on with the last good one

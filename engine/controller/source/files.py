@@ -84,22 +84,22 @@ class Files:
             if text is None:
                 changed |= bool(error) and self._unreadable(found, error)
             elif names_defaults(text):
-                changed |= self._take(found, text)
+                changed |= self._take(found, text, config)
             else:
                 others.append((found, text))
         self._builds.expect(self.versions.values(), config)
         for found, text in others:
-            changed |= self._take(found, text)
+            changed |= self._take(found, text, config)
         return changed
 
-    def _take(self, found: Found, text: bytes) -> bool:
+    def _take(self, found: Found, text: bytes, config: Config) -> bool:
         before = self._version(found.key)
         if before is not None and before.readable and before.source.text == text:
             return self._hold(found, before)
         if found.defaults_only and before is None and not names_defaults(text):
             return self._hold(found, None)
         try:
-            version, parsed = make_version(found, text)
+            version, parsed = make_version(found, text, config.kubernetes)
             if version.defaults is None:
                 self._builds.offer(version, parsed)
         except Exception as error:  # noqa: BLE001 - one file must not stop the others

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from engine.controller.source.scan import Found, reason
 from engine.errors import Place, Problem, Severity
+from engine.kubeschema import KubernetesTypes
 from engine.spec.parse import ParsedFile, SourceText, parse_file, second_defaults
 from engine.spec.schema import JOB_DEFAULTS
 from engine.spec.yaml_reader import MAX_BYTES, Document
@@ -57,10 +58,12 @@ def read_file(path: str) -> bytes:
         return stream.read(MAX_BYTES + 1)
 
 
-def make_version(found: Found, text: bytes) -> tuple[Version, ParsedFile]:
+def make_version(
+    found: Found, text: bytes, kubernetes: KubernetesTypes
+) -> tuple[Version, ParsedFile]:
     """Guarantees: pure; errors are among the problems."""
     source = SourceText(found.file, found.folder, text, found.defaults_only)
-    parsed = parse_file(source)
+    parsed = parse_file(source, kubernetes)
     problems = [*parsed.problems]
     problems += (second_defaults(other, parsed.defaults[0]) for other in parsed.defaults[1:])
     defaults = parsed.defaults[0] if parsed.defaults else None

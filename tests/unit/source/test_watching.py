@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.controller.source.pulse import LONGEST_BURST
+from engine.kubeschema import KubernetesTypes
 from engine.spec.parse import ParsedFile, SourceText, parse_file
 from tests.unit.builders import write
 from tests.unit.source.support import (
@@ -175,9 +176,9 @@ def test_a_burst_of_files_is_read_once_each(
 ) -> None:
     parsed: list[str] = []
 
-    def counting(source: SourceText) -> ParsedFile:
+    def counting(source: SourceText, kubernetes: KubernetesTypes) -> ParsedFile:
         parsed.append(source.file)
-        return parse_file(source)
+        return parse_file(source, kubernetes)
 
     for module in ("version", "builds"):
         monkeypatch.setattr(f"engine.controller.source.{module}.parse_file", counting)

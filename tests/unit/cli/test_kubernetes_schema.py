@@ -1,0 +1,117 @@
+"""Fields of Kubernetes in templates and patches, as validate, render and reconcile tell of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.builders import document, write
+from tests.unit.cli.conftest import Engine
+from tests.unit.kubeschema.test_table import CORE, openapi
+
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  labels: {a: b}
+spec:
+  restartPolicy: Never
+  containers:
+    - name: main
+      image: {{ spec.image }}
+      securityContext:
+        runAsUsr: 1
+      env:
+        - name: A
+          value: 1
+"""
+FOUND = [
+    (
+        't/own/pod.yaml.j2:11:9: unknown field "spec.containers[0].securityContext.runAsUsr"'
+        " (did you mean runAsUser?)"
+    ),
+    (
+        "t/own/pod.yaml.j2:14:11: spec.containers[0].env[0].value must be a string, "
+        'not the number 1 (quote it: "1")'
+    ),
+]
+
+
+@pytest.fixture
+def own_templates(tmp_path: Path) -> None:
+    write(tmp_path, "t/own/pod.yaml.j2", POD)
+    write(tmp_path, "t/own/secret.yaml.j2", "apiVersion: v1\nkind: Secret\n")
+    write(tmp_path, "t/own/configmap.yaml.j2", "apiVersion: v1\nkind: ConfigMap\n")
+
+
+@pytest.mark.usefixtures("own_templates")
+def test_the_output_of_a_template_is_checked_once_for_all_jobs(
+    tmp_path: Path, engine: Engine
+) -> None:
+    for name in ("a", "b"):
+        write(tmp_path, f"{name}.yaml", document(name, template="own"))
+    said = engine("validate", ".", "--templates", "t")
+    assert said.code == 2
+    assert said.out.splitlines() == FOUND
+
+
+@pytest.mark.usefixtures("own_templates")
+def test_render_tells_the_same(tmp_path: Path, engine: Engine) -> None:
+    write(tmp_path, "a.yaml", document("a", template="own"))
+    said = engine("render", "a.yaml", "--templates", "t")
+    assert (said.code, said.out) == (2, "")
+    assert said.lines == FOUND
+
+
+@pytest.mark.usefixtures("own_templates")
+def test_a_field_that_a_template_writes_twice_is_told_for_the_file(
+    tmp_path: Path, engine: Engine
+) -> None:
+    twice = POD.replace("      env:\n", "        # here, or below\n      env:\n")
+    twice = twice.replace("    - name: main\n", "    - name: main\n      runAsUsr: 1\n")
+    write(tmp_path, "t/own/pod.yaml.j2", twice.replace("value: 1", "value: {{ 'x' }}"))
+    write(tmp_path, "a.yaml", document("a", template="own"))
+    assert engine("validate", "a.yaml", "--templates", "t").out.splitlines() == [
+        (
+            't/own/pod.yaml.j2: unknown field "spec.containers[0].runAsUsr"'
+            " (its fields are listed by: kubectl explain pod.spec.containers)"
+        ),
+        (
+            't/own/pod.yaml.j2: unknown field "spec.containers[0].securityContext.runAsUsr"'
+            " (did you mean runAsUser?)"
+        ),
+    ]
+
+
+def test_a_cluster_that_knows_more_is_asked_by_its_openapi(tmp_path: Path, engine: Engine) -> None:
+    known = openapi(
+        spec={"$ref": f"#/definitions/{CORE}.PodSpec"},
+    )
+    mode = {"type": "string", "enum": ["Fast", "Slow"]}
+    known["definitions"][f"{CORE}.PodSpec"] = {"properties": {"newField": mode}}
+    write(tmp_path, "openapi.json", json.dumps(known))
+    write(tmp_path, "a.yaml", document("a", podPatch={"spec": {"newField": "Fast"}}))
+    assert engine("validate", "a.yaml").code == 2
+    assert engine("validate", "a.yaml", "--kubernetes-schema", "openapi.json").code == 0
+    rendered = engine("render", "a.yaml", env={"ENGINE_KUBERNETES_SCHEMA": "openapi.json"})
+    assert rendered.code == 0
+    assert "newField: Fast" in rendered.out
+    write(tmp_path, "a.yaml", document("a", podPatch={"spec": {"newField": "Fats"}}))
+    said = engine("validate", "a.yaml", "--kubernetes-schema", "openapi.json")
+    assert said.code == 2
+    assert 'newField: "Fats" is not allowed (did you mean Fast?)' in said.out
+
+
+def test_a_file_that_is_no_openapi_is_said(tmp_path: Path, engine: Engine) -> None:
+    write(tmp_path, "a.yaml", document("a"))
+    write(tmp_path, "openapi.json", '{"openapi": "3.0.0"}')
+    said = engine("validate", "a.yaml", "--kubernetes-schema", "openapi.json")
+    assert (said.code, said.lines) == (
+        2,
+        [
+            (
+                "openapi.json: this is no OpenAPI v2 document: it has no definitions"
+                " (make it with: kubectl get --raw /openapi/v2)"
+            )
+        ],
+    )
