@@ -7,8 +7,6 @@ from pathlib import Path
 
 from engine.errors import InvalidInputError, Place, Problem
 from engine.kubeschema.model import Schema
-from engine.kubeschema.openapi import OpenAPIError, table_from_openapi
-from engine.kubeschema.table import read_table
 from engine.resources import resource_dir
 
 TABLE = "kubernetes/types.txt"
@@ -20,6 +18,8 @@ KubernetesTypes = Callable[[], Schema]
 @cache
 def shipped_types() -> Schema:
     """The types of the release that the engine is tested with."""
+    from engine.kubeschema.table import read_table  # noqa: PLC0415 - most specs don't need it
+
     return read_table((resource_dir("schemas") / TABLE).read_text(encoding="utf-8"))
 
 
@@ -28,6 +28,9 @@ def read_types(path: Path) -> KubernetesTypes:
 
     Errors: InvalidInputError when it can't be read, or is something else.
     """
+    from engine.kubeschema.openapi import OpenAPIError, table_from_openapi  # noqa: PLC0415
+    from engine.kubeschema.table import read_table  # noqa: PLC0415 - as above
+
     try:
         schema = read_table(table_from_openapi(json.loads(path.read_bytes())))
     except OSError as error:

@@ -6,6 +6,7 @@ It is the parts of a spec that go into the pod as they are, and whatever a user'
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from engine.errors import Place, Problem
@@ -32,6 +33,7 @@ _CONTAINERS = ("initContainers", "services")
 _DIRECTIVES = frozenset({"$patch", "$retainKeys"})
 _DIRECTIVES_ON_LISTS = ("$setElementOrder/", "$deleteFromPrimitiveList/")
 _FEW = 12
+_MOST = 100
 _INTEGERS = {"int32": 31, "int64": 63}
 _QUANTITY_HINT = "a quantity is a number with an optional unit: 100m, 0.5, 256Mi, 2G"
 
@@ -49,14 +51,15 @@ class Fault:
 def kubernetes_problems(document: Document, types: KubernetesTypes) -> Iterator[Problem]:
     """Everything that Kubernetes doesn't know in a JobSpec, JobDefaults or EngineConfig.
 
-    What has another shape than the engine's own schema says is passed over.
+    What has another shape than the engine's own schema says is passed over. Of each part no more
+    is told than can be read.
     """
     section = "defaults" if document.data.get("kind") == ENGINE_CONFIG else "spec"
     spec = document.data.get(section)
     for path, field, value in _kubernetes_parts(spec, (section,)):
         kind, explained = _type_of(types, _IN_POD[field])
         walk = _Walk(explained, len(path), patch=field == _POD_PATCH)
-        for fault in walk.faults(kind, value, path):
+        for fault in islice(walk.faults(kind, value, path), _MOST):
             where = document.locate(fault.path, key=fault.in_key)
             yield Problem(where, fault.message, fault.hint)
 
@@ -66,7 +69,7 @@ def manifest_faults(types: KubernetesTypes, manifest: Mapping[str, Any]) -> Iter
     kind = manifest["kind"]
     struct = types().kind(manifest["apiVersion"], kind)
     walk = _Walk(kind.lower(), 0, secret=kind == "Secret")
-    yield from walk.faults(struct, manifest, ())
+    yield from islice(walk.faults(struct, manifest, ()), _MOST)
 
 
 def _kubernetes_parts(spec: Any, path: Path) -> Iterator[tuple[Path, str, Any]]:

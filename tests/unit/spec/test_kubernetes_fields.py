@@ -306,6 +306,13 @@ def test_a_pod_as_the_api_returns_it_has_no_unknown_field() -> None:
     assert list(manifest_faults(shipped_types, pod)) == []
 
 
+def test_of_very_many_faults_the_first_hundred_are_told() -> None:
+    patch = {"spec": {f"hostNetwrk{number}": True for number in range(5_000)}}
+    lines = lines_of(load_document(document(podPatch=patch)))
+    assert len(lines) == 100
+    assert "hostNetwrk0" in lines[0]
+
+
 def test_the_examples_are_without_fault() -> None:
     root = Path(__file__).parents[3] / "examples"
     for path in sorted(root.rglob("*.yaml")):
