@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak bench lint format cluster-up cluster-down kubernetes-types lock clean
+.PHONY: help demo test test-fast test-oldest soak bench lint format cluster-up cluster-down kubernetes-types lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -29,15 +29,16 @@ demo: $(RUN) ## Show the engine at work on a simulated cluster; needs Python alo
 test: $(DEV) ## Run all tests, on a real cluster where there can be one
 	@$(BIN)/python -m pytest $(ARGS)
 
-soak: $(DEV) ## Kill the engine and fail its network for long; the real cluster is required
-	@ENGINE_TEST_REQUIRE_CLUSTER=1 ENGINE_SOAK_KILLS=$${ENGINE_SOAK_KILLS:-200} \
-	  ENGINE_SOAK_STAYING_KILLS=$${ENGINE_SOAK_STAYING_KILLS:-100} \
-	  ENGINE_SOAK_SECONDS=$${ENGINE_SOAK_SECONDS:-600} ENGINE_SOAK_IDLE=$${ENGINE_SOAK_IDLE:-60} \
-	  ENGINE_CAMPAIGN_SEEDS=$${ENGINE_CAMPAIGN_SEEDS:-2000} \
-	  ENGINE_STAYING_SEEDS=$${ENGINE_STAYING_SEEDS:-400} $(BIN)/python -m pytest \
-	  tests/campaign/test_kills.py tests/campaign/test_staying_kills.py \
-	  tests/e2e_sandbox/test_fault_campaign.py tests/e2e_sandbox/test_staying_faults.py \
-	  tests/e2e_sandbox/test_idle.py tests/campaign/test_soak.py $(ARGS)
+test-fast: $(DEV) ## Run the tests that need no cluster and little time, on all processors
+	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/unit tests/upgrade $(ARGS)
+
+test-oldest: $(DEV) ## Run what the oldest supported Kubernetes has to show, on a cluster of it
+	@ENGINE_TEST_REQUIRE_CLUSTER=1 ENGINE_TEST_RELEASE=1.30 \
+	  ENGINE_TEST_STATE=$${ENGINE_TEST_STATE:-/run/engine-test-oldest} $(BIN)/python -m pytest \
+	  -m 'cluster or node or registry' tests/contract tests/both tests/e2e $(ARGS)
+
+soak: $(DEV) ## Kill the engine and fail its network for long: make soak, make soak ARGS='kills --again'
+	@$(BIN)/python -m tests.campaign $(ARGS)
 
 bench: $(DEV) ## Measure everything beside its yardstick, against benchmarks/budgets.toml
 	@$(BIN)/python -m benchmarks $(ARGS)

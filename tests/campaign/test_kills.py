@@ -24,7 +24,7 @@ from tests.e2e.objects import Objects
 
 pytestmark = [pytest.mark.node, pytest.mark.registry, pytest.mark.timeout(1500)]
 
-KILLS = int(os.environ.get("ENGINE_SOAK_KILLS", "50"))
+KILLS = int(os.environ.get("ENGINE_SOAK_KILLS", "20"))
 SEED = int(os.environ.get("ENGINE_SOAK_SEED", "20"))
 
 

@@ -28,7 +28,7 @@ from tests.e2e.staying import Staying
 
 pytestmark = [pytest.mark.node, pytest.mark.registry, pytest.mark.timeout(1500)]
 
-KILLS = int(os.environ.get("ENGINE_SOAK_STAYING_KILLS", "25"))
+KILLS = int(os.environ.get("ENGINE_SOAK_STAYING_KILLS", "12"))
 SEED = int(os.environ.get("ENGINE_SOAK_SEED", "21"))
 ASIDE = "../aside"
 

@@ -28,7 +28,7 @@ from tests.e2e_sandbox.bad_days import (
 from tests.e2e_sandbox.conftest import NAMESPACE
 from tests.e2e_sandbox.in_process import Kept
 
-SEEDS = int(os.environ.get("ENGINE_STAYING_SEEDS", "40"))
+SEEDS = int(os.environ.get("ENGINE_STAYING_SEEDS", "20"))
 FIRST = int(os.environ.get("ENGINE_CAMPAIGN_SEED", "0"))
 WORKERS = 8
 LONGEST = 60.0

@@ -1,0 +1,131 @@
+"""`make soak`: the campaigns at length, in parts of which each can be run, and resumed, alone.
+
+A part that has passed is remembered with a fingerprint of the code it passed on, so that a soak
+that was interrupted, or failed in one part, goes on where it is worth it. Longer parts are played
+in several rounds, each with random numbers of its own.
+"""
+
+# ruff: noqa: T201 - a command prints
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PASSED = ROOT / ".soak"
+CODE = ("engine", "schemas", "templates", "tests", "requirements", "pyproject.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One test file, played `rounds` times with these settings; `seed` counts up by `step`."""
+
+    path: str
+    settings: dict[str, str]
+    rounds: int = 1
+    seed: tuple[str, int, int] | None = None
+
+    def environment(self, number: int) -> dict[str, str]:
+        """What the environment adds for this round, counted from 1; what a user set stays."""
+        given = dict(self.settings)
+        if self.seed is not None:
+            name, first, step = self.seed
+            given[name] = str(first + step * (number - 1))
+        return {"ENGINE_TEST_REQUIRE_CLUSTER": "1", **given, **os.environ}
+
+
+SOAK_SEED = "ENGINE_SOAK_SEED"
+PARTS = {
+    "kills": Part(
+        "tests/campaign/test_kills.py",
+        {"ENGINE_SOAK_KILLS": "50"},
+        rounds=4,
+        seed=(SOAK_SEED, 20, 1),
+    ),
+    "staying-kills": Part(
+        "tests/campaign/test_staying_kills.py",
+        {"ENGINE_SOAK_STAYING_KILLS": "50"},
+        rounds=2,
+        seed=(SOAK_SEED, 21, 1),
+    ),
+    "faults": Part(
+        "tests/e2e_sandbox/test_fault_campaign.py",
+        {"ENGINE_CAMPAIGN_SEEDS": "500"},
+        rounds=4,
+        seed=("ENGINE_CAMPAIGN_SEED", 0, 500),
+    ),
+    "staying-faults": Part(
+        "tests/e2e_sandbox/test_staying_faults.py",
+        {"ENGINE_STAYING_SEEDS": "100"},
+        rounds=4,
+        seed=("ENGINE_CAMPAIGN_SEED", 0, 100),
+    ),
+    "idle": Part("tests/e2e_sandbox/test_idle.py", {"ENGINE_SOAK_IDLE": "60"}),
+    "files": Part("tests/campaign/test_soak.py", {"ENGINE_SOAK_SECONDS": "600"}),
+}
+"""200 kills, 100 of the engine that stays, 2,000 and 400 seeds, ten minutes of random files."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
+    parser.add_argument("part", nargs="*", help=f"of {', '.join(PARTS)}; all of them by default")
+    parser.add_argument("--again", action="store_true", help="what has passed, too")
+    arguments = parser.parse_args()
+    if unknown := [name for name in arguments.part if name not in PARTS]:
+        parser.error(f"there is no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    code = fingerprint()
+    failed = []
+    for name in arguments.part or PARTS:
+        part = PARTS[name]
+        for number in range(1, part.rounds + 1):
+            label = f"{name} {number}/{part.rounds}"
+            stamp = PASSED / f"{name}-{number}"
+            if not arguments.again and stamp.exists() and stamp.read_text() == code:
+                print(f"soak: {label} has passed on this code", flush=True)
+                continue
+            begun = time.monotonic()
+            if play(part, number):
+                PASSED.mkdir(exist_ok=True)
+                stamp.write_text(code)
+                outcome = "passed"
+            else:
+                failed.append(label)
+                outcome = "FAILED"
+            print(f"soak: {label} {outcome} in {time.monotonic() - begun:.0f} s", flush=True)
+    print(f"soak: failed: {', '.join(failed)}" if failed else "soak: every part has passed")
+    return 1 if failed else 0
+
+
+def play(part: Part, number: int) -> bool:
+    argv = [sys.executable, "-m", "pytest", "-q", part.path]
+    done = subprocess.run(
+        argv, cwd=ROOT, env=part.environment(number), stdin=subprocess.DEVNULL, check=False
+    )
+    if done.returncode == -2:
+        raise KeyboardInterrupt
+    return done.returncode == 0
+
+
+def fingerprint() -> str:
+    """Of every file that decides what a campaign does."""
+    found = hashlib.sha256()
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", *CODE]
+    names = subprocess.run(listed, cwd=ROOT, capture_output=True, check=True).stdout.split(b"\0")
+    for name in sorted(filter(None, names)):
+        path = ROOT / name.decode()
+        if path.exists():
+            found.update(name + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return found.hexdigest()
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
