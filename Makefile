@@ -59,8 +59,8 @@ cluster-up: $(DEV) ## Start the tests' cluster (root on Debian; the first time b
 cluster-down: $(DEV) ## Stop the tests' cluster
 	@$(BIN)/python -m tests.cluster down
 
-# The release that the engine is tested with, and its OpenAPI as its Go module carries it.
-KUBERNETES := v1.36.3
+# The release that the engine is tested with; its Go module carries its OpenAPI.
+KUBERNETES = $(shell sed -n 's|.*k8s.io/kubernetes \(v[^ ]*\).*|\1|p' tests/cluster/modules/kubernetes-1.36/go.mod)
 
 kubernetes-types: $(RUN) ## Make the table of Kubernetes' types anew from its OpenAPI (needs Go)
 	@folder=$$(go mod download -json k8s.io/kubernetes@$(KUBERNETES) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') && \

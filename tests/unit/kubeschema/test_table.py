@@ -182,11 +182,18 @@ def test_nothing_in_the_table_is_without_a_type() -> None:
     assert loose == ["ManagedFieldsEntry.fieldsV1"]
 
 
+SHIPPED = (resource_dir("schemas") / TABLE).read_text(encoding="utf-8")
+RELEASE = SHIPPED.split()[4].rstrip(",")
+
+
+def test_the_shipped_table_is_of_the_release_that_tests_run_on() -> None:
+    modules = Path(__file__).parents[2] / "cluster/modules/kubernetes-1.36/go.mod"
+    assert f"k8s.io/kubernetes {RELEASE} " in modules.read_text(encoding="utf-8")
+
+
 def test_the_shipped_table_is_what_the_openapi_says() -> None:
-    shipped = (resource_dir("schemas") / TABLE).read_text(encoding="utf-8")
-    release = shipped.split()[4].rstrip(",")
     cache = Path(os.environ.get("GOMODCACHE") or Path.home() / "go/pkg/mod")
-    swagger = cache / f"k8s.io/kubernetes@{release}/api/openapi-spec/swagger.json"
+    swagger = cache / f"k8s.io/kubernetes@{RELEASE}/api/openapi-spec/swagger.json"
     if not swagger.exists():
-        pytest.skip(f"the Go module k8s.io/kubernetes {release} isn't on this machine")
-    assert generate(json.loads(swagger.read_bytes()), release) == shipped
+        pytest.skip(f"the Go module k8s.io/kubernetes {RELEASE} isn't on this machine")
+    assert generate(json.loads(swagger.read_bytes()), RELEASE) == SHIPPED
