@@ -76,15 +76,25 @@ def test_0_1_knows_since_when_a_job_is_queued_and_an_attempt_waits(scene: Played
 
 
 def test_0_1_would_give_no_pod_a_name_that_was_given_before(scene: Played) -> None:
-    for record in _read(scene):
-        run = {"jobs.engine/job": record.key.name, "jobs.engine/run": record.spec_hash[:8]}
-        numbers = [
-            int(pod["metadata"]["labels"]["jobs.engine/attempt"])
-            for pod in scene.pods
-            if run.items() <= pod["metadata"]["labels"].items()
-        ]
-        if record.open_attempt is None and numbers:
-            assert record.next_number > max(numbers), record.key
+    """Neither in the run that there is nor in a new one, of whichever earlier spec."""
+    records = {record.key.name: record for record in _read(scene)}
+    for pod in scene.pods:
+        labels = pod["metadata"]["labels"]
+        if "jobs.engine/job" not in labels:
+            continue
+        record, run = records.get(labels["jobs.engine/job"]), labels["jobs.engine/run"]
+        number = int(labels["jobs.engine/attempt"])
+        if record is not None:
+            assert record.next_run(run).next_number > number, pod["metadata"]["name"]
+
+
+def test_0_1_never_counts_attempts_backwards(scene: Played) -> None:
+    seen: dict[tuple[JobName, str], int] = {}
+    for item in scene.versions:
+        record = reader.parse_record(item)
+        run = (_place(item), record.spec_hash)
+        assert record.next_number >= seen.get(run, 0), record
+        seen[run] = record.next_number
 
 
 def test_0_1_finds_the_records_of_this_version_by_the_names_and_labels_it_knows(

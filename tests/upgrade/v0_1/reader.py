@@ -18,6 +18,8 @@ JOB = "jobs.engine/job"
 COMPONENT = "jobs.engine/component"
 RECORD = "record"
 KEY = "record.json"
+KEPT_RUNS = 5
+RUN_LENGTH = 8
 
 
 class State(StrEnum):
@@ -135,6 +137,21 @@ class Record:
     @property
     def open_attempt(self) -> Attempt | None:
         return self.last if self.last is not None and self.last.is_open else None
+
+    def next_run(self, spec_hash: str) -> "Record":
+        used = self.next_number - (0 if self.open_attempt else 1)
+        run = self.spec_hash[:RUN_LENGTH]
+        past = PastRun(run, self.state, self.reason, self.message, self.finished_at, used)
+        history = (past, *self.history)
+        same = (before.last_number for before in history if before.run == spec_hash[:RUN_LENGTH])
+        return Record(
+            self.key,
+            self.source,
+            spec_hash,
+            history=history[:KEPT_RUNS],
+            base=max(same, default=0),
+            version=self.version,
+        )
 
 
 def is_over(record: Record, spec_hash: str, source: str) -> bool:
