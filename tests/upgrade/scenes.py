@@ -203,7 +203,16 @@ def play_under_way(stage: Stage) -> None:
     stage.spec("is-gated-and-unrecorded", UNRECORDED)
     stage.spec("is-tried-again", script="fill\n", retry={"max": 3, "on": ["OOMKilled"]})
     stage.plays("is-tried-again", _PLAYS["out-of-memory"])
-    stage.until(4)
+    with stage.meanwhile(to_its_end=False):
+        for job in ("runs", "runs-with-a-service", "runs-after-a-fallback"):
+            stage.wait_for(job, state="Running")
+        for job in ("is-unscheduled", "is-being-created"):
+            stage.wait_for(job, state="Starting")
+        stage.wait_for("is-gated", GATED, state="Starting")
+        stage.wait_for("is-queued", FULL, state="Queued")
+        stage.wait_for("is-tried-again", state="Starting", message="out of memory")
+        stage.pod("is-gated-and-owns-nothing", UNOWNED)
+        stage.pod("is-gated-and-unrecorded", UNRECORDED)
 
 
 def play_finished_before_gates(stage: Stage) -> None:
@@ -228,7 +237,10 @@ def play_under_way_before_gates(stage: Stage) -> None:
     stage.plays("old-runs", _LONG)
     stage.spec("old-is-claimed", GATED, script="true\n")
     stage.spec("old-is-queued", FULL, script="true\n")
-    stage.until(4)
+    with stage.meanwhile(to_its_end=False):
+        stage.wait_for("old-runs", state="Running")
+        stage.wait_for("old-is-claimed", GATED, state="Starting")
+        stage.wait_for("old-is-queued", FULL, reason="QuotaExceeded")
 
 
 def _prepare(stage: Stage) -> None:
@@ -249,7 +261,10 @@ def _end_before_the_end(stage: Stage) -> None:
     stage.spec("is-cancelled-in-the-queue", FULL, script="true\n")
     stage.spec("is-replaced", script="old\n")
     stage.plays("is-replaced", _LONG)
-    stage.until(2)
+    with stage.meanwhile(to_its_end=False):
+        stage.running("is-replaced")
+        stage.wait_for("is-replaced", state="Running")
+        stage.wait_for("is-cancelled-in-the-queue", FULL, state="Queued")
     _cancel(stage, "is-cancelled-in-the-queue", FULL)
     stage.spec("is-replaced", script="new\n")
     stage.plays("is-replaced", Run())

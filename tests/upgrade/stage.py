@@ -1,6 +1,7 @@
 """Where jobs are played: a sandbox, the command line, a folder of specs, and hands to interfere."""
 
 import json
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ NAMESPACE = "ci"
 BEGINNING = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 MANAGED = "app.kubernetes.io/managed-by=engine"
 _SECRETS = {"ENGINE_SECRET_TOKEN": "made-up-token", "ENGINE_SECRET_PASSWORD": "made-up-password"}
+_LONGEST = "100s"
 _DOCUMENT = {"apiVersion": "jobs.engine/v1alpha1", "kind": "JobSpec"}
 
 
@@ -44,7 +46,7 @@ class Stage:
 
     def once(self, *arguments: str) -> Invocation:
         """A reconcile that comes to an end."""
-        return self._believed(self.engine.reconcile("--timeout", "60s", *arguments))
+        return self._believed(self.engine.reconcile("--timeout", _LONGEST, *arguments))
 
     def until(self, seconds: int) -> Invocation:
         """A reconcile that is left with jobs under way."""
@@ -53,16 +55,20 @@ class Stage:
         return run
 
     @contextmanager
-    def meanwhile(self) -> Iterator[None]:
-        """A reconcile under way; leaving the block waits for its end."""
-        process = self.engine.start("--timeout", "60s")
+    def meanwhile(self, *, to_its_end: bool = True) -> Iterator[None]:
+        """A reconcile under way; leaving the block waits for its end, or interrupts it."""
+        process = self.engine.start("--timeout", _LONGEST)
         try:
             yield
         except BaseException as error:
             process.kill()
             error.add_note(process.communicate()[1])
             raise
-        self._believed(finish(process))
+        if to_its_end:
+            self._believed(finish(process))
+        else:
+            process.send_signal(signal.SIGINT)
+            assert finish(process).code == 130
 
     def pod(self, job: str, namespace: str = NAMESPACE, *, attempt: int = 1) -> str:
         """Name of the pod of a job's attempt, once there is one that has not ended."""
@@ -71,6 +77,21 @@ class Stage:
     def running(self, job: str, namespace: str = NAMESPACE, *, attempt: int = 1) -> str:
         """Name of the pod of a job's attempt, once it runs."""
         return self._pod(job, namespace, ("Running",), attempt)
+
+    def wait_for(self, job: str, namespace: str = NAMESPACE, /, **wanted: object) -> None:
+        """Until a job's record says so, by its keys."""
+
+        def told() -> bool:
+            found = self.record(job, namespace)
+            return all(found.get(key) == value for key, value in wanted.items())
+
+        self.api.wait(told, f"record of {namespace}/{job} with {wanted}")
+
+    def record(self, job: str, namespace: str = NAMESPACE) -> dict[str, Any]:
+        """What a job's record holds; empty without one."""
+        item = self.api.find("configmaps", f"{job}.record", namespace)
+        held: dict[str, Any] = json.loads(item["data"]["record.json"]) if item else {}
+        return held
 
     def report(self, pod: str, status: dict[str, Any], namespace: str = NAMESPACE) -> None:
         """Change a pod's status, as a kubelet that the sandbox doesn't play would."""
@@ -83,7 +104,7 @@ class Stage:
             found = [pod["metadata"]["name"] for pod in pods if pod["status"]["phase"] in phases]
             return str(found[0]) if found else ""
 
-        return self.api.wait(look, f"pod of {namespace}/{job}", timeout=15)
+        return self.api.wait(look, f"pod of {namespace}/{job}")
 
     @staticmethod
     def _believed(run: Invocation) -> Invocation:

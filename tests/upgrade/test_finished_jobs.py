@@ -1,6 +1,5 @@
 """An upgrade changes nothing by itself: what 0.1 finished stays so, and nothing is written."""
 
-import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -48,7 +47,7 @@ def test_an_engine_that_stays_leaves_finished_jobs_alone_and_runs_what_is_new(
     upgraded.engine.namespace = ""
     with Staying(upgraded.engine):
         upgraded.spec(NEW, script="true\n")
-        upgraded.api.wait(lambda: _state(upgraded, NEW) == "Succeeded", "end of the new job")
+        upgraded.wait_for(NEW, state="Succeeded")
     written = [
         f"{entry.verb} {entry.resource} {entry.namespace}/{entry.name}"
         for entry in upgraded.sandbox.requests.writes
@@ -62,8 +61,3 @@ def test_an_engine_that_stays_leaves_finished_jobs_alone_and_runs_what_is_new(
 def _stored_versions(acted: Stage, kind: str) -> dict[str, str]:
     found: list[Object] = acted.sandbox.objects(kind)
     return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in found}
-
-
-def _state(acted: Stage, job: str) -> str:
-    record = acted.api.find("configmaps", f"{job}.record", "ci")
-    return str(json.loads(record["data"]["record.json"])["state"]) if record else ""

@@ -21,6 +21,7 @@ SCENES: dict[str, Callable[[Stage], None]] = {
     "under-way": scenes.play_under_way,
 }
 STORED = Stored.of("v0_1", "finished", "under_way")
+pytestmark = pytest.mark.timeout(400)
 
 
 @dataclass(frozen=True, slots=True)
