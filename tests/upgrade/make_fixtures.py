@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,24 +19,14 @@ from tests.upgrade.stage import Stage, stage
 Objects = list[dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """What is played on a server of which version, "" for the sandbox's own."""
-
-    play: Callable[[Stage], None]
-    version: str = ""
-
-
-SCENES = {
-    "finished": Scene(scenes.play_finished),
-    "texts": Scene(scenes.play_texts),
-    "under_way": Scene(scenes.play_under_way),
-    "finished_before_gates": Scene(scenes.play_finished_before_gates, "1.26"),
-    "under_way_before_gates": Scene(scenes.play_under_way_before_gates, "1.26"),
+SCENES: dict[str, Callable[[Stage], None]] = {
+    "finished": scenes.play_finished,
+    "texts": scenes.play_texts,
+    "under_way": scenes.play_under_way,
 }
 
 
-def make(folder: Path, scene: Scene) -> None:
+def make(folder: Path, play: Callable[[Stage], None]) -> None:
     """Play a scene, and write specs, objects and answers into a new folder.
 
     Guarantees: no value of a Secret is written. Errors: FileExistsError.
@@ -45,9 +34,9 @@ def make(folder: Path, scene: Scene) -> None:
     folder.mkdir(parents=True)
     with (
         tempfile.TemporaryDirectory() as place,
-        stage(Path(place), version=scene.version, namespaces=scenes.NAMESPACES) as acted,
+        stage(Path(place), namespaces=scenes.NAMESPACES) as acted,
     ):
-        scene.play(acted)
+        play(acted)
         _dump(folder / "once.json", acted.engine.reconcile("--timeout", "3s").result)
         status = acted.engine.run("status", "-A", "-o", "json")
         _dump(folder / "status.json", status.result)

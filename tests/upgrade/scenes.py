@@ -215,34 +215,6 @@ def play_under_way(stage: Stage) -> None:
         stage.pod("is-gated-and-unrecorded", UNRECORDED)
 
 
-def play_finished_before_gates(stage: Stage) -> None:
-    """Ends on a server without scheduling gates and native sidecars, with claimed attempts."""
-    _prepare(stage)
-    for name in ("succeeds", "fails", "refused", "falls-back", "serves", "logs-in", "pod-deleted"):
-        stage.spec(f"old-{name}", **_FINISHES[name])
-    stage.sandbox.faults.add(Fault(_webhook(), "create", "pods", "old-refused-*", times=None))
-    stage.plays("old-fails", Run(exit_code=3))
-    stage.plays("old-pod-deleted", _LONG)
-    with stage.meanwhile():
-        stage.api.delete("pods", stage.running("old-pod-deleted"), NAMESPACE, grace=0)
-
-
-def play_under_way_before_gates(stage: Stage) -> None:
-    """Jobs at the steps of such a server."""
-    _prepare(stage)
-    fault = Fault(ServerError(503), "create", "pods", namespace=GATED, times=None)
-    stage.sandbox.faults.add(fault)
-    stage.sandbox.quota(FULL, pods="0")
-    stage.spec("old-runs", script="sleep 600\n")
-    stage.plays("old-runs", _LONG)
-    stage.spec("old-is-claimed", GATED, script="true\n")
-    stage.spec("old-is-queued", FULL, script="true\n")
-    with stage.meanwhile(to_its_end=False):
-        stage.wait_for("old-runs", state="Running")
-        stage.wait_for("old-is-claimed", GATED, state="Starting")
-        stage.wait_for("old-is-queued", FULL, reason="QuotaExceeded")
-
-
 def _prepare(stage: Stage) -> None:
     images = stage.sandbox.images
     images.down("down.example")

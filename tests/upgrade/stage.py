@@ -119,12 +119,11 @@ def stage(
     folder: Path,
     *,
     begin: datetime = BEGINNING,
-    version: str = "",
     namespaces: tuple[str, ...] = (),
 ) -> Iterator[Stage]:
-    """A stage in `folder` whose clock begins at `begin`; `version` is the server's."""
+    """A stage in `folder` whose clock begins at `begin`."""
     clock = Clock(start=begin)
-    with Sandbox(clock=clock, version=version) if version else Sandbox(clock=clock) as sandbox:
+    with Sandbox(clock=clock) as sandbox:
         for namespace in (NAMESPACE, *namespaces):
             sandbox.namespace(namespace)
         kubeconfig = sandbox.write_kubeconfig(folder / "kubeconfig")
