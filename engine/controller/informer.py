@@ -11,7 +11,7 @@ from engine.cluster.client import Client
 from engine.controller.watcher import Watcher
 from engine.labels import JOB
 from engine.refs import JobKey
-from engine.status.deletion import read_deleted
+from engine.status.deletion import UNSEEN, Deletion, read_deleted
 from engine.status.outcome import Outcome
 
 _TOMBSTONES = 10_000
@@ -43,6 +43,7 @@ class PodInformer:
         self._lock = threading.Lock()
         self._pods: dict[JobKey, dict[str, dict[str, Any]]] = {}
         self._dead: OrderedDict[str, Outcome | None] = OrderedDict()
+        self._deletions: dict[str, Deletion] = {}
         self._version = ""
         self._synced = False
         self.watcher = Watcher(
@@ -99,11 +100,15 @@ class PodInformer:
     def forget(self, key: JobKey, uid: str) -> None:
         """The API says that this pod is gone."""
         with self._lock:
-            last = self._pods.get(key, {}).get(uid)
-            self._bury(key, uid, read_deleted(last) if last else None)
+            self._bury(key, uid, self._pods.get(key, {}).get(uid))
+
+    def deletion_of(self, uid: str) -> Deletion:
+        """What was seen of the deletion of a pod that is still there."""
+        with self._lock:
+            return self._deletions.get(uid, UNSEEN)
 
     def end_of(self, uid: str) -> Outcome | None:
-        """What the last state of a pod that is gone told of its end."""
+        """What the states of a pod that is gone told of its end."""
         with self._lock:
             return self._dead.get(uid)
 
@@ -113,7 +118,7 @@ class PodInformer:
             return
         with self._lock:
             if kind == "DELETED":
-                self._bury(key, pod["metadata"]["uid"], read_deleted(pod))
+                self._bury(key, pod["metadata"]["uid"], pod)
             else:
                 self._keep(key, pod)
         self._on_change(key)
@@ -124,21 +129,37 @@ class PodInformer:
         for key, pods in [(key, dict(pods)) for key, pods in self._pods.items()]:
             for uid, pod in pods.items():
                 if uid not in found.get(key, {}) and _version_of(pod) <= listed:
-                    self._bury(key, uid, read_deleted(pod))
+                    self._bury(key, uid, pod)
         for key, pods in found.items():
             for pod in pods.values():
                 self._keep(key, pod)
 
     def _keep(self, key: JobKey, pod: dict[str, Any]) -> None:
         uid = pod["metadata"]["uid"]
+        if uid in self._dead:
+            return
+        self._note_deletion(key, pod)
         known = self._pods.get(key, {}).get(uid)
-        if uid not in self._dead and (known is None or _version_of(known) < _version_of(pod)):
+        if known is None or _version_of(known) < _version_of(pod):
             kept = _slim(pod)
             is_over = (pod.get("status") or {}).get("phase") in _OVER
             self._pods.setdefault(key, {})[uid] = _shared(kept) if is_over else kept
 
-    def _bury(self, key: JobKey, uid: str, end: Outcome | None) -> None:
-        self._dead[uid] = self._dead.get(uid) or end
+    def _note_deletion(self, key: JobKey, pod: dict[str, Any]) -> None:
+        """Whatever is seen of a deletion, in whichever order, tells when it was asked for."""
+        uid = pod["metadata"]["uid"]
+        deletion = self._deletions.get(uid, UNSEEN).seen(pod, self._pods.get(key, {}).get(uid))
+        if deletion is not UNSEEN:
+            self._deletions[uid] = deletion
+
+    def _bury(self, key: JobKey, uid: str, last: dict[str, Any] | None) -> None:
+        """`last` is the last state that is known of the pod."""
+        end = self._dead.get(uid)
+        if end is None and last is not None:
+            self._note_deletion(key, last)
+            end = read_deleted(last, self._deletions.get(uid, UNSEEN), gone=True)
+        self._dead[uid] = end
+        self._deletions.pop(uid, None)
         if len(self._dead) > _TOMBSTONES:
             self._dead.popitem(last=False)
         pods = self._pods.get(key, {})

@@ -28,7 +28,7 @@ from engine.decide.actions import (
     WriteRecord,
 )
 from engine.decide.record import Record
-from engine.decide.situation import Observed, Situation, uid_of
+from engine.decide.situation import Observed, Situation, is_terminating, uid_of
 from engine.errors import EngineError
 from engine.refs import JobKey
 from engine.spec.model import Features, PullSettings
@@ -159,6 +159,7 @@ class Reconciler:
             memory.ends,
             memory.asked,
             frozenset(memory.touched),
+            {uid_of(pod): informer.deletion_of(uid_of(pod)) for pod in pods if is_terminating(pod)},
         )
         return Situation(job, memory.record, observed, now, self._source, self._pull)
 

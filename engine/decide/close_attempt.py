@@ -9,9 +9,8 @@ from engine.decide.outcomes import closed, deleted_pod, may_retry
 from engine.decide.pull_failure import fall_back
 from engine.decide.record import Attempt
 from engine.decide.situation import Pod, Situation, is_terminating
-from engine.status import read_outcome
 from engine.status.containers import finished_at, has_started, started_at
-from engine.status.deletion import read_deleted
+from engine.status.deletion import read_end
 from engine.status.outcome import Outcome, Reason
 from engine.status.start import read_start_cause
 from engine.status.waiting import read_config_error, read_invalid_image
@@ -27,12 +26,11 @@ def close_attempt(situation: Situation) -> Action | None:
             return ConfirmGone(attempt.pod, attempt.uid)
         end = situation.observed.ends.get(attempt.uid)
         return _close(situation, attempt, end or deleted_pod(attempt))
-    if is_terminating(pod):
-        end = read_deleted(pod)
-        return _close(situation, attempt, end) if end else Wait()
-    outcome = read_outcome(dict(pod))
+    outcome = read_end(pod, situation.deletion_of(attempt.uid))
     if outcome is not None:
         return _close(situation, attempt, outcome)
+    if is_terminating(pod):
+        return Wait()
     for rule in _STUCK:
         action = rule(situation, attempt, pod)
         if isinstance(action, WriteRecord) and not situation.is_certain_of(attempt.uid):

@@ -13,8 +13,8 @@ from engine.decide.removal import remove_pod
 from engine.decide.situation import Pod, Situation
 from engine.labels import RUN
 from engine.spec.model import OnChange
-from engine.status import read_outcome
 from engine.status.containers import has_started, main_state
+from engine.status.deletion import read_end
 from engine.status.outcome import Outcome, Reason
 from engine.status.waiting import pull_troubles, read_config_error, read_invalid_image
 
@@ -37,7 +37,7 @@ def _end_old_run(situation: Situation, record: Record, attempt: Attempt) -> Acti
             return ConfirmGone(attempt.pod, attempt.uid)
         end = situation.observed.ends.get(attempt.uid)
         return WriteRecord(closed(record, attempt, end or deleted_pod(attempt), now))
-    outcome = read_outcome(dict(pod))
+    outcome = read_end(pod, situation.deletion_of(attempt.uid))
     if outcome is not None:
         return WriteRecord(closed(record, attempt, outcome, now))
     if situation.job.on_change is OnChange.REPLACE:

@@ -11,6 +11,7 @@ from engine.labels import ATTEMPT, RUN
 from engine.refs import GATE
 from engine.spec.model import Job, PullSettings
 from engine.status.containers import ends_by_itself
+from engine.status.deletion import UNSEEN, Deletion
 from engine.status.outcome import Outcome
 
 CERTAIN_FOR = timedelta(seconds=10)
@@ -43,10 +44,11 @@ class Observed:
     """What is known of the cluster.
 
     `pods` are all pods of the job. `settled` are UIDs of pods whose Secret and ConfigMap are known
-    to exist, `gone` UIDs that the API itself no longer has, `ends` what the last state of a pod
+    to exist, `gone` UIDs that the API itself no longer has, `ends` what the states of a pod
     that is gone told of its end, by UID, `touched` UIDs of pods under whom somebody changed or
-    deleted a Secret or ConfigMap. `causes` and `failing_since` are by
-    (UID, container): the first real message of a pull failure, and when it was first seen.
+    deleted a Secret or ConfigMap, `deletions` what was seen of the deletion of a pod, by UID.
+    `causes` and `failing_since` are by (UID, container): the first real message of a pull failure,
+    and when it was first seen.
     `asked` is when the API itself was last asked for a pod and its record, by UID.
     """
 
@@ -59,6 +61,7 @@ class Observed:
     ends: Mapping[str, Outcome] = field(default_factory=dict)
     asked: Mapping[str, datetime] = field(default_factory=dict)
     touched: frozenset[str] = frozenset()
+    deletions: Mapping[str, Deletion] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,9 @@ class Situation:
 
     def pod_of(self, uid: str) -> Pod | None:
         return next((p for p in self.observed.pods if uid_of(p) == uid), None)
+
+    def deletion_of(self, uid: str) -> Deletion:
+        return self.observed.deletions.get(uid, UNSEEN)
 
     def pod_of_attempt(self, number: int) -> Pod | None:
         """The pod of the spec's own run and this attempt, if there is one."""

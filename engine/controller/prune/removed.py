@@ -25,7 +25,7 @@ from engine.decide.record import Record, ended
 from engine.errors import AlreadyExistsError, ConflictError, EngineError, ForbiddenError
 from engine.labels import HOLD, JOB, MANAGED_BY, MANAGER, SOURCE
 from engine.refs import JobKey, Ref, record_name
-from engine.status import read_outcome
+from engine.status.deletion import read_end
 from engine.status.outcome import Outcome, Reason
 
 _MOST_WRITES = 5
@@ -153,7 +153,7 @@ class Remover:
         ref = Ref("Pod", record.key.namespace, attempt.pod) if attempt else None
         pod = objects.get(self.client, ref) if ref else None
         if pod is not None and attempt is not None and pod["metadata"]["uid"] == attempt.uid:
-            return read_outcome(pod) or Outcome(Reason.CANCELLED, reason)
+            return read_end(pod) or Outcome(Reason.CANCELLED, reason)
         return Outcome(Reason.CANCELLED, reason)
 
     def _delete(self, target: Target, reason: str) -> PruneAction:

@@ -16,10 +16,11 @@ from engine.controller.prune.target import Target
 from engine.controller.prune.uids import UidSet
 from engine.decide.outcomes import closed
 from engine.decide.record import Attempt, Record
+from engine.decide.situation import is_terminating
 from engine.errors import AlreadyExistsError, ConflictError, EngineError, NotFoundError
 from engine.refs import JobKey
-from engine.status import read_outcome
 from engine.status.containers import started_at
+from engine.status.deletion import read_end
 from engine.status.outcome import Outcome, Reason
 
 _LIST_AFTER = 20
@@ -67,7 +68,9 @@ class Rescue:
             pod = objects.get(self._client, target.ref)
             if pod is None or pod["metadata"]["uid"] != target.uid:
                 return
-            outcome = read_outcome(pod)
+            outcome = read_end(pod)
+            if outcome is None and is_terminating(pod):
+                return
             if outcome is None:
                 if not checked:
                     check()

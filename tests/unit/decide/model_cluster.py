@@ -254,14 +254,12 @@ class Cluster:
 
     def run_node(self, pod: Pod) -> None:
         """One step of the scheduler or the kubelet with this pod."""
-        if is_over(pod) or "schedulingGates" in pod["spec"]:
+        if "schedulingGates" in pod["spec"]:
             return
         if "deletionTimestamp" in pod["metadata"]:
-            if is_running(pod):
-                self._stop(pod, 143)
-                pod["status"]["phase"] = "Failed"
-                self._put(pod)
-            self._remove(pod)
+            self._terminate(pod)
+        elif is_over(pod):
+            return
         elif not pod["spec"].get("nodeName"):
             if self.schedulable:
                 pod["spec"]["nodeName"] = "node"
@@ -269,6 +267,19 @@ class Cluster:
         elif not is_running(pod):
             self._start_next(pod)
             self._put(pod)
+
+    def _terminate(self, pod: Pod) -> None:
+        """Stop it, then delete it: the kubelet's own delete has no grace and a time of its own."""
+        if is_over(pod):
+            now = format_time(self.now)
+            pod["metadata"] |= {"deletionTimestamp": now, "deletionGracePeriodSeconds": 0}
+            self._put(pod)
+            self._remove(pod)
+            return
+        if is_running(pod):
+            self._stop(pod, 143)
+        pod["status"]["phase"] = "Failed"
+        self._put(pod)
 
     def _start_next(self, pod: Pod) -> None:
         for spec in (*pod["spec"]["initContainers"], *pod["spec"]["containers"]):

@@ -27,7 +27,7 @@ from engine.decide.actions import (
 from engine.decide.record import Record
 from engine.decide.situation import Observed, Refusal, RefusalKind, Situation
 from engine.spec.model import Job
-from engine.status.deletion import read_deleted
+from engine.status.deletion import UNSEEN, Deletion, read_deleted
 from engine.status.outcome import Outcome
 from engine.status.waiting import pull_troubles
 from tests.unit.decide.model_cluster import (
@@ -70,6 +70,7 @@ class Engine:
     asked: dict[str, datetime] = field(default_factory=dict)
     cache: dict[str, Pod] = field(default_factory=dict)
     dead: dict[str, Outcome | None] = field(default_factory=dict)
+    deletions: dict[str, Deletion] = field(default_factory=dict)
     position: int = 0
     booting: int = 2
     fault: str = ""
@@ -110,6 +111,7 @@ class Engine:
             failing_since=self.failing_since,
             asked=self.asked,
             ends={uid: end for uid in self.gone if (end := self.dead.get(uid)) is not None},
+            deletions=self.deletions,
         )
         return Situation(self.job, self.record, observed, now, SOURCE_NAME)
 
@@ -267,13 +269,22 @@ class Engine:
     def _put(self, pod: Pod) -> None:
         metadata = pod["metadata"]
         known = self.cache.get(metadata["uid"])
-        newer = known is None or _version(known) < _version(pod)
-        if metadata["uid"] not in self.dead and newer:
+        if metadata["uid"] in self.dead:
+            return
+        self._note_deletion(pod)
+        if known is None or _version(known) < _version(pod):
             self.cache[metadata["uid"]] = pod
 
     def _bury(self, uid: str, last: Pod | None) -> None:
-        self.dead[uid] = self.dead.get(uid) or (read_deleted(last) if last else None)
+        if last is not None and self.dead.get(uid) is None:
+            self._note_deletion(last)
+            self.dead[uid] = read_deleted(last, self.deletions.get(uid, UNSEEN), gone=True)
+        self.dead.setdefault(uid, None)
         self.cache.pop(uid, None)
+
+    def _note_deletion(self, pod: Pod) -> None:
+        uid = pod["metadata"]["uid"]
+        self.deletions[uid] = self.deletions.get(uid, UNSEEN).seen(pod, self.cache.get(uid))
 
     def _remember(self, error: RefusedError, uid: str) -> None:
         quota = str(error) == "quota"

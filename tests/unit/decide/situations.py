@@ -10,6 +10,7 @@ from engine.decide.actions import Action, WriteRecord
 from engine.decide.record import Attempt, Record
 from engine.decide.situation import Observed, Refusal, RefusalKind, Situation
 from engine.spec.model import Job, PullSettings
+from engine.status.deletion import Deletion
 from engine.status.outcome import Outcome, Reason, State
 from tests.unit.builders import make_job
 from tests.unit.pods import UID
@@ -34,6 +35,7 @@ def situation(
     causes: Mapping[tuple[str, str], str] | None = None,
     since: Mapping[tuple[str, str], datetime] | None = None,
     asked: Mapping[str, datetime] | None = None,
+    deletions: Mapping[str, Deletion] | None = None,
     now: datetime = NOW,
     pull: PullSettings | None = None,
     source: str = SOURCE,
@@ -47,6 +49,7 @@ def situation(
         refusal=refusal,
         causes=causes or {},
         failing_since=since or {},
+        deletions=deletions or {},
         asked={pod["metadata"]["uid"]: now for pod in pods} if asked is None else asked,
     )
     return Situation(job, record, observed, now, source, pull or PullSettings())

@@ -9,6 +9,7 @@ from engine.decide.record import Attempt, PastRun, PullFailure, Record
 from engine.decide.situation import Observed, Refusal, RefusalKind, Situation
 from engine.refs import GATE, JobKey
 from engine.spec.model import Job, PullClass, PullSettings
+from engine.status.deletion import Deletion
 from engine.status.outcome import Outcome, Reason, State
 from tests.unit.builders import make_job
 from tests.unit.pods import container, ended, running, waiting
@@ -135,6 +136,7 @@ def pods(draw: st.DrawFn, job: Job) -> dict[str, Any]:
         metadata["deletionTimestamp"] = draw(stamps)
         if draw(st.booleans()):
             metadata["deletionGracePeriodSeconds"] = draw(st.integers(0, 60))
+        metadata["generation"] = draw(st.integers(0, 3))
     spec: dict[str, Any] = {"containers": [{"name": "main"}, {"name": "redis"}]}
     if draw(st.booleans()):
         policy = draw(st.sampled_from(({}, {"restartPolicy": "Always"})))
@@ -152,6 +154,8 @@ def pods(draw: st.DrawFn, job: Job) -> dict[str, Any]:
     ):
         if draw(st.booleans()):
             status[field] = [container(name, draw(states)) for name in names]
+    if draw(st.booleans()):
+        status["observedGeneration"] = draw(st.integers(0, 3))
     if draw(st.booleans()):
         status["reason"] = draw(
             st.sampled_from(("Evicted", "DeadlineExceeded", "NodeLost", "OutOfcpu", "Other"))
@@ -180,6 +184,7 @@ def situations(draw: st.DrawFn) -> Situation:
         refusal=draw(st.none() | st.builds(Refusal, st.sampled_from(RefusalKind), any_text, times)),
         causes=draw(st.dictionaries(by_container, messages, max_size=3)),
         failing_since=draw(st.dictionaries(by_container, times, max_size=3)),
+        deletions=draw(st.dictionaries(uids, st.builds(Deletion, st.none() | times), max_size=2)),
     )
     pull = PullSettings(
         frozenset(draw(st.sets(st.sampled_from(PullClass)))), draw(st.sampled_from((0.0, 60.0)))

@@ -85,6 +85,13 @@ def test_on_change_wait_ends_when_the_old_pod_is_gone() -> None:
     assert written(NEW_WAITS, OLD, gone=[UID]).reason is Reason.POD_DELETED
 
 
+def test_a_run_whose_pod_somebody_deletes_has_not_failed_of_it() -> None:
+    killed = job_pod(JOB, ended(143), phase="Failed", deleted="2026-01-01T12:00:50Z")
+    assert act(NEW_WAITS, OLD, killed) == Wait()
+    assert written(NEW_WAITS, OLD, gone=[UID]).reason is Reason.POD_DELETED
+    assert written(NEW, OLD, killed).reason is Reason.CANCELLED
+
+
 def test_on_change_wait_does_not_wait_for_a_pod_that_can_never_start() -> None:
     stuck = job_pod(JOB, waiting("InvalidImageName", "x"), phase="Pending")
     over = written(NEW_WAITS, OLD, stuck)

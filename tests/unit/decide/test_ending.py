@@ -5,6 +5,7 @@ import pytest
 
 from engine.decide.actions import ConfirmGone, DeletePod, Done, Wait
 from engine.status.containers import parse_time
+from engine.status.deletion import Deletion
 from engine.status.outcome import Outcome, Reason, State
 from tests.unit.builders import make_job
 from tests.unit.decide.situations import (
@@ -98,6 +99,29 @@ def test_a_container_that_dies_of_the_deletion_has_not_failed() -> None:
     """Deleted at 12:00:20 with 30 s of grace; killed at 12:00:30."""
     killed = job_pod(JOB, ended(143), phase="Failed", deleted="2026-01-01T12:00:50Z")
     assert act(JOB, OPEN, killed) == Wait()
+
+
+def test_nor_has_it_when_the_kubelet_has_rewritten_the_deletion() -> None:
+    """Its last delete says grace 0 and a later time; when it was asked for was seen before."""
+    killed = job_pod(JOB, ended(143), phase="Failed", deleted="2026-01-01T12:00:50Z")
+    killed["metadata"]["deletionGracePeriodSeconds"] = 0
+    assert act(JOB, OPEN, killed) == Wait()
+    before, after = Deletion(at(0)), Deletion(at(11))
+    assert act(JOB, OPEN, killed, deletions={UID: before}) == Wait()
+    over = written(JOB, OPEN, killed, deletions={UID: after})
+    assert over.reason is Reason.SCRIPT_FAILED
+
+
+def test_an_eviction_is_waited_for_while_the_container_may_still_end_with_0() -> None:
+    reason = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
+    conditions = [{"type": "DisruptionTarget", "status": "True", **reason}]
+    dying = job_pod(JOB, running(), deleted="2026-01-01T12:00:50Z", conditions=conditions)
+    assert act(JOB, OPEN, dying) == Wait()
+    done = job_pod(JOB, ended(0), deleted="2026-01-01T12:00:50Z", conditions=conditions)
+    assert written(JOB, OPEN, done).reason is Reason.SUCCEEDED
+    killed = job_pod(JOB, ended(143), deleted="2026-01-01T12:00:50Z", conditions=conditions)
+    over = written(JOB, OPEN, killed)
+    assert (over.reason, over.message) == (Reason.EVICTED, "Eviction API: evicting")
 
 
 def test_a_failure_from_before_the_deletion_counts() -> None:
