@@ -34,13 +34,18 @@ _RUN_FIELDS = {
     "reason": "reason",
     "message": "message",
     "stop": "stop",
+    "stopExitCode": "stop_exit_code",
     "startError": "start_error",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of one container. ``stop`` is how long it takes to end when it is told to."""
+    """One run of one container.
+
+    ``stop`` is how long it takes to end when it is told to, ``stop_exit_code`` what it exits with
+    then. One that has not ended at the end of its grace is killed, and exits with 137.
+    """
 
     duration: float = 0.1
     exit_code: int = 0
@@ -48,6 +53,7 @@ class Run:
     reason: str = ""
     message: str = ""
     stop: float = 0.0
+    stop_exit_code: int = 143
     start_error: str = ""
 
 
@@ -184,10 +190,10 @@ class _Reader:
             at = f"{path}.{key}"
             if key in ("duration", "stop"):
                 given[key] = self.seconds(item, at)
-            elif key == "exitCode":
+            elif key in ("exitCode", "stopExitCode"):
                 if not isinstance(item, int) or not 0 <= item <= _LAST_EXIT_CODE:
                     raise self.fail(at, f"0 to {_LAST_EXIT_CODE} is needed, not {item!r}")
-                given["exit_code"] = item
+                given[_RUN_FIELDS[key]] = item
             elif key == "log":
                 lines = item.splitlines() if isinstance(item, str) else item
                 given["log"] = self.texts(lines, at)

@@ -3,13 +3,14 @@
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engine.sandbox import FOREVER, Sandbox
 from engine.sandbox import Run as Scene
-from engine.sandbox import Sandbox
 from tests.cluster.client import Api
 from tests.cluster.cluster import Cluster
 from tests.cluster.images import Images
@@ -30,12 +31,17 @@ class World(ABC):
     """Whether its quotas are counted from a cache, so that they may let in too many."""
 
     @abstractmethod
-    def plays(self, job: str, *, lasts: float = 0.0, ends: int = 0) -> str:
-        """A script that takes `lasts` seconds and exits with `ends`."""
+    def plays(
+        self, job: str, *, lasts: float = 0.0, ends: int = 0, on_term: int | None = 143
+    ) -> str:
+        """A script that takes `lasts` seconds and exits with `ends`.
+
+        On SIGTERM it exits with `on_term`; None: it ignores that, and has to be killed.
+        """
 
     @abstractmethod
-    def delete_pod(self, name: str) -> None:
-        """As a user would, from outside."""
+    def delete_pod(self, name: str, *options: str) -> None:
+        """As a user would, from outside, with `options` of kubectl delete about the grace."""
 
     @abstractmethod
     def forget_requests(self) -> None: ...
@@ -55,14 +61,17 @@ class RealWorld(World):
         self._cluster = cluster
         self._position = 0
 
-    def plays(self, job: str, *, lasts: float = 0.0, ends: int = 0) -> str:
+    def plays(
+        self, job: str, *, lasts: float = 0.0, ends: int = 0, on_term: int | None = 143
+    ) -> str:
         del job
-        return f"trap 'exit 143' TERM\nsleep {lasts} & wait\nexit {ends}\n"
+        answer = "" if on_term is None else f"exit {on_term}"
+        return f"trap '{answer}' TERM\nsleep {lasts} & wait\nexit {ends}\n"
 
-    def delete_pod(self, name: str) -> None:
+    def delete_pod(self, name: str, *options: str) -> None:
         command = [
             str(self._cluster.kubectl), "--kubeconfig", str(self.kubeconfig),
-            "-n", self.namespace, "delete", "pod", name, "--grace-period=1",
+            "-n", self.namespace, "delete", "pod", name, "--wait=false", *options,
         ]  # fmt: skip
         subprocess.run(command, check=True, capture_output=True)
 
@@ -88,13 +97,21 @@ class SandboxWorld(World):
         self.sandbox = sandbox
         sandbox.namespace("ci")
 
-    def plays(self, job: str, *, lasts: float = 0.0, ends: int = 0) -> str:
+    def plays(
+        self, job: str, *, lasts: float = 0.0, ends: int = 0, on_term: int | None = 143
+    ) -> str:
         scene = Scene(duration=max(lasts, 0.05), exit_code=ends)
+        if on_term is None:
+            scene = replace(scene, stop=FOREVER)
+        else:
+            scene = replace(scene, stop_exit_code=on_term)
         self.sandbox.node.will(scene, pod=f"{job}-*", container="main")
-        return f"# {lasts} s, then {ends}\n"
+        return f"# {lasts} s, then {ends}; on SIGTERM {on_term}\n"
 
-    def delete_pod(self, name: str) -> None:
-        Api.from_kubeconfig(self.kubeconfig).delete("pods", name, self.namespace, grace=1)
+    def delete_pod(self, name: str, *options: str) -> None:
+        periods = [option.partition("=")[2] for option in options if "=" in option]
+        grace = int(periods[0]) if periods else None
+        Api.from_kubeconfig(self.kubeconfig).delete("pods", name, self.namespace, grace=grace)
 
     def forget_requests(self) -> None:
         self.sandbox.requests.clear()

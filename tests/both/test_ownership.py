@@ -60,7 +60,7 @@ def test_a_pod_deleted_while_it_runs_ends_the_job_and_takes_its_objects_along(
     process = engine.start()
     pod = objects.wait_until_running("gone")["metadata"]["name"]
     assert len(objects.owned()) == 2
-    world.delete_pod(pod)
+    world.delete_pod(pod, "--grace-period=1")
     run = finish(process)
     assert run.code == 1, run.stderr
     _assert_only_the_record_is_left(engine, objects, pod)
@@ -73,7 +73,7 @@ def test_a_pod_deleted_after_the_engine_was_killed_ends_the_job_the_same_way(
     process = engine.start()
     pod = objects.wait_until_running("gone")["metadata"]["name"]
     kill(process)
-    world.delete_pod(pod)
+    world.delete_pod(pod, "--grace-period=1")
     run = engine.reconcile()
     assert run.code == 1, run.stderr
     _assert_only_the_record_is_left(engine, objects, pod)

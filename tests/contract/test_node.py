@@ -71,7 +71,7 @@ def simulated() -> Sandbox:
     for name, code in (("fails", 3), ("restarts", 3)):
         sandbox.node.will(Run(exit_code=code), pod=name)
     for name in ("late", "deleted", "service"):
-        sandbox.node.will(Run(duration=FOREVER), pod=name)
+        sandbox.node.will(Run(duration=FOREVER, stop=FOREVER), pod=name)
     sandbox.node.will(
         Run(start_error='exec: "/nope": no such file or directory'), pod="unstartable"
     )
@@ -280,6 +280,43 @@ def test_a_deleted_pod_shows_its_deletion_and_goes(stage: Stage) -> None:
     marked = [pod for pod in stage.seen["deleted"] if "deletionTimestamp" in pod["metadata"]]
     assert marked[0]["metadata"]["deletionGracePeriodSeconds"] == 1
     assert stage.client.get(f"{stage.root}/pods/deleted").code == 404
+
+
+def test_the_kubelets_last_delete_has_no_grace_and_a_time_of_its_own(stage: Stage) -> None:
+    marked = [pod for pod in stage.seen["deleted"] if "deletionTimestamp" in pod["metadata"]]
+    first, last = marked[0]["metadata"], marked[-1]["metadata"]
+    assert (first["deletionGracePeriodSeconds"], last["deletionGracePeriodSeconds"]) == (1, 0)
+    assert last["deletionTimestamp"] >= first["deletionTimestamp"]
+    assert stage.phase("deleted") == "Failed"
+    assert stage.exit("deleted")["exitCode"] == 137
+    unmarked = [pod for pod in stage.seen["deleted"] if pod not in marked]
+    assert {pod["status"]["phase"] for pod in unmarked} <= {"Pending", "Running"}
+
+
+def test_a_deletion_is_a_generation_of_its_own_that_the_kubelet_observes(stage: Stage) -> None:
+    marked = [pod for pod in stage.seen["deleted"] if "deletionTimestamp" in pod["metadata"]]
+    assert {pod["metadata"]["generation"] for pod in marked} == {2}
+    assert marked[0]["status"]["observedGeneration"] == 1
+    assert marked[-1]["status"]["observedGeneration"] == 2
+
+
+def test_a_phase_follows_the_end_of_its_container(stage: Stage) -> None:
+    for name in ("succeeds", "fails"):
+        ended = [
+            pod
+            for pod in stage.seen[name]
+            if any("terminated" in s["state"] for s in pod["status"].get("containerStatuses", ()))
+        ]
+        assert ended[0]["status"]["phase"] == "Running"
+        assert stage.phase(name) in ENDED
+
+
+def test_conditions_say_which_generation_they_are_about(stage: Stage) -> None:
+    conditions = stage.seen["succeeds"][-1]["status"]["conditions"]
+    assert {c["type"] for c in conditions} == {
+        "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled",
+    }  # fmt: skip
+    assert {c["observedGeneration"] for c in conditions} == {1}
 
 
 def test_what_started_has_a_start_time_and_an_address(stage: Stage) -> None:

@@ -84,7 +84,7 @@ def test_a_watch_goes_on_where_the_list_ended(
     make("later")
     told.wait(lambda: told.jobs["later"] == 1)
     delete(ci, "between")
-    told.wait(lambda: told.jobs["between"] == 2)
+    told.wait(lambda: told.jobs["between"] == 3)
     assert told.jobs["listed"] == 1
     assert names(informer) == ["later", "listed"]
 
@@ -123,7 +123,7 @@ def test_a_late_reply_brings_nothing_back(
     late = {name: label(ci, name) for name in ("heard", "missed", "said")}
     told.wait(lambda: told.jobs["said"] == 2)
     delete(ci, "heard")
-    told.wait(lambda: told.jobs["heard"] == 3)
+    told.wait(lambda: told.jobs["heard"] == 4)
     miss(sandbox, "pods", lambda: delete(ci, "missed"))
     told.wait(lambda: told.jobs["missed"] == 3)
     informer.forget(JobKey("ci", "said"), late["said"]["metadata"]["uid"])

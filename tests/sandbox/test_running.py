@@ -18,10 +18,12 @@ def test_a_pod_is_scheduled_pulled_run_and_done(ci: Place) -> None:
     assert "running" in ci.state()
     assert ci.condition("Ready")["status"] == "True"
     ci.advance(0.1)
-    assert ci.phase() == "Succeeded"
+    assert ci.phase() == "Running"
     ended = ci.state()["terminated"]
     assert (ended["exitCode"], ended["reason"]) == (0, "Completed")
     assert ci.condition("Ready")["reason"] == "PodCompleted"
+    ci.advance(0.1)
+    assert ci.phase() == "Succeeded"
     assert ci.reasons() == ["Scheduled", "Pulling", "Pulled", "Created", "Started"]
 
 
@@ -70,7 +72,7 @@ def test_init_containers_run_one_after_the_other_before_the_rest(ci: Place) -> N
     assert "running" in ci.state("second")
     ci.advance(0.1)
     assert "running" in ci.state("main")
-    ci.advance(0.1)
+    ci.advance(0.2)
     assert ci.phase() == "Succeeded"
 
 
@@ -88,7 +90,7 @@ def test_a_job_with_a_sidecar_ends(ci: Place) -> None:
     ci.advance(0.11)
     assert "running" in ci.state("db")
     assert "running" in ci.state("main")
-    ci.advance(0.1)
+    ci.advance(0.2)
     assert ci.phase() == "Succeeded"
     assert "terminated" in ci.state("db")
     assert "Killing" in ci.reasons()

@@ -36,6 +36,8 @@ class Strategy:
     check: Check = _no_errors
     check_change: CheckChange = _any_change
     first_status: Callable[[Obj], Obj] | None = None
+    counts_changes: bool = False
+    """Whether ``metadata.generation`` counts the changes of its spec."""
 
 
 def _default_namespace(namespace: Obj) -> None:
@@ -69,6 +71,7 @@ STRATEGIES: dict[str, Strategy] = {
         check=pod_validation.pod_errors,
         check_change=pod_update.pod_update_errors,
         first_status=pod_defaults.initial_status,
+        counts_changes=True,
     ),
     kinds.SECRETS.resource: Strategy(
         default=config_data.default_secret,

@@ -15,6 +15,7 @@ KILLED = 137
 NEVER_STARTED = 128
 CREATING, INITIALIZING = "ContainerCreating", "PodInitializing"
 _LONGEST_BACK_OFF = 300.0
+_UNKNOWN = "The container could not be located when the pod was terminated"
 
 
 @dataclass(slots=True)
@@ -30,6 +31,7 @@ class Container:
     started: float = 0.0
     finished: float = 0.0
     exit_code: int = 0
+    lost: bool = False
     restarts: int = 0
     failures: int = 0
     image_id: str = ""
@@ -77,6 +79,11 @@ class Container:
         self.reason = reason or ("Completed" if exit_code == 0 else "Error")
         self.message = message
 
+    def lose(self) -> None:
+        """It never came to a status of its own: the kubelet makes one up."""
+        self.end(0.0, KILLED, "ContainerStatusUnknown", _UNKNOWN)
+        self.lost = True
+
     def again(self) -> None:
         """Make ready for a restart; what came before moves to lastState."""
         self.last = self.state()
@@ -85,6 +92,9 @@ class Container:
     def state(self) -> Obj:
         if self.phase == "running":
             return {"running": {"startedAt": rfc3339(self.started)}}
+        if self.lost:
+            told = {"exitCode": self.exit_code, "reason": self.reason, "message": self.message}
+            return {"terminated": {**told, "startedAt": None, "finishedAt": None}}
         if self.phase == "terminated":
             ended: Obj = {
                 "exitCode": self.exit_code,

@@ -91,6 +91,7 @@ def taint_evicted(context: Context, pod: Entry) -> Obj:
     words = f"Node {NODE_NAME} which was running pod {pod.name} is unresponsive"
     condition = {
         "type": "DisruptionTarget",
+        "observedGeneration": pod.obj["metadata"].get("generation", 1),
         "status": "True",
         "reason": "DeletionByTaintManager",
         "message": "Taint manager: deleting due to NoExecute taint",

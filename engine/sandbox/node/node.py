@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from engine.sandbox import kinds
-from engine.sandbox.clock import parse_rfc3339
 from engine.sandbox.errors import not_found
 from engine.sandbox.node.images import Images
 from engine.sandbox.node.machine import (
@@ -130,12 +129,15 @@ class Node:
                 worker = self._workers[entry.uid] = Worker(self, entry)
                 self.context.soon(worker.begin)
         else:
-            doomed = worker.pod.obj["metadata"].get("deletionTimestamp")
+            before, now = worker.pod.obj["metadata"], entry.obj["metadata"]
             worker.changed(entry)
-            now = entry.obj["metadata"].get("deletionTimestamp")
-            if now and now != doomed and not self._lost:
-                grace = parse_rfc3339(now) - self.context.clock.now()
-                self.context.soon(lambda: worker.terminate(max(0.0, grace)))
+            if self._lost or (worker.ended and "deletionTimestamp" not in now):
+                return
+            if now.get("deletionTimestamp") != before.get("deletionTimestamp"):
+                grace = float(now.get("deletionGracePeriodSeconds", 0))
+                self.context.soon(lambda: worker.terminate(grace))
+            elif now.get("generation") != before.get("generation"):
+                self.context.soon(worker.publish)
 
     def worker_of(self, pod: Entry) -> Worker | None:
         """The worker that runs a Pod; None for one that isn't on this node."""

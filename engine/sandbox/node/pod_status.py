@@ -16,11 +16,14 @@ HOST_IP = "192.0.2.1"
 def pod_status(worker: Worker) -> Obj:
     """The whole status; conditions that haven't changed keep their transition times."""
     old = worker.pod.obj.get("status", {})
+    generation = worker.pod.obj["metadata"].get("generation", 1)
     now = rfc3339(worker.clock.now())
     out: Obj = {
+        "observedGeneration": generation,
         "phase": worker.phase,
-        "conditions": _conditions(worker, old.get("conditions", []), now),
+        "conditions": _conditions(worker, old.get("conditions", []), now, generation),
         "hostIP": HOST_IP,
+        "hostIPs": [{"ip": HOST_IP}],
         "startTime": rfc3339(worker.started_at),
         "qosClass": old.get("qosClass", "BestEffort"),
     }
@@ -40,12 +43,13 @@ def pod_address(uid: str) -> str:
     return f"10.244.{number >> 8}.{number & 255}"
 
 
-def _conditions(worker: Worker, old: list[Obj], now: str) -> list[Obj]:
+def _conditions(worker: Worker, old: list[Obj], now: str, generation: int) -> list[Obj]:
     initialized = all(c.succeeded or (c.is_sidecar and c.started) for c in worker.init)
     names = [c.name for c in worker.main if c.phase != "running"]
-    wanted = []
-    if worker.ended:
-        done = "PodCompleted" if worker.phase == "Succeeded" else "PodFailed"
+    wanted = [("PodReadyToStartContainers", worker.is_set_up, "", "")]
+    phase = worker.apparent_phase
+    if phase in ("Succeeded", "Failed"):
+        done = "PodCompleted" if phase == "Succeeded" else "PodFailed"
         wanted += [
             (
                 "Initialized",
@@ -66,11 +70,13 @@ def _conditions(worker: Worker, old: list[Obj], now: str) -> list[Obj]:
             ("Ready", not names, why, unready),
             ("ContainersReady", not names, why, unready),
         ]
+    wanted.append(("PodScheduled", True, "", ""))
     if worker.disruption:
         wanted.append(("DisruptionTarget", True, worker.disruption, worker.message))
     mine = {name for name, *_ in wanted}
     kept = [condition for condition in old if condition["type"] not in mine]
-    return [_condition(old, now, *one) for one in wanted] + kept
+    made = [_condition(old, now, *one) for one in wanted]
+    return [{**condition, "observedGeneration": generation} for condition in made] + kept
 
 
 def _condition(old: list[Obj], now: str, name: str, holds: bool, reason: str, message: str) -> Obj:

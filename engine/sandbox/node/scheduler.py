@@ -112,7 +112,7 @@ class Scheduler:
         return f"0/1 nodes are available: 1 {why}. preemption: 0/1 nodes are available: 1 {helps}."
 
     def _refuse(self, pod: Entry, words: str) -> None:
-        condition = _scheduled(self._context, "False", "Unschedulable", words)
+        condition = _scheduled(self._context, pod, "False", "Unschedulable", words)
         old = pod.obj["status"].get("conditions", [])
         told: Obj = next((c for c in old if c["type"] == "PodScheduled"), {})
         if told.get("message") == words:
@@ -128,7 +128,7 @@ def bind(context: Context, pod: Entry, node: str) -> Entry:
     """Give the Pod to a node."""
     old = pod.obj["status"].get("conditions", [])
     others = [c for c in old if c["type"] != "PodScheduled"]
-    status = {**pod.obj["status"], "conditions": [*others, _scheduled(context, "True")]}
+    status = {**pod.obj["status"], "conditions": [*others, _scheduled(context, pod, "True")]}
     spec = {**pod.obj["spec"], "nodeName": node}
     meta = dict(pod.obj["metadata"])
     return context.storage.put(
@@ -136,9 +136,12 @@ def bind(context: Context, pod: Entry, node: str) -> Entry:
     )
 
 
-def _scheduled(context: Context, status: str, reason: str = "", message: str = "") -> Obj:
+def _scheduled(
+    context: Context, pod: Entry, status: str, reason: str = "", message: str = ""
+) -> Obj:
     out = {
         "type": "PodScheduled",
+        "observedGeneration": pod.obj["metadata"].get("generation", 1),
         "status": status,
         "lastProbeTime": None,
         "lastTransitionTime": context.clock.stamp(),

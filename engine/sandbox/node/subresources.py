@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.sandbox import kinds
 from engine.sandbox.errors import bad_request, conflict, field_required, invalid, not_found
 from engine.sandbox.node import logs
 from engine.sandbox.node.scheduler import bind
-from engine.sandbox.verbs.delete import DeleteOptions, delete
+from engine.sandbox.verbs.delete import DeleteOptions, check_preconditions, delete
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,8 +44,20 @@ class PodSubresources:
     def evict(self, namespace: str, name: str, body: Obj) -> None:
         """An eviction through the API: the Pod is deleted with its grace."""
         options = body.get("deleteOptions") or {}
+        held = options.get("preconditions") or {}
+        if (body.get("metadata") or {}).get("name", name) != name:
+            raise bad_request("name in URL does not match name in Eviction object")
         with self._context.storage.lock:
             pod = self._pod(namespace, name)
+            wanted = DeleteOptions(
+                grace=options.get("gracePeriodSeconds"),
+                uid=held.get("uid") or "",
+                resource_version=held.get("resourceVersion") or "",
+                dry_run=bool(options.get("dryRun")),
+            )
+            check_preconditions(kinds.PODS, pod, wanted)
+            if wanted.dry_run:
+                return
             condition = {
                 "type": "DisruptionTarget",
                 "status": "True",
@@ -54,11 +67,12 @@ class PodSubresources:
                 "lastTransitionTime": self._context.clock.stamp(),
             }
             status = dict(pod.obj["status"])
-            status["conditions"] = [*status.get("conditions", ()), condition]
+            others = [c for c in status.get("conditions", ()) if c["type"] != condition["type"]]
+            status["conditions"] = [*others, condition]
             meta = dict(pod.obj["metadata"])
             self._context.storage.put(kinds.PODS, {**pod.obj, "metadata": meta, "status": status})
-            wanted = DeleteOptions(grace=options.get("gracePeriodSeconds"))
-            delete(self._context, kinds.PODS, namespace, name, wanted)
+            unheld = replace(wanted, resource_version="")
+            delete(self._context, kinds.PODS, namespace, name, unheld)
 
     def logs(self, pod: Entry, query: dict[str, str]) -> Iterator[bytes]:
         """Errors: 400 an unknown container, or one that has never run."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.sandbox.node.containers import CREATING, INITIALIZING, KILLED, Container
+from engine.sandbox.node.containers import CREATING, INITIALIZING, Container
 from engine.sandbox.node.needs import missing_volume
 from engine.sandbox.node.pod_status import pod_status
 from engine.sandbox.node.restarts import back_off_words, may_restart
 from engine.sandbox.node.starting import RETRY, Starter
+from engine.sandbox.node.stopping import Stopper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
     from engine.sandbox.values import Obj
 
 _ENDED = ("Succeeded", "Failed")
+_LEAST_GRACE = 2.0
+_MOMENT = 0.1
+"""Seconds between two status writes that follow one another."""
+_CLEAN_UP = 1.0
+"""Seconds until volumes and the like are gone, and the kubelet deletes the Pod itself."""
 
 
 class Worker:
@@ -31,6 +37,7 @@ class Worker:
         self.message = ""
         self.disruption = ""
         self.phase = "Pending"
+        self.is_set_up = False
         self.closed = False
         self._deadline: Timer | None = None
         self.started_at = self.clock.now()
@@ -38,6 +45,8 @@ class Worker:
         self.init = [self._container(c, init=True) for c in spec.get("initContainers", ())]
         self.main = [self._container(c, init=False) for c in spec["containers"]]
         self._starter = Starter(self)
+        self._stopper = Stopper(self)
+        self._failure: tuple[str, str, str] | None = None
 
     @property
     def clock(self) -> Clock:
@@ -74,6 +83,7 @@ class Worker:
     def close(self) -> None:
         """The Pod is gone; nothing more is to happen."""
         self.closed = True
+        self._stopper.close()
         for timer in (self._deadline, *(container.timer for container in self.all)):
             if timer is not None:
                 timer.cancel()
@@ -107,48 +117,45 @@ class Worker:
         if not self.closed and not self.ended:
             words = "Pod was active on the node longer than the specified deadline"
             self.note("Normal", "DeadlineExceeded", words.replace("the specified", "specified"))
-            self.fail("DeadlineExceeded", words)
+            self.fail("DeadlineExceeded", words, grace=self._grace)
 
-    def fail(self, reason: str, message: str, disruption: str = "") -> None:
+    def fail(self, reason: str, message: str, disruption: str = "", grace: float = 0) -> None:
         """End the Pod from outside: deadline, eviction."""
-        self.reason, self.message, self.disruption = reason, message, disruption
-        self.kill_all()
-        self.phase = "Failed"
-        self.publish()
-
-    def kill_all(self) -> None:
-        for container in self.all:
-            if container.phase == "running":
-                self._killed(container)
-            elif container.timer is not None:
-                container.timer.cancel()
-
-    def _killed(self, container: Container) -> None:
-        words = f"Stopping container {container.name}"
-        self.note("Normal", "Killing", words, container)
-        if container.timer is not None:
-            container.timer.cancel()
-        container.end(self.clock.now(), KILLED)
+        self._failure = (reason, message, disruption)
+        self._stopper.stop(grace)
 
     def terminate(self, grace: float) -> None:
         """Told to go: containers get their time to stop, then the object is removed."""
-        stops = [c.run.stop for c in self.all if c.phase == "running"]
-        wait = min(max(stops, default=0.0), grace)
-        self.clock.call_later(wait, self._gone)
-
-    def _gone(self) -> None:
         if self.closed:
             return
         if not self.ended:
-            self.kill_all()
-            bad = any(c.phase != "terminated" or c.exit_code for c in self.main)
-            self.phase = "Failed" if bad else "Succeeded"
             self.publish()
-        self.host.remove(self)
+        self._stopper.stop(max(grace, _LEAST_GRACE) if grace else 0)
+
+    def stopped(self) -> None:
+        """Nothing runs any more. The phase follows a natural end only after a moment."""
+        if self._is_doomed or self._failure:
+            self._end()
+        else:
+            self.later(None, _MOMENT, self._end)
+
+    @property
+    def _is_doomed(self) -> bool:
+        return bool(self.pod.obj["metadata"].get("deletionTimestamp"))
+
+    @property
+    def apparent_phase(self) -> str:
+        """What the conditions are about: the phase is held back until all have stopped."""
+        if self.ended or any(container.phase != "terminated" for container in self.main):
+            return self.phase
+        if any(container.phase == "running" for container in self.init):
+            return self.phase
+        return "Failed" if any(container.exit_code for container in self.main) else "Succeeded"
 
     def _mount(self) -> None:
         missing = missing_volume(self.host.context.storage, self.pod)
         if missing is None:
+            self.is_set_up = True
             self.go_on()
             return
         volume, why = missing
@@ -158,6 +165,8 @@ class Worker:
 
     def go_on(self) -> None:
         """Start what may start now, or come to an end."""
+        if self._stopper.active:
+            return
         for container in self.init:
             if container.phase == "new":
                 container.wait(container.reason)
@@ -166,7 +175,7 @@ class Worker:
             up = container.is_sidecar and container.started
             if not up and not container.succeeded:
                 if container.phase == "terminated":
-                    self._end("Failed")
+                    self._finish()
                 return
         for container in self.main:
             if container.phase == "new":
@@ -176,26 +185,47 @@ class Worker:
             self._finish()
 
     def _finish(self) -> None:
-        """The main containers have ended: sidecars are stopped, last started first."""
-        running = [c for c in self.init if c.is_sidecar and c.phase == "running"]
-        for container in reversed(running):
-            self.note("Normal", "Killing", f"Stopping container {container.name}", container)
-            if container.timer is not None:
-                container.timer.cancel()
-            container.end(self.clock.now() + container.run.stop, 0)
-        wait = max((c.run.stop for c in running), default=0.0)
-        failed = any(container.exit_code for container in self.main)
-        if wait:
-            self.later(None, wait, lambda: self._end("Failed" if failed else "Succeeded"))
-        else:
-            self._end("Failed" if failed else "Succeeded")
-
-    def _end(self, phase: str) -> None:
-        self.kill_all()
-        self.phase = phase
-        if self._deadline is not None:
-            self._deadline.cancel()
+        """The main containers have ended: sidecars are stopped, then comes the phase."""
         self.publish()
+        self._stopper.stop(self._grace)
+
+    @property
+    def _grace(self) -> float:
+        return float(self.pod.obj["spec"].get("terminationGracePeriodSeconds", 30))
+
+    def _end(self) -> None:
+        """Phase, then what is torn down: of a Pod that goes in one write, and then it goes."""
+        if self.closed:
+            return
+        if not self.ended:
+            self.reason, self.message, self.disruption = self._failure or ("", "", "")
+            succeeded = all(container.succeeded for container in self.main)
+            self.phase = "Succeeded" if succeeded and not self._failure else "Failed"
+            if self._deadline is not None:
+                self._deadline.cancel()
+            if self._is_doomed:
+                self._tear_down()
+            else:
+                self.publish()
+                self.clock.call_later(_MOMENT, self._tear_down)
+        if self._is_doomed:
+            self.clock.call_later(_CLEAN_UP, lambda: self.host.remove(self))
+
+    def _tear_down(self) -> None:
+        """The Pod's network is gone; what never got a status counts as failed."""
+        for container in self._unaccounted():
+            container.lose()
+        self.is_set_up = False
+        self.publish()
+
+    def _unaccounted(self) -> list[Container]:
+        """Once the Pod was initialized, the main containers; before, those that had their turn."""
+        if all(c.succeeded or (c.is_sidecar and c.started) for c in self.init):
+            known = self.main
+        else:
+            begun = [at for at, c in enumerate(self.init) if c.phase == "terminated"]
+            known = self.init[: max(begun, default=0) + 1]
+        return [container for container in known if container.phase != "terminated"]
 
     def started(self, container: Container) -> None:
         """A container runs; behind a sidecar the next one may start."""
@@ -211,6 +241,9 @@ class Worker:
         self.exited(container)
 
     def exited(self, container: Container) -> None:
+        if self._stopper.active:
+            self._stopper.go_on()
+            return
         if may_restart(container, self.pod.obj["spec"]["restartPolicy"]):
             self._restart(container)
             return

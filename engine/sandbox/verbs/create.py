@@ -93,6 +93,8 @@ def _prepare(
     elif managed:
         meta["managedFields"] = managed
     strategy.admit(obj)
+    if strategy.counts_changes:
+        meta["generation"] = 1
     if strategy.first_status is not None:
         obj["status"] = strategy.first_status(obj)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.sandbox import errors, kinds
-from engine.sandbox.clock import rfc3339
+from engine.sandbox.clock import parse_rfc3339, rfc3339
 
 if TYPE_CHECKING:
     from engine.sandbox.context import Context
@@ -40,28 +40,40 @@ def delete(
         entry = context.storage.get(kind, namespace, name)
         if entry is None:
             raise errors.not_found(kind.group, kind.resource, name)
-        _check_preconditions(kind, entry, options)
+        check_preconditions(kind, entry, options)
         grace = _grace(kind, entry, options)
+        if grace is None:
+            return entry, False
         finalizers = _finalizers(entry, options)
         held = bool(grace or finalizers or _content(entry))
         if options.dry_run:
             return entry, not held
-        if not held:
-            return context.storage.remove(entry), True
-        return _begin(context, entry, grace, finalizers), False
+        if held or kind is kinds.PODS:
+            entry = _begin(context, entry, grace, finalizers)
+        return (entry, False) if held else (context.storage.remove(entry), True)
 
 
 def _begin(context: Context, entry: Entry, grace: int, finalizers: list[str]) -> Entry:
+    """Mark the object. A Pod is marked even if it goes at once: watches see both."""
     meta = entry.obj["metadata"]
     changed = dict(meta)
-    if "deletionTimestamp" not in meta or grace < meta.get("deletionGracePeriodSeconds", 0):
-        changed["deletionTimestamp"] = rfc3339(context.clock.now() + grace)
-        changed["deletionGracePeriodSeconds"] = grace
+    now = context.clock.now()
+    if "deletionTimestamp" not in meta:
+        _mark(changed, now + grace, grace)
+        if "generation" in meta:
+            changed["generation"] += 1
+    elif grace < (before := meta.get("deletionGracePeriodSeconds", 0)):
+        end = parse_rfc3339(meta["deletionTimestamp"]) - before + grace
+        _mark(changed, max(end, now), grace if end >= now else min(grace, 1))
     if finalizers:
         changed["finalizers"] = finalizers
     else:
         changed.pop("finalizers", None)
     return entry if changed == meta else _with_metadata(context, entry, changed)
+
+
+def _mark(meta: Obj, when: float, grace: int) -> None:
+    meta.update(deletionTimestamp=rfc3339(when), deletionGracePeriodSeconds=grace)
 
 
 def _with_metadata(context: Context, entry: Entry, meta: Obj) -> Entry:
@@ -84,7 +96,8 @@ def _content(entry: Entry) -> bool:
     return entry.kind is kinds.NAMESPACES and bool(entry.obj["spec"].get("finalizers"))
 
 
-def _check_preconditions(kind: Kind, entry: Entry, options: DeleteOptions) -> None:
+def check_preconditions(kind: Kind, entry: Entry, options: DeleteOptions) -> None:
+    """Errors: 409 for another object, or another version of it, than was meant."""
     if options.uid and options.uid != entry.uid:
         why = (
             f"the UID in the precondition ({options.uid}) does not match the UID in record "
@@ -100,16 +113,19 @@ def _check_preconditions(kind: Kind, entry: Entry, options: DeleteOptions) -> No
         raise errors.conflict(kind.group, kind.kind, entry.name, why)
 
 
-def _grace(kind: Kind, entry: Entry, options: DeleteOptions) -> int:
-    """Only a Pod that a node may still run needs time to end."""
+def _grace(kind: Kind, entry: Entry, options: DeleteOptions) -> int | None:
+    """Only a Pod that a node may still run needs time to end; None: it is ending already."""
     if kind is not kinds.PODS:
         return 0
-    spec, status = entry.obj["spec"], entry.obj.get("status", {})
+    meta, spec, status = entry.obj["metadata"], entry.obj["spec"], entry.obj.get("status", {})
+    wanted: int = options.grace if options.grace is not None else _default_grace(entry)
+    wanted = 1 if wanted < 0 else wanted
+    if meta.get("deletionTimestamp"):
+        pending = int(meta.get("deletionGracePeriodSeconds", 0))
+        is_shorter = options.grace is not None and wanted < pending
+        return (wanted if is_shorter else None) if pending else 0
     if not spec.get("nodeName") or status.get("phase") in _ENDED:
         return 0
-    wanted: int = options.grace if options.grace is not None else _default_grace(entry)
-    if entry.obj["metadata"].get("deletionTimestamp"):
-        return min(wanted, int(entry.obj["metadata"].get("deletionGracePeriodSeconds", 0)))
     return wanted
 
 

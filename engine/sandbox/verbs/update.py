@@ -70,6 +70,8 @@ def update(
             found += strategy.check_change(current.obj, new) or strategy.check(new)
             if found:
                 raise errors.invalid(kind.group, kind.kind, name, found)
+            if strategy.counts_changes and new["spec"] != current.obj["spec"]:
+                meta["generation"] += 1
         if not applied:
             now = context.clock.stamp()
             track_update(
