@@ -2,16 +2,16 @@
 
 from engine.decide.actions import DeletePod, LookAgain, Wait
 from engine.decide.situation import Pod, Situation, is_terminating, name_of, uid_of
-from engine.status.containers import is_anything_running
+from engine.status.containers import ends_by_itself, is_anything_running
 
 
 def remove_pod(situation: Situation, pod: Pod, why: str) -> DeletePod | LookAgain | Wait:
-    """Delete, or wait for a deletion that is under way.
+    """Delete, or wait for a deletion, or an end of its own, that is under way.
 
     Only the API can tell whether the pod is not of a run or attempt that began since the record
     was read: another engine's, or one that somebody asked for.
     """
-    if is_terminating(pod):
+    if is_terminating(pod) or ends_by_itself(pod):
         return Wait()
     if not situation.is_certain_of(uid_of(pod)):
         return LookAgain(name_of(pod), uid_of(pod))

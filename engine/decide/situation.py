@@ -111,8 +111,8 @@ class Situation:
         return asked is not None and self.now - asked < CERTAIN_FOR
 
     def other_pods(self, uid: str) -> list[Pod]:
-        """Pods of the job, of any run, that have not ended and are not the one with `uid`."""
-        return [p for p in self.observed.pods if uid_of(p) != uid and not has_ended(p)]
+        """Pods of the job, of any run, that have not finished and are not the one with `uid`."""
+        return [p for p in self.observed.pods if uid_of(p) != uid and not is_finished(p)]
 
 
 def uid_of(pod: Pod) -> str:

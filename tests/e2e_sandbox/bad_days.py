@@ -143,10 +143,10 @@ def assert_ended(sandbox: Sandbox, expected: Mapping[str, list[str]] = EXPECTED)
 
 def assert_only(sandbox: Sandbox, uids: set[str]) -> None:
     """These pods are there, finished, and nothing but what belongs to them and the records."""
+    sandbox.clock.advance(1)
     pods = {pod["metadata"]["uid"]: pod for pod in sandbox.objects("pods", NAMESPACE)}
     assert set(pods) == uids, "pods of other attempts are left, or the last ones are not"
     assert {pod["status"]["phase"] for pod in pods.values()} <= {"Succeeded", "Failed"}
-    sandbox.clock.settle()
     for kind in ("secrets", "configmaps"):
         for item in sandbox.objects(kind, NAMESPACE):
             owners = [owner["uid"] for owner in item["metadata"].get("ownerReferences", ())]

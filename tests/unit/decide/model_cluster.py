@@ -153,8 +153,13 @@ class Cluster:
         self.delete(pod, GRACE if wanted.grace is None else wanted.grace)
 
     def delete_by_hand(self, pod: Pod, grace: int) -> None:
-        """What an attempt came to that was given up can't be told from a pod that is gone."""
+        """What an attempt came to that was given up can't be told from a pod that is gone.
+
+        Nor that there was one, if somebody has deleted its record as well.
+        """
         self.blame.add(Reason.POD_DELETED)
+        if self.record is None:
+            self.forgotten.add(uid_of(pod))
         attempt = self._attempt_of(uid_of(pod))
         if attempt is not None and not attempt.is_open:
             self.blind.add(attempt.uid)
@@ -249,7 +254,6 @@ class Cluster:
         if code:
             self.blame.add(Reason.SCRIPT_FAILED)
         self._stop(pod, code)
-        pod["status"]["phase"] = "Failed" if code else "Succeeded"
         self._put(pod)
 
     def run_node(self, pod: Pod) -> None:
@@ -260,6 +264,9 @@ class Cluster:
             self._terminate(pod)
         elif is_over(pod):
             return
+        elif ended := container_state(pod, "main").get("terminated"):
+            pod["status"]["phase"] = "Failed" if ended["exitCode"] else "Succeeded"
+            self._put(pod)
         elif not pod["spec"].get("nodeName"):
             if self.schedulable:
                 pod["spec"]["nodeName"] = "node"
@@ -278,7 +285,8 @@ class Cluster:
             return
         if is_running(pod):
             self._stop(pod, 143)
-        pod["status"]["phase"] = "Failed"
+        ended = container_state(pod, "main").get("terminated") or {}
+        pod["status"]["phase"] = "Succeeded" if ended.get("exitCode") == 0 else "Failed"
         self._put(pod)
 
     def _start_next(self, pod: Pod) -> None:

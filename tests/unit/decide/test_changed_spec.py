@@ -55,11 +55,6 @@ def test_a_finished_pod_of_the_old_run_may_stay() -> None:
     assert act(NEW, finished(), old) == CreatePod(1, {})
 
 
-def test_so_may_one_whose_container_has_ended_and_whose_phase_follows_yet() -> None:
-    old = job_pod(JOB, ended(0), phase="Running")
-    assert act(NEW, finished(), old) == CreatePod(1, {})
-
-
 def test_a_running_job_is_replaced_only_after_its_pod_is_gone() -> None:
     old = job_pod(JOB, running())
     cancelled = written(NEW, OLD, old)
@@ -70,6 +65,11 @@ def test_a_running_job_is_replaced_only_after_its_pod_is_gone() -> None:
     dying = job_pod(JOB, running(), deleted="2026-01-01T12:00:50Z")
     assert act(NEW, cancelled, dying) == Wait()
     assert act(NEW, cancelled) == CreatePod(1, {})
+
+
+def test_a_pod_whose_phase_has_yet_to_follow_its_end_keeps_its_log() -> None:
+    ended_a_moment_ago = job_pod(JOB, ended(0), sidecars={"redis": running()})
+    assert act(NEW, finished(), ended_a_moment_ago) == Wait()
 
 
 def test_on_change_wait_lets_the_old_run_end() -> None:

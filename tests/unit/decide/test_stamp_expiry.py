@@ -9,7 +9,7 @@ from engine.labels import EXPIRES_AT
 from engine.status.outcome import Reason
 from tests.unit.builders import make_job
 from tests.unit.decide.situations import JOB, act, finished
-from tests.unit.pods import UID, job_pod
+from tests.unit.pods import UID, ended, job_pod, running
 
 BOTH = make_job(ttlAfterFinished={"success": "10m", "failure": "24h"})
 POD = f"build-{BOTH.run}-1"
@@ -33,6 +33,14 @@ def test_the_time_counts_from_the_recorded_end_and_depends_on_the_outcome(
     reason: Reason, phase: str, at: str
 ) -> None:
     assert act(BOTH, finished(reason, job=BOTH), done_pod(phase)) == StampExpiry(POD, UID, at)
+
+
+def test_a_pod_whose_phase_has_yet_to_follow_its_end_gets_its_time_as_well() -> None:
+    pod = job_pod(BOTH, ended(0), phase="Running")
+    action = act(BOTH, finished(job=BOTH), pod)
+    assert action == StampExpiry(POD, UID, "2026-01-01T12:10:15.000Z", annotated=False)
+    going_on = job_pod(BOTH, ended(0), others={"redis": running()})
+    assert not isinstance(act(BOTH, finished(job=BOTH), going_on), StampExpiry)
 
 
 def test_a_pod_that_has_its_time_is_left_alone() -> None:
