@@ -8,7 +8,7 @@ from tests.both.conftest import World
 from tests.e2e.harness import Engine, Run, finish, kill
 from tests.e2e.objects import Objects
 
-DEPENDENTS = {"secrets": {"A": {"value": "anything"}}, "files": {"a": "b"}}
+DEPENDENTS: dict[str, Any] = {"secrets": {"A": {"value": "anything"}}, "files": {"a": "b"}}
 HOLD = "engine.test/hold"
 GRACES = {
     "the pod's own": [],
@@ -111,7 +111,7 @@ def test_what_failed_before_it_was_deleted_has_failed(
     def is_torn_down() -> bool:
         conditions = objects.pod("job")["status"]["conditions"]
         told = {condition["type"]: condition["status"] for condition in conditions}
-        return told["PodReadyToStartContainers"] == "False"
+        return bool(told["PodReadyToStartContainers"] == "False")
 
     objects.api.wait(is_torn_down, "end of the pod")
     world.delete_pod(pod)
@@ -135,7 +135,7 @@ def test_what_died_of_its_deletion_has_not_failed_for_the_next_engine_either(
     def is_rewritten() -> bool:
         found = objects.pod("gone")
         grace = found["metadata"].get("deletionGracePeriodSeconds")
-        return grace == 0 and found["status"]["phase"] == "Failed"
+        return bool(grace == 0 and found["status"]["phase"] == "Failed")
 
     objects.api.wait(is_rewritten, "the kubelet's last delete")
     world.forget_requests()
