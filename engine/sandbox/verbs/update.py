@@ -71,7 +71,7 @@ def update(
             if found:
                 raise errors.invalid(kind.group, kind.kind, name, found)
             if strategy.counts_changes and new["spec"] != current.obj["spec"]:
-                meta["generation"] += 1
+                meta["generation"] = meta.get("generation", 1) + 1
         if not applied:
             now = context.clock.stamp()
             track_update(
