@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from tests.contract.client import MERGE, METADATA
+import pytest
+
+from tests.contract.client import MERGE, METADATA, eventually
 from tests.contract.conftest import Target
 from tests.contract.objects import config_map
 
@@ -87,9 +90,32 @@ def test_a_watch_ends_by_itself_at_its_timeout(target: Target) -> None:
         assert list(watch) == []
 
 
-def test_a_compacted_version_is_expired(target: Target) -> None:
-    client, where = target.client, target.path("secrets")
-    with client.watch(where, resourceVersion="1", timeoutSeconds=2) as watch:
+@pytest.fixture
+def young(target: Target) -> Iterator[str]:
+    """The path of a resource of which the server remembers nothing of long ago.
+
+    The real server's memory of a built-in one reaches back to its own start.
+    """
+    if not target.is_real:
+        yield target.path("secrets")
+        return
+    group = f"{target.namespace}.engine.test"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True}
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget"}
+    versions = [{**version, "schema": {"openAPIV3Schema": schema}}]
+    spec = {"group": group, "scope": "Namespaced", "names": names, "versions": versions}
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    made = target.client.post(definitions, {"metadata": {"name": f"widgets.{group}"}, "spec": spec})
+    assert made.code == 201, made.body
+    where = f"/apis/{group}/v1/namespaces/{target.namespace}/widgets"
+    eventually(lambda: target.client.get(where).code == 200)
+    yield where
+    target.client.delete(f"{definitions}/widgets.{group}")
+
+
+def test_a_compacted_version_is_expired(target: Target, young: str) -> None:
+    with target.client.watch(young, resourceVersion="1", timeoutSeconds=2) as watch:
         (event,) = watch.take(1)
     assert event["type"] == "ERROR"
     assert event["object"]["code"] == 410

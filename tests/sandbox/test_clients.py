@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from engine.sandbox import Sandbox
+from tests.cluster.settings import Settings
 from tests.contract.client import eventually
 
 Kubectl = Callable[..., str]
@@ -39,9 +40,17 @@ def live(tmp_path: Path) -> Iterator[Sandbox]:
         yield sandbox
 
 
+def found_kubectl() -> str | None:
+    """That of the release under the tests, once it has been built; else what is installed."""
+    settings = Settings.from_environment()
+    built = settings.cache.glob(f"kubernetes-{settings.release}-*/kubectl")
+    newest = max(built, key=lambda program: program.stat().st_mtime, default=None)
+    return str(newest) if newest else shutil.which("kubectl")
+
+
 @pytest.fixture
 def kubectl(live: Sandbox, tmp_path: Path) -> Kubectl:
-    program = shutil.which("kubectl")
+    program = found_kubectl()
     if program is None:
         pytest.skip("kubectl is not installed")
 
