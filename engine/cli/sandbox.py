@@ -23,7 +23,7 @@ from engine.cli import options
     help="What containers and registries do: a YAML or JSON file.",
 )
 @options.option(
-    "--server-version", default="1.33", show_default=True, help="Version that it tells."
+    "--server-version", default="1.36", show_default=True, help="Version that it tells."
 )
 @options.option(
     "--speed",

@@ -1,10 +1,11 @@
-"""The controllers that act on deletions: the garbage collector and the emptying of namespaces."""
+"""The controllers: the garbage collector, and what furnishes and empties namespaces."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from engine.sandbox import kinds
+from engine.sandbox.furnishing import furnish, is_spoilt
 from engine.sandbox.verbs.delete import FOREGROUND, ORPHAN, DeleteOptions, delete, finish_if_free
 
 if TYPE_CHECKING:
@@ -164,3 +165,20 @@ class NamespaceEmptier:
         for kind in kinds.STORED:
             if kind.namespaced:
                 yield from self._context.storage.entries(kind, name)
+
+
+class NamespaceFurnisher:
+    """Gives a namespace again what it always has: its default account and root certificate."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        context.storage.listen(self._hear)
+
+    def _hear(self, change: Change) -> None:
+        entry = change.entry
+        if entry.kind is kinds.NAMESPACES and change.type == "ADDED":
+            self._context.soon(lambda: furnish(self._context, entry.name))
+        elif entry.kind in (kinds.SERVICE_ACCOUNTS, kinds.CONFIGMAPS) and (
+            change.type == "DELETED" or is_spoilt(entry)
+        ):
+            self._context.soon(lambda: furnish(self._context, entry.namespace))

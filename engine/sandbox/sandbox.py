@@ -14,8 +14,8 @@ from engine.sandbox.api.handlers import Handlers
 from engine.sandbox.api.service import Service
 from engine.sandbox.clock import Clock
 from engine.sandbox.context import Context, Options
-from engine.sandbox.controllers import GarbageCollector, NamespaceEmptier
-from engine.sandbox.errors import SandboxError, StatusError, expired
+from engine.sandbox.controllers import GarbageCollector, NamespaceEmptier, NamespaceFurnisher
+from engine.sandbox.errors import SandboxError, expired
 from engine.sandbox.faults import Faults
 from engine.sandbox.http.server import HttpServer
 from engine.sandbox.journal import Journal
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from engine.sandbox.node.images import Images
-    from engine.sandbox.store import Change
     from engine.sandbox.values import Obj
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -48,7 +47,7 @@ class Sandbox:
         self,
         *,
         clock: Clock | None = None,
-        version: str = "1.33",
+        version: str = "1.36",
         scenario: Scenario | str | Path | None = None,
         port: int = 0,
         seed: int = 0,
@@ -66,7 +65,7 @@ class Sandbox:
         self._hub = WatchHub(self.context, bookmark_every)
         GarbageCollector(self.context)
         NamespaceEmptier(self.context)
-        self.context.storage.listen(self._give_account)
+        NamespaceFurnisher(self.context)
         self.node = Node(self.context, plan)
         for name in (*_NAMESPACES, *plan.namespaces):
             self.namespace(name)
@@ -186,29 +185,13 @@ class Sandbox:
         kind = kinds.BY_KIND[obj["apiVersion"], obj["kind"]]
         self.context.storage.put(kind, copy.deepcopy(obj))
 
-    def _give_account(self, change: Change) -> None:
-        """Every new namespace gets its default service account."""
-        if change.entry.kind is kinds.NAMESPACES and change.type == "ADDED":
-            self.context.soon(lambda: self._make_account(change.entry.name))
-
-    def _make_account(self, namespace: str) -> None:
-        body: Obj = {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {"name": "default"},
-        }
-        try:
-            create(self.context, kinds.SERVICE_ACCOUNTS, namespace, body, _ITSELF)
-        except StatusError:
-            return
-
     def _date(self) -> str:
         return time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(self.clock.now()))
 
 
 def _minor(version: str) -> int:
-    """The minor version in ``1.33``. Errors: SandboxError."""
+    """The minor version in ``1.36``. Errors: SandboxError."""
     major, _, minor = version.removeprefix("v").partition(".")
     if major != "1" or not minor.isdigit():
-        raise SandboxError(f"unknown version {version!r}", hint="such as 1.33")
+        raise SandboxError(f"unknown version {version!r}", hint="such as 1.36")
     return int(minor)

@@ -28,7 +28,7 @@ def test_a_pod_is_filled_with_defaults(target: Target, name: str) -> None:
         ("node.kubernetes.io/unreachable", "NoExecute", 300),
     }
     (main,) = spec["containers"]
-    assert main == {
+    assert {key: value for key, value in main.items() if key != "volumeMounts"} == {
         "name": "main",
         "image": "registry.invalid/tool:1",
         "imagePullPolicy": "IfNotPresent",
@@ -106,7 +106,7 @@ def test_volumes_and_ports_get_their_defaults(target: Target, name: str) -> None
     main = spec["containers"][0]
     assert main["ports"] == [{"containerPort": 80, "protocol": "TCP"}]
     assert main["env"][0]["valueFrom"]["fieldRef"]["apiVersion"] == "v1"
-    assert main["volumeMounts"] == [{"name": "a", "mountPath": "/a"}]
+    assert main["volumeMounts"][0] == {"name": "a", "mountPath": "/a"}
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_the_image_of_a_live_pod_may_change(target: Target, name: str) -> None:
         {"op": "replace", "path": "/spec/containers/0/imagePullPolicy", "value": "Never"},
         {"op": "add", "path": "/spec/containers/0/env", "value": [{"name": "A", "value": "b"}]},
         {"op": "replace", "path": "/spec/restartPolicy", "value": "Always"},
-        {"op": "add", "path": "/spec/volumes", "value": [{"name": "v", "emptyDir": {}}]},
+        {"op": "add", "path": "/spec/volumes/-", "value": {"name": "v", "emptyDir": {}}},
     ],
 )
 def test_the_rest_of_a_live_pod_may_not(target: Target, name: str, step: Obj) -> None:
@@ -244,14 +244,15 @@ def test_labels_and_annotations_of_a_live_pod_may_change(target: Target, name: s
 def test_a_pod_that_fits_nowhere_is_unschedulable(target: Target, name: str) -> None:
     target.client.post(target.path("pods"), pod(name))
 
-    def condition() -> Obj | None:
-        status = target.client.get(target.path("pods", name)).body["status"]
-        found = [c for c in status.get("conditions", ()) if c["type"] == "PodScheduled"]
-        return found[0] if found else None
-
-    told = eventually(condition)
+    told = eventually(lambda: condition_of(target, name))
     assert (told["status"], told["reason"]) == ("False", "Unschedulable")
     assert told["message"].startswith("0/1 nodes are available: 1 node(s) didn't match")
+
+
+def condition_of(target: Target, name: str) -> Obj | None:
+    status = target.client.get(target.path("pods", name)).body["status"]
+    found = [c for c in status.get("conditions", ()) if c["type"] == "PodScheduled"]
+    return found[0] if found else None
 
 
 def test_the_log_of_an_unknown_container_is_a_bad_request(target: Target, name: str) -> None:

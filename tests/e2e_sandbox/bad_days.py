@@ -23,6 +23,7 @@ from engine.sandbox import (
     ServerError,
     TooManyRequests,
 )
+from engine.sandbox.furnishing import ROOT_CERTIFICATE
 from tests.e2e_sandbox.conftest import IMAGE, NAMESPACE
 
 DOWN = "down.example/tool:1"
@@ -149,6 +150,8 @@ def assert_only(sandbox: Sandbox, uids: set[str]) -> None:
     assert {pod["status"]["phase"] for pod in pods.values()} <= {"Succeeded", "Failed"}
     for kind in ("secrets", "configmaps"):
         for item in sandbox.objects(kind, NAMESPACE):
+            if item["metadata"]["name"] == ROOT_CERTIFICATE:
+                continue
             owners = [owner["uid"] for owner in item["metadata"].get("ownerReferences", ())]
             is_record = item["metadata"]["name"].endswith(".record")
             assert is_record or set(owners) <= uids != set(), f"left behind: {item['metadata']}"

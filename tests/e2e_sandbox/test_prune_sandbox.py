@@ -12,6 +12,7 @@ from engine.cluster.connect import connect
 from engine.cluster.discovery import find_resources
 from engine.sandbox import Clock, Fault, LostReply, Run, Sandbox
 from engine.sandbox.faults import Conflict, Latency, Refuse, ServerError, TooManyRequests
+from engine.sandbox.furnishing import ROOT_CERTIFICATE
 from tests.cluster.client import Api
 from tests.e2e.harness import Engine
 from tests.e2e.harness import Run as Invocation
@@ -46,7 +47,7 @@ class Place:
 
     def names(self, resource: str) -> list[str]:
         found = self.sandbox.objects(resource, NAMESPACE)
-        return sorted(item["metadata"]["name"] for item in found)
+        return sorted({item["metadata"]["name"] for item in found} - {ROOT_CERTIFICATE})
 
 
 @pytest.fixture

@@ -128,7 +128,7 @@ def test_a_watch_can_begin_with_the_state_and_tell_its_end(ci: Place) -> None:
             events.append(event)
             if event["type"] == "BOOKMARK":
                 break
-    assert [event["type"] for event in events] == ["ADDED", "BOOKMARK"]
+    assert [event["type"] for event in events] == ["ADDED", "ADDED", "BOOKMARK"]
     assert events[-1]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
@@ -147,7 +147,8 @@ def test_bookmarks_come_as_often_as_asked() -> None:
 
 
 def test_a_table_is_watched_with_its_columns_once(ci: Place) -> None:
-    with ci.client.watch(ci.path("configmaps"), accept=TABLE) as watch:
+    start = ci.client.get(ci.path("configmaps")).rv
+    with ci.client.watch(ci.path("configmaps"), accept=TABLE, resourceVersion=start) as watch:
         ci.client.post(ci.path("configmaps"), {"metadata": {"name": "a"}})
         ci.client.post(ci.path("configmaps"), {"metadata": {"name": "b"}})
         first, second = watch.take(2)

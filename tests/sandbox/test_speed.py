@@ -7,6 +7,7 @@ import threading
 import time
 
 from engine.sandbox import Clock, Sandbox
+from engine.sandbox.furnishing import ROOT_CERTIFICATE
 from tests.contract.client import JSON_PATCH, eventually
 from tests.sandbox.place import GATE, Place, container
 
@@ -58,4 +59,6 @@ def test_a_thousand_jobs_go_through_in_under_a_minute() -> None:
         assert len(sandbox.objects("pods", "ci")) == JOBS
         ci.client.delete(ci.path("pods"))
         eventually(lambda: not sandbox.objects("secrets", "ci"))
-        assert len(sandbox.objects("configmaps", "ci")) == JOBS
+        left = [item["metadata"]["name"] for item in sandbox.objects("configmaps", "ci")]
+        assert len(left) == JOBS + 1
+        assert ROOT_CERTIFICATE in left

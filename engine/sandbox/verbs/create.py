@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from engine.sandbox import errors, kinds
 from engine.sandbox.admission import names
+from engine.sandbox.admission.service_account import admit_account
 from engine.sandbox.admission.strategy import strategy_of
 from engine.sandbox.fields import track_update
+from engine.sandbox.furnishing import furnish
 from engine.sandbox.store import Entry, encode
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ def create(
     managed = obj["metadata"].get("managedFields", []) if applied else None
     _prepare(context, kind, namespace, obj, managed, options)
     _refuse_namespace(context, kind, obj)
+    if kind is kinds.PODS:
+        admit_account(context, obj)
     meta = obj["metadata"]
     strategy = strategy_of(kind.storage)
     label_name = kind is kinds.NAMESPACES
@@ -55,6 +59,8 @@ def create(
         if options.dry_run:
             return Entry(kind, obj, encode(obj), 0)
         entry = context.storage.put(kinds.BY_STORAGE[kind.storage], obj)
+        if kind is kinds.NAMESPACES:
+            furnish(context, entry.name)
         context.quotas.flush()
         return context.storage.get(kind, *entry.key) or entry
 
@@ -117,13 +123,3 @@ def _refuse_namespace(context: Context, kind: Kind, obj: Obj) -> None:
             "field": "metadata.namespace",
         }
         raise errors.forbidden(kind.group, kind.resource, meta.get("name", ""), words, [cause])
-    if kind is kinds.PODS:
-        account = obj["spec"].get("serviceAccountName", "default")
-        if account != "default" and (
-            context.storage.get(kinds.SERVICE_ACCOUNTS, meta["namespace"], account) is None
-        ):
-            words = (
-                f"error looking up service account {meta['namespace']}/{account}: "
-                f'serviceaccount "{account}" not found'
-            )
-            raise errors.forbidden("", "pods", meta.get("name", ""), words)
