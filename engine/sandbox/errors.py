@@ -100,7 +100,7 @@ def field_unsupported(path: str, value: object, allowed: Sequence[str]) -> Field
 
 
 def field_too_long(path: str, most: int) -> FieldError:
-    return FieldError(path, "FieldValueTooLong", f"Too long: must have at most {most} bytes")
+    return FieldError(path, "FieldValueTooLong", f"Too long: may not be more than {most} bytes")
 
 
 def _details(group: str, resource: str, name: str) -> Obj:

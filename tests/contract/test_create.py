@@ -116,11 +116,13 @@ def test_a_bad_label_value_is_refused(target: Target, name: str) -> None:
     )
 
 
+@pytest.mark.since(1, 36)
 def test_an_owner_reference_without_uid_is_refused(target: Target, name: str) -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": ""}
     made = target.client.post(target.path("configmaps"), config_map(name, ownerReferences=[owner]))
     assert made.code == 422
-    assert "uid must not be empty" in made.message
+    words = 'metadata.ownerReferences.uid: Invalid value: "": must not be empty'
+    assert made.message == f'ConfigMap "{name}" is invalid: {words}'
 
 
 def test_another_namespace_in_the_body_is_refused(target: Target, name: str) -> None:

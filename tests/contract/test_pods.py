@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.contract.client import JSON_PATCH, MERGE, STRATEGIC, Obj, eventually
@@ -249,10 +251,53 @@ def test_a_pod_that_fits_nowhere_is_unschedulable(target: Target, name: str) -> 
     assert told["message"].startswith("0/1 nodes are available: 1 node(s) didn't match")
 
 
+@pytest.mark.since(1, 36)
+def test_the_scheduler_says_why_and_which_generation_it_means(target: Target, name: str) -> None:
+    target.client.post(target.path("pods"), pod(name))
+    told = eventually(lambda: condition_of(target, name))
+    assert told["observedGeneration"] == 1
+    assert re.fullmatch(
+        r"0/(\d) nodes are available: \1 node\(s\) didn't match Pod's node affinity/selector\. "
+        r"no new claims to deallocate, preemption: 0/\1 nodes are available: \1 Preemption is not "
+        r"helpful for scheduling\.",
+        told["message"],
+    )
+
+
 def condition_of(target: Target, name: str) -> Obj | None:
     status = target.client.get(target.path("pods", name)).body["status"]
     found = [c for c in status.get("conditions", ()) if c["type"] == "PodScheduled"]
     return found[0] if found else None
+
+
+@pytest.mark.since(1, 36)
+def test_each_change_of_a_pods_spec_is_a_generation(target: Target, name: str) -> None:
+    gates = [{"name": "engine.test/gate"}]
+    made = target.client.post(target.path("pods"), pod(name, schedulingGates=gates))
+    assert made.body["metadata"]["generation"] == 1
+    (gated,) = made.body["status"]["conditions"]
+    assert gated.pop("lastTransitionTime") >= made.body["metadata"]["creationTimestamp"]
+    assert gated == {
+        "type": "PodScheduled",
+        "status": "False",
+        "lastProbeTime": None,
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+    }
+    where = target.path("pods", name)
+    labelled = target.client.patch(where, {"metadata": {"labels": {"a": "b"}}}, MERGE)
+    assert labelled.body["metadata"]["generation"] == 1
+    steps = [{"op": "remove", "path": "/spec/schedulingGates"}]
+    opened = target.client.patch(where, steps, JSON_PATCH)
+    assert opened.body["metadata"]["generation"] == 2
+    eventually(lambda: condition_of(target, name)["reason"] == "Unschedulable")  # type: ignore[index]
+    assert condition_of(target, name)["observedGeneration"] == 2  # type: ignore[index]
+
+
+def test_a_negative_grace_is_a_second(target: Target, name: str) -> None:
+    body = pod(name, terminationGracePeriodSeconds=-5)
+    made = target.client.post(target.path("pods"), body, dryRun="All")
+    assert (made.code, made.body["spec"]["terminationGracePeriodSeconds"]) == (201, 1)
 
 
 def test_the_log_of_an_unknown_container_is_a_bad_request(target: Target, name: str) -> None:

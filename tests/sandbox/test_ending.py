@@ -211,8 +211,8 @@ def test_nothing_is_scheduled_on_a_lost_node(ci: Place, sandbox: Sandbox) -> Non
         (
             {"containers": [container(resources={"requests": {"cpu": "2k"}})]},
             (
-                "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: "
-                "1 No preemption victims found for incoming pod."
+                "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
+                "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
             ),
         ),
     ],

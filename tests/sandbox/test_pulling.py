@@ -10,19 +10,18 @@ from tests.sandbox.place import Place, container
 IMAGE = "registry.example/tool:1"
 
 
-def test_a_missing_image_is_told_once_then_only_the_back_off(ci: Place, sandbox: Sandbox) -> None:
+def test_a_missing_image_is_told_again_with_the_back_off(ci: Place, sandbox: Sandbox) -> None:
     sandbox.images.missing(IMAGE)
     ci.start()
     ci.advance(0.05)
-    assert ci.waiting() == (
-        "ErrImagePull",
-        (
-            f'rpc error: code = NotFound desc = failed to pull and unpack image "{IMAGE}": failed '
-            f'to resolve reference "{IMAGE}": {IMAGE}: not found'
-        ),
+    cause = (
+        f'rpc error: code = NotFound desc = failed to pull and unpack image "{IMAGE}": failed '
+        f'to resolve reference "{IMAGE}": {IMAGE}: not found'
     )
+    assert ci.waiting() == ("ErrImagePull", cause)
     ci.advance(1)
-    assert ci.waiting() == ("ImagePullBackOff", f'Back-off pulling image "{IMAGE}"')
+    back_off = f'Back-off pulling image "{IMAGE}": ErrImagePull: {cause}'
+    assert ci.waiting() == ("ImagePullBackOff", back_off)
     assert ci.reasons() == ["Scheduled", "Pulling", "Failed", "Failed", "BackOff", "Failed"]
     ci.advance(10.05)
     assert ci.waiting()[0] == "ErrImagePull"
@@ -107,8 +106,8 @@ def test_a_name_that_is_none(ci: Place) -> None:
     reason, message = ci.waiting()
     assert reason == "InvalidImageName"
     assert message == (
-        'Failed to apply default image tag "Bad//Name::": couldn\'t parse image reference '
-        '"Bad//Name::": invalid reference format: repository name must be lowercase'
+        'Failed to apply default image tag "Bad//Name::": couldn\'t parse image name '
+        '"Bad//Name::": invalid reference format: repository name (/Name) must be lowercase'
     )
 
 
@@ -136,7 +135,8 @@ def test_a_password_is_wanted_and_honoured(ci: Place, sandbox: Sandbox) -> None:
     reason, message = ci.waiting(name="wrong")
     assert reason == "ErrImagePull"
     assert message.endswith(
-        "pulling from host registry.example failed with status code [manifests 1]: 401 Unauthorized"
+        "unexpected status from HEAD request to https://registry.example/v2/tool/manifests/1: "
+        "401 Unauthorized"
     )
     for name in ("anonymous", "absent"):
         reason, message = ci.waiting(name=name)

@@ -139,7 +139,7 @@ def test_on_failure_a_container_is_started_again_at_once_then_later(
     ci.start(restartPolicy="OnFailure")
     ci.advance(0.5)
     status = ci.pod()["status"]["containerStatuses"][0]
-    assert status["restartCount"] == 2
+    assert status["restartCount"] == 1
     assert status["lastState"]["terminated"]["exitCode"] == 1
     reason, message = ci.waiting()
     assert reason == "CrashLoopBackOff"

@@ -64,7 +64,7 @@ def config_map_errors(config: Obj) -> list[FieldError]:
         out.append(field_invalid(f"binaryData[{key}]", key, words))
     size = sum(len(value.encode("utf-8", "replace")) for value in data.values())
     if size + sum(len(value) * 3 // 4 for value in binary.values()) > MOST_BYTES:
-        out.append(field_too_long("", MOST_BYTES))
+        out.append(field_too_long("[]", MOST_BYTES))
     return out
 
 

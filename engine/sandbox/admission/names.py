@@ -58,9 +58,16 @@ def generated(prefix: str, chance: random.Random) -> str:
 
 
 def label_errors(path: str, value: str) -> list[FieldError]:
-    if len(value) > LABEL_LENGTH:
-        return [field_invalid(path, value, f"must be no more than {LABEL_LENGTH} characters")]
-    return [] if _is_label(value) else [field_invalid(path, value, LABEL_WORDS)]
+    return [field_invalid(path, value, words) for words in label_faults(value)]
+
+
+def label_faults(value: str) -> list[str]:
+    """Why a name is no DNS label."""
+    too_long = len(value) > LABEL_LENGTH
+    out = [f"must be no more than {LABEL_LENGTH} characters"] if too_long else []
+    if not _is_label(value):
+        out.append("must not contain dots" if _is_subdomain(value) else LABEL_WORDS)
+    return out
 
 
 def subdomain_errors(path: str, value: str) -> list[FieldError]:
@@ -128,15 +135,12 @@ def metadata_errors(meta: Obj, *, label_name: bool = False) -> list[FieldError]:
 def _owner_errors(owners: Json) -> list[FieldError]:
     out = []
     path = "metadata.ownerReferences"
-    for at, owner in enumerate(owners):
-        for field, words in (
-            ("apiVersion", "version must not be empty"),
-            ("kind", "kind must not be empty"),
-            ("name", "name must not be empty"),
-            ("uid", "uid must not be empty"),
-        ):
+    for owner in owners:
+        for field in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(field):
-                out.append(field_invalid(f"{path}[{at}].{field}", "", words))
+                subject = "version " if field == "apiVersion" else ""
+                words = f"{subject}must not be empty"
+                out.append(field_invalid(f"{path}.{field}", "", words))
     controllers = [f"{o.get('kind')}/{o.get('name')}" for o in owners if o.get("controller")]
     if len(controllers) > 1:
         words = (

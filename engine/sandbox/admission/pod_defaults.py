@@ -19,6 +19,8 @@ def default_pod(pod: Obj) -> None:
     spec = pod.setdefault("spec", {})
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     spec.setdefault("dnsPolicy", "ClusterFirst")
     spec.setdefault("securityContext", {})
     spec.setdefault("schedulerName", "default-scheduler")
@@ -57,7 +59,7 @@ def initial_status(pod: Obj) -> Obj:
                 "reason": "SchedulingGated",
                 "message": "Scheduling is blocked due to non-empty scheduling gates",
                 "lastProbeTime": None,
-                "lastTransitionTime": None,
+                "lastTransitionTime": pod["metadata"]["creationTimestamp"],
             }
         ]
     return status

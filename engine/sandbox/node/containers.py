@@ -32,6 +32,9 @@ class Container:
     finished: float = 0.0
     exit_code: int = 0
     lost: bool = False
+    returning: bool = False
+    """It has ended and will be started again."""
+    user: Obj = field(default_factory=dict)
     restarts: int = 0
     failures: int = 0
     image_id: str = ""
@@ -58,8 +61,12 @@ class Container:
         return f"spec.{where}{{{self.name}}}"
 
     @property
+    def over(self) -> bool:
+        return self.phase == "terminated" and not self.returning
+
+    @property
     def succeeded(self) -> bool:
-        return self.phase == "terminated" and self.exit_code == 0
+        return self.over and self.exit_code == 0
 
     def wait(self, reason: str, message: str = "") -> None:
         self.phase, self.reason, self.message = "waiting", reason, message
@@ -69,6 +76,11 @@ class Container:
         delay = min(10.0 * float(2**self.failures), _LONGEST_BACK_OFF)
         self.failures += 1
         return delay
+
+    def created(self) -> None:
+        """The runtime has it; only now does a restart count."""
+        self.restarts += self.returning
+        self.returning = False
 
     def begin(self, now: float, container_id: str) -> None:
         self.phase, self.reason, self.message = "running", "", ""
@@ -87,7 +99,6 @@ class Container:
     def again(self) -> None:
         """Make ready for a restart; what came before moves to lastState."""
         self.last = self.state()
-        self.restarts += 1
 
     def state(self) -> Obj:
         if self.phase == "running":
@@ -125,4 +136,33 @@ class Container:
         }
         if self.container_id:
             out["containerID"] = self.container_id
+        if running or (self.phase == "terminated" and not self.lost):
+            out.update(self._allocated())
+        if mounts := self.spec.get("volumeMounts"):
+            out["volumeMounts"] = [_mounted(mount) for mount in mounts]
         return out
+
+    def _allocated(self) -> Obj:
+        """What only a container that has been made can tell of."""
+        resources = self.spec.get("resources", {})
+        out: Obj = {"resources": resources, "user": {"linux": self.user}}
+        if requests := resources.get("requests"):
+            out["allocatedResources"] = requests
+        return out
+
+
+def linux_user(*contexts: Obj) -> Obj:
+    """Who a container runs as; the later of the security contexts wins."""
+    merged = {name: value for context in contexts for name, value in context.items()}
+    group = merged.get("runAsGroup", 0)
+    groups = {group, *merged.get("supplementalGroups", ())}
+    groups |= {merged["fsGroup"]} if "fsGroup" in merged else set()
+    return {"uid": merged.get("runAsUser", 0), "gid": group, "supplementalGroups": sorted(groups)}
+
+
+def _mounted(mount: Obj) -> Obj:
+    known = ("name", "mountPath", "readOnly")
+    out = {name: mount[name] for name in known if name in mount}
+    if mount.get("readOnly"):
+        out["recursiveReadOnly"] = mount.get("recursiveReadOnly", "Disabled")
+    return out

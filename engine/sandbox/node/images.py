@@ -139,7 +139,7 @@ class Images:
         if registry.users and not _may_pull(registry, credentials.get(reference.host)):
             raise PullError(_unauthorized(reference, known=reference.host in credentials))
         if reference.full in self._missing or not registry.holds(reference):
-            raise PullError(_failed(reference, "NotFound", f"{reference.full}: not found"))
+            raise PullError(_not_found(reference))
         self._cached.add(reference.full)
 
     def _of(self, host: str) -> Registry:
@@ -161,36 +161,50 @@ def _may_pull(registry: Registry, given: tuple[str, str] | None) -> bool:
     return given is not None and registry.users.get(given[0]) == given[1]
 
 
-def _failed(reference: Reference, code: str, why: str) -> str:
+def _failed(reference: Reference, why: str) -> str:
+    """The kubelet passes on the runtime's words; a status code that tells nothing it drops."""
     return (
-        f'rpc error: code = {code} desc = failed to pull and unpack image "{reference.full}": '
-        f'failed to resolve reference "{reference.full}": {why}'
+        f'failed to pull and unpack image "{reference.full}": failed to resolve reference '
+        f'"{reference.full}": {why}'
     )
 
 
+def _not_found(reference: Reference) -> str:
+    why = f"{reference.full}: not found"
+    return f"rpc error: code = NotFound desc = {_failed(reference, why)}"
+
+
 def _unreachable(reference: Reference, outage: str) -> str:
-    tag = reference.tag.removeprefix("@")
-    url = f"https://{reference.host}/v2/{reference.path}/manifests/{tag}"
     if outage.isdigit():
-        why = f"unexpected status from HEAD request to {url}: {outage} Service Unavailable"
-    else:
-        why = f'failed to do request: Head "{url}": ' + OUTAGES[outage].format(host=reference.host)
-    return _failed(reference, "Unknown", why)
+        return _failed(reference, _unexpected(reference, f"{outage} Service Unavailable"))
+    words = OUTAGES[outage].format(host=reference.host)
+    return _failed(reference, f'failed to do request: Head "{_url(reference)}": {words}')
+
+
+def _url(reference: Reference) -> str:
+    tag = reference.tag.removeprefix("@")
+    return f"https://{reference.host}/v2/{reference.path}/manifests/{tag}"
+
+
+def _unexpected(reference: Reference, status: str) -> str:
+    return f"unexpected status from HEAD request to {_url(reference)}: {status}"
 
 
 def _unauthorized(reference: Reference, *, known: bool) -> str:
     """Without a login, and with a wrong one."""
     if known:
-        where = f"pulling from host {reference.host} failed with status code"
-        return _failed(
-            reference, "Unknown", f"{where} [manifests {reference.tag}]: 401 Unauthorized"
-        )
+        return _failed(reference, _unexpected(reference, "401 Unauthorized"))
     why = "pull access denied, repository does not exist or may require authorization: "
-    return _failed(reference, "Unknown", why + "authorization failed: no basic auth credentials")
+    return _failed(reference, why + "authorization failed: no basic auth credentials")
 
 
 def invalid_format(image: str) -> str:
     """Why a name is none."""
-    path = image.rpartition("/")[0] + image.rpartition("/")[2].partition(":")[0]
-    upper = ": repository name must be lowercase" if path != path.lower() else ""
+    host, slash, rest = image.partition("/")
+    if not slash:
+        rest = f"library/{image}"
+    elif "." not in host and ":" not in host and host in ("localhost", host.lower()):
+        rest = image
+    path = rest.partition(":")[0]
+    upper = f": repository name ({path}) must be lowercase" if path != path.lower() else ""
     return f"invalid reference format{upper}"

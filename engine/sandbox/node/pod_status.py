@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from engine.sandbox.values import Obj
 
 HOST_IP = "192.0.2.1"
+_SET_UP = "PodReadyToStartContainers"
 
 
 def pod_status(worker: Worker) -> Obj:
@@ -29,13 +30,19 @@ def pod_status(worker: Worker) -> Obj:
     }
     if worker.reason:
         out.update(reason=worker.reason, message=worker.message)
-    if any(container.started for container in worker.all):
+    if "podIP" in old or _was_set_up(old) or any(container.started for container in worker.all):
         address = pod_address(worker.pod.uid)
         out.update(podIP=address, podIPs=[{"ip": address}])
     if worker.init:
         out["initContainerStatuses"] = [container.status() for container in worker.init]
     out["containerStatuses"] = [container.status() for container in worker.main]
     return out
+
+
+def _was_set_up(status: Obj) -> bool:
+    """The address is told with the write after the one that says so."""
+    conditions = status.get("conditions", ())
+    return any(c["type"] == _SET_UP and c["status"] == "True" for c in conditions)
 
 
 def pod_address(uid: str) -> str:
@@ -45,8 +52,9 @@ def pod_address(uid: str) -> str:
 
 def _conditions(worker: Worker, old: list[Obj], now: str, generation: int) -> list[Obj]:
     initialized = all(c.succeeded or (c.is_sidecar and c.started) for c in worker.init)
-    names = [c.name for c in worker.main if c.phase != "running"]
-    wanted = [("PodReadyToStartContainers", worker.is_set_up, "", "")]
+    serving = [container for container in worker.all if container.is_sidecar or not container.init]
+    names = [container.name for container in serving if container.phase != "running"]
+    wanted = [(_SET_UP, worker.is_set_up, "", "")]
     phase = worker.apparent_phase
     if phase in ("Succeeded", "Failed"):
         done = "PodCompleted" if phase == "Succeeded" else "PodFailed"
@@ -63,7 +71,7 @@ def _conditions(worker: Worker, old: list[Obj], now: str, generation: int) -> li
     else:
         unready = f"containers with unready status: [{' '.join(names)}]" if names else ""
         why = "ContainersNotReady" if names else ""
-        waiting = [c.name for c in worker.init if not c.succeeded]
+        waiting = [c.name for c in worker.init if not (c.succeeded or (c.is_sidecar and c.started))]
         words = "" if initialized else f"containers with incomplete status: [{' '.join(waiting)}]"
         wanted += [
             ("Initialized", initialized, "" if initialized else "ContainersNotInitialized", words),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 SYNC = 1.0
 """Seconds until the kubelet looks at the Pod again and tells of its back-off."""
+_IMAGE_SIZE = 1
 
 
 class Puller:
@@ -32,7 +33,8 @@ class Puller:
         elif policy == "Never" and not cached:
             self._never(container, then)
         elif policy != "Always" and cached:
-            words = f'Container image "{image}" already present on machine'
+            words = f'Container image "{image}" already present on machine and can be accessed'
+            words += " by the pod"
             self._worker.note("Normal", "Pulled", words, container)
             self._done(container, then)
         else:
@@ -48,7 +50,7 @@ class Puller:
     def _invalid(self, container: Container) -> None:
         why = (
             f'Failed to apply default image tag "{container.image}": couldn\'t parse image '
-            f'reference "{container.image}": {invalid_format(container.image)}'
+            f'name "{container.image}": {invalid_format(container.image)}'
         )
         container.wait("InvalidImageName", why)
         self._worker.note("Warning", "InspectFailed", why, container)
@@ -80,11 +82,12 @@ class Puller:
             return
         took = f"{int(worker.host.pull_time * 1000)}ms"
         words = f'Successfully pulled image "{image}" in {took} ({took} including waiting)'
+        words += f". Image size: {_IMAGE_SIZE} bytes."
         worker.note("Normal", "Pulled", words, container)
         self._done(container, then)
 
     def _failed(self, container: Container, why: str, then: Callable[[], None]) -> None:
-        """First the cause, then only ``Back-off pulling image``, then the next try."""
+        """First the cause, then the back-off with the cause behind it, then the next try."""
         worker, image = self._worker, container.image
         container.wait("ErrImagePull", why)
         worker.note("Warning", "Failed", f'Failed to pull image "{image}": {why}', container)
@@ -94,7 +97,7 @@ class Puller:
 
         def back_off() -> None:
             words = f'Back-off pulling image "{image}"'
-            container.wait("ImagePullBackOff", words)
+            container.wait("ImagePullBackOff", f"{words}: ErrImagePull: {why}")
             worker.note("Normal", "BackOff", words, container)
             worker.note("Warning", "Failed", "Error: ImagePullBackOff", container)
             worker.publish()

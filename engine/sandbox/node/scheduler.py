@@ -71,12 +71,12 @@ class Scheduler:
             node = self._context.storage.get(kinds.NODES, "", self._node_name)
             why = self._misfit(pod.obj["spec"], node)
             if why:
-                self._refuse(pod, self._words(why, node))
+                self._refuse(pod, self._words(why, node, pod.obj["spec"]))
                 return
             bind(self._context, pod, self._node_name)
             where = f"{pod.namespace}/{pod.name}"
             words = f"Successfully assigned {where} to {self._node_name}"
-            self._recorder.note(pod, "Normal", "Scheduled", words)
+            self._recorder.note(pod, "Normal", "Scheduled", words, action="Binding")
 
     def _misfit(self, spec: Obj, node: Entry | None) -> str:
         if node is None:
@@ -103,32 +103,47 @@ class Scheduler:
                 return f"Insufficient {name}"
         return ""
 
-    def _words(self, why: str, node: Entry | None) -> str:
+    @staticmethod
+    def _words(why: str, node: Entry | None, spec: Obj) -> str:
         if node is None:
-            return f"0/0 nodes are available: {why}."
-        helps = "No preemption victims found for incoming pod"
-        if not why.startswith("Insufficient"):
-            helps = "Preemption is not helpful for scheduling"
-        return f"0/1 nodes are available: 1 {why}. preemption: 0/1 nodes are available: 1 {helps}."
+            return why
+        helps = "Preemption is not helpful for scheduling"
+        if why.startswith("Insufficient") and _fits_alone(spec, node):
+            helps = "No preemption victims found for incoming pod"
+        return (
+            f"0/1 nodes are available: 1 {why}. no new claims to deallocate, preemption: 0/1 nodes "
+            f"are available: 1 {helps}."
+        )
 
     def _refuse(self, pod: Entry, words: str) -> None:
-        condition = _scheduled(self._context, pod, "False", "Unschedulable", words)
+        condition = {
+            **_scheduled(self._context, "False"),
+            "observedGeneration": pod.obj["metadata"].get("generation", 1),
+            "reason": "Unschedulable",
+            "message": words,
+        }
         old = pod.obj["status"].get("conditions", [])
         told: Obj = next((c for c in old if c["type"] == "PodScheduled"), {})
         if told.get("message") == words:
             return
-        self._recorder.note(pod, "Warning", "FailedScheduling", words)
+        self._recorder.note(pod, "Warning", "FailedScheduling", words, action="Scheduling")
         others = [c for c in old if c["type"] != "PodScheduled"]
         status = {**pod.obj["status"], "conditions": [*others, condition]}
         obj = {**pod.obj, "status": status, "metadata": dict(pod.obj["metadata"])}
         self._context.storage.put(kinds.PODS, obj)
 
 
+def _fits_alone(spec: Obj, node: Entry) -> bool:
+    allocatable = node.obj["status"]["allocatable"]
+    wanted = pod_resources(spec, "requests")
+    return all(wanted.get(n, 0) <= quantity.parse(allocatable[n]) for n in _COUNTED)
+
+
 def bind(context: Context, pod: Entry, node: str) -> Entry:
     """Give the Pod to a node."""
     old = pod.obj["status"].get("conditions", [])
     others = [c for c in old if c["type"] != "PodScheduled"]
-    status = {**pod.obj["status"], "conditions": [*others, _scheduled(context, pod, "True")]}
+    status = {**pod.obj["status"], "conditions": [*others, _scheduled(context, "True")]}
     spec = {**pod.obj["spec"], "nodeName": node}
     meta = dict(pod.obj["metadata"])
     return context.storage.put(
@@ -136,19 +151,13 @@ def bind(context: Context, pod: Entry, node: str) -> Entry:
     )
 
 
-def _scheduled(
-    context: Context, pod: Entry, status: str, reason: str = "", message: str = ""
-) -> Obj:
-    out = {
+def _scheduled(context: Context, status: str) -> Obj:
+    return {
         "type": "PodScheduled",
-        "observedGeneration": pod.obj["metadata"].get("generation", 1),
         "status": status,
         "lastProbeTime": None,
         "lastTransitionTime": context.clock.stamp(),
     }
-    if reason:
-        out.update(reason=reason, message=message)
-    return out
 
 
 def _tolerated(spec: Obj, taint: Obj) -> bool:

@@ -35,7 +35,8 @@ class Starter:
             worker.publish()
             worker.later(container, RETRY, lambda: self._create(container))
             return
-        worker.note("Normal", "Created", f"Created container: {container.name}", container)
+        worker.note("Normal", "Created", "Container created", container)
+        container.created()
         now = worker.clock.now()
         if run.start_error:
             worker.note("Warning", "Failed", f"Error: {run.start_error}", container)
@@ -44,7 +45,7 @@ class Starter:
             return
         container.begin(now, f"sandbox://{worker.pod.uid}/{container.name}/{container.restarts}")
         container.log.extend((now, line) for line in run.log)
-        worker.note("Normal", "Started", f"Started container {container.name}", container)
+        worker.note("Normal", "Started", "Container started", container)
         if run.duration != FOREVER:
             worker.later(container, run.duration, lambda: worker.exit(container))
         worker.started(container)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.sandbox.node.containers import CREATING, INITIALIZING, Container
+from engine.sandbox.node.containers import CREATING, INITIALIZING, Container, linux_user
 from engine.sandbox.node.needs import missing_volume
 from engine.sandbox.node.pod_status import pod_status
 from engine.sandbox.node.restarts import back_off_words, may_restart
@@ -63,8 +63,10 @@ class Worker:
     def _container(self, spec: Obj, *, init: bool) -> Container:
         sidecar = init and spec.get("restartPolicy") == "Always"
         run = self.host.run_of(self.pod, spec, sidecar=sidecar)
-        waits = INITIALIZING if self.pod.obj["spec"].get("initContainers") else CREATING
-        return Container(spec, init, run, reason=waits)
+        whole = self.pod.obj["spec"]
+        waits = INITIALIZING if whole.get("initContainers") else CREATING
+        user = linux_user(whole.get("securityContext", {}), spec.get("securityContext", {}))
+        return Container(spec, init, run, reason=waits, user=user)
 
     def begin(self) -> None:
         """The kubelet has seen the Pod: its start time counts from here."""
@@ -116,7 +118,7 @@ class Worker:
     def _too_late(self) -> None:
         if not self.closed and not self.ended:
             words = "Pod was active on the node longer than the specified deadline"
-            self.note("Normal", "DeadlineExceeded", words.replace("the specified", "specified"))
+            self.note("Normal", "DeadlineExceeded", words)
             self.fail("DeadlineExceeded", words, grace=self._grace)
 
     def fail(self, reason: str, message: str, disruption: str = "", grace: float = 0) -> None:
@@ -146,7 +148,7 @@ class Worker:
     @property
     def apparent_phase(self) -> str:
         """What the conditions are about: the phase is held back until all have stopped."""
-        if self.ended or any(container.phase != "terminated" for container in self.main):
+        if self.ended or not all(container.over for container in self.main):
             return self.phase
         if any(container.phase == "running" for container in self.init):
             return self.phase
@@ -156,6 +158,7 @@ class Worker:
         missing = missing_volume(self.host.context.storage, self.pod)
         if missing is None:
             self.is_set_up = True
+            self.publish()
             self.go_on()
             return
         volume, why = missing
@@ -174,14 +177,14 @@ class Worker:
                 return
             up = container.is_sidecar and container.started
             if not up and not container.succeeded:
-                if container.phase == "terminated":
+                if container.over:
                     self._finish()
                 return
         for container in self.main:
             if container.phase == "new":
                 container.wait(container.reason)
                 self._starter.start(container)
-        if all(container.phase == "terminated" for container in self.main):
+        if all(container.over for container in self.main):
             self._finish()
 
     def _finish(self) -> None:
@@ -244,10 +247,12 @@ class Worker:
         if self._stopper.active:
             self._stopper.go_on()
             return
-        if may_restart(container, self.pod.obj["spec"]["restartPolicy"]):
-            self._restart(container)
+        container.returning = may_restart(container, self.pod.obj["spec"]["restartPolicy"])
+        if container.returning:
+            self.publish()
+            self.later(container, _MOMENT, lambda: self._restart(container))
             return
-        if any(c.phase != "terminated" for c in self.main):
+        if not all(c.over for c in self.main):
             self.publish()
         self.go_on()
 
@@ -256,7 +261,6 @@ class Worker:
         first = not container.restarts
         container.again()
         if first:
-            self.publish()
             self._starter.start(container)
             return
         delay = container.back_off()

@@ -22,22 +22,22 @@ Cells = Callable[[Obj, float], list[Json]]
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The names of a kind's columns, those of ``-o wide`` after them, and the cells of a row."""
+    """The names of a kind's columns, which of them are for ``-o wide``, and the cells of a row."""
 
     names: tuple[str, ...]
-    wide: tuple[str, ...]
+    wide: frozenset[str]
     cells: Cells
 
     def definitions(self) -> list[Obj]:
         return [
             {
                 "name": name,
-                "type": "integer" if name in ("Data", "Secrets") else "string",
+                "type": "integer" if name in ("Data", "Count") else "string",
                 "format": "name" if name == "Name" else "",
                 "description": "",
-                "priority": int(at >= len(self.names)),
+                "priority": int(name in self.wide),
             }
-            for at, name in enumerate(self.names + self.wide)
+            for name in self.names
         ]
 
 
@@ -59,22 +59,30 @@ def _name(obj: Obj) -> str:
 
 def _event(event: Obj, now: float) -> list[Json]:
     about = event.get("involvedObject", {})
-    last = event.get("lastTimestamp") or event.get("eventTime") or ""
-    seen = duration(now - parse_rfc3339(last)) if last else "<unknown>"
+    series = event.get("series", {})
+    first = event.get("firstTimestamp") or event.get("eventTime") or ""
+    last = series.get("lastObservedTime") or event.get("lastTimestamp") or first
     subject = f"{about.get('kind', '').lower()}/{about.get('name', '')}"
-    source = event.get("source", {}).get("component") or event.get("reportingComponent", "")
+    source = event.get("source") or {}
+    parts = source.get("component"), source.get("host")
+    if not source:
+        parts = event.get("reportingComponent"), event.get("reportingInstance")
     return [
-        seen,
+        _since(last, now),
         event.get("type", ""),
         event.get("reason", ""),
         subject,
-        event.get("message", "").strip(),
         about.get("fieldPath", ""),
-        source,
-        seen,
-        str(event.get("count", 1)),
+        ", ".join(filter(None, parts)),
+        event.get("message", "").strip(),
+        _since(first, now),
+        series.get("count") or event.get("count") or 1,
         _name(event),
     ]
+
+
+def _since(when: str, now: float) -> str:
+    return duration(now - parse_rfc3339(when)) if when else "<unknown>"
 
 
 def _quota(quota: Obj, now: float) -> list[Json]:
@@ -83,7 +91,7 @@ def _quota(quota: Obj, now: float) -> list[Json]:
     pairs = {name: f"{name}: {used.get(name, '0')}/{hard[name]}" for name in sorted(hard)}
     limits = ", ".join(text for name, text in pairs.items() if name.startswith("limits."))
     requests = ", ".join(text for name, text in pairs.items() if not name.startswith("limits."))
-    return [_name(quota), age(quota, now), requests, limits]
+    return [_name(quota), requests, limits, age(quota, now)]
 
 
 def _node(node: Obj, now: float) -> list[Json]:
@@ -115,7 +123,7 @@ def _config_size(config: Obj) -> int:
 
 
 def _columns(names: str, cells: Cells, wide: Sequence[str] = ()) -> Columns:
-    return Columns(tuple(names.split()), tuple(wide), cells)
+    return Columns((*names.split(), *wide), frozenset(wide), cells)
 
 
 _PLAIN = _columns("Name Age", lambda obj, now: [_name(obj), age(obj, now)])
@@ -136,19 +144,18 @@ _COLUMNS: dict[str, Columns] = {
         "Name Status Age", lambda obj, now: [_name(obj), obj["status"]["phase"], age(obj, now)]
     ),
     kinds.EVENTS.resource: Columns(
-        ("Last Seen", "Type", "Reason", "Object", "Message"),
-        ("Subobject", "Source", "First Seen", "Count", "Name"),
+        (
+            *("Last Seen", "Type", "Reason", "Object", "Subobject", "Source", "Message"),
+            *("First Seen", "Count", "Name"),
+        ),
+        frozenset({"Subobject", "Source", "First Seen", "Count", "Name"}),
         _event,
     ),
-    kinds.QUOTAS.resource: _columns("Name Age Request Limit", _quota),
+    kinds.QUOTAS.resource: _columns("Name Request Limit Age", _quota),
     kinds.NODES.resource: _columns(
         "Name Status Roles Age Version",
         _node,
         ("Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime"),
-    ),
-    kinds.SERVICE_ACCOUNTS.resource: _columns(
-        "Name Secrets Age",
-        lambda obj, now: [_name(obj), len(obj.get("secrets", ())), age(obj, now)],
     ),
     kinds.LEASES.resource: _columns(
         "Name Holder Age",
