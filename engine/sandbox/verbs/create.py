@@ -52,6 +52,7 @@ def create(
     found = names.metadata_errors(meta, label_name=label_name) + strategy.check(obj)
     if found:
         raise errors.invalid(kind.group, kind.kind, meta.get("name", ""), found)
+    options.warnings.extend(strategy.warn(obj))
     with context.storage.lock:
         context.quotas.check(kind, obj)
         if context.storage.get(kind, meta.get("namespace", ""), meta["name"]) is not None:
