@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.sandbox import Sandbox
+from engine.sandbox import FOREVER, Run, Sandbox
 from tests.cluster.settings import Settings
 from tests.contract.client import eventually
 
@@ -125,6 +125,44 @@ def test_kubectl_waits_and_watches(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", given=POD)
     told = kubectl("wait", "pod/job", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=20s")
     assert told == "pod/job condition met\n"
+
+
+def test_kubectl_tells_a_pods_events(kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", "-", given=POD)
+    kubectl("wait", "pod/job", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=20s")
+    told = kubectl("events", "--for", "pod/job")
+    for words in ("Successfully assigned default/job to sandbox-node", "Container started"):
+        assert words in told
+    listed = kubectl("get", "events", "-o", "wide")
+    assert "spec.containers{main}" in listed
+    assert "default-scheduler, default-scheduler-sandbox" in listed
+
+
+def test_kubectl_waits_for_the_conditions_of_a_pod(kubectl: Kubectl, live: Sandbox) -> None:
+    live.node.will(Run(duration=FOREVER, log=("hello",)), pod="job")
+    kubectl("apply", "-f", "-", given=POD)
+    for name in ("PodReadyToStartContainers", "Initialized", "Ready"):
+        told = kubectl("wait", "pod/job", f"--for=condition={name}", "--timeout=20s")
+        assert told == "pod/job condition met\n"
+    assert kubectl("logs", "job", "-c", "main") == "hello\n"
+    described = kubectl("describe", "pod", "job")
+    assert "Service Account:  default" in described
+    assert "/var/run/secrets/kubernetes.io/serviceaccount from kube-api-access-" in described
+    assert kubectl("delete", "pod", "job", "--grace-period=1").startswith('pod "job" deleted')
+    assert "NotFound" in kubectl("get", "pod", "job")
+
+
+def test_kubectl_passes_warnings_on(kubectl: Kubectl) -> None:
+    doubled = POD.replace("[{name: A, value: b}]", "[{name: A, value: b}, {name: A, value: c}]")
+    told = kubectl("create", "-f", "-", given=doubled)
+    assert 'Warning: spec.containers[0].env[1]: hides previous definition of "A"' in told
+    assert "pod/job created" in told
+
+
+def test_kubectl_shows_a_pod_that_is_held_back(kubectl: Kubectl) -> None:
+    gated = POD.replace("spec:", "spec:\n  schedulingGates: [{name: example.com/gate}]")
+    kubectl("apply", "-f", "-", given=gated)
+    assert "SchedulingGated" in kubectl("get", "pods")
 
 
 def test_kubectl_labels_patches_and_replaces(kubectl: Kubectl) -> None:
