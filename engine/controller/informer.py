@@ -97,6 +97,16 @@ class PodInformer:
             with self._lock:
                 self._keep(key, pod)
 
+    def refresh(self, key: JobKey) -> None:
+        """Ask the API for the pods of one job, where the watch may be late to tell of them.
+
+        Errors: those of the list.
+        """
+        selector = f"{self._selector},{JOB}={key.name}"
+        for page in objects.list_whole(self._client, self._path, selector):
+            for pod in page["items"]:
+                self.put(pod)
+
     def forget(self, key: JobKey, uid: str) -> None:
         """The API says that this pod is gone."""
         with self._lock:

@@ -19,7 +19,8 @@ class JobMemory:
     """What the engine remembers of a job while it runs; all of it can be found out again.
 
     `stale` asks for another preparation at the next turn; `told` is the last trouble that was
-    told, `seen` whether the run was found over before.
+    told, `seen` whether the run was found over before. `unanswered` means that a pod may be there
+    of which nothing is known: a create was sent, and its answer never came.
     """
 
     job: Job
@@ -41,6 +42,7 @@ class JobMemory:
     prepared: bool = False
     stale: bool = False
     seen: bool = False
+    unanswered: bool = False
     told: str = ""
 
     def replace_job(self, job: Job) -> None:

@@ -67,18 +67,22 @@ class Steps:
         job = memory.job
         manifests = self._manifests(memory, action.attempt, action.policies)
         memory.writes += 1
+        memory.unanswered = True
         try:
             pod = objects.create(self.client, manifests.pod)
         except AlreadyExistsError:
             existing = objects.get(self.client, ref_of(manifests.pod))
             if existing is not None:
                 self._adopt(memory, existing)
-            return
         except (QuotaExceededError, AdmissionRefusedError) as error:
             self._remember_refusal(memory, error, "")
-            return
-        memory.refusal = None
-        self.pods(job.namespace).put(pod)
+        except EngineError as error:
+            memory.unanswered = error.retryable
+            raise
+        else:
+            memory.refusal = None
+            self.pods(job.namespace).put(pod)
+        memory.unanswered = False
 
     def create_dependents(self, memory: JobMemory, action: CreateDependents) -> None:
         """Step 2. What is there already must be this pod's; leftovers of a namesake go first."""

@@ -3,7 +3,7 @@
 import signal
 import time
 
-from engine.sandbox import ExpireWatch, Fault, Latency, Sandbox, ServerError
+from engine.sandbox import ExpireWatch, Fault, Latency, LostReply, Sandbox, ServerError
 from tests.e2e.harness import Engine
 from tests.e2e.objects import Objects
 from tests.e2e.staying import Staying
@@ -53,6 +53,26 @@ def test_a_namespace_that_cannot_be_read_holds_up_nothing_in_the_others(
         (engine.folder / "gone.yaml").unlink()
         objects.api.wait(lambda: set(engine.status()) == {"short"}, "the removal of one job")
         objects.api.wait(lambda: objects.pods() == [], "the end of what outlived its TTL")
+
+
+def test_a_pod_whose_making_was_never_answered_goes_with_its_spec(
+    engine: Engine, objects: Objects, sandbox: Sandbox
+) -> None:
+    engine.spec("stays", script="true")
+    with Staying(engine, "--prune", "--prune-interval", "1s") as staying:
+        staying.hears("/stays: Succeeded")
+        sandbox.faults.add(Fault(ServerError(503), verb="watch", resource="pods", times=None))
+        sandbox.drop_watches()
+        sandbox.faults.add(Fault(LostReply(), "create", "pods", "goes-*"))
+        sandbox.faults.add(Fault(ServerError(503), "create", "pods", "goes-*", times=None, skip=1))
+        engine.spec("goes", script="true")
+        objects.api.wait(lambda: len(objects.pods()) == 2, "a pod that the engine knows nothing of")
+        (engine.folder / "goes.yaml").unlink()
+        staying.hears("1 removed")
+        time.sleep(3)
+        sandbox.faults.clear()
+        objects.api.wait(lambda: len(objects.pods()) == 1, "the end of its pod", timeout=30)
+        assert set(engine.status()) == {"stays"}
 
 
 def test_a_removal_that_failed_is_tried_again_long_before_the_next_look(

@@ -106,13 +106,20 @@ class Turns:
         self.unprepared.discard(memory.job.key)
 
     def _has_started(self, memory: JobMemory) -> bool:
-        """Whether there is anything to see through to its end."""
+        """Whether there is anything to see through to its end.
+
+        Where a watch may not tell in time of a pod whose create was never answered, the API is
+        asked. Errors: those of the list.
+        """
         record, key = memory.record, memory.job.key
         if record is not None and record.state.is_final:
             return False
         attempt = record.open_attempt if record else None
-        has_pods = bool(self._watches.pods(key.namespace).pods(key))
-        return has_pods or attempt is not None
+        informer = self._watches.pods(key.namespace)
+        if memory.unanswered:
+            informer.refresh(key)
+            memory.unanswered = False
+        return bool(informer.pods(key)) or attempt is not None
 
     def _went_well(self, memory: JobMemory, result: Result) -> Turn:
         key = memory.job.key
