@@ -98,6 +98,7 @@ def test_a_script_that_traps_sigterm_and_exits_0_has_succeeded(
     objects.wait_until_clean()
 
 
+@pytest.mark.since(1, 34)
 def test_what_failed_before_it_was_deleted_has_failed(
     engine: Engine, objects: Objects, world: World
 ) -> None:

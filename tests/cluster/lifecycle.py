@@ -156,8 +156,8 @@ def _prepare(settings: Settings, built: Mapping[str, Path]) -> None:
         old.unlink()
     leftovers.remember_sysctls(settings)
     cgroups.create(settings)
+    network.claim(settings)
     namespace.prepare(settings, built)
-    network.add_api_service(settings)
     credentials_of(settings).create()
 
 

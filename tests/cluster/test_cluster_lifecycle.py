@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cluster import leftovers
+from tests.cluster import leftovers, network
 from tests.cluster.__main__ import main
 from tests.cluster.client import Api
 from tests.cluster.fixtures import do_without
@@ -201,6 +202,24 @@ def test_up_gives_a_cluster_of_one_node_the_second_that_is_asked_for(second: Sec
     second.run("down")
 
     assert leftovers.remaining(second.settings) == []
+
+
+@pytest.mark.lifecycle
+def test_two_clusters_that_prefer_the_same_addresses_get_others(cluster: Cluster) -> None:
+    folders = (Path(f"/run/engine-test-{number}") for number in itertools.count())
+    wanting = (Settings(Path(), folder) for folder in folders)
+    alike = (one for one in wanting if int(one.id, 16) % 128 == 7)
+    first, second = itertools.islice(alike, 2)
+    try:
+        for settings in (first, second, first):
+            network.claim(settings)
+        assert network.api_service(first) != network.api_service(second)
+        assert not network.subnet(first).overlaps(network.subnet(second))
+        network.remove(first)
+        assert (network.has_api_service(first), network.has_api_service(second)) == (False, True)
+    finally:
+        for settings in (first, second):
+            network.remove(settings)
 
 
 @pytest.mark.lifecycle
