@@ -166,6 +166,7 @@ def test_a_deleted_pod_shows_its_deletion_and_goes(stage: Stage) -> None:
     assert stage.client.get(f"{stage.root}/pods/deleted").code == 404
 
 
+@pytest.mark.since(1, 36)
 def test_the_kubelets_last_delete_has_no_grace_and_a_time_of_its_own(stage: Stage) -> None:
     marked = [pod for pod in stage.seen["deleted"] if "deletionTimestamp" in pod["metadata"]]
     first, last = marked[0]["metadata"], marked[-1]["metadata"]
@@ -185,6 +186,7 @@ def test_a_deletion_is_a_generation_of_its_own_that_the_kubelet_observes(stage: 
     assert marked[-1]["status"]["observedGeneration"] == 2
 
 
+@pytest.mark.since(1, 36)
 def test_a_phase_follows_the_end_of_its_container(stage: Stage) -> None:
     for name in ("succeeds", "fails"):
         ended = [
@@ -210,6 +212,7 @@ def conditions(pod: Obj) -> dict[str, tuple[str, str]]:
     return {c["type"]: (c["status"], c.get("reason", "")) for c in found}
 
 
+@pytest.mark.since(1, 36)
 def test_a_pod_is_set_up_before_its_containers_start(stage: Stage) -> None:
     steps: list[tuple[str, str, str]] = []
     for pod in stage.seen["deleted"]:
