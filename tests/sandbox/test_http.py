@@ -123,7 +123,7 @@ def test_a_port_in_use_is_one_clear_line(sandbox: Sandbox) -> None:
 
 
 def test_a_version_that_is_none_is_one_clear_line() -> None:
-    with pytest.raises(SandboxError, match=r"unknown version 'new' \(such as 1\.33\)"):
+    with pytest.raises(SandboxError, match=r"unknown version 'new' \(such as 1\.36\)"):
         Sandbox(version="new")
 
 
