@@ -85,7 +85,8 @@ def second(cluster: Cluster) -> Iterator[Second]:
     machine = Second()
     yield machine
     machine.run("down")
-    shutil.rmtree(machine.settings.state)
+    if machine.settings.state.exists():
+        shutil.rmtree(machine.settings.state)
 
 
 def traces() -> dict[str, object]:
