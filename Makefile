@@ -23,11 +23,14 @@ help: ## Show this help
 	@echo "  make test ARGS='tests/unit -k pull' hands ARGS to pytest;"
 	@echo "  PYTHON=/path/to/python chooses the Python that .venv is made with."
 
+# Tests on a real cluster wait more than they work: two to a processor.
+WORKERS ?= $(shell echo $$(( 2 * $$(nproc 2>/dev/null || echo 2) )))
+
 demo: $(RUN) ## Show the engine at work on a simulated cluster; needs Python alone
 	@$(BIN)/engine demo $(ARGS)
 
 test: $(DEV) ## Run all tests, on a real cluster where there can be one
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(ARGS)
 
 test-fast: $(DEV) ## Run the tests that need no cluster and little time, on all processors
 	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/unit tests/upgrade $(ARGS)

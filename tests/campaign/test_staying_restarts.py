@@ -20,6 +20,7 @@ MOST_LINES = 40
 JOBS = 12
 
 
+@pytest.mark.alone
 def test_a_restart_of_the_api_server_loses_nothing_doubles_nothing_and_is_told_by_readyz(
     engine: Engine, objects: Objects, cluster: Cluster
 ) -> None:
@@ -81,6 +82,7 @@ def test_while_the_api_server_hangs_it_is_not_ready_and_afterwards_it_goes_on(
     assert len(objects.pods()) == 2
 
 
+@pytest.mark.alone
 def test_after_a_restart_that_compacted_the_past_it_lists_anew_and_hears_again(
     engine: Engine, objects: Objects, cluster: Cluster
 ) -> None:
@@ -107,6 +109,7 @@ def test_after_a_restart_that_compacted_the_past_it_lists_anew_and_hears_again(
     assert {"pods", "configmaps"} <= listed, "nothing was compacted: this test shows nothing"
 
 
+@pytest.mark.alone
 def test_a_registry_that_goes_and_comes_back_costs_a_policy_and_no_job(
     engine: Engine, images: Images, registry: Registry
 ) -> None:

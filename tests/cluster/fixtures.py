@@ -25,6 +25,7 @@ from tests.cluster.images import Images
 from tests.cluster.quota import set_quota
 from tests.cluster.session import session_cluster
 from tests.cluster.settings import Settings
+from tests.cluster.turns import turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -38,7 +39,9 @@ _MARKERS = {
     "registry": "needs image registries that tests can change and stop",
     "since(major, minor)": "holds from this release of Kubernetes on",
     "lifecycle": "brings a second cluster up and down (slow)",
+    "alone": "disturbs whoever uses the cluster at the same time",
 }
+_ALONE = {"alone", "lifecycle"}
 _FOUND = pytest.StashKey[Cluster | str]()
 _WITHOUT = "without a cluster: "
 
@@ -55,6 +58,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if told:
         counted = "; ".join(f"{count} x {reason}" for reason, count in told.most_common())
         terminalreporter.write_line(f"skipped without a cluster: {counted}", yellow=True)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Wait for the test's turn at the cluster, before its time limit begins."""
+    if not _asks_for_a_cluster(item):
+        return (yield)
+    marks = {mark.name for mark in item.iter_markers()}
+    alone = bool(marks & _ALONE) or "second_node" in getattr(item, "fixturenames", ())
+    with turn(Settings.from_environment().state, alone=alone):
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -132,6 +132,7 @@ def test_an_image_the_node_forgot_is_never_present(
 
 @pytest.mark.node
 @pytest.mark.registry
+@pytest.mark.alone
 def test_a_stopped_registry_refuses_connections_until_it_is_started(
     api: Api, namespace: str, images: Images, registry: Registry
 ) -> None:

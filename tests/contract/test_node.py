@@ -221,12 +221,14 @@ def test_a_pod_is_set_up_before_its_containers_start(stage: Stage) -> None:
         step = (str(pod["status"]["phase"]), next(iter(statuses[0]["state"])), set_up)
         if step not in steps:
             steps.append(step)
-    assert steps[:4] == [
+    known = [
         ("Pending", "none", ""),
         ("Pending", "waiting", "False"),
         ("Pending", "waiting", "True"),
         ("Running", "running", "True"),
     ]
+    # A kubelet that is busy tells the third and the fourth in one.
+    assert steps[: steps.index(known[-1]) + 1] in (known, [*known[:2], known[3]])
 
 
 def test_who_waits_for_whom_stands_in_the_conditions(stage: Stage) -> None:

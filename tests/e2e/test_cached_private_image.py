@@ -12,7 +12,7 @@ from tests.cluster.registry import Registry
 from tests.e2e.harness import Engine
 from tests.e2e.objects import Objects
 
-pytestmark = [pytest.mark.node, pytest.mark.registry, pytest.mark.since(1, 35)]
+pytestmark = [pytest.mark.node, pytest.mark.registry, pytest.mark.since(1, 35), pytest.mark.alone]
 
 POLICIES = ["Always", "IfNotPresent"]
 

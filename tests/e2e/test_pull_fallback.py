@@ -64,6 +64,7 @@ def test_the_fallback_is_told_on_stderr_and_in_an_event(
     assert "next is IfNotPresent" in events[0]["message"]
 
 
+@pytest.mark.alone
 def test_a_registry_that_is_down_stops_nobody_whose_image_is_on_the_node(
     engine: Engine, images: Images, registry: Registry
 ) -> None:
