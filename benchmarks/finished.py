@@ -8,15 +8,15 @@ from typing import Any
 from benchmarks.bare import in_threads
 from benchmarks.place import Place
 from benchmarks.specs import write_specs
+from engine.api.load import load_jobs
+from engine.api.model import Config, Job
 from engine.cluster.connect import connect
 from engine.cluster.records import write_record
-from engine.controller.directory import read_sources
 from engine.decide.record import Attempt, Record
-from engine.labels import ATTEMPT, JOB, MANAGED_BY, MANAGER, RUN, SOURCE, TTL
 from engine.refs import pod_name
-from engine.spec.load import load_jobs
-from engine.spec.model import Config, Job
+from engine.specdir.directory import read_sources
 from engine.status.outcome import Reason, State
+from engine.wellknown import ATTEMPT, JOB, MANAGED_BY, MANAGER, RUN, SOURCE, TTL
 
 SUCCEEDED = 0
 _THREADS = 10

@@ -18,7 +18,7 @@ from benchmarks.finished import finished_jobs
 from benchmarks.place import Place
 from benchmarks.specs import text_of
 from benchmarks.staying import staying_engine
-from engine.labels import JOB
+from engine.wellknown import JOB
 
 NAME = "drop-to-create"
 _LONGEST_WAIT = 10.0

@@ -17,10 +17,10 @@ from benchmarks.figures import Bench, Figure, take_turns
 from benchmarks.place import Place
 from benchmarks.process import engine
 from engine.cluster.connect import connect
-from engine.controller.prune.options import PruneOptions
-from engine.controller.prune.result import PruneAction
-from engine.controller.prune.run import prune
-from engine.labels import TTL
+from engine.prune.options import PruneOptions
+from engine.prune.result import PruneAction
+from engine.prune.run import prune
+from engine.wellknown import TTL
 
 NAME = "prune"
 _OK = 200

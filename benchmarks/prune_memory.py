@@ -11,7 +11,7 @@ from benchmarks.bare import in_threads
 from benchmarks.figures import Bench, Figure
 from benchmarks.place import SANDBOX, sandbox
 from benchmarks.process import engine
-from engine.labels import TTL
+from engine.wellknown import TTL
 
 NAME = "prune-memory"
 _EXPIRED = 10

@@ -16,16 +16,16 @@ from benchmarks.figures import Bench, Figure, take_turns
 from benchmarks.place import Place
 from benchmarks.process import engine, run
 from benchmarks.specs import TOKEN, write_specs
-from engine.controller.attempt_manifests import Rendering, attempt_manifests
-from engine.controller.directory import read_sources
-from engine.controller.secret_values import resolve_secrets
-from engine.labels import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD, SOURCE
+from engine.api.load import load_jobs
+from engine.api.model import Config, Job, Limits
+from engine.reconcile.attempt_manifests import Rendering, attempt_manifests
+from engine.reconcile.secret_values import resolve_secrets
 from engine.refs import record_name
 from engine.render.manifests import Manifests
 from engine.render.templates import Templates
-from engine.spec.load import load_jobs
-from engine.spec.model import Config, Job, Limits
+from engine.specdir.directory import read_sources
 from engine.transform.set_owner_reference import set_owner_reference
+from engine.wellknown import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD, SOURCE
 
 NAME = "start-jobs"
 _JSON_PATCH = "application/json-patch+json"

@@ -11,20 +11,20 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.finished import finished_record
 from benchmarks.specs import text_of
-from engine.controller.attempt_manifests import Rendering, attempt_manifests
+from engine.api.build import build_job
+from engine.api.load import SourceText, load_jobs
+from engine.api.model import Config, Job, Limits
+from engine.api.schema import check_document
+from engine.api.yaml_reader import Document, read_yaml
 from engine.decide import decide
 from engine.decide.actions import Done
 from engine.decide.record import record_from_data, record_to_data
 from engine.decide.situation import Observed, Situation
+from engine.reconcile.attempt_manifests import Rendering, attempt_manifests
 from engine.render.manifests import render_job
 from engine.render.templates import Templates
 from engine.render.variables import SecretValues
 from engine.render.yaml_value import to_yaml_value
-from engine.spec.build import build_job
-from engine.spec.load import SourceText, load_jobs
-from engine.spec.model import Config, Job, Limits
-from engine.spec.schema import check_document
-from engine.spec.yaml_reader import Document, read_yaml
 from engine.transform import transform
 from engine.transform.context import TransformContext
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import click
 
-from engine.controller.directory import read_sources
+from engine.api.config import parse_config
+from engine.api.load import load_jobs
+from engine.api.model import Config, LoadedJobs
 from engine.errors import InvalidInputError, Place, Problem, Severity
 from engine.kubeschema import read_types, shipped_types
-from engine.spec.config import parse_config
-from engine.spec.load import load_jobs
-from engine.spec.model import Config, LoadedJobs
+from engine.specdir.directory import read_sources
 
 
 def load_config(path: Path | None, kubernetes_schema: Path | None = None) -> Config:

@@ -8,9 +8,9 @@ import click
 
 from engine.cli import options
 from engine.cli.loading import load_config
-from engine.controller.prune.options import DEFAULT_KINDS, DryRun, PruneOptions
 from engine.decide.prune import FOREIGN_TTLS
 from engine.errors import EngineError
+from engine.prune.options import DEFAULT_KINDS, DryRun, PruneOptions
 
 _KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
@@ -125,7 +125,7 @@ def command(
 
     from engine.cli.printers.prune import Json, Lines, summary  # noqa: PLC0415 - --help needs none
     from engine.cluster.connect import connect  # noqa: PLC0415
-    from engine.controller.prune.run import prune  # noqa: PLC0415
+    from engine.prune.run import prune  # noqa: PLC0415
 
     connection = connect(kubeconfig, context, connections=concurrency + 2)
     chosen = PruneOptions(

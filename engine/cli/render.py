@@ -9,10 +9,10 @@ import click
 from engine.cli import options
 from engine.cli.loading import load_config, valid_jobs
 from engine.cli.printers.manifests import print_json, print_yaml
-from engine.controller.attempt_manifests import Rendering, checked_manifests
-from engine.controller.secret_values import resolve_secrets
 from engine.decide.pull_cursor import policies_of_attempt
 from engine.errors import InvalidInputError, Problem
+from engine.reconcile.attempt_manifests import Rendering, checked_manifests
+from engine.reconcile.secret_values import resolve_secrets
 from engine.render.templates import Templates
 
 

@@ -2,7 +2,7 @@
 
 import click
 
-from engine.spec.schema import API_VERSION, JOB_SPEC, SCHEMA_FILES, schema_text
+from engine.api.schema import API_VERSION, JOB_SPEC, SCHEMA_FILES, schema_text
 
 _KINDS = sorted(kind for version, kind in SCHEMA_FILES if version == API_VERSION)
 

@@ -7,10 +7,10 @@ import click
 
 from engine.cli import options
 from engine.cli.loading import load_config, load_paths
-from engine.controller.attempt_manifests import Rendering, checked_manifests, may_be_broken
-from engine.controller.secret_values import resolve_secrets
 from engine.decide.pull_cursor import policies_of_attempt
 from engine.errors import ExitCode, Problem, Severity, TemplateRenderError
+from engine.reconcile.attempt_manifests import Rendering, checked_manifests, may_be_broken
+from engine.reconcile.secret_values import resolve_secrets
 from engine.render.templates import Templates
 
 

@@ -8,8 +8,8 @@ from engine.cluster import objects
 from engine.cluster.client import Client
 from engine.decide.record import Record, record_from_data, record_to_data
 from engine.errors import ApiError
-from engine.labels import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD, SOURCE
 from engine.refs import JobKey, Ref, record_name
+from engine.wellknown import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD, SOURCE
 
 SELECTOR = f"{COMPONENT}={RECORD}"
 KEY = "record.json"

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
-from engine.labels import MANAGED_BY, MANAGER, SOURCE
+from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
 
 _HASH_DIGITS = 10
 _PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"

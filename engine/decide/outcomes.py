@@ -3,8 +3,8 @@
 from dataclasses import replace
 from datetime import datetime
 
+from engine.api.model import Retry
 from engine.decide.record import Attempt, PullFailure, Record, ended
-from engine.spec.model import Retry
 from engine.status.outcome import Outcome, Reason, State
 
 

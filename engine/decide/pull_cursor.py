@@ -6,8 +6,8 @@ so it can't point into another container's list and can't be lost in a crash.
 
 from collections.abc import Iterable, Mapping
 
+from engine.api.model import Job
 from engine.decide.record import Attempt
-from engine.spec.model import Job
 
 
 def cursor(container: str, attempts: Iterable[Attempt]) -> int:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from engine.api.model import RUN_LENGTH, PullClass
 from engine.refs import JobKey
-from engine.spec.model import RUN_LENGTH, PullClass
 from engine.status.containers import parse_time
 from engine.status.outcome import Outcome, Reason, State
 

@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from engine.api.model import Job, PullSettings
 from engine.decide.record import Record
-from engine.labels import ATTEMPT, RUN
 from engine.refs import GATE
-from engine.spec.model import Job, PullSettings
 from engine.status.containers import ends_by_itself
 from engine.status.deletion import UNSEEN, Deletion
 from engine.status.outcome import Outcome
+from engine.wellknown import ATTEMPT, RUN
 
 CERTAIN_FOR = timedelta(seconds=10)
 DEFAULT_PULL = PullSettings()

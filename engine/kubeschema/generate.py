@@ -12,7 +12,7 @@ from typing import Any
 from engine.kubeschema.openapi import table_from_openapi
 from engine.kubeschema.shipped import TABLE
 from engine.kubeschema.table import read_table
-from engine.resources import resource_dir
+from engine.package_data import resource_dir
 
 _POINTERS = "kubernetes/pointers.txt"
 

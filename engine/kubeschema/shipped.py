@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engine.errors import InvalidInputError, Place, Problem
 from engine.kubeschema.model import Schema
-from engine.resources import resource_dir
+from engine.package_data import resource_dir
 
 TABLE = "kubernetes/types.txt"
 

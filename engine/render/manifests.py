@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine.api.kubernetes_fields import manifest_faults, place_in_text
+from engine.api.model import Job
 from engine.errors import InvalidInputError, Place, Problem, TemplateRenderError
 from engine.render.templates import Templates
 from engine.render.variables import (
@@ -13,8 +15,6 @@ from engine.render.variables import (
     secret_data,
     template_variables,
 )
-from engine.spec.kubernetes_fields import manifest_faults, place_in_text
-from engine.spec.model import Job
 
 MASK = "***"
 _KINDS = {"pod": "Pod", "secret": "Secret", "configmap": "ConfigMap"}

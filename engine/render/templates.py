@@ -21,11 +21,11 @@ from jinja2 import (
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+from engine.api.yaml_parser import compose_all, construct
 from engine.errors import Place, TemplateRenderError
 from engine.kubeschema import KubernetesTypes, shipped_types
+from engine.package_data import resource_dir
 from engine.render.yaml_value import to_yaml_value
-from engine.resources import resource_dir
-from engine.spec.yaml_parser import compose_all, construct
 
 SUFFIX = ".yaml.j2"
 BUILT_IN_SET = "job"

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.api.model import Job
 from engine.refs import MAIN_CONTAINER, pod_name
-from engine.spec.model import Job
 
 MOUNT = "/engine"
 VOLUME = "engine-config"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.spec.model import PullClass
+from engine.api.model import PullClass
 from engine.status.containers import ContainerState, container_states
 from engine.status.outcome import Outcome, Reason
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from engine.api.model import PullClass
 from engine.refs import JobKey, Ref
-from engine.spec.model import PullClass
 from engine.status.outcome import Reason, State
 
 

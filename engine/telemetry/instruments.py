@@ -17,7 +17,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from engine import __version__
-from engine.spec.model import PullClass
+from engine.api.model import PullClass
 from engine.status.outcome import Reason, State
 from engine.telemetry.metrics import Sources
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from engine.api.model import Job
 from engine.kubeschema import KubernetesTypes, shipped_types
-from engine.spec.model import Job
 
 
 @dataclass(frozen=True, slots=True)

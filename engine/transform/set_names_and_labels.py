@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from engine.labels import ATTEMPT, JOB, MANAGED_BY, MANAGER, RUN, SOURCE
 from engine.refs import pod_name
 from engine.transform.context import TransformContext
+from engine.wellknown import ATTEMPT, JOB, MANAGED_BY, MANAGER, RUN, SOURCE
 
 
 def set_names_and_labels(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 import math
 from typing import Any
 
-from engine.labels import TTL
 from engine.transform.context import TransformContext
 from engine.transform.copying import with_field
+from engine.wellknown import TTL
 
 
 def set_ttl_annotation(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:

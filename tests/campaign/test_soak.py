@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.api.model import Config
 from engine.cli.loading import load_paths
 from engine.sandbox import Fault, Run, Sandbox, ServerError
 from engine.sandbox.furnishing import ROOT_CERTIFICATE
-from engine.spec.model import Config
 from tests.campaign.random_files import RandomFiles
 from tests.e2e.harness import Engine
 from tests.e2e.processes import resident_mib

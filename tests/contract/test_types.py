@@ -6,7 +6,7 @@ import pytest
 
 from engine.kubeschema.generate import generate
 from engine.kubeschema.shipped import TABLE
-from engine.resources import resource_dir
+from engine.package_data import resource_dir
 from tests.cluster.client import Api
 
 SHIPPED = (resource_dir("schemas") / TABLE).read_text(encoding="utf-8")

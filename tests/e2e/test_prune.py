@@ -10,11 +10,11 @@ import pytest
 
 from engine.cluster.connect import connect
 from engine.cluster.metadata import CONFIG_MAPS, read_metadata
-from engine.controller.prune.delete import Deleter
-from engine.controller.prune.rescue import Rescue
-from engine.controller.prune.result import PruneAction
-from engine.controller.prune.target import Target
 from engine.decide.prune import Verdict, judge
+from engine.prune.delete import Deleter
+from engine.prune.rescue import Rescue
+from engine.prune.result import PruneAction
+from engine.prune.target import Target
 from engine.refs import Ref
 from tests.cluster.client import Api
 from tests.cluster.cluster import Cluster

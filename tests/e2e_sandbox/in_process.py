@@ -5,11 +5,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from engine.api.model import Config
 from engine.cluster.connect import connect
-from engine.controller.manager import Manager, ManagerOptions, Surroundings
-from engine.controller.source import DirectorySource
+from engine.manager import Manager, ManagerOptions, Surroundings
 from engine.render.templates import Templates
-from engine.spec.model import Config
+from engine.specdir import DirectorySource
 from engine.telemetry.events import Event
 from engine.telemetry.redact import Redactor
 from tests.e2e_sandbox.conftest import NAMESPACE

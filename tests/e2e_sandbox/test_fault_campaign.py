@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from engine.api.model import Config
 from engine.cli.loading import load_paths
 from engine.cluster.connect import connect
-from engine.controller.once import OnceRun
-from engine.controller.once_result import OnceOptions, OnceResult
+from engine.reconcile.once import OnceRun
+from engine.reconcile.once_result import OnceOptions, OnceResult
 from engine.render.templates import Templates
 from engine.sandbox import Sandbox
-from engine.spec.model import Config
 from engine.telemetry.events import Event
 from engine.telemetry.redact import Redactor
 from tests.e2e_sandbox.bad_days import SPECS, assert_ended, document, prepare, random_faults

@@ -11,7 +11,7 @@ from tests.e2e.harness import Engine
 VALUE = "hunter2-of-the-environment"
 ENCODED = "aHVudGVyMi1vZi10aGUtZW52aXJvbm1lbnQ="
 CRASH = """
-import engine.controller.steps as steps
+import engine.reconcile.steps as steps
 def crash(self, memory, action):
     raise RuntimeError(f"crashed beside {memory.secrets.variables['TOKEN']}")
 steps.Steps.write_record = crash

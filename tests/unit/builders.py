@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+from engine.api.config import parse_config
+from engine.api.load import SourceText, load_jobs
+from engine.api.model import Config, Job, LoadedJobs
 from engine.render.manifests import Manifests, render_job
 from engine.render.templates import Templates
 from engine.render.variables import SecretValues
 from engine.render.yaml_value import to_yaml_value
-from engine.spec.config import parse_config
-from engine.spec.load import SourceText, load_jobs
-from engine.spec.model import Config, Job, LoadedJobs
 from engine.transform.context import TransformContext
 
 API_VERSION = "jobs.engine/v1alpha1"

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from engine.api.model import Job
 from engine.refs import GATE
-from engine.spec.model import Job
 
 UID = "uid-1"
 CREATED = "2026-01-01T12:00:00Z"

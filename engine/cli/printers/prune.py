@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TextIO
 
-from engine.controller.prune.result import PruneAction, PruneEntry, PruneResult
 from engine.durations import format_duration
 from engine.errors import EngineError
+from engine.prune.result import PruneAction, PruneEntry, PruneResult
 
 _WIDTH = max(len(action) for action in PruneAction)
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from engine.cli.printers.prune import entry_json
 from engine.cli.printers.table import format_table
-from engine.controller.once_result import JobResult, OnceResult
-from engine.controller.prune.prune_pass import PrunePass
-from engine.controller.prune.result import PruneAction
 from engine.decide.record import Attempt, Record, format_time
 from engine.errors import ExitCode
+from engine.prune.prune_pass import PrunePass
+from engine.prune.result import PruneAction
+from engine.reconcile.once_result import JobResult, OnceResult
 from engine.refs import JobKey
 from engine.status.outcome import State
 from engine.telemetry.redact import Redactor

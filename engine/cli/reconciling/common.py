@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
+from engine.api.model import Job
 from engine.cli.printers.progress import Progress, progress
 from engine.cli.reconciling.asked import Asked
 from engine.errors import EngineError, InvalidInputError
-from engine.spec.model import Job
 from engine.telemetry.events import SpecProblem, Trouble
 from engine.telemetry.redact import KNOWN
 

@@ -8,14 +8,14 @@ from types import FrameType
 
 import click
 
+from engine.api.load import placed
 from engine.cli.loading import load_config, valid_jobs
 from engine.cli.printers.result import exit_code, result_json, result_table
 from engine.cli.reconciling.asked import Asked
 from engine.cli.reconciling.common import sandbox_for, shown
-from engine.controller.once_result import OnceResult
 from engine.errors import UsageError
+from engine.reconcile.once_result import OnceResult
 from engine.render.templates import Templates
-from engine.spec.load import placed
 from engine.telemetry.redact import KNOWN
 
 
@@ -28,10 +28,10 @@ def run_once(asked: Asked) -> None:
         raise UsageError("there are no specs: --prune would remove every job", hint=hint)
 
     from engine.cluster.connect import connect  # noqa: PLC0415 - valid specs come first
-    from engine.controller.once import OnceRun  # noqa: PLC0415
-    from engine.controller.once_result import OnceOptions, WaitFor  # noqa: PLC0415
-    from engine.controller.prune.after_reconcile import AfterReconcile  # noqa: PLC0415
-    from engine.controller.prune.prune_pass import PrunePass  # noqa: PLC0415
+    from engine.prune.after_reconcile import AfterReconcile  # noqa: PLC0415
+    from engine.prune.prune_pass import PrunePass  # noqa: PLC0415
+    from engine.reconcile.once import OnceRun  # noqa: PLC0415
+    from engine.reconcile.once_result import OnceOptions, WaitFor  # noqa: PLC0415
 
     kubeconfig, context = asked.kubeconfig, asked.context
     if asked.sandbox:

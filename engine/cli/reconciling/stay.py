@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from engine.api.model import Config
 from engine.cli.loading import load_config, load_paths
 from engine.cli.reconciling.asked import Asked
 from engine.cli.reconciling.common import sandbox_for, shown
 from engine.cluster.connect import Connection, connect
-from engine.controller.leader import default_identity
-from engine.controller.manager import Manager, ManagerOptions, Surroundings
-from engine.controller.source import DirectorySource
 from engine.errors import ExitCode, UsageError
+from engine.manager import Manager, ManagerOptions, Surroundings
 from engine.render.templates import Templates
-from engine.spec.model import Config
+from engine.runtime.leader import default_identity
+from engine.specdir import DirectorySource
 from engine.telemetry.events import Emit, Event, Notice
 from engine.telemetry.redact import KNOWN
 from engine.telemetry.states import StateCounts

@@ -8,9 +8,9 @@ from typing import Any
 
 from engine.cli.story.stage import NAMESPACE, Stage, only_job
 from engine.cluster import objects
-from engine.controller.prune.options import PruneOptions
-from engine.controller.prune.result import PruneAction, PruneEntry
-from engine.controller.prune.run import prune
+from engine.prune.options import PruneOptions
+from engine.prune.result import PruneAction, PruneEntry
+from engine.prune.run import prune
 from engine.refs import Ref
 from engine.sandbox import FOREVER, Run
 from engine.sandbox.furnishing import ROOT_CERTIFICATE

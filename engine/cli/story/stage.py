@@ -5,20 +5,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine.api.model import Config
 from engine.cli.loading import load_paths
 from engine.cli.printers.describe import describe
 from engine.cluster.client import Client
 from engine.cluster.connect import connect
-from engine.controller.once import OnceRun
-from engine.controller.once_result import JobResult, OnceOptions, OnceResult
 from engine.errors import EngineError
-from engine.labels import JOB
+from engine.package_data import resource_dir
+from engine.reconcile.once import OnceRun
+from engine.reconcile.once_result import JobResult, OnceOptions, OnceResult
 from engine.render.templates import Templates
-from engine.resources import resource_dir
 from engine.sandbox import Sandbox
-from engine.spec.model import Config
 from engine.telemetry.events import Event
 from engine.telemetry.redact import Redactor
+from engine.wellknown import JOB
 
 NAMESPACE = "demo"
 ENVIRONMENT: Mapping[str, str] = {

@@ -14,8 +14,8 @@ from engine.decide.prune.verdict import (
     Verdict,
 )
 from engine.durations import format_duration
-from engine.labels import EXPIRES_AT, HOLD, TTL
 from engine.status.containers import parse_time
+from engine.wellknown import EXPIRES_AT, HOLD, TTL
 
 _PROPAGATION = frozenset({"foregroundDeletion", "orphan"})
 _TRUTH = {"true": True, "false": False}

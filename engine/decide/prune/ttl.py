@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from engine.durations import format_duration, parse_duration
-from engine.labels import EXPIRES_AT, TTL
+from engine.wellknown import EXPIRES_AT, TTL
 
 FOREIGN_TTLS = (
     "cleaner.kubernetes.gitlab.org/ttl",

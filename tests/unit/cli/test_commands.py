@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.api.schema import SCHEMA_FILES, schema_text
 from engine.cli.main import COMMANDS
-from engine.spec.schema import SCHEMA_FILES, schema_text
 from tests.unit.builders import document, write
 from tests.unit.cli.conftest import Engine
 

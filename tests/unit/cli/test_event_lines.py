@@ -9,13 +9,13 @@ from typing import Any, get_args
 
 import pytest
 
+from engine.api.model import PullClass
 from engine.cli.printers.describe import describe
 from engine.cli.printers.json_lines import JsonLines
 from engine.cli.printers.lines import Lines
 from engine.cli.printers.live import LiveTable
 from engine.cli.printers.progress import progress
 from engine.refs import JobKey, Ref
-from engine.spec.model import PullClass
 from engine.status.outcome import Reason, State
 from engine.telemetry.events import (
     AttemptFailed,

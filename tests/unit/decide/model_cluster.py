@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from engine.api.model import Job
 from engine.decide.actions import DeletePod, StampExpiry
 from engine.decide.record import Attempt, Record, format_time, record_from_data, record_to_data
 from engine.decide.requests import cancelled, rerun
-from engine.labels import ATTEMPT, EXPIRES_AT, JOB, MANAGED_BY, MANAGER, RUN, SOURCE
 from engine.refs import GATE, pod_name
-from engine.spec.model import Job
 from engine.status.outcome import Reason
+from engine.wellknown import ATTEMPT, EXPIRES_AT, JOB, MANAGED_BY, MANAGER, RUN, SOURCE
 
 SOURCE_NAME = "default"
 IMAGE = "registry.example/alpine:3.20"

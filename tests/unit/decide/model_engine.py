@@ -1,6 +1,6 @@
 """An engine against the model of a cluster: its memory, its cache, and each action carried out.
 
-It does what `engine.controller.steps` and the informer do, one write at a time, so that a crash or
+It does what `engine.reconcile.steps` and the informer do, one write at a time, so that a crash or
 a lost reply can come between any two.
 """
 
@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from engine.api.model import Job
 from engine.decide import decide
 from engine.decide.actions import (
     Action,
@@ -26,7 +27,6 @@ from engine.decide.actions import (
 )
 from engine.decide.record import Record
 from engine.decide.situation import Observed, Refusal, RefusalKind, Situation
-from engine.spec.model import Job
 from engine.status.deletion import UNSEEN, Deletion, read_deleted
 from engine.status.outcome import Outcome
 from engine.status.waiting import pull_troubles

@@ -5,11 +5,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from engine.api.model import Job, PullSettings
 from engine.decide import decide
 from engine.decide.actions import Action, WriteRecord
 from engine.decide.record import Attempt, Record
 from engine.decide.situation import Observed, Refusal, RefusalKind, Situation
-from engine.spec.model import Job, PullSettings
 from engine.status.deletion import Deletion
 from engine.status.outcome import Outcome, Reason, State
 from tests.unit.builders import make_job

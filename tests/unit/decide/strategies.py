@@ -5,10 +5,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from engine.api.model import Job, PullClass, PullSettings
 from engine.decide.record import Attempt, PastRun, PullFailure, Record
 from engine.decide.situation import Observed, Refusal, RefusalKind, Situation
 from engine.refs import GATE, JobKey
-from engine.spec.model import Job, PullClass, PullSettings
 from engine.status.deletion import Deletion
 from engine.status.outcome import Outcome, Reason, State
 from tests.unit.builders import make_job

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from engine.api.model import OnChange
 from engine.decide.actions import CreatePod, DeletePod, Done, LookAgain
-from engine.spec.model import OnChange
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
 from tests.unit.decide.situations import (

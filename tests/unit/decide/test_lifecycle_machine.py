@@ -20,9 +20,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from engine.api.model import Job, OnChange, Retry
 from engine.decide.actions import Done
 from engine.decide.record import Record
-from engine.spec.model import Job, OnChange, Retry
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
 from tests.unit.decide.model_cluster import Cluster, Pod, is_over, is_running

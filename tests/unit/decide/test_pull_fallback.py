@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
+from engine.api.model import Job, PullClass, PullSettings
 from engine.decide.actions import CreatePod, DeletePod, FindCause, Wait
 from engine.decide.record import Record
-from engine.spec.model import Job, PullClass, PullSettings
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
 from tests.unit.decide.situations import NOW, act, at, attempt, record, written

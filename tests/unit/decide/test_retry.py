@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
+from engine.api.model import Job
 from engine.decide.actions import CreatePod, Wait
 from engine.decide.record import Record
-from engine.spec.model import Job
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
 from tests.unit.decide.situations import act, at, attempt, record, written

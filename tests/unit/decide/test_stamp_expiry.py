@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from engine.decide.actions import Done, StampExpiry
-from engine.labels import EXPIRES_AT
 from engine.status.outcome import Reason
+from engine.wellknown import EXPIRES_AT
 from tests.unit.builders import make_job
 from tests.unit.decide.situations import JOB, act, finished
 from tests.unit.pods import UID, ended, job_pod, running

@@ -11,7 +11,7 @@ from engine.kubeschema.model import ListOf, MapOf, Scalar, Struct, Type
 from engine.kubeschema.openapi import OpenAPIError, table_from_openapi
 from engine.kubeschema.shipped import TABLE
 from engine.kubeschema.table import read_table
-from engine.resources import resource_dir
+from engine.package_data import resource_dir
 
 CORE = "io.k8s.api.core.v1"
 

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from engine.controller.manager.jobs import Changes, Jobs
+from engine.manager.jobs import Changes, Jobs
 from engine.render.variables import SecretValues
 from tests.unit.builders import make_job
 

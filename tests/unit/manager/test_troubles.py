@@ -1,4 +1,4 @@
-from engine.controller.manager.troubles import WatchTroubles
+from engine.manager.troubles import WatchTroubles
 from engine.telemetry.events import Event, Notice, Trouble
 
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.cli.printers.prune import Json, Lines, summary
-from engine.controller.prune.brake import Brake
-from engine.controller.prune.last_failed import youngest
-from engine.controller.prune.result import PruneAction, PruneEntry, PruneResult, Tally, Why
-from engine.controller.prune.uids import UidSet
 from engine.errors import ClusterError, EngineError, ExitCode
+from engine.prune.brake import Brake
+from engine.prune.last_failed import youngest
+from engine.prune.result import PruneAction, PruneEntry, PruneResult, Tally, Why
+from engine.prune.uids import UidSet
 from engine.refs import Ref
 from tests.unit.strategies import any_text
 

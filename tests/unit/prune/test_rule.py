@@ -18,7 +18,7 @@ from engine.decide.prune import (
     judge,
 )
 from engine.durations import parse_duration
-from engine.labels import EXPIRES_AT, HOLD, TTL
+from engine.wellknown import EXPIRES_AT, HOLD, TTL
 from tests.unit.strategies import any_text
 
 CREATED = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)

@@ -1,7 +1,7 @@
 """The built-in templates are not checked at run time: they are here."""
 
+from engine.api.kubernetes_fields import manifest_faults
 from engine.kubeschema import shipped_types
-from engine.spec.kubernetes_fields import manifest_faults
 from engine.transform import transform
 from tests.unit.builders import context, make_job, render
 

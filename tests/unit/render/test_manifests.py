@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from engine.api.model import Job
 from engine.errors import TemplateRenderError
 from engine.render.manifests import render_job
 from engine.render.templates import Templates
 from engine.render.variables import SecretValues
-from engine.spec.model import Job
 from tests.unit.builders import make_job, render, write
 
 TOKEN = {"TOKEN": {"fromEnv": "CI_TOKEN"}}

@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.api.load import load_jobs
+from engine.api.model import Config, Job
 from engine.render.variables import SecretValues
 from engine.render.yaml_value import to_yaml_value
-from engine.spec.load import load_jobs
-from engine.spec.model import Config, Job
 from engine.transform import transform
 from tests.unit.builders import context, document, make_job, render, source
 from tests.unit.strategies import process_text

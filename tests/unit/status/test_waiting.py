@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from engine.spec.model import PullClass
+from engine.api.model import PullClass
 from engine.status.outcome import Outcome, Reason
 from engine.status.start import read_start_cause
 from engine.status.waiting import (

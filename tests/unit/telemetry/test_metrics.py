@@ -9,8 +9,8 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from engine import __version__
+from engine.api.model import PullClass
 from engine.refs import JobKey, Ref
-from engine.spec.model import PullClass
 from engine.status.outcome import Reason, State
 from engine.telemetry.events import (
     AttemptFailed,

@@ -7,9 +7,9 @@ from typing import Any, get_args
 
 from ruamel.yaml import YAML
 
+from engine.api.load import load_jobs
 from engine.cli.reconcile import command
 from engine.refs import JobKey
-from engine.spec.load import load_jobs
 from engine.telemetry.events import Event, LeaderChanged
 from engine.telemetry.metrics import Metrics, Sources
 from tests.unit.builders import NO_CONFIG, source

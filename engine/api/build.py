@@ -1,0 +1,139 @@
+"""From one JobSpec and the defaults that hold for it to a job: merge, check, build."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from engine.api.checks import check_spec, matches_any, policy_list
+from engine.api.defaults import BUILT_IN, merge_mappings, merge_specs
+from engine.api.digest import spec_hash
+from engine.api.effective import EffectiveSpec
+from engine.api.model import (
+    Config,
+    Job,
+    Limits,
+    OnChange,
+    RegistryCredential,
+    Retry,
+    SecretSource,
+)
+from engine.api.yaml_reader import Document
+from engine.durations import parse_duration
+from engine.errors import Place, Problem, Severity
+
+
+def build_job(
+    document: Document,
+    folder: str,
+    layers: Sequence[Document],
+    config: Config,
+    namespace: str = "",
+) -> tuple[Job | None, tuple[Problem, ...]]:
+    """The job of `document`, None if it has an error; `layers` are its defaults, nearest first.
+
+    `namespace` is for a spec that names none, and goes before those of the defaults.
+    Guarantees: pure. Errors are collected, never raised.
+    """
+    effective = _effective(document, layers, config, namespace)
+    problems = check_spec(effective)
+    if any(problem.severity is Severity.ERROR for problem in problems):
+        return None, problems
+    return _build(effective, folder), problems
+
+
+def check_job(
+    document: Document, layers: Sequence[Document], config: Config, namespace: str = ""
+) -> tuple[Problem, ...]:
+    """What is wrong with a job, without building it: for one that its schema refused."""
+    return check_spec(_effective(document, layers, config, namespace))
+
+
+def layers_of(folder: str, defaults: Mapping[str, Document]) -> tuple[Document, ...]:
+    """The defaults that hold in `folder`, nearest first; `defaults` is keyed by folder."""
+    own = PurePath(folder)
+    return tuple(defaults[str(path)] for path in (own, *own.parents) if str(path) in defaults)
+
+
+def namespace_problems(jobs: Iterable[Job], limits: Limits) -> Iterable[Problem]:
+    """Jobs in a namespace that is not allowed."""
+    allowed = limits.allowed_namespaces
+    if allowed is None:
+        return
+    hint = f"limits.allowedNamespaces: {', '.join(allowed) or 'none'}"
+    for job in jobs:
+        if not matches_any(job.namespace, allowed):
+            yield Problem(job.place, f"the namespace {job.namespace} is not allowed", hint)
+
+
+def _effective(
+    document: Document, above: Sequence[Document], config: Config, namespace: str
+) -> EffectiveSpec:
+    layers = (document, *above)
+    specs = [BUILT_IN, config.defaults, *(d.data.get("spec", {}) for d in reversed(layers))]
+    named = [d.data.get("metadata", {}).get("namespace") for d in layers]
+    chosen = named[0] or namespace or next((name for name in named if name), "")
+    return EffectiveSpec(merge_specs(specs), chosen, layers, config)
+
+
+def _build(effective: EffectiveSpec, folder: str) -> Job:
+    spec, config, document = effective.spec, effective.config, effective.own
+    timeout, start_timeout, leeway = (
+        parse_duration(spec[name]) for name in ("timeout", "startTimeout", "ttlLeeway")
+    )
+    timeout = min(timeout, config.limits.max_timeout or timeout)
+    ttl = parse_duration(spec["ttl"]) if "ttl" in spec else start_timeout + timeout + leeway
+    return Job(
+        name=effective.name,
+        namespace=effective.namespace,
+        labels=_metadata(effective, "labels"),
+        annotations=_metadata(effective, "annotations"),
+        spec=spec,
+        timeout=timeout if config.features.active_deadline_seconds else None,
+        start_timeout=start_timeout,
+        ttl=ttl,
+        policies=_policies(effective),
+        secrets={
+            name: _secret_source(source, effective.place("spec", "secrets", name))
+            for name, source in spec.get("secrets", {}).items()
+        },
+        credentials=tuple(
+            RegistryCredential(
+                entry["registry"],
+                entry["username"],
+                _secret_source(
+                    entry["password"],
+                    effective.place("spec", "registryCredentials", index, "password"),
+                ),
+            )
+            for index, entry in enumerate(spec.get("registryCredentials", ()))
+        ),
+        retry=_retry(spec.get("retry", {})),
+        on_change=OnChange(spec["onChange"]),
+        spec_hash=spec_hash(document.data),
+        place=document.place,
+        folder=folder,
+    )
+
+
+def _metadata(effective: EffectiveSpec, field: str) -> dict[str, str]:
+    merged: dict[str, Any] = {}
+    for document in reversed(effective.layers):
+        merged = merge_mappings(merged, document.data.get("metadata", {}).get(field, {}))
+    return merged
+
+
+def _policies(effective: EffectiveSpec) -> dict[str, tuple[str, ...]]:
+    allowed = effective.config.limits.allowed_pull_policies
+    lists = {
+        name: tuple(p for p in policy_list(c.get("pullPolicy")) if allowed is None or p in allowed)
+        for name, _, c in effective.containers()
+    }
+    return {name: policies for name, policies in lists.items() if policies}
+
+
+def _secret_source(source: Mapping[str, str], place: Place) -> SecretSource:
+    return SecretSource(place, source.get("value"), source.get("fromEnv"), source.get("fromFile"))
+
+
+def _retry(value: Mapping[str, Any]) -> Retry:
+    return Retry(value.get("max", 0), frozenset(value["on"]) if "on" in value else Retry().on)

@@ -1,0 +1,96 @@
+"""EngineConfig: the operator's defaults, limits and features, from the text of engine.yaml."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from engine.api.model import (
+    Config,
+    Features,
+    Limits,
+    PruneSettings,
+    PullClass,
+    PullSettings,
+)
+from engine.api.schema import ENGINE_CONFIG, check_document
+from engine.api.yaml_reader import Document, read_yaml
+from engine.durations import parse_duration
+from engine.errors import InvalidInputError, Place, Problem
+from engine.kubeschema import KubernetesTypes, shipped_types
+
+_TIMES = (
+    ("limits", "maxTimeout"),
+    *(("defaults", name) for name in ("timeout", "startTimeout", "ttl", "ttlLeeway")),
+    ("pull", "grace"),
+)
+_MAY_BE_ZERO = frozenset({"ttlLeeway", "grace"})
+
+
+def parse_config(text: bytes, file: str, kubernetes: KubernetesTypes = shipped_types) -> Config:
+    """Config of the one EngineConfig document in `text`.
+
+    Errors: InvalidInputError with every problem of the file.
+    """
+    content = read_yaml(text, file)
+    problems = [*content.problems]
+    for document in content.documents:
+        checked = check_document(document, kubernetes)
+        problems.extend(checked.problems or _bad_times(document))
+    if not problems:
+        kinds = [document.data["kind"] for document in content.documents]
+        if kinds != [ENGINE_CONFIG]:
+            found = ", ".join(kinds) or "nothing"
+            problems.append(
+                Problem(Place(file), f"this must hold one {ENGINE_CONFIG}, but holds {found}")
+            )
+    if problems:
+        raise InvalidInputError(tuple(problems))
+    return _build(content.documents[0].data, kubernetes)
+
+
+def _bad_times(document: Document) -> Iterator[Problem]:
+    """Durations that fit the schema's pattern, and mean nothing all the same."""
+    for section, name in _TIMES:
+        value = (document.data.get(section) or {}).get(name)
+        if value is None:
+            continue
+        where = document.locate([section, name])
+        try:
+            seconds = parse_duration(value)
+        except ValueError as error:
+            yield Problem(where, f"{section}.{name}: {error}")
+        else:
+            if seconds == 0 and name not in _MAY_BE_ZERO:
+                yield Problem(
+                    where, f"{section}.{name} is 0, which leaves a job no time", "leave it out"
+                )
+
+
+def _build(data: dict[str, Any], kubernetes: KubernetesTypes) -> Config:
+    limits, features, pull, prune = (
+        data.get(name) or {} for name in ("limits", "features", "pull", "prune")
+    )
+    longest = limits.get("maxTimeout")
+    return Config(
+        defaults=data.get("defaults") or {},
+        limits=Limits(
+            max_timeout=None if longest is None else parse_duration(longest),
+            allowed_pull_policies=_optional_tuple(limits.get("allowedPullPolicies")),
+            allowed_images=_optional_tuple(limits.get("allowedImages")),
+            allowed_namespaces=_optional_tuple(limits.get("allowedNamespaces")),
+            max_deletes_per_pass=limits.get("maxDeletesPerPass"),
+        ),
+        features=Features(
+            active_deadline_seconds=features.get("activeDeadlineSeconds", True),
+            events=features.get("events", True),
+        ),
+        pull=PullSettings(
+            fallback_on=frozenset(pull.get("fallbackOn", PullClass)),
+            grace=parse_duration(pull.get("grace", 0)),
+        ),
+        prune=PruneSettings(keep_failed=prune.get("keepFailed", 0)),
+        kubernetes=kubernetes,
+    )
+
+
+def _optional_tuple(value: list[str] | None) -> tuple[str, ...] | None:
+    return None if value is None else tuple(value)

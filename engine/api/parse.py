@@ -1,0 +1,89 @@
+"""From the text of one file to its documents: which are jobs, which defaults, and what is wrong.
+
+What is found here depends on that file alone, so that it holds as long as the text does.
+"""
+
+from dataclasses import dataclass
+
+from engine.api.schema import ENGINE_CONFIG, JOB_DEFAULTS, check_document
+from engine.api.yaml_reader import Document, read_yaml
+from engine.errors import Problem, Severity
+from engine.kubeschema import KubernetesTypes, shipped_types
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """One file of a source: its name in messages, the folder it is in, and what it holds.
+
+    Of a file with `defaults_only` nothing counts but its JobDefaults.
+    """
+
+    file: str
+    folder: str
+    text: bytes
+    defaults_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedFile:
+    """The documents of a file by their kind.
+
+    `jobs` passed their schema. `misfits` are jobs with unknown fields, or with fields that
+    Kubernetes would refuse: no jobs come of them, but they are checked like jobs, so that all of
+    their errors are told at once.
+    """
+
+    folder: str
+    jobs: tuple[Document, ...] = ()
+    misfits: tuple[Document, ...] = ()
+    defaults: tuple[Document, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def parse_file(text: SourceText, kubernetes: KubernetesTypes = shipped_types) -> ParsedFile:
+    """Documents of `text`, each checked against its schema and the types of Kubernetes.
+
+    Guarantees: pure. Errors are collected, never raised.
+    """
+    content = read_yaml(text.text, text.file)
+    problems = [*content.problems]
+    jobs: list[Document] = []
+    misfits: list[Document] = []
+    defaults: list[Document] = []
+    for document in content.documents:
+        if text.defaults_only and not _is_defaults(document):
+            continue
+        checked = check_document(document, kubernetes)
+        problems += checked.problems
+        if not checked.has_its_shape:
+            continue
+        kind = document.data["kind"]
+        if kind == JOB_DEFAULTS:
+            defaults.append(document)
+        elif kind == ENGINE_CONFIG:
+            problems.append(_without_effect(document))
+        else:
+            (misfits if checked.problems else jobs).append(document)
+    return ParsedFile(text.folder, tuple(jobs), tuple(misfits), tuple(defaults), tuple(problems))
+
+
+def second_defaults(second: Document, first: Document) -> Problem:
+    """A folder has one JobDefaults."""
+    return Problem(
+        second.place,
+        f"a second {JOB_DEFAULTS} in one folder",
+        f"the first is at {first.place}; merge them",
+    )
+
+
+def _is_defaults(document: Document) -> bool:
+    return isinstance(document.data, dict) and document.data.get("kind") == JOB_DEFAULTS
+
+
+def _without_effect(document: Document) -> Problem:
+    return Problem(
+        document.place,
+        f"an {ENGINE_CONFIG} among the specs has no effect",
+        "it is the operator's: give it with --config",
+        Severity.WARNING,
+    )

@@ -1,1 +1,0 @@
-"""The moving parts around the pure core: sources, informers, the work queue, the reconciler."""

@@ -1,0 +1,33 @@
+"""The rules of the lifecycle, one per file, in the order in which they are asked."""
+
+from collections.abc import Callable
+
+from engine.decide.actions import Action
+from engine.decide.rules.close_attempt import close_attempt
+from engine.decide.rules.finish_run import finish_run
+from engine.decide.rules.open_gate import open_gate
+from engine.decide.rules.refuse_foreign import refuse_foreign
+from engine.decide.rules.reopen_attempt import reopen_attempt
+from engine.decide.rules.repair_drift import repair_drift
+from engine.decide.rules.replace_changed_run import replace_changed_run
+from engine.decide.rules.settle_refusal import settle_refusal
+from engine.decide.rules.stamp_expiry import stamp_expiry
+from engine.decide.rules.start_attempt import start_attempt
+from engine.decide.rules.wait_for_pod import wait_for_pod
+from engine.decide.situation import Situation
+
+Rule = Callable[[Situation], Action | None]
+
+RULES: tuple[Rule, ...] = (
+    refuse_foreign,
+    replace_changed_run,
+    stamp_expiry,
+    finish_run,
+    reopen_attempt,
+    settle_refusal,
+    start_attempt,
+    open_gate,
+    repair_drift,
+    close_attempt,
+    wait_for_pod,
+)

@@ -1,0 +1,71 @@
+"""A changed spec starts a new run, but only once the old run is over and its pod is gone.
+
+`onChange: Wait` waits for what runs; a pod that has not started, or whose main container can't,
+has nothing to be waited for.
+"""
+
+from datetime import datetime
+
+from engine.api.model import OnChange
+from engine.decide.actions import Action, ConfirmGone, DeletePod, LookAgain, Wait, WriteRecord
+from engine.decide.outcomes import closed, deleted_pod
+from engine.decide.record import Attempt, Record
+from engine.decide.removal import remove_pod
+from engine.decide.situation import Pod, Situation
+from engine.status.containers import has_started, main_state
+from engine.status.deletion import read_end
+from engine.status.outcome import Outcome, Reason
+from engine.status.waiting import pull_troubles, read_config_error, read_invalid_image
+from engine.wellknown import RUN
+
+
+def replace_changed_run(situation: Situation) -> Action | None:
+    record = situation.record
+    if record is None or record.spec_hash == situation.job.spec_hash:
+        return _remove_strays(situation)
+    attempt = record.open_attempt
+    if attempt is None or record.state.is_final:
+        return _remove_strays(situation)
+    return _end_old_run(situation, record, attempt)
+
+
+def _end_old_run(situation: Situation, record: Record, attempt: Attempt) -> Action:
+    now = situation.now
+    pod = situation.pod_of(attempt.uid)
+    if pod is None:
+        if attempt.uid not in situation.observed.gone:
+            return ConfirmGone(attempt.pod, attempt.uid)
+        end = situation.observed.ends.get(attempt.uid)
+        return WriteRecord(closed(record, attempt, end or deleted_pod(attempt), now))
+    outcome = read_end(pod, situation.deletion_of(attempt.uid))
+    if outcome is not None:
+        return WriteRecord(closed(record, attempt, outcome, now))
+    if situation.job.on_change is OnChange.REPLACE:
+        return _replaced(record, attempt, now)
+    if has_started(pod) and not _is_stuck(pod):
+        return Wait()
+    if not situation.is_certain_of(attempt.uid):
+        return LookAgain(attempt.pod, attempt.uid)
+    return _replaced(record, attempt, now)
+
+
+def _is_stuck(pod: Pod) -> bool:
+    """Whether an init container has run and the main one can't begin: nothing ends that."""
+    main = main_state(pod)
+    if main is not None and main.has_started:
+        return False
+    wrong = read_invalid_image(pod) or read_config_error(pod)
+    return wrong is not None or any(True for _ in pull_troubles(pod))
+
+
+def _replaced(record: Record, attempt: Attempt, now: datetime) -> WriteRecord:
+    outcome = Outcome(Reason.CANCELLED, "replaced: the spec has changed")
+    return WriteRecord(closed(record, attempt, outcome, now))
+
+
+def _remove_strays(situation: Situation) -> DeletePod | LookAgain | Wait | None:
+    """Unfinished pods of other runs go before anything of this run begins."""
+    for pod in situation.other_pods(""):
+        if (pod["metadata"].get("labels") or {}).get(RUN) != situation.job.run:
+            return remove_pod(situation, pod, "its spec has changed")
+    return None

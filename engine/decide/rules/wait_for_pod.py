@@ -1,0 +1,45 @@
+"""Nothing to do now: keep the record's state up to date, and say what is waited for."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from engine.decide.actions import Action, Wait, WriteRecord
+from engine.decide.rules.close_attempt import start_deadline
+from engine.decide.situation import Pod, Situation
+from engine.status.containers import container_states, has_started, parse_time, started_at
+from engine.status.outcome import State
+
+RUNNING_DELAY = 2.0
+
+
+def wait_for_pod(situation: Situation) -> Action:
+    """Always answers.
+
+    A job that has just started is not written down as running at once: most are done before
+    anybody looks, and their outcome is the next write anyway.
+    """
+    record = situation.run_record
+    attempt = record.open_attempt
+    pod = situation.pod_of(attempt.uid) if attempt else None
+    if attempt is None or pod is None:
+        return Wait()
+    if not has_started(pod):
+        return Wait(start_deadline(situation, attempt, pod))
+    if record.state is State.RUNNING:
+        return Wait()
+    begun = started_at(pod) or _init_started_at(pod) or situation.now
+    due = begun + timedelta(seconds=RUNNING_DELAY)
+    if situation.now < due:
+        return Wait(due)
+    running = replace(attempt, started_at=begun)
+    return WriteRecord(
+        replace(record.with_attempt(running), state=State.RUNNING, started_at=begun, message="")
+    )
+
+
+def _init_started_at(pod: Pod) -> datetime | None:
+    """When the first init container started that is no sidecar."""
+    for state in container_states(pod):
+        if state.is_init and not state.is_sidecar and state.has_started:
+            return parse_time((state.running or state.terminated).get("startedAt"))
+    return None

@@ -1,0 +1,1 @@
+"""What the cluster holds, kept up to date by watches."""

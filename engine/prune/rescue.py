@@ -1,0 +1,137 @@
+"""What must be safe before a pod of the engine's goes: its log, and its outcome in the record."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from engine.cluster import objects
+from engine.cluster.client import Client
+from engine.cluster.closed_pods import closed_pod_uids
+from engine.cluster.records import read_record, write_record
+from engine.decide.outcomes import closed
+from engine.decide.record import Attempt, Record
+from engine.decide.situation import is_terminating
+from engine.errors import AlreadyExistsError, ConflictError, EngineError, NotFoundError
+from engine.prune.save_logs import save_logs
+from engine.prune.target import Target
+from engine.prune.uids import UidSet
+from engine.refs import JobKey
+from engine.status.containers import started_at
+from engine.status.deletion import read_end
+from engine.status.outcome import Outcome, Reason
+
+_LIST_AFTER = 20
+_MOST_WRITES = 5
+
+
+class RescueError(EngineError):
+    """Something of the pod would be lost, so the pod stays."""
+
+
+class Rescue:
+    """Safe to use from several threads.
+
+    Guarantees: an attempt whose pod is gone by this hand is never left open in its record.
+    """
+
+    def __init__(self, client: Client, logs_dir: Path | None = None) -> None:
+        self._client = client
+        self._logs_dir = logs_dir
+        self._lock = threading.Lock()
+        self._asked: Counter[str] = Counter()
+        self._closed: dict[str, UidSet] = {}
+
+    def __call__(self, target: Target, reason: str, check: Callable[[], object]) -> None:
+        """`check` tells, by raising, whether the delete would be accepted.
+
+        It is asked before a run that is under way is written down as cancelled.
+        Errors: RescueError; and what `check` raises.
+        """
+        key = target.job
+        if key is None or not target.is_engine_pod:
+            return
+        if self._logs_dir is not None:
+            save_logs(self._client, target, self._logs_dir)
+        if not self._is_known_closed(target):
+            self._close(target, key, reason, check)
+
+    def _close(self, target: Target, key: JobKey, reason: str, check: Callable[[], object]) -> None:
+        checked = False
+        for _ in range(_MOST_WRITES):
+            record = self._read(key)
+            attempt = _attempt_of(record, target) if record else None
+            if record is None or attempt is None:
+                return
+            pod = objects.get(self._client, target.ref)
+            if pod is None or pod["metadata"]["uid"] != target.uid:
+                return
+            outcome = read_end(pod)
+            if outcome is None and is_terminating(pod):
+                return
+            if outcome is None:
+                if not checked:
+                    check()
+                    checked = True
+                outcome = Outcome(Reason.CANCELLED, f"pruned before it had finished: {reason}")
+            if self._write(_ended(record, attempt, target, pod, outcome, self._client)):
+                return
+        raise RescueError("its outcome could not be recorded: the record keeps changing")
+
+    def _read(self, key: JobKey) -> Record | None:
+        try:
+            return read_record(self._client, key)
+        except EngineError as error:
+            raise RescueError(f"its outcome could not be recorded: {error}") from error
+
+    def _write(self, record: Record) -> bool:
+        try:
+            write_record(self._client, record)
+        except (ConflictError, AlreadyExistsError, NotFoundError):
+            return False
+        except EngineError as error:
+            raise RescueError(f"its outcome could not be recorded: {error}") from error
+        return True
+
+    def _is_known_closed(self, target: Target) -> bool:
+        """After some pods of a namespace its records are read at once, not one by one."""
+        namespace = target.ref.namespace
+        with self._lock:
+            self._asked[namespace] += 1
+            if self._asked[namespace] <= _LIST_AFTER:
+                return False
+            if namespace not in self._closed:
+                self._closed[namespace] = _closed_pods(self._client, namespace)
+            return target.uid in self._closed[namespace]
+
+
+def _closed_pods(client: Client, namespace: str) -> UidSet:
+    """UIDs of pods whose outcome is in a record; as far as the records can be read."""
+    found = UidSet()
+    try:
+        found.add(closed_pod_uids(client, namespace))
+    except EngineError:
+        return found
+    return found
+
+
+def _attempt_of(record: Record, target: Target) -> Attempt | None:
+    """The open attempt of this pod; one that 0.1 recorded before its pod has a name, but no UID."""
+    attempt = record.open_attempt
+    if attempt is None or (attempt.uid or target.uid) != target.uid:
+        return None
+    return attempt if attempt.pod == target.ref.name else None
+
+
+def _ended(
+    record: Record,
+    attempt: Attempt,
+    target: Target,
+    pod: dict[str, Any],
+    outcome: Outcome,
+    client: Client,
+) -> Record:
+    whole = replace(attempt, uid=target.uid, started_at=attempt.started_at or started_at(pod))
+    return closed(record, whole, outcome, client.now())

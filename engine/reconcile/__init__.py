@@ -1,0 +1,1 @@
+"""One job at a time, from what is seen to what is written."""

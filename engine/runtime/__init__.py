@@ -1,0 +1,1 @@
+"""What runs reconciles: queue, workers, rate limits, retries, leader election."""

@@ -1,0 +1,174 @@
+"""Pods: what was listed, heard, written and missed comes to one picture."""
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from engine.cluster import objects
+from engine.cluster.client import Client
+from engine.informers.informer import PodInformer
+from engine.refs import JobKey
+from engine.sandbox import Sandbox
+from engine.status.outcome import Reason
+from engine.wellknown import JOB, SOURCE
+from tests.component.informers.conftest import Told, miss
+from tests.component.sandbox.place import Place, container
+
+Make = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def informer(client: Client, told: Told) -> Iterator[PodInformer]:
+    pods = PodInformer(client, "ci", f"{SOURCE}=team", told.job, told.trouble)
+    yield pods
+    pods.watcher.halt()
+    pods.watcher.join(5)
+
+
+@pytest.fixture
+def make(ci: Place) -> Make:
+    """A pod of the source; one that is gated stays as it is, whatever the time."""
+
+    def made(name: str, source: str = "team") -> dict[str, Any]:
+        body = {
+            "metadata": {"name": name, "labels": {JOB: name, SOURCE: source}},
+            "spec": {
+                "restartPolicy": "Never",
+                "containers": [container()],
+                "schedulingGates": [{"name": "test/gate"}],
+            },
+        }
+        pod: dict[str, Any] = ci.client.post(ci.path("pods"), body).body
+        return pod
+
+    return made
+
+
+def names(informer: PodInformer) -> list[str]:
+    return sorted(pod["metadata"]["name"] for pod in informer.all_pods())
+
+
+def delete(ci: Place, name: str) -> None:
+    assert ci.client.delete(ci.path("pods", name), {"gracePeriodSeconds": 0}).code == 200
+
+
+def label(ci: Place, name: str) -> dict[str, Any]:
+    """A change of the pod, and what the server answers to it."""
+    pod: dict[str, Any] = ci.client.patch(
+        ci.path("pods", name), {"metadata": {"labels": {"touched": "yes"}}}
+    ).body
+    return pod
+
+
+def test_what_is_listed_is_told_once_and_only_of_this_source(
+    informer: PodInformer, make: Make, told: Told
+) -> None:
+    make("a"), make("b"), make("c", source="other")
+    assert not informer.has_synced
+    informer.sync()
+    assert (informer.has_synced, names(informer), told.jobs) == (True, ["a", "b"], {"a": 1, "b": 1})
+    informer.sync()
+    assert told.jobs == {"a": 1, "b": 1}
+
+
+def test_a_watch_goes_on_where_the_list_ended(
+    informer: PodInformer, make: Make, told: Told, ci: Place
+) -> None:
+    make("listed")
+    informer.sync()
+    make("between")
+    informer.start()
+    told.wait(lambda: told.jobs["between"] == 1)
+    make("later")
+    told.wait(lambda: told.jobs["later"] == 1)
+    delete(ci, "between")
+    told.wait(lambda: told.jobs["between"] == 3)
+    assert told.jobs["listed"] == 1
+    assert names(informer) == ["later", "listed"]
+
+
+def test_what_was_missed_is_listed_again_and_the_past_not_told_anew(
+    informer: PodInformer, make: Make, told: Told, ci: Place, sandbox: Sandbox
+) -> None:
+    make("stays"), make("goes"), make("changes")
+    informer.sync()
+    informer.start()
+    make("last")
+    told.wait(lambda: told.jobs["last"] == 1)
+
+    def unseen() -> None:
+        delete(ci, "goes")
+        make("comes")
+        label(ci, "changes")
+
+    miss(sandbox, "pods", unseen)
+    told.wait(lambda: told.jobs["comes"] == 1 and told.jobs["goes"] == 2)
+    assert names(informer) == ["changes", "comes", "last", "stays"]
+
+    make("afterwards")
+    told.wait(lambda: told.jobs["afterwards"] == 1)
+    assert told.jobs == {
+        "stays": 1, "goes": 2, "changes": 2, "last": 1, "comes": 1, "afterwards": 1,
+    }  # fmt: skip
+
+
+def test_a_late_reply_brings_nothing_back(
+    informer: PodInformer, make: Make, told: Told, ci: Place, sandbox: Sandbox
+) -> None:
+    make("heard"), make("missed"), make("said")
+    informer.sync()
+    informer.start()
+    late = {name: label(ci, name) for name in ("heard", "missed", "said")}
+    told.wait(lambda: told.jobs["said"] == 2)
+    delete(ci, "heard")
+    told.wait(lambda: told.jobs["heard"] == 4)
+    miss(sandbox, "pods", lambda: delete(ci, "missed"))
+    told.wait(lambda: told.jobs["missed"] == 3)
+    informer.forget(JobKey("ci", "said"), late["said"]["metadata"]["uid"])
+    for pod in late.values():
+        informer.put(pod)
+    assert names(informer) == []
+
+
+def test_an_older_list_or_version_takes_back_nothing_that_was_written(
+    informer: PodInformer, make: Make, ci: Place, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make("changed"), make("gone")
+    listed = objects.list_whole(client, ci.path("pods"), f"{SOURCE}=team")
+    older = copy.deepcopy(listed[0]["items"][0])
+    written = [label(ci, "changed"), make("created")]
+    uid = label(ci, "gone")["metadata"]["uid"]
+    delete(ci, "gone")
+    for pod in written:
+        informer.put(pod)
+    informer.forget(JobKey("ci", "gone"), uid)
+
+    with monkeypatch.context() as slow:
+        slow.setattr(objects, "list_whole", lambda *_: listed)
+        informer.sync()
+    informer.put(older)
+    assert names(informer) == ["changed", "created"]
+    assert informer.pods(JobKey("ci", "changed")) == (written[0],)
+
+
+def test_how_a_pod_ended_is_known_after_it_was_missed(
+    informer: PodInformer, told: Told, ci: Place, sandbox: Sandbox
+) -> None:
+    labels = {JOB: "job", SOURCE: "team"}
+    body = {
+        "metadata": {"name": "job", "labels": labels},
+        "spec": {"restartPolicy": "Never", "containers": [container()]},
+    }
+    ci.client.post(ci.path("pods"), body)
+    sandbox.clock.advance(60)
+    assert ci.phase() == "Succeeded"
+    informer.sync()
+    uid = ci.pod()["metadata"]["uid"]
+    informer.start()
+    miss(sandbox, "pods", lambda: delete(ci, "job"))
+    told.wait(lambda: told.jobs["job"] == 2)
+    end = informer.end_of(uid)
+    assert end is not None
+    assert end.reason is Reason.SUCCEEDED

@@ -1,0 +1,102 @@
+"""Run records: of what was watched and what was written here, the newer one counts."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from engine.cluster.client import Client
+from engine.cluster.records import write_record
+from engine.decide.record import Record
+from engine.errors import ApiError
+from engine.informers.record_informer import RecordInformer
+from engine.refs import JobKey, record_name
+from engine.sandbox import Sandbox
+from engine.status.outcome import State
+from tests.component.informers.conftest import Told, miss
+from tests.component.sandbox.place import Place
+
+KEY = JobKey("ci", "job")
+
+
+@pytest.fixture
+def informer(client: Client, told: Told) -> Iterator[RecordInformer]:
+    records = RecordInformer(client, "ci", told.job, told.trouble)
+    yield records
+    records.watcher.halt()
+    records.watcher.join(5)
+
+
+@pytest.fixture
+def first(client: Client, ci: Place) -> Record:
+    """A record that stands in the cluster."""
+    del ci
+    return write_record(client, Record(KEY, "team", spec_hash="a" * 64, state=State.STARTING))
+
+
+def delete(ci: Place) -> None:
+    assert ci.client.delete(ci.path("configmaps", record_name("job"))).code == 200
+
+
+def test_the_newer_of_what_was_written_and_what_was_heard_counts(
+    informer: RecordInformer, first: Record, client: Client, told: Told
+) -> None:
+    informer.sync()
+    ahead = write_record(client, replace(first, state=State.RUNNING))
+    assert informer.newest(KEY, None) == first
+    assert informer.newest(KEY, ahead) is ahead
+    informer.start()
+    told.wait(lambda: told.jobs["job"] == 2)
+    assert informer.newest(KEY, first) == ahead
+    assert informer.all_records() == [ahead]
+
+
+def test_what_is_listed_again_unchanged_is_told_once(
+    informer: RecordInformer, first: Record, told: Told
+) -> None:
+    informer.sync()
+    informer.sync()
+    assert informer.newest(KEY, None) == first
+    assert told.jobs == {"job": 1}
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_deleted_record_is_gone_unless_a_newer_one_was_written(
+    informer: RecordInformer,
+    first: Record,
+    client: Client,
+    told: Told,
+    ci: Place,
+    sandbox: Sandbox,
+    seen: bool,
+) -> None:
+    informer.start()
+    told.wait(lambda: told.jobs["job"] == 1)
+    if seen:
+        delete(ci)
+    else:
+        miss(sandbox, "configmaps", lambda: delete(ci))
+    told.wait(lambda: told.jobs["job"] == 2)
+    assert informer.newest(KEY, first) is None
+    again = write_record(client, replace(first, version=""))
+    assert informer.newest(KEY, again) is again
+    told.wait(lambda: told.jobs["job"] == 3)
+    assert informer.newest(KEY, None) == again
+
+
+def test_a_record_that_cant_be_read_is_its_jobs_trouble_alone(
+    informer: RecordInformer, first: Record, told: Told, client: Client, ci: Place
+) -> None:
+    other = write_record(client, replace(first, key=JobKey("ci", "other"), version=""))
+    informer.start()
+    told.wait(lambda: len(told.jobs) == 2)
+    path = ci.path("configmaps", record_name("job"))
+    ci.client.patch(path, {"data": {"record.json": "not JSON"}})
+    told.wait(lambda: told.jobs["job"] == 2)
+    with pytest.raises(ApiError, match="can't be read"):
+        informer.newest(KEY, first)
+    assert informer.newest(other.key, None) == other
+    ci.client.patch(path, {"data": {"record.json": "{}"}})
+    delete(ci)
+    told.wait(lambda: told.jobs["job"] == 4)
+    assert informer.newest(KEY, None) is None

@@ -1,0 +1,298 @@
+"""One engine at a time acts for a source: seen from two engines, on both API servers."""
+
+from __future__ import annotations
+
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from engine.errors import ExitCode, ForbiddenError, LeaseHeldError, NotFoundError
+from engine.runtime.leader import default_identity
+from tests.component.leader.conftest import LEASES, SOURCE, Candidates, Place, eventually
+
+
+def test_the_lease_tells_who_holds_it_and_carries_no_ttl(
+    place: Place, candidate: Candidates
+) -> None:
+    candidate("one", duration=1.5).lead()
+    lease = place.lease()
+    assert lease["metadata"]["name"] == "engine-team-web"
+    assert lease["metadata"]["labels"] == {
+        "app.kubernetes.io/managed-by": "engine",
+        "jobs.engine/source": SOURCE,
+    }
+    assert not lease["metadata"].get("annotations")
+    spec = lease["spec"]
+    assert (spec["holderIdentity"], spec["leaseDurationSeconds"]) == ("one", 2)
+    assert spec.get("leaseTransitions", 0) == 0
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", spec["renewTime"])
+    assert spec["acquireTime"] == spec["renewTime"]
+
+
+def test_a_second_engine_is_refused_and_told_who_is_first(candidate: Candidates) -> None:
+    first = candidate("one").lead()
+    second = candidate("two")
+    with pytest.raises(LeaseHeldError) as refused:
+        second.acquire()
+    assert refused.value.exit_code == ExitCode.REFUSED
+    assert all(words in str(refused.value) for words in (SOURCE, "one", "--leader-elect"))
+    assert (second.leader.holds, second.leader.holder) == (False, "one")
+    assert first.leader.holds
+
+
+def test_a_second_engine_is_refused_as_soon_as_the_first_renews(candidate: Candidates) -> None:
+    candidate("one", duration=6.0).lead()
+    began = time.monotonic()
+    with pytest.raises(LeaseHeldError):
+        candidate("two").acquire()
+    assert time.monotonic() - began < 4.0
+
+
+def test_the_lease_of_an_engine_that_died_is_taken_over(
+    place: Place, candidate: Candidates
+) -> None:
+    first, second = candidate("one").lead(), candidate("two")
+    eventually(lambda: place.spec()["renewTime"] != place.spec()["acquireTime"])
+    first.die()
+    assert second.acquire()
+    assert not first.leader.holds
+    assert (second.leader.holds, second.leader.holder) == (True, "two")
+    assert second.hears("was last held by one")
+    assert second.hears("over from one")
+    spec = place.spec()
+    assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("two", 1)
+
+
+def test_a_lease_that_was_given_up_is_taken_at_once(place: Place, candidate: Candidates) -> None:
+    first, second = candidate("one", duration=30.0).lead(), candidate("two", duration=30.0)
+    first.leader.release()
+    assert (first.leader.holds, first.leader.holder) == (False, "")
+    assert place.spec().get("holderIdentity", "") == ""
+    began = time.monotonic()
+    assert second.acquire()
+    assert time.monotonic() - began < 2.0
+    assert second.said == []
+    assert place.spec()["leaseTransitions"] == 1
+
+
+def test_an_engine_that_waits_says_so_once_and_takes_over(candidate: Candidates) -> None:
+    first, second = candidate("one").lead(), candidate("two", waits=True)
+    taken = second.acquire_soon()
+    eventually(lambda: second.hears("standing by"))
+    time.sleep(1.5)
+    assert not taken.done()
+    first.leader.release()
+    assert taken.result(10)
+    assert second.said == [
+        'source "team-web" is held by one: standing by',
+        'took source "team-web" over from one',
+    ]
+
+
+def test_an_engine_that_waits_can_be_stopped(candidate: Candidates) -> None:
+    candidate("one").lead()
+    second = candidate("two", waits=True)
+    taken = second.acquire_soon()
+    eventually(lambda: second.said)
+    second.stopped.set()
+    assert taken.result(2) is False
+
+
+def test_the_holders_own_duration_counts(candidate: Candidates) -> None:
+    first = candidate("one", duration=3.0).lead()
+    first.die()
+    second = candidate("two", duration=0.5)
+    began = time.monotonic()
+    assert second.acquire()
+    assert time.monotonic() - began >= 3.0
+
+
+@pytest.mark.parametrize("hours", [-5, 5])
+def test_clocks_that_differ_do_not_matter(place: Place, candidate: Candidates, hours: int) -> None:
+    candidate("one").lead().die()
+    other = datetime.now(UTC) + timedelta(hours=hours)
+    lease = place.lease()
+    lease["spec"]["renewTime"] = other.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    place.api.replace(LEASES, lease, place.namespace)
+    second = candidate("two")
+    began = time.monotonic()
+    assert second.acquire()
+    assert 0.9 < time.monotonic() - began < 5.0
+
+
+def test_of_many_engines_exactly_one_leads(place: Place, candidate: Candidates) -> None:
+    engines = [candidate(f"engine-{number}", duration=3.0) for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        ends = [end.exception() for end in [pool.submit(engine.lead) for engine in engines]]
+    assert ends.count(None) == 1
+    assert all(isinstance(end, LeaseHeldError) for end in ends if end is not None)
+    winners = [engine for engine in engines if engine.leader.holds]
+    assert [winner.leader.holder for winner in winners] == [place.spec()["holderIdentity"]]
+
+
+def test_of_many_engines_exactly_one_takes_over(place: Place, candidate: Candidates) -> None:
+    candidate("dead").lead().die()
+    engines = [candidate(f"engine-{number}", waits=True, duration=10.0) for number in range(8)]
+    taken = [engine.acquire_soon() for engine in engines]
+    eventually(lambda: any(future.done() for future in taken))
+    time.sleep(1.0)
+    assert [engine.leader.holds for engine in engines].count(True) == 1
+    assert place.spec()["leaseTransitions"] == 1
+
+
+def test_an_api_server_that_is_away_for_a_moment_costs_nothing(candidate: Candidates) -> None:
+    first = candidate("one", duration=3.0).lead()
+    first.cut.set()
+    eventually(lambda: first.hears("can't be renewed"))
+    first.cut.clear()
+    time.sleep(2.5)
+    assert first.leader.holds
+    assert (first.lost, first.regained) == ([], [])
+
+
+def test_a_holder_that_cannot_renew_pauses_and_goes_on_later(
+    place: Place, candidate: Candidates
+) -> None:
+    first = candidate("one").lead()
+    first.cut.set()
+    began = time.monotonic()
+    eventually(lambda: first.lost == [""])
+    assert time.monotonic() - began < 2.0
+    assert first.leader.holds is False
+    first.cut.clear()
+    eventually(lambda: first.regained == [True])
+    assert first.lost == [""]
+    assert place.spec().get("leaseTransitions", 0) == 0
+
+
+def test_a_holder_that_was_away_too_long_learns_who_took_its_place(candidate: Candidates) -> None:
+    first, second = candidate("one", waits=True).lead(), candidate("two")
+    first.cut.set()
+    assert second.acquire()
+    assert not first.leader.holds, "two engines at once"
+    second.keep()
+    first.cut.clear()
+    eventually(lambda: first.lost == ["", "two"])
+    assert (first.leader.holds, first.leader.holder) == (False, "two")
+    again = first.acquire_soon()
+    eventually(lambda: first.hears("held by two: standing by"))
+    second.leader.release()
+    assert again.result(10)
+    first.keep()
+    time.sleep(1.2)
+    assert first.leader.holds
+
+
+def test_a_displaced_engine_that_does_not_wait_is_refused(candidate: Candidates) -> None:
+    first, second = candidate("one").lead(), candidate("two")
+    first.cut.set()
+    second.lead()
+    first.cut.clear()
+    eventually(lambda: "two" in first.lost)
+    with pytest.raises(LeaseHeldError, match="two"):
+        first.acquire()
+
+
+def test_an_api_server_that_is_away_at_the_start_is_waited_for(candidate: Candidates) -> None:
+    first = candidate("one")
+    first.cut.set()
+    taken = first.acquire_soon()
+    eventually(lambda: first.hears("out of reach: the wire is cut"))
+    first.cut.clear()
+    assert taken.result(15)
+    assert len(first.said) == 1
+
+
+def test_giving_up_without_an_api_server_takes_two_seconds_at_most(candidate: Candidates) -> None:
+    first = candidate("one").lead()
+    first.cut.set()
+    began = time.monotonic()
+    first.leader.release()
+    assert time.monotonic() - began < 2.5
+    assert not first.leader.holds
+
+
+def test_giving_up_stops_the_renewal(place: Place, candidate: Candidates) -> None:
+    first = candidate("one").lead()
+    first.leader.release()
+    version = place.lease()["metadata"]["resourceVersion"]
+    time.sleep(1.0)
+    assert place.lease()["metadata"]["resourceVersion"] == version
+    first.leader.release()
+    assert place.lease()["metadata"]["resourceVersion"] == version
+
+
+def test_an_engine_that_was_refused_gives_up_nothing(place: Place, candidate: Candidates) -> None:
+    candidate("one").lead()
+    second = candidate("two")
+    with pytest.raises(LeaseHeldError):
+        second.acquire()
+    second.leader.release()
+    assert place.spec()["holderIdentity"] == "one"
+
+
+def test_a_lease_that_is_deleted_is_made_again(place: Place, candidate: Candidates) -> None:
+    first = candidate("one").lead()
+    place.api.delete(LEASES, "engine-team-web", place.namespace)
+    eventually(lambda: place.api.find(LEASES, "engine-team-web", place.namespace))
+    assert place.spec()["holderIdentity"] == "one"
+    assert first.lost == []
+
+
+def test_what_others_wrote_on_the_lease_stays(place: Place, candidate: Candidates) -> None:
+    candidate("one").lead()
+    labels = {"metadata": {"labels": {"team": "web"}}}
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{place.namespace}/leases/engine-team-web"
+    place.api.request("PATCH", path, labels, content_type="application/merge-patch+json")
+    before = place.spec()["renewTime"]
+    eventually(lambda: place.spec()["renewTime"] != before)
+    assert place.lease()["metadata"]["labels"]["team"] == "web"
+
+
+def test_without_the_right_to_leases_it_is_said_once(place: Place, candidate: Candidates) -> None:
+    first = candidate("one", kubeconfig=place.without_rights())
+    assert first.lead().leader.holds
+    assert len(first.said) == 1
+    assert first.hears("can't be noticed")
+    assert first.hears("get, create and update on leases")
+    first.leader.release()
+    assert not first.leader.holds
+
+
+def test_without_the_right_to_leases_nobody_can_wait(place: Place, candidate: Candidates) -> None:
+    with pytest.raises(ForbiddenError, match="cannot get resource") as refused:
+        candidate("one", waits=True, kubeconfig=place.without_rights()).acquire()
+    assert "get, create and update on leases" in refused.value.hint
+
+
+def test_a_namespace_that_is_not_there_is_an_error(place: Place, candidate: Candidates) -> None:
+    first = candidate("one")
+    first.leader._lease._namespace = "nowhere"
+    with pytest.raises(NotFoundError, match="nowhere"):
+        first.acquire()
+
+
+@pytest.mark.parametrize(
+    "source", ["Web", "web_app", "a..b", "a-.b", "1.2.3", "X" * 63, "web-0123456789"]
+)
+def test_every_source_has_a_lease(place: Place, candidate: Candidates, source: str) -> None:
+    candidate("one", source=source).lead()
+    assert place.lease(source)["metadata"]["labels"]["jobs.engine/source"] == source
+
+
+def test_sources_do_not_disturb_each_other(candidate: Candidates) -> None:
+    leaders = [
+        candidate("one", source="web").lead(),
+        candidate("two", source="Web").lead(),
+        candidate("three", source="WEB").lead(),
+    ]
+    assert all(leader.leader.holds for leader in leaders)
+
+
+def test_no_two_processes_have_one_identity() -> None:
+    one, two = default_identity(), default_identity()
+    assert one != two
+    assert re.fullmatch(r".+_\d+_[0-9a-f]{8}", one)

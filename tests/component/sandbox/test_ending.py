@@ -1,0 +1,229 @@
+"""Ends from outside: deadlines, deletions, evictions, lost nodes."""
+
+from __future__ import annotations
+
+from email.utils import parsedate_to_datetime
+
+import pytest
+
+from engine.sandbox import FOREVER, Run, Sandbox
+from tests.component.sandbox.place import Place, container
+from tests.contract.client import MERGE
+
+
+@pytest.fixture
+def forever(sandbox: Sandbox) -> None:
+    sandbox.node.will(Run(duration=FOREVER))
+
+
+@pytest.mark.usefixtures("forever")
+def test_a_deadline_ends_the_pod_with_its_own_reason(ci: Place) -> None:
+    ci.start(activeDeadlineSeconds=3600)
+    ci.advance(3599)
+    assert ci.phase() == "Running"
+    ci.advance(1)
+    status = ci.pod()["status"]
+    assert (status["phase"], status["reason"]) == ("Failed", "DeadlineExceeded")
+    assert status["message"] == "Pod was active on the node longer than the specified deadline"
+    assert ci.state()["terminated"]["exitCode"] == 143
+    assert "DeadlineExceeded" in ci.reasons()
+
+
+def test_a_deadline_also_ends_a_pod_that_cannot_pull(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.images.down("registry.example")
+    ci.start(activeDeadlineSeconds=60)
+    ci.advance(61)
+    assert ci.pod()["status"]["reason"] == "DeadlineExceeded"
+
+
+@pytest.mark.usefixtures("forever")
+def test_a_deadline_counts_from_the_start_not_from_the_creation(
+    ci: Place, sandbox: Sandbox
+) -> None:
+    ci.start(activeDeadlineSeconds=60, nodeSelector={"zone": "a"})
+    ci.advance(3600)
+    assert ci.phase() == "Pending"
+    node = {"metadata": {"labels": {"zone": "a"}}}
+    ci.client.patch("/api/v1/nodes/sandbox-node", node, MERGE)
+    ci.advance(59)
+    assert ci.phase() == "Running"
+    ci.advance(2)
+    assert ci.phase() == "Failed"
+
+
+@pytest.mark.usefixtures("forever")
+def test_a_shortened_deadline_counts(ci: Place) -> None:
+    ci.start(activeDeadlineSeconds=3600)
+    ci.advance(10)
+    ci.client.patch(ci.path("pods", "job"), {"spec": {"activeDeadlineSeconds": 20}}, MERGE)
+    ci.advance(11)
+    assert ci.phase() == "Failed"
+
+
+def test_a_finished_pod_meets_no_deadline(ci: Place) -> None:
+    ci.start(activeDeadlineSeconds=60)
+    ci.advance(3600)
+    assert ci.phase() == "Succeeded"
+
+
+def test_three_hours_pass_at_once_and_the_date_header_knows(ci: Place, sandbox: Sandbox) -> None:
+    before = ci.client.get("/version").headers["Date"]
+    made = ci.start().body["metadata"]["creationTimestamp"]
+    ci.advance(3 * 3600)
+    after = ci.client.get("/version").headers["Date"]
+    passed = parsedate_to_datetime(after) - parsedate_to_datetime(before)
+    assert 10799 <= passed.total_seconds() <= 10801
+    later = ci.start("later").body["metadata"]["creationTimestamp"]
+    assert later > made
+
+
+@pytest.mark.usefixtures("forever")
+def test_a_deleted_pod_ends_and_then_goes(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.node.will(Run(duration=FOREVER, stop=10))
+    ci.start()
+    ci.advance(1)
+    got = ci.client.delete(ci.path("pods", "job"))
+    assert got.code == 200
+    assert got.body["metadata"]["deletionGracePeriodSeconds"] == 30
+    assert got.body["metadata"]["deletionTimestamp"]
+    ci.advance(9)
+    assert ci.phase() == "Running"
+    ci.advance(2)
+    assert ci.client.get(ci.path("pods", "job")).code == 404
+    assert "Killing" in ci.reasons()
+
+
+def test_grace_is_the_longest_that_a_container_may_take(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.node.will(Run(duration=FOREVER, stop=3600))
+    ci.start()
+    ci.advance(1)
+    ci.client.delete(ci.path("pods", "job"), {"gracePeriodSeconds": 5})
+    ci.advance(4)
+    assert ci.client.get(ci.path("pods", "job")).code == 200
+    ci.advance(2)
+    assert ci.client.get(ci.path("pods", "job")).code == 404
+
+
+@pytest.mark.usefixtures("forever")
+def test_grace_zero_deletes_at_once(ci: Place) -> None:
+    ci.start()
+    ci.advance(1)
+    ci.client.delete(ci.path("pods", "job"), {"gracePeriodSeconds": 0})
+    assert ci.client.get(ci.path("pods", "job")).code == 404
+    assert ci.start().code == 201
+
+
+def test_a_finished_pod_is_deleted_at_once(ci: Place) -> None:
+    ci.start()
+    ci.advance(1)
+    ci.client.delete(ci.path("pods", "job"))
+    assert ci.client.get(ci.path("pods", "job")).code == 404
+
+
+@pytest.mark.usefixtures("forever")
+def test_a_watcher_sees_the_last_state_before_the_pod_goes(ci: Place) -> None:
+    start = ci.start()
+    ci.advance(1)
+    with ci.client.watch(ci.path("pods"), resourceVersion=start.rv) as watch:
+        ci.client.delete(ci.path("pods", "job"))
+        ci.advance(1)
+        events = []
+        for event in watch:
+            events.append(event)
+            if event["type"] == "DELETED":
+                break
+    assert events[-1]["object"]["status"]["phase"] == "Failed"
+    assert events[-1]["object"]["status"]["containerStatuses"][0]["state"]["terminated"]
+
+
+@pytest.mark.usefixtures("forever")
+def test_an_evicted_pod_says_so(ci: Place, sandbox: Sandbox) -> None:
+    ci.start()
+    ci.advance(1)
+    sandbox.node.evict("ci", "job", "The node was low on resource: memory.")
+    status = ci.pod()["status"]
+    assert (status["phase"], status["reason"]) == ("Failed", "Evicted")
+    assert status["message"] == "The node was low on resource: memory."
+    told = ci.condition("DisruptionTarget")
+    assert (told["status"], told["reason"]) == ("True", "TerminationByKubelet")
+
+
+def test_an_eviction_through_the_api_deletes_with_grace(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.node.will(Run(duration=FOREVER, stop=20))
+    ci.start()
+    ci.advance(1)
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "job"}}
+    got = ci.client.post(ci.path("pods", "job", "eviction"), body)
+    assert (got.code, got.body["status"]) == (201, "Success")
+    assert ci.condition("DisruptionTarget")["reason"] == "EvictionByEvictionAPI"
+    ci.advance(31)
+    assert ci.client.get(ci.path("pods", "job")).code == 404
+
+
+@pytest.mark.usefixtures("forever")
+def test_the_pods_of_a_lost_node_are_marked_after_their_tolerated_time(
+    ci: Place, sandbox: Sandbox
+) -> None:
+    ci.start()
+    ci.advance(1)
+    sandbox.node.lose()
+    ready = ci.client.get("/api/v1/nodes/sandbox-node").body["status"]["conditions"][0]
+    assert ready["status"] == "Unknown"
+    ci.advance(299)
+    assert "reason" not in ci.pod()["status"]
+    ci.advance(2)
+    pod = ci.pod()
+    assert pod["status"]["reason"] == "NodeLost"
+    assert pod["metadata"]["deletionTimestamp"]
+    ci.advance(3600)
+    assert ci.client.get(ci.path("pods", "job")).code == 200
+    sandbox.node.recover()
+    ci.advance(1)
+    assert ci.client.get(ci.path("pods", "job")).code == 404
+
+
+def test_a_node_that_comes_back_in_time_tells_what_happened(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.node.will(Run(duration=60))
+    ci.start()
+    ci.advance(1)
+    sandbox.node.lose()
+    ci.advance(120)
+    assert ci.phase() == "Running"
+    sandbox.node.recover()
+    assert ci.phase() == "Succeeded"
+
+
+def test_nothing_is_scheduled_on_a_lost_node(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.node.lose()
+    ci.start()
+    told = ci.condition("PodScheduled")
+    assert told["reason"] == "Unschedulable"
+    assert "untolerated taint {node.kubernetes.io/unreachable: }" in told["message"]
+    sandbox.node.recover()
+    ci.advance(1)
+    assert ci.phase() == "Succeeded"
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"nodeSelector": {"gpu": "yes"}}, "didn't match Pod's node affinity/selector"),
+        (
+            {"containers": [container(resources={"requests": {"cpu": "2k"}})]},
+            (
+                "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
+                "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+            ),
+        ),
+    ],
+)
+def test_a_pod_that_does_not_fit_waits_with_the_schedulers_words(
+    ci: Place, spec: dict[str, object], words: str
+) -> None:
+    ci.start(**spec)
+    told = ci.condition("PodScheduled")
+    assert (told["status"], told["reason"]) == ("False", "Unschedulable")
+    assert words in told["message"]
+    assert ci.reasons() == ["FailedScheduling"]
+    ci.client.delete(ci.path("pods", "job"))
+    assert ci.client.get(ci.path("pods", "job")).code == 404

@@ -1,0 +1,97 @@
+"""Scheduling gates and native sidecars."""
+
+from __future__ import annotations
+
+from tests.component.sandbox.place import GATE, Place, container
+from tests.contract.client import JSON_PATCH, MERGE
+
+GATES = [{"name": GATE}]
+
+
+def test_a_gated_pod_never_starts(ci: Place) -> None:
+    ci.start(schedulingGates=GATES)
+    ci.advance(24 * 3600)
+    pod = ci.pod()
+    assert pod["status"]["phase"] == "Pending"
+    assert "nodeName" not in pod["spec"]
+    assert "startTime" not in pod["status"]
+    told = ci.condition("PodScheduled")
+    assert (told["status"], told["reason"]) == ("False", "SchedulingGated")
+
+
+def test_a_pod_starts_when_its_gate_is_removed(ci: Place) -> None:
+    made = ci.start(schedulingGates=GATES)
+    steps = [
+        {"op": "test", "path": "/metadata/uid", "value": made.uid},
+        {"op": "remove", "path": "/spec/schedulingGates"},
+    ]
+    got = ci.client.patch(ci.path("pods", "job"), steps, JSON_PATCH)
+    assert got.code == 200, got.body
+    assert "schedulingGates" not in got.body["spec"]
+    ci.advance(1)
+    assert ci.phase() == "Succeeded"
+
+
+def test_the_gate_of_another_pod_of_that_name_stays_shut(ci: Place) -> None:
+    ci.start(schedulingGates=GATES)
+    steps = [
+        {"op": "test", "path": "/metadata/uid", "value": "another"},
+        {"op": "remove", "path": "/spec/schedulingGates"},
+    ]
+    assert ci.client.patch(ci.path("pods", "job"), steps, JSON_PATCH).code == 422
+    assert ci.pod()["spec"]["schedulingGates"] == GATES
+
+
+def test_gates_can_only_be_removed(ci: Place) -> None:
+    ci.start(schedulingGates=GATES)
+    more = {"spec": {"schedulingGates": [*GATES, {"name": "another.gate/x"}]}}
+    got = ci.client.patch(ci.path("pods", "job"), more, MERGE)
+    assert got.code == 422
+    assert "only deletion is allowed, but found new scheduling gate 'another.gate/x'" in got.message
+
+
+def test_a_running_pod_cannot_be_gated(ci: Place) -> None:
+    ci.start()
+    got = ci.client.patch(ci.path("pods", "job"), {"spec": {"schedulingGates": GATES}}, MERGE)
+    assert got.code == 422
+
+
+def test_a_gated_pod_cannot_have_a_node(ci: Place) -> None:
+    made = ci.start(schedulingGates=GATES, nodeName="sandbox-node")
+    assert made.code == 422
+    assert "cannot be set until all schedulingGates have been cleared" in made.message
+    ci.start(schedulingGates=GATES)
+    binding = {"target": {"name": "sandbox-node"}}
+    assert ci.client.post(ci.path("pods", "job", "binding"), binding).code == 400
+
+
+def test_a_deadline_does_not_run_while_the_gate_is_shut(ci: Place) -> None:
+    ci.start(schedulingGates=GATES, activeDeadlineSeconds=10)
+    ci.advance(3600)
+    ci.open_gate()
+    ci.advance(1)
+    assert ci.phase() == "Succeeded"
+
+
+def test_a_gated_pod_is_deleted_at_once(ci: Place) -> None:
+    ci.start(schedulingGates=GATES)
+    ci.client.delete(ci.path("pods", "job"))
+    assert ci.client.get(ci.path("pods", "job")).code == 404
+
+
+def test_dependents_of_a_deleted_gated_pod_are_collected(ci: Place) -> None:
+    made = ci.start(schedulingGates=GATES)
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "job", "uid": made.uid}
+    for resource in ("secrets", "configmaps"):
+        body = {"metadata": {"name": "job", "ownerReferences": [owner]}}
+        assert ci.client.post(ci.path(resource), body).code == 201
+    ci.client.delete(ci.path("pods", "job"), {"preconditions": {"uid": made.uid}})
+    ci.advance(0)
+    assert ci.client.get(ci.path("secrets", "job")).code == 404
+    assert ci.client.get(ci.path("configmaps", "job")).code == 404
+
+
+def test_a_restart_policy_is_for_init_containers_only(ci: Place) -> None:
+    made = ci.start(containers=[container(restartPolicy="Always")])
+    assert made.code == 422
+    assert "may not be set for non-init containers" in made.message

@@ -1,0 +1,205 @@
+"""Images: what the node has, what the registries hold, and the kubelet's reasons in their order."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.sandbox import Sandbox
+from tests.component.sandbox.place import Place, container
+
+IMAGE = "registry.example/tool:1"
+
+
+def test_a_missing_image_is_told_again_with_the_back_off(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.images.missing(IMAGE)
+    ci.start()
+    ci.advance(0.05)
+    cause = (
+        f'rpc error: code = NotFound desc = failed to pull and unpack image "{IMAGE}": failed '
+        f'to resolve reference "{IMAGE}": {IMAGE}: not found'
+    )
+    assert ci.waiting() == ("ErrImagePull", cause)
+    ci.advance(1)
+    back_off = f'Back-off pulling image "{IMAGE}": ErrImagePull: {cause}'
+    assert ci.waiting() == ("ImagePullBackOff", back_off)
+    assert ci.reasons() == ["Scheduled", "Pulling", "Failed", "Failed", "BackOff", "Failed"]
+    ci.advance(10.05)
+    assert ci.waiting()[0] == "ErrImagePull"
+    assert ci.phase() == "Pending"
+
+
+def test_the_cause_stands_in_an_event(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.images.missing(IMAGE)
+    ci.start()
+    ci.advance(1)
+    found = ci.client.get(ci.path("events"), fieldSelector="reason=Failed").body["items"]
+    messages = [event["message"] for event in found]
+    assert any(text.startswith(f'Failed to pull image "{IMAGE}": rpc error') for text in messages)
+    assert "Error: ErrImagePull" in messages
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("refused", "dial tcp 192.0.2.10:443: connect: connection refused"),
+        ("timeout", "i/o timeout"),
+        ("no-such-host", "lookup registry.example on 10.96.0.10:53: no such host"),
+        ("tls", "TLS handshake timeout"),
+        ("503", "503 Service Unavailable"),
+    ],
+)
+def test_a_registry_that_is_down(ci: Place, sandbox: Sandbox, how: str, words: str) -> None:
+    sandbox.images.down("registry.example", how)
+    ci.start()
+    ci.advance(0.05)
+    reason, message = ci.waiting()
+    assert reason == "ErrImagePull"
+    assert words in message
+
+
+def test_a_registry_that_comes_back_lets_the_pod_start(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.images.down("registry.example")
+    ci.start()
+    ci.advance(5)
+    sandbox.images.up("registry.example")
+    ci.advance(10)
+    assert ci.phase() == "Succeeded"
+
+
+def test_a_cached_image_survives_an_outage_unless_it_is_always_pulled(
+    ci: Place, sandbox: Sandbox
+) -> None:
+    sandbox.images.cache(IMAGE)
+    sandbox.images.down("registry.example")
+    ci.start("lazy", containers=[container(imagePullPolicy="IfNotPresent")])
+    ci.start("never", containers=[container(imagePullPolicy="Never")])
+    ci.start("always", containers=[container(imagePullPolicy="Always")])
+    ci.advance(1)
+    assert (ci.phase("lazy"), ci.phase("never"), ci.phase("always")) == (
+        "Succeeded",
+        "Succeeded",
+        "Pending",
+    )
+    assert "Pulling" not in ci.reasons("lazy")
+
+
+def test_a_pulled_image_stays_on_the_node(ci: Place, sandbox: Sandbox) -> None:
+    ci.start("first")
+    ci.advance(1)
+    sandbox.images.down("registry.example")
+    ci.start("second")
+    ci.advance(1)
+    assert ci.phase("second") == "Succeeded"
+    assert sandbox.images.pulls == [IMAGE]
+
+
+def test_never_without_the_image(ci: Place) -> None:
+    ci.start(containers=[container(imagePullPolicy="Never")])
+    assert ci.waiting() == (
+        "ErrImageNeverPull",
+        f'Container image "{IMAGE}" is not present with pull policy of Never',
+    )
+
+
+def test_a_name_that_is_none(ci: Place) -> None:
+    ci.start(containers=[container(image="Bad//Name::")])
+    reason, message = ci.waiting()
+    assert reason == "InvalidImageName"
+    assert message == (
+        'Failed to apply default image tag "Bad//Name::": couldn\'t parse image name '
+        '"Bad//Name::": invalid reference format: repository name (/Name) must be lowercase'
+    )
+
+
+def test_a_registry_holds_only_what_it_is_said_to_hold(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.images.registry("registry.example", images=["tool:1", "team/*"])
+    ci.start("one")
+    ci.start("two", containers=[container(image="registry.example/tool:2")])
+    ci.start("three", containers=[container(image="registry.example/team/x:9")])
+    ci.advance(1)
+    assert [ci.phase(name) for name in ("one", "two", "three")] == [
+        "Succeeded",
+        "Pending",
+        "Succeeded",
+    ]
+
+
+def test_a_password_is_wanted_and_honoured(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.images.registry("registry.example", users={"ci": "right"})
+    ci.login("good", "registry.example", "ci", "right")
+    ci.login("bad", "https://registry.example/v2/", "ci", "wrong")
+    ci.start("anonymous")
+    ci.start("wrong", imagePullSecrets=[{"name": "bad"}])
+    ci.start("absent", imagePullSecrets=[{"name": "not-there"}])
+    ci.advance(0.05)
+    reason, message = ci.waiting(name="wrong")
+    assert reason == "ErrImagePull"
+    assert message.endswith(
+        "unexpected status from HEAD request to https://registry.example/v2/tool/manifests/1: "
+        "401 Unauthorized"
+    )
+    for name in ("anonymous", "absent"):
+        reason, message = ci.waiting(name=name)
+        assert reason == "ErrImagePull"
+        assert (
+            "pull access denied, repository does not exist or may require authorization" in message
+        )
+    assert "FailedToRetrieveImagePullSecret" in ci.reasons("absent")
+    sandbox.images.forget(IMAGE)
+    ci.start("right", imagePullSecrets=[{"name": "good"}])
+    ci.advance(1)
+    assert ci.phase("right") == "Succeeded"
+
+
+def test_the_kubelets_own_limit_is_no_fault_of_the_registry(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.images.limit_pulls(1)
+    ci.start()
+    ci.advance(0.05)
+    assert ci.waiting() == ("ErrImagePull", "pull QPS exceeded")
+    ci.advance(12)
+    assert ci.phase() == "Succeeded"
+
+
+def test_a_new_pod_pulls_at_once_whatever_the_last_one_met(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.images.down("registry.example")
+    ci.start("first")
+    ci.advance(100)
+    sandbox.images.up("registry.example")
+    ci.start("second")
+    ci.advance(1)
+    assert ci.phase("second") == "Succeeded"
+
+
+def test_one_failing_container_does_not_hold_the_others_back(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.images.missing("broken:1")
+    ci.start(containers=[container("bad", "broken:1"), container("good")])
+    ci.advance(1)
+    assert ci.waiting("bad")[0] == "ErrImagePull"
+    assert ci.state("good")["terminated"]["exitCode"] == 0
+    assert ci.phase() == "Running"
+
+
+def test_a_failing_init_image_keeps_the_main_container_waiting(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.images.missing("broken:1")
+    ci.start(initContainers=[container("bad", "broken:1")])
+    ci.advance(5)
+    assert ci.waiting("bad")[0] == "ImagePullBackOff"
+    assert ci.waiting("main")[0] == "PodInitializing"
+
+
+@pytest.mark.parametrize(
+    ("image", "full"),
+    [
+        ("alpine", "docker.io/library/alpine:latest"),
+        ("team/tool:2", "docker.io/team/tool:2"),
+        ("localhost/tool", "localhost/tool:latest"),
+        ("host:5000/a/b:1", "host:5000/a/b:1"),
+    ],
+)
+def test_short_names_mean_what_docker_means(
+    ci: Place, sandbox: Sandbox, image: str, full: str
+) -> None:
+    sandbox.images.missing(full)
+    ci.start(containers=[container(image=image)])
+    ci.advance(0.05)
+    assert f'failed to resolve reference "{full}"' in ci.waiting()[1]

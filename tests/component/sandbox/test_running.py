@@ -1,0 +1,163 @@
+"""How a Pod that can start is started, runs and ends."""
+
+from __future__ import annotations
+
+from engine.sandbox import FOREVER, Clock, Run, Sandbox
+from tests.component.sandbox.place import Place, container
+from tests.contract.client import eventually
+
+
+def test_a_pod_is_scheduled_pulled_run_and_done(ci: Place) -> None:
+    ci.start()
+    assert ci.phase() == "Pending"
+    assert ci.waiting() == ("ContainerCreating", "")
+    assert ci.condition("PodScheduled")["status"] == "True"
+    assert ci.pod()["spec"]["nodeName"] == "sandbox-node"
+    ci.advance(0.05)
+    assert ci.phase() == "Running"
+    assert "running" in ci.state()
+    assert ci.condition("Ready")["status"] == "True"
+    ci.advance(0.1)
+    assert ci.phase() == "Running"
+    ended = ci.state()["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (0, "Completed")
+    assert ci.condition("Ready")["reason"] == "PodCompleted"
+    ci.advance(0.1)
+    assert ci.phase() == "Succeeded"
+    assert ci.reasons() == ["Scheduled", "Pulling", "Pulled", "Created", "Started"]
+
+
+def test_the_log_says_that_nothing_was_run(ci: Place) -> None:
+    ci.start()
+    ci.advance(1)
+    assert ci.log() == (
+        "sandbox: nothing was run: registry.example/tool:1 is simulated and exits 0\n"
+    )
+
+
+def test_the_node_says_that_it_runs_nothing(ci: Place) -> None:
+    node = ci.client.get("/api/v1/nodes/sandbox-node").body
+    assert "runs no container" in node["status"]["nodeInfo"]["osImage"]
+
+
+def test_a_script_fails_with_its_exit_code_and_its_log(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.node.will(Run(duration=5, exit_code=3, log=("one", "two")), pod="job")
+    ci.start()
+    ci.advance(4)
+    assert ci.phase() == "Running"
+    ci.advance(2)
+    assert ci.phase() == "Failed"
+    assert ci.state()["terminated"]["exitCode"] == 3
+    assert ci.state()["terminated"]["reason"] == "Error"
+    assert ci.log() == "one\ntwo\n"
+
+
+def test_out_of_memory_has_its_own_reason(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.node.will(Run(reason="OOMKilled", exit_code=137), image="*/tool:*")
+    ci.start()
+    ci.advance(1)
+    ended = ci.state()["terminated"]
+    assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
+
+
+def test_init_containers_run_one_after_the_other_before_the_rest(ci: Place) -> None:
+    ci.start(initContainers=[container("first"), container("second")])
+    assert ci.waiting("main") == ("PodInitializing", "")
+    ci.advance(0.1)
+    assert "running" in ci.state("first")
+    assert "waiting" in ci.state("second")
+    assert ci.condition("Initialized")["status"] == "False"
+    ci.advance(0.1)
+    assert "terminated" in ci.state("first")
+    assert "running" in ci.state("second")
+    ci.advance(0.1)
+    assert "running" in ci.state("main")
+    ci.advance(0.2)
+    assert ci.phase() == "Succeeded"
+
+
+def test_a_failing_init_container_ends_the_pod(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.node.will(Run(exit_code=2), container="first")
+    ci.start(initContainers=[container("first")])
+    ci.advance(1)
+    assert ci.phase() == "Failed"
+    assert ci.state("first")["terminated"]["exitCode"] == 2
+    assert "waiting" in ci.state("main")
+
+
+def test_a_job_with_a_sidecar_ends(ci: Place) -> None:
+    ci.start(initContainers=[container("db", restartPolicy="Always")])
+    ci.advance(0.11)
+    assert "running" in ci.state("db")
+    assert "running" in ci.state("main")
+    ci.advance(0.2)
+    assert ci.phase() == "Succeeded"
+    assert "terminated" in ci.state("db")
+    assert "Killing" in ci.reasons()
+
+
+def test_a_sidecar_starts_before_the_init_containers_behind_it(ci: Place) -> None:
+    ci.start(
+        initContainers=[container("db", restartPolicy="Always"), container("prepare", "other:1")]
+    )
+    ci.advance(0.06)
+    assert "running" in ci.state("db")
+    assert "waiting" in ci.state("prepare")
+    ci.advance(0.05)
+    assert "running" in ci.state("db")
+
+
+def test_a_sidecar_takes_its_time_to_stop(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.node.will(Run(duration=FOREVER, stop=5), container="db")
+    ci.start(initContainers=[container("db", restartPolicy="Always")])
+    ci.advance(1)
+    assert ci.phase() == "Running"
+    ci.advance(5)
+    assert ci.phase() == "Succeeded"
+
+
+def test_a_service_as_a_plain_container_keeps_the_pod_running(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.node.will(Run(duration=FOREVER), container="redis")
+    ci.start(containers=[container(), container("redis", "redis:7")])
+    ci.advance(3600)
+    assert ci.phase() == "Running"
+    assert ci.state("main")["terminated"]["exitCode"] == 0
+    assert "running" in ci.state("redis")
+
+
+def test_several_main_containers_succeed_only_together(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.node.will(Run(exit_code=1), container="second")
+    ci.start(containers=[container(), container("second")])
+    ci.advance(1)
+    assert ci.phase() == "Failed"
+
+
+def test_on_failure_a_container_is_started_again_at_once_then_later(
+    ci: Place, sandbox: Sandbox
+) -> None:
+    sandbox.node.will(Run(exit_code=1))
+    ci.start(restartPolicy="OnFailure")
+    ci.advance(0.5)
+    status = ci.pod()["status"]["containerStatuses"][0]
+    assert status["restartCount"] == 1
+    assert status["lastState"]["terminated"]["exitCode"] == 1
+    reason, message = ci.waiting()
+    assert reason == "CrashLoopBackOff"
+    assert message.startswith("back-off 10s restarting failed container=main pod=job_ci(")
+
+
+def test_a_container_that_cannot_be_started_says_why(ci: Place, sandbox: Sandbox) -> None:
+    sandbox.node.will(Run(start_error='exec: "nope": executable file not found in $PATH'))
+    ci.start()
+    ci.advance(1)
+    ended = ci.state()["terminated"]
+    assert (ended["reason"], ended["exitCode"]) == ("StartError", 128)
+    assert "executable file not found" in ended["message"]
+
+
+def test_a_speeded_up_clock_moves_by_itself() -> None:
+    with Sandbox(clock=Clock(speed=100)) as fast:
+        place = Place.of(fast)
+        fast.node.will(Run(duration=20))
+        place.start()
+        eventually(lambda: place.phase() == "Succeeded", 5)

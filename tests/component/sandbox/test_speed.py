@@ -1,0 +1,64 @@
+"""The sandbox is fast enough to be no hindrance."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+
+from engine.sandbox import Clock, Sandbox
+from engine.sandbox.furnishing import ROOT_CERTIFICATE
+from tests.component.sandbox.place import GATE, Place, container
+from tests.contract.client import JSON_PATCH, eventually
+
+JOBS = 1000
+
+
+def run_job(ci: Place, name: str) -> None:
+    """The five writes of one job: gated Pod, Secret, ConfigMap, record, gate."""
+    spec = {
+        "restartPolicy": "Never",
+        "schedulingGates": [{"name": GATE}],
+        "containers": [container(envFrom=[{"secretRef": {"name": name}}])],
+    }
+    made = ci.client.post(ci.path("pods"), {"metadata": {"name": name}, "spec": spec})
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": made.uid}
+    meta = {"name": name, "ownerReferences": [owner]}
+    ci.client.post(ci.path("secrets"), {"metadata": meta, "data": {"A": "YQ=="}})
+    ci.client.post(ci.path("configmaps"), {"metadata": meta, "data": {"a": "1"}})
+    ci.client.post(ci.path("configmaps"), {"metadata": {"name": f"{name}-record"}})
+    steps = [{"op": "remove", "path": "/spec/schedulingGates"}]
+    assert ci.client.patch(ci.path("pods", name), steps, JSON_PATCH).code == 200
+
+
+def test_a_thousand_jobs_go_through_in_under_a_minute() -> None:
+    with Sandbox(clock=Clock(speed=1)) as sandbox:
+        ci = Place.of(sandbox)
+        names = itertools.islice((f"job-{n}" for n in itertools.count()), JOBS)
+        lock = threading.Lock()
+
+        def work() -> None:
+            while True:
+                with lock:
+                    name = next(names, None)
+                if name is None:
+                    return
+                run_job(ci, name)
+
+        before = time.monotonic()
+        workers = [threading.Thread(target=work) for _ in range(8)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        eventually(
+            lambda: all(p["status"]["phase"] == "Succeeded" for p in sandbox.objects("pods", "ci")),
+            60,
+        )
+        assert time.monotonic() - before < 60
+        assert len(sandbox.objects("pods", "ci")) == JOBS
+        ci.client.delete(ci.path("pods"))
+        eventually(lambda: not sandbox.objects("secrets", "ci"))
+        left = [item["metadata"]["name"] for item in sandbox.objects("configmaps", "ci")]
+        assert len(left) == JOBS + 1
+        assert ROOT_CERTIFICATE in left

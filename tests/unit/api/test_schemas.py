@@ -1,0 +1,161 @@
+"""The schemas keep to what draft-07 and 2020-12 have in common: editors know the first best."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft7Validator, Draft202012Validator
+from referencing import Registry
+from referencing.jsonschema import DRAFT7, DRAFT202012
+from ruamel.yaml import YAML
+
+from engine.api.load import SourceText, load_jobs
+from engine.api.model import Config
+from engine.api.schema import SCHEMA_FILES, schema_text
+
+ROOT = Path(__file__).parents[3]
+DRAFTS: dict[str, Any] = {
+    "draft-07": (Draft7Validator, DRAFT7),
+    "2020-12": (Draft202012Validator, DRAFT202012),
+}
+EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
+
+DESIGN = """\
+# yaml-language-server: $schema=../schemas/job.v1alpha1.schema.json
+apiVersion: jobs.engine/v1alpha1
+kind: JobSpec
+metadata:
+  name: build
+  namespace: ci
+  labels: {team: web}
+  annotations: {}
+spec:
+  image: registry.example/alpine:3.20
+  pullPolicy: [Always, IfNotPresent]
+  script: |
+    make test
+  env: {LEVEL: debug}
+  files: {config/app.toml: "..."}
+  secrets:
+    TOKEN: {fromEnv: CI_TOKEN}
+  registryCredentials:
+    - {registry: registry.example, username: ci, password: {fromEnv: REGISTRY_PASSWORD}}
+  services:
+    - {name: redis, image: redis:7, pullPolicy: [Always, IfNotPresent], env: {}, ports: [6379]}
+  initContainers: []
+  resources: {requests: {cpu: 100m}, limits: {memory: 256Mi}}
+  serviceAccountName: builder
+  nodeSelector: {}
+  tolerations: []
+  securityContext: {}
+  timeout: 1h
+  startTimeout: 10m
+  ttl: 3h15m
+  ttlAfterFinished: {success: 10m, failure: 24h}
+  retry: {max: 0, on: [Evicted, NodeLost]}
+  rerun: ""
+  template: job
+  podPatch: {}
+"""
+
+
+def validators(kind: str) -> list[Any]:
+    """A validator of `kind` under each draft."""
+    made = []
+    for cls, draft in DRAFTS.values():
+        registry: Registry[Any] = Registry().with_resources(
+            (name, draft.create_resource(json.loads(schema_text(*key))))
+            for key, name in SCHEMA_FILES.items()
+        )
+        schema = json.loads(schema_text("jobs.engine/v1alpha1", kind))
+        made.append(cls(schema, registry=registry))
+    return made
+
+
+def errors(data: dict[str, Any]) -> list[list[str]]:
+    """What each draft says about a document, draft by draft."""
+    return [
+        sorted(error.json_path for error in validator.iter_errors(data))
+        for validator in validators(data["kind"])
+    ]
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    return [found for found in YAML(typ="safe", pure=True).load_all(path) if found is not None]
+
+
+@pytest.mark.parametrize("draft", DRAFTS)
+@pytest.mark.parametrize(("version", "kind"), SCHEMA_FILES)
+def test_every_schema_is_a_schema_under_both_drafts(draft: str, version: str, kind: str) -> None:
+    DRAFTS[draft][0].check_schema(json.loads(schema_text(version, kind)))
+
+
+def test_the_designs_spec_is_valid_under_both_drafts() -> None:
+    assert errors(YAML(typ="safe", pure=True).load(DESIGN)) == [[], []]
+
+
+def test_the_designs_spec_loads_without_a_word() -> None:
+    loaded = load_jobs([SourceText("job.yaml", "/specs", DESIGN.encode())], Config())
+    assert loaded.problems == ()
+    (job,) = loaded.jobs
+    assert str(job.key) == "ci/build"
+    assert (job.timeout, job.start_timeout, job.ttl) == (3600, 600, 11700)
+    assert job.policies == {
+        "main": ("Always", "IfNotPresent"),
+        "redis": ("Always", "IfNotPresent"),
+    }
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=[str(p.relative_to(ROOT)) for p in EXAMPLES])
+def test_every_example_is_valid_under_both_drafts(path: Path) -> None:
+    for found in documents(path):
+        if str(found.get("apiVersion")).startswith("jobs.engine/"):
+            assert errors(found) == [[], []]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"imgae": "x"},
+        {"env": {"A": 1}},
+        {"pullPolicy": "always"},
+        {"pullPolicy": []},
+        {"pullPolicy": ["Nevr"]},
+        {"timeout": -1},
+        {"timeout": "soon"},
+        {"secrets": {"T": {}}},
+        {"secrets": {"T": {"value": "a", "fromEnv": "b"}}},
+        {"files": {"../x": ""}},
+        {"files": {"a\n/../b": ""}},
+        {"services": [{"name": "Redis", "image": "x"}]},
+        {"retry": {"on": ["Sometimes"]}},
+    ],
+)
+def test_both_drafts_refuse_the_same(spec: dict[str, Any]) -> None:
+    old, new = errors(
+        {
+            "apiVersion": "jobs.engine/v1alpha1",
+            "kind": "JobSpec",
+            "metadata": {"name": "x"},
+            "spec": spec,
+        }
+    )
+    assert old == new
+    assert old
+
+
+def test_every_field_of_a_spec_says_what_it_is() -> None:
+    schema = json.loads(schema_text("jobs.engine/v1alpha1", "JobSpec"))
+    definitions = schema["definitions"]
+    for name, field in definitions["spec"]["properties"].items():
+        target = definitions[field["$ref"].rpartition("/")[2]] if "$ref" in field else field
+        told = field.get("description") or target.get("description")
+        assert told or name in ("resources", "env"), name
+
+
+def test_the_engines_defaults_offer_every_field_of_a_spec() -> None:
+    spec = json.loads(schema_text("jobs.engine/v1alpha1", "JobSpec"))["definitions"]["spec"]
+    config = json.loads(schema_text("jobs.engine/v1alpha1", "EngineConfig"))
+    offered = set(config["properties"]["defaults"]["properties"])
+    assert offered == {*spec["properties"], "ttlLeeway"}

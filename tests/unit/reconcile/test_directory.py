@@ -1,0 +1,195 @@
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from engine.api.load import load_jobs
+from engine.api.model import Config
+from engine.errors import UsageError
+from engine.specdir.directory import read_sources
+from tests.unit.builders import document, write
+
+DEFAULTS = "apiVersion: jobs.engine/v1alpha1\nkind: JobDefaults\nspec: {timeout: 7m}\n"
+
+
+def names(*paths: Path) -> list[str]:
+    """Names of the jobs below these paths."""
+    texts, problems = read_sources(map(str, paths))
+    assert problems == ()
+    loaded = load_jobs(texts, Config(), "ci")
+    assert loaded.problems == ()
+    return sorted(job.name for job in loaded.jobs)
+
+
+def files(*paths: Path) -> list[str]:
+    return [Path(text.file).name for text in read_sources(map(str, paths))[0]]
+
+
+def test_a_folder_is_read_with_all_below_it(tmp_path: Path) -> None:
+    for name in ("a.yaml", "b.yml", "sub/c.yaml", "sub/deep/d.yaml"):
+        write(tmp_path, name, document(Path(name).stem))
+    assert names(tmp_path) == ["a", "b", "c", "d"]
+
+
+def test_files_of_other_kinds_are_passed_over(tmp_path: Path) -> None:
+    for name in ("a.yaml", "b.json", "c.txt", "d.yaml.bak", "e.YAML", "README.md", "yaml"):
+        write(tmp_path, name, document("x"))
+    assert files(tmp_path) == ["a.yaml"]
+
+
+def test_hidden_files_and_folders_are_passed_over(tmp_path: Path) -> None:
+    for name in ("a.yaml", ".b.yaml", ".git/c.yaml", "..2026/d.yaml", "sub/.e.yaml"):
+        write(tmp_path, name, document("x"))
+    assert files(tmp_path) == ["a.yaml"]
+
+
+def test_a_mounted_configmap_is_read_once(tmp_path: Path) -> None:
+    """Kubernetes mounts a ConfigMap as links into a hidden folder."""
+    write(tmp_path, "..2026_01_01/job.yaml", document())
+    (tmp_path / "..data").symlink_to("..2026_01_01")
+    (tmp_path / "job.yaml").symlink_to("..data/job.yaml")
+    assert names(tmp_path) == ["build"]
+
+
+def test_a_file_that_is_named_twice_is_read_once(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.yaml", document("a"))
+    assert names(tmp_path, path, path) == ["a"]
+
+
+def test_the_order_is_that_of_the_names(tmp_path: Path) -> None:
+    for name in ("b.yaml", "a/z.yaml", "a.yaml", "c.yaml"):
+        write(tmp_path, name, document("x"))
+    assert files(tmp_path) == ["a.yaml", "b.yaml", "c.yaml", "z.yaml"]
+
+
+def test_the_defaults_beside_a_single_file_hold_for_it(tmp_path: Path) -> None:
+    write(tmp_path, "defaults.yaml", DEFAULTS)
+    path = write(tmp_path, "job.yaml", document())
+    texts, _ = read_sources([str(path)])
+    (job,) = load_jobs(texts, Config(), "ci").jobs
+    assert job.timeout == 420
+
+
+def test_other_specs_beside_a_single_file_are_left_out(tmp_path: Path) -> None:
+    write(tmp_path, "other.yaml", document("other"))
+    write(tmp_path, "broken.yaml", "a: [")
+    assert names(write(tmp_path, "job.yaml", document())) == ["build"]
+
+
+def test_a_spec_in_the_file_of_the_defaults_is_left_out_too(tmp_path: Path) -> None:
+    write(tmp_path, "defaults.yaml", f"{DEFAULTS}---\nkind: JobSpec\n")
+    assert names(write(tmp_path, "job.yaml", document())) == ["build"]
+
+
+def test_the_defaults_above_hold_whichever_way_a_spec_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "defaults.yaml", DEFAULTS)
+    write(tmp_path, "web/job.yaml", document())
+    monkeypatch.chdir(tmp_path)
+    found = set()
+    for path in (".", "web", "web/job.yaml", str(tmp_path / "web")):
+        texts, _ = read_sources([path])
+        (job,) = load_jobs(texts, Config(), "ci").jobs
+        found.add(job.timeout)
+    assert found == {420}
+
+
+def test_what_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as error:
+        read_sources([str(tmp_path / "nope")])
+    assert str(error.value) == f"{tmp_path}/nope: no such file or folder"
+
+
+def test_an_empty_folder_has_no_jobs(tmp_path: Path) -> None:
+    assert names(tmp_path) == []
+
+
+def test_a_link_to_nothing_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
+    write(tmp_path, "a.yaml", document("a"))
+    (tmp_path / "gone.yaml").symlink_to("nowhere")
+    texts, problems = read_sources([str(tmp_path)])
+    assert len(texts) == 1
+    assert [str(problem) for problem in problems] == [
+        f"{tmp_path}/gone.yaml: can't be read: No such file or directory"
+    ]
+
+
+def test_links_that_go_round_in_circles_are_told(tmp_path: Path) -> None:
+    write(tmp_path, "a.yaml", document("a"))
+    (tmp_path / "loop.yaml").symlink_to("loop.yaml")
+    (tmp_path / "folder").symlink_to(tmp_path)
+    texts, problems = read_sources([str(tmp_path)])
+    assert len(texts) == 1
+    (line,) = map(str, problems)
+    assert line == f"{tmp_path}/loop.yaml: can't be read: Too many levels of symbolic links"
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user can reach, unlike `tmp_path`."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@contextmanager
+def as_ordinary_user() -> Iterator[None]:
+    """Root may read everything: be nobody for a moment."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
+def test_a_file_that_may_not_be_read_is_told(open_folder: Path) -> None:
+    write(open_folder, "a.yaml", document("a")).chmod(0)
+    write(open_folder, "b.yaml", document("b"))
+    with as_ordinary_user():
+        texts, problems = read_sources([str(open_folder)])
+    assert [str(p) for p in problems] == [f"{open_folder}/a.yaml: can't be read: Permission denied"]
+    assert len(texts) == 1
+
+
+def test_a_folder_that_may_not_be_read_is_told(open_folder: Path) -> None:
+    closed = write(open_folder, "closed/a.yaml", document("a")).parent
+    closed.chmod(0)
+    with as_ordinary_user():
+        (line,) = map(str, read_sources([str(open_folder)])[1])
+    closed.chmod(0o700)
+    assert line == f"{closed}: can't be read: Permission denied"
+
+
+def test_a_folder_named_like_a_spec_is_a_folder(tmp_path: Path) -> None:
+    write(tmp_path, "odd.yaml/job.yaml", document())
+    assert names(tmp_path) == ["build"]
+
+
+def test_no_more_of_a_huge_file_is_read_than_refuses_it(tmp_path: Path) -> None:
+    write(tmp_path, "huge.yaml", b"#" * (10 * 1024 * 1024))
+    (text,) = read_sources([str(tmp_path)])[0]
+    assert len(text.text) == 1024 * 1024 + 1
+
+
+def test_a_named_pipe_among_the_specs_is_passed_over(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "job.yaml").write_text("a: 1\n")
+    texts, problems = read_sources([str(tmp_path)])
+    assert [Path(text.file).name for text in texts] == ["job.yaml"]
+    assert problems == ()
+
+
+def test_defaults_beside_a_file_are_found_however_their_kind_is_written(tmp_path: Path) -> None:
+    (tmp_path / "defaults.yaml").write_text('{"kind": "JobDefaults"}\n')
+    (tmp_path / "job.yaml").write_text("a: 1\n")
+    texts, _ = read_sources([str(tmp_path / "job.yaml")])
+    assert [(Path(text.file).name, text.defaults_only) for text in texts] == [
+        ("job.yaml", False),
+        ("defaults.yaml", True),
+    ]

@@ -1,0 +1,100 @@
+"""Links are followed as the kubelet and git-sync use them: one swap, one change."""
+
+from pathlib import Path
+
+from tests.unit.builders import write
+from tests.unit.specdir.support import (
+    job,
+    lines,
+    make_source,
+    names,
+    replace_file,
+    replace_link,
+    spec,
+    watching,
+)
+
+
+def mount(root: Path, version: str, files: dict[str, str]) -> None:
+    """As the kubelet mounts a ConfigMap, and replaces it later."""
+    for name, text in files.items():
+        write(root, f"..{version}/{name}", text)
+    replace_link(root / "..data", f"..{version}")
+    for name in files:
+        if not (root / name).is_symlink():
+            (root / name).symlink_to(f"..data/{name}")
+
+
+def test_a_swapped_configmap_changes_what_has_changed(tmp_path: Path) -> None:
+    root = tmp_path / "specs"
+    mount(root, "2026_01", {"a.yaml": spec("a"), "b.yaml": spec("b")})
+    with watching(make_source(root)) as ear:
+        first = ear.source.read()
+        assert (names(first), first.files) == (["a", "b"], 2)
+        mount(root, "2026_02", {"a.yaml": spec("a"), "b.yaml": spec("b", timeout="2m")})
+        second = ear.read_until(lambda snapshot: job(snapshot, "b").timeout == 120)
+        assert job(second, "a") is job(first, "a")
+        mount(root, "2026_03", {"a.yaml": spec("a"), "b.yaml": spec("b", timeout="2m")})
+        third = ear.read_next()
+        assert third is second
+
+
+def test_a_swapped_checkout_changes_what_has_changed(tmp_path: Path) -> None:
+    for revision, timeout in (("rev1", "1m"), ("rev2", "2m"), ("rev3", "3m")):
+        write(tmp_path, f"{revision}/web/a.yaml", spec("a"))
+        write(tmp_path, f"{revision}/b.yaml", spec("b", timeout=timeout))
+    link = tmp_path / "current"
+    link.symlink_to("rev1")
+    with watching(make_source(link)) as ear:
+        first = ear.source.read()
+        for revision, seconds in (("rev2", 120), ("rev3", 180)):
+            replace_link(link, revision)
+            swapped = ear.read_until(lambda s, n=seconds: job(s, "b").timeout == n)  # type: ignore[misc]
+            assert job(swapped, "a") is job(first, "a")
+            assert lines(swapped) == []
+        replace_file(tmp_path / "rev3/web/a.yaml", spec("a", timeout="9m"))
+        ear.read_until(lambda snapshot: job(snapshot, "a").timeout == 540)
+        replace_file(tmp_path / "rev1/web/a.yaml", spec("a", timeout="8m"))
+        assert ear.hears_nothing(0.1)
+
+
+def test_a_folder_below_a_swapped_checkout_is_followed(tmp_path: Path) -> None:
+    for revision in ("rev1", "rev2"):
+        write(tmp_path, f"{revision}/specs/a.yaml", spec(revision))
+    link = tmp_path / "current"
+    link.symlink_to(tmp_path / "rev1")
+    with watching(make_source(link / "specs")) as ear:
+        replace_link(link, "rev2")
+        ear.read_until(lambda snapshot: names(snapshot) == ["rev2"])
+
+
+def test_a_file_behind_a_link_to_elsewhere_is_heard_of(tmp_path: Path) -> None:
+    target = write(tmp_path, "store/a.yaml", spec())
+    root = tmp_path / "specs"
+    root.mkdir()
+    with watching(make_source(root)) as ear:
+        (root / "a.yaml").symlink_to(target)
+        ear.read_until(lambda snapshot: names(snapshot) == ["build"])
+        ear.settle()
+        replace_file(target, spec(timeout="2m"))
+        ear.read_until(lambda snapshot: job(snapshot).timeout == 120)
+
+
+def test_links_to_folders_below_a_root_are_not_followed(tmp_path: Path) -> None:
+    write(tmp_path, "store/b.yaml", spec("b"))
+    root = tmp_path / "specs"
+    write(root, "a.yaml", spec("a"))
+    (root / "more").symlink_to("../store")
+    (root / "round.yaml").symlink_to(".")
+    snapshot = make_source(root).read()
+    assert (names(snapshot), lines(snapshot)) == (["a"], [])
+
+
+def test_a_config_in_a_mounted_configmap_is_followed(tmp_path: Path) -> None:
+    head = "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\n"
+    mount(tmp_path / "etc", "1", {"engine.yaml": head})
+    write(tmp_path, "specs/a.yaml", spec())
+    source = make_source(tmp_path / "specs", config_file=tmp_path / "etc/engine.yaml")
+    with watching(source) as ear:
+        mount(tmp_path / "etc", "2", {"engine.yaml": f"{head}defaults: {{timeout: 2m}}\n"})
+        ear.read_until(lambda snapshot: job(snapshot).timeout == 120)

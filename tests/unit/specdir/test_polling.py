@@ -1,0 +1,225 @@
+"""Without inotify the files are looked at every so often, and told apart just as well."""
+
+import errno
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.specdir.watch import connect_inotify
+from tests.unit.builders import write
+from tests.unit.specdir.support import (
+    age,
+    job,
+    make_source,
+    names,
+    replace_file,
+    replace_link,
+    spec,
+    watching,
+)
+
+SOON = 0.05
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Polling of its own accord, but in less time."""
+    monkeypatch.setattr("engine.specdir.watch._POLL", SOON)
+
+
+def refused(number: int) -> Callable[[], Any]:
+    def connect() -> Any:
+        raise OSError(number, os.strerror(number))
+
+    return connect
+
+
+class Full:
+    """inotify that takes so many folders and no more."""
+
+    def __init__(self, room: int) -> None:
+        self._real = connect_inotify()
+        self._room = room
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def add_callback(self, *arguments: Any) -> Any:
+        if not self._room:
+            raise OSError(errno.ENOSPC, "inotify watch limit reached")
+        self._room -= 1
+        return self._real.add_callback(*arguments)
+
+
+def test_polling_hears_what_is_new_changed_and_gone(tmp_path: Path) -> None:
+    with watching(make_source(tmp_path, poll=SOON)) as ear:
+        assert ear.source.polling
+        path = write(tmp_path, "a.yaml", spec())
+        ear.read_until(lambda snapshot: names(snapshot) == ["build"])
+        replace_file(path, spec(timeout="2m"))
+        ear.read_until(lambda snapshot: job(snapshot).timeout == 120)
+        path.unlink()
+        ear.read_until(lambda snapshot: names(snapshot) == [])
+        ear.settle()
+        assert ear.hears_nothing(SOON * 4)
+
+
+def test_polling_hears_of_files_of_secrets(tmp_path: Path) -> None:
+    write(tmp_path, "a.yaml", spec(secrets={"T": {"fromFile": "token"}}))
+    token = write(tmp_path, "token", "x")
+    age(tmp_path)
+    with watching(make_source(tmp_path, poll=SOON)) as ear:
+        first = ear.settle()
+        token.write_text("y")
+        assert ear.read_next() is first
+
+
+def test_polling_believes_what_has_looked_the_same_twice_or_is_old(tmp_path: Path) -> None:
+    source = make_source(tmp_path, poll=60)
+    source.start(lambda: None)
+    path = write(tmp_path, "a.yaml", spec())
+    first = source.read()
+    assert (names(first), first.complete) == ([], False)
+    path.write_text(spec(timeout="20m"))
+    assert names(source.read()) == []
+    snapshot = source.read()
+    assert (names(snapshot), snapshot.complete) == (["build"], True)
+    path.write_text("")
+    assert names(source.read()) == ["build"]
+    path.unlink()
+    assert names(source.read()) == ["build"]
+    assert names(source.read()) == []
+    write(tmp_path, "b.yaml", spec("b"))
+    age(tmp_path)
+    assert names(source.read()) == ["b"]
+    source.stop()
+
+
+def test_a_swapped_checkout_is_heard_of_by_polling_too(tmp_path: Path) -> None:
+    write(tmp_path, "rev1/a.yaml", spec("a"))
+    write(tmp_path, "rev2/a.yaml", spec("b"))
+    age(tmp_path)
+    replace_link(tmp_path / "current", "rev1")
+    with watching(make_source(tmp_path / "current", poll=SOON)) as ear:
+        replace_link(tmp_path / "current", "rev2")
+        ear.read_until(lambda snapshot: names(snapshot) == ["b"])
+
+
+def test_looking_costs_next_to_nothing(tmp_path: Path) -> None:
+    for count in range(500):
+        write(tmp_path, f"{count}.yaml", spec(f"job-{count}"))
+    age(tmp_path)
+    with watching(make_source(tmp_path, poll=SOON)):
+        before, start = time.process_time(), time.monotonic()
+        time.sleep(0.5)
+        assert (time.process_time() - before) / (time.monotonic() - start) < 0.2
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [
+        (errno.EMFILE, ", raise fs.inotify.max_user_instances or the limit of open files"),
+        (errno.ENOSPC, ", raise fs.inotify.max_user_watches"),
+        (errno.ENOSYS, ""),
+    ],
+)
+def test_without_inotify_it_polls_and_says_so_once(tmp_path: Path, number: int, hint: str) -> None:
+    told: list[str] = []
+    source = make_source(tmp_path, tell=told.append, connect=refused(number))
+    source.start(lambda: None)
+    assert source.polling
+    write(tmp_path, "a.yaml", spec())
+    age(tmp_path)
+    assert names(source.read()) == ["build"]
+    source.stop()
+    (line,) = told
+    assert line == (
+        f"inotify can't watch everything ({os.strerror(number)}); polling every 2 s{hint}"
+    )
+
+
+def test_a_limit_reached_at_the_start_is_told_and_nothing_is_missed(
+    tmp_path: Path, impatient: None
+) -> None:
+    for name in "abc":
+        write(tmp_path, f"{name}/{name}.yaml", spec(name))
+    told: list[str] = []
+    source = make_source(tmp_path, tell=told.append, connect=lambda: Full(2))
+    with watching(source) as ear:
+        assert source.polling
+        assert len(told) == 1
+        write(tmp_path, "c/d.yaml", spec("d"))
+        ear.read_until(lambda snapshot: "d" in names(snapshot))
+
+
+def test_a_limit_reached_later_is_told_and_nothing_is_missed(
+    tmp_path: Path, impatient: None
+) -> None:
+    told: list[str] = []
+    source = make_source(tmp_path, tell=told.append, connect=lambda: Full(3))
+    with watching(source) as ear:
+        assert (source.polling, told) == (False, [])
+        for name in "abcde":
+            write(tmp_path, f"{name}/deep/{name}.yaml", spec(name))
+        ear.read_until(lambda snapshot: names(snapshot) == list("abcde"))
+        assert source.polling
+        assert len(told) == 1
+        write(tmp_path, "e/deep/f.yaml", spec("f"))
+        ear.read_until(lambda snapshot: "f" in names(snapshot))
+
+
+def test_a_reader_of_events_that_dies_is_replaced_by_polling(
+    tmp_path: Path, impatient: None
+) -> None:
+    told: list[str] = []
+    made: list[Any] = []
+
+    def connect() -> Any:
+        made.append(connect_inotify())
+        return made[-1]
+
+    source = make_source(tmp_path, tell=told.append, connect=connect)
+    with watching(source) as ear:
+        made[0].stop()
+        made[0].join()
+        source._watch._looks_different()
+        assert told[0].startswith("inotify can't watch everything (its thread has ended)")
+        write(tmp_path, "a.yaml", spec())
+        ear.read_until(lambda snapshot: names(snapshot) == ["build"])
+
+
+def test_the_kernels_own_limit_leads_to_polling(tmp_path: Path) -> None:
+    """In a user namespace the limit can be set for this one process."""
+    for name in "abcdefgh":
+        write(tmp_path, f"{name}/{name}.yaml", spec(name))
+    age(tmp_path)
+    code = """
+        import sys
+        from tests.unit.specdir.support import make_source, names
+        source = make_source(sys.argv[1])
+        source.start(lambda: None)
+        print(source.polling, names(source.read()))
+        source.stop()
+    """
+    limit = 'echo 5 > /proc/sys/user/max_inotify_watches || exit 77; exec "$@"'
+    inside = "unshare -U -r sh -c"
+    done = subprocess.run(
+        [*inside.split(), limit, "sh", sys.executable, "-c", textwrap.dedent(code), str(tmp_path)],
+        cwd=Path(__file__).parents[3],
+        env={**os.environ, "PYTHONPATH": "."},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip("no user namespaces here")
+    told, found = done.stdout.splitlines()
+    assert told.startswith("inotify can't watch everything (")
+    assert found == f"True {list('abcdefgh')}"
