@@ -143,10 +143,12 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
 
 
 @pytest.fixture
-def engine(world: World, tmp_path: Path) -> Engine:
+def engine(world: World, tmp_path: Path) -> Iterator[Engine]:
     folder = tmp_path / "specs"
     folder.mkdir()
-    return Engine(world.kubeconfig, world.namespace, folder, world.image)
+    made = Engine(world.kubeconfig, world.namespace, folder, world.image)
+    yield made
+    made.kill_what_runs()
 
 
 @pytest.fixture

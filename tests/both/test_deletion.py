@@ -103,16 +103,16 @@ def test_what_failed_before_it_was_deleted_has_failed(
     engine: Engine, objects: Objects, world: World
 ) -> None:
     """No engine was there to see it: the pod itself tells, as long as something holds it."""
-    engine.spec("job", script=world.plays("job", lasts=1, ends=1))
+    engine.spec("job", script=world.plays("job", lasts=3, ends=1))
     process = engine.start()
-    pod = objects.wait_until_running("job")["metadata"]["name"]
+    pod = objects.wait_until_ungated("job")["metadata"]["name"]
     kill(process)
     held(objects, pod)
 
     def is_torn_down() -> bool:
-        conditions = objects.pod("job")["status"]["conditions"]
-        told = {condition["type"]: condition["status"] for condition in conditions}
-        return bool(told["PodReadyToStartContainers"] == "False")
+        status = objects.pod("job")["status"]
+        told = {condition["type"]: condition["status"] for condition in status["conditions"]}
+        return bool(status["phase"] == "Failed" and told["PodReadyToStartContainers"] == "False")
 
     objects.api.wait(is_torn_down, "end of the pod")
     world.delete_pod(pod)

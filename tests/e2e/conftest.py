@@ -1,5 +1,6 @@
 """The engine against the real cluster."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,12 @@ from tests.e2e.objects import Objects
 
 
 @pytest.fixture
-def engine(cluster: Cluster, namespace: str, images: Images, tmp_path: Path) -> Engine:
+def engine(cluster: Cluster, namespace: str, images: Images, tmp_path: Path) -> Iterator[Engine]:
     folder = tmp_path / "specs"
     folder.mkdir()
-    return Engine(cluster.kubeconfig, namespace, folder, images.busybox)
+    made = Engine(cluster.kubeconfig, namespace, folder, images.busybox)
+    yield made
+    made.kill_what_runs()
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ class Engine:
     folder: Path
     image: str
     environment: dict[str, str] = field(default_factory=dict)
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def spec(self, name: str, /, *, file: str = "", **spec: Any) -> str:
         """Write a spec into the folder; JSON is YAML too. Returns the job's name."""
@@ -80,7 +81,7 @@ class Engine:
 
         Ctrl-C reaches it even if the tests themselves were started with SIGINT ignored.
         """
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [
                 "env",
                 "--default-signal=INT",
@@ -98,6 +99,14 @@ class Engine:
             env=self.environment_of_process(),
             stdin=subprocess.DEVNULL,
         )
+        self.started.append(process)
+        return process
+
+    def kill_what_runs(self) -> None:
+        """At the end of a test, however it ended: an engine left behind would disturb the next."""
+        for process in self.started:
+            if process.returncode is None:
+                kill(process)
 
     def status(self) -> dict[str, dict[str, Any]]:
         """Entries of `engine status` by job."""

@@ -30,6 +30,15 @@ class Objects:
     def log(self, job: str, container: str = "main") -> str:
         return self.api.logs(self.namespace, self.pod(job)["metadata"]["name"], container)
 
+    def wait_until_ungated(self, job: str) -> Object:
+        """The job's pod once it may start, and whatever came of it since."""
+
+        def ungated() -> Object | None:
+            found = self.api.list("pods", self.namespace, labels=f"jobs.engine/job={job}")
+            return next((p for p in found if not p["spec"].get("schedulingGates")), None)
+
+        return self.api.wait(ungated, f"pod of {job} without its gate")
+
     def wait_until_running(self, job: str) -> Object:
         def running() -> Object | None:
             found = self.api.list("pods", self.namespace, labels=f"jobs.engine/job={job}")

@@ -22,8 +22,10 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.fixture
-def engine(sandbox: Sandbox, tmp_path: Path) -> Engine:
-    return engine_on(sandbox, tmp_path)
+def engine(sandbox: Sandbox, tmp_path: Path) -> Iterator[Engine]:
+    made = engine_on(sandbox, tmp_path)
+    yield made
+    made.kill_what_runs()
 
 
 @pytest.fixture
