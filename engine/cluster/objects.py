@@ -49,10 +49,10 @@ def replace(client: Client, manifest: dict[str, Any]) -> dict[str, Any]:
     return client.request("PUT", object_path(ref), body=manifest, query=_options())
 
 
-def get(client: Client, ref: Ref) -> dict[str, Any] | None:
+def get(client: Client, ref: Ref, *, accept: str = JSON) -> dict[str, Any] | None:
     """The object, or None if it isn't there."""
     try:
-        return client.request("GET", object_path(ref))
+        return client.request("GET", object_path(ref), accept=accept)
     except NotFoundError:
         return None
 

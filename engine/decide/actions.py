@@ -32,12 +32,14 @@ class CreateDependents:
 
 @dataclass(frozen=True, slots=True)
 class RestoreDependents:
-    """Compare Secret and ConfigMap with what they should be, and put back what is not so."""
+    """Look up Secret and ConfigMap, and make anew what is missing."""
 
     attempt: int
     pod: str
     uid: str
     policies: Mapping[str, str]
+    reported: bool
+    """Whether the pod says that it lacks one; otherwise it is only slow to start."""
 
 
 @dataclass(frozen=True, slots=True)

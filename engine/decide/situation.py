@@ -45,8 +45,9 @@ class Observed:
 
     `pods` are all pods of the job. `settled` are UIDs of pods whose Secret and ConfigMap are known
     to exist, `gone` UIDs that the API itself no longer has, `ends` what the states of a pod
-    that is gone told of its end, by UID, `touched` UIDs of pods under whom somebody changed or
-    deleted a Secret or ConfigMap, `deletions` what was seen of the deletion of a pod, by UID.
+    that is gone told of its end, by UID, `deletions` what was seen of the deletion of a pod, by
+    UID. `looked_up` is when a pod's Secret and ConfigMap were looked up and, if need be, made anew,
+    by (UID, whether the pod had said that it lacks one).
     `causes` and `failing_since` are by (UID, container): the first real message of a pull failure,
     and when it was first seen.
     `asked` is when the API itself was last asked for a pod and its record, by UID.
@@ -60,7 +61,7 @@ class Observed:
     failing_since: Mapping[tuple[str, str], datetime] = field(default_factory=dict)
     ends: Mapping[str, Outcome] = field(default_factory=dict)
     asked: Mapping[str, datetime] = field(default_factory=dict)
-    touched: frozenset[str] = frozenset()
+    looked_up: Mapping[tuple[str, bool], datetime] = field(default_factory=dict)
     deletions: Mapping[str, Deletion] = field(default_factory=dict)
 
 

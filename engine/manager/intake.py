@@ -11,7 +11,6 @@ from engine.manager.options import ManagerOptions
 from engine.manager.removals import Removals
 from engine.manager.specs import SpecNews
 from engine.manager.turns import Turns
-from engine.reconcile.run_state import owns_anything
 from engine.reconcile.watches import Watches
 from engine.refs import JobKey
 from engine.runtime.patience import patiently
@@ -72,7 +71,7 @@ class Intake:
         self.unreadable, self.problems = snapshot.unreadable, len(snapshot.problems)
         self._removals.permit(self._objection(snapshot))
         for key in (*changes.added, *changes.changed):
-            self._follow(key.namespace, owning=owns_anything(snapshot.jobs[key]))
+            self._follow(key.namespace)
         self._leave(changes)
         self._queue_changed(changes)
         if snapshot is not self._last:
@@ -90,7 +89,7 @@ class Intake:
         except ForbiddenError:
             return
         for key in found.found:
-            self._follow(key.namespace, owning=False)
+            self._follow(key.namespace)
 
     def queue_synced(self) -> None:
         """Queue the jobs of namespaces that have been read since the last time."""
@@ -113,8 +112,8 @@ class Intake:
             self._turns.limit.forget(key)
             self._queue.add(key)
 
-    def _follow(self, namespace: str, *, owning: bool) -> None:
-        self._watches.follow(namespace, owning=owning)
+    def _follow(self, namespace: str) -> None:
+        self._watches.follow(namespace)
         if not self._watches.has_synced(namespace):
             self._unsynced.add(namespace)
 

@@ -55,13 +55,6 @@ class Jobs:
                 memory.replace_job(job)
             return memory
 
-    def touch(self, key: JobKey, uid: str) -> None:
-        """Somebody changed what the pod with `uid` owns."""
-        with self._lock:
-            memory = self._memories.get(key)
-        if memory is not None:
-            memory.touched.add(uid)
-
     def is_living(self, key: JobKey) -> bool:
         with self._lock:
             return key in self._living

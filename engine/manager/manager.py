@@ -81,7 +81,7 @@ class Manager:
             client,
             options.source,
             (),
-            Listeners(self.queue.add, self.queue.add_after, self._touched, self._troubles),
+            Listeners(self.queue.add, self.queue.add_after, self._troubles),
         )
         self.turns = Turns(
             client,
@@ -257,10 +257,6 @@ class Manager:
         if time.monotonic() > self._slow_look:
             self._slow_look = time.monotonic() + _SLOW_LOOK
             self.intake.queue_all()
-
-    def _touched(self, key: JobKey, uid: str) -> None:
-        self.jobs.touch(key, uid)
-        self.queue.add(key)
 
     def _leads(self, leads: bool) -> None:
         if leads:

@@ -6,7 +6,6 @@ from datetime import datetime
 from engine.api.model import Job
 from engine.decide.record import Record
 from engine.decide.situation import Refusal
-from engine.refs import Ref
 from engine.render.manifests import Manifests
 from engine.render.variables import SecretValues
 from engine.status.outcome import Outcome
@@ -27,8 +26,7 @@ class JobMemory:
     secrets: SecretValues
     record: Record | None = None
     settled: set[str] = field(default_factory=set)
-    touched: set[str] = field(default_factory=set)
-    repaired: set[Ref] = field(default_factory=set)
+    looked_up: dict[tuple[str, bool], datetime] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     refusal: Refusal | None = None
     refusals: int = 0
@@ -60,8 +58,8 @@ class JobMemory:
     def rest(self) -> None:
         """The run is over: keep no more than tells so."""
         self.forget_preparation()
-        for known in (self.settled, self.touched, self.repaired, self.gone):
+        for known in (self.settled, self.gone):
             known.clear()
-        for told in (self.causes, self.failing_since, self.ends, self.asked):
+        for told in (self.causes, self.failing_since, self.ends, self.asked, self.looked_up):
             told.clear()
         self.refusal, self.refusals = None, 0

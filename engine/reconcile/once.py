@@ -22,7 +22,7 @@ from engine.reconcile.memory import JobMemory
 from engine.reconcile.once_result import JobResult, OnceOptions, OnceResult, WaitFor
 from engine.reconcile.preflight import preflight
 from engine.reconcile.reconciler import Reconciler, Result
-from engine.reconcile.run_state import has_work, is_over, is_under_way, owns_anything
+from engine.reconcile.run_state import has_work, is_over, is_under_way
 from engine.reconcile.steps import Steps
 from engine.reconcile.watches import Listeners, Watches
 from engine.refs import JobKey
@@ -70,7 +70,7 @@ class OnceRun:
             client,
             options.source,
             sorted({key.namespace for key in self._jobs}),
-            Listeners(self._pod_changed, self._queue.add_after, self._touched, self._watch_trouble),
+            Listeners(self._pod_changed, self._queue.add_after, self._watch_trouble),
         )
 
     def run(self, environment: Mapping[str, str], redactor: Redactor) -> OnceResult:
@@ -139,7 +139,6 @@ class OnceRun:
         return rendering
 
     def _work(self, reconciler: Reconciler, waiting: Sequence[JobKey]) -> OnceResult:
-        self._watches.guard(self._owning(waiting))
         for key in waiting:
             self._queue.add(key)
         count = min(self._options.concurrency, len(waiting))
@@ -153,13 +152,6 @@ class OnceRun:
         workers.stop(_LAST_STEP)
         self._watches.stop()
         return self._result(timed_out=timed_out, interrupted=interrupted)
-
-    def _owning(self, waiting: Sequence[JobKey]) -> list[str]:
-        """Namespaces where somebody could touch what a pod needs, as long as anybody waits."""
-        if self._options.wait_for is WaitFor.APPLIED:
-            return []
-        jobs = (self._memories[key].job for key in waiting)
-        return sorted({job.namespace for job in jobs if owns_anything(job)})
 
     def _wait(self, count: int) -> bool:
         limit = self._options.timeout
@@ -227,11 +219,6 @@ class OnceRun:
 
     def _pod_changed(self, key: JobKey) -> None:
         if key in self._memories:
-            self._queue.add(key)
-
-    def _touched(self, key: JobKey, uid: str) -> None:
-        if (memory := self._memories.get(key)) is not None:
-            memory.touched.add(uid)
             self._queue.add(key)
 
     def _watch_trouble(self, message: str) -> None:

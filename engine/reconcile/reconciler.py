@@ -36,6 +36,7 @@ from engine.status.containers import has_started
 from engine.status.outcome import State
 from engine.status.waiting import pull_troubles
 from engine.telemetry.events import (
+    DependentRestored,
     Emit,
     PodRemoved,
     StateChanged,
@@ -120,8 +121,8 @@ class Reconciler:
             case WriteRecord():
                 self._write(memory, action)
             case RestoreDependents():
-                for drift in self._steps.restore_dependents(memory, action):
-                    self._emit(drift)
+                for ref in self._steps.restore_dependents(memory, action):
+                    self._emit(DependentRestored(memory.job.key, ref))
             case Ungate():
                 self._steps.ungate(memory, action)
             case DeletePod():
@@ -158,7 +159,7 @@ class Reconciler:
             memory.failing_since,
             memory.ends,
             memory.asked,
-            frozenset(memory.touched),
+            memory.looked_up,
             {uid_of(pod): informer.deletion_of(uid_of(pod)) for pod in pods if is_terminating(pod)},
         )
         return Situation(job, memory.record, observed, now, self._source, self._pull)

@@ -8,7 +8,6 @@ from engine.decide.record import Record
 from engine.decide.rules.stamp_expiry import expiry_due
 from engine.decide.situation import gate_position, has_ended
 from engine.reconcile.memory import JobMemory
-from engine.render.variables import config_items, has_secret
 
 Pods = Iterable[dict[str, Any]]
 
@@ -37,8 +36,3 @@ def is_under_way(memory: JobMemory, pods: Pods) -> bool:
 def has_work(job: Job, record: Record, pods: Pods) -> bool:
     """Whether anything is left to do about the pods of a run that is over."""
     return any(not has_ended(pod) or expiry_due(job, record, pod) is not None for pod in pods)
-
-
-def owns_anything(job: Job) -> bool:
-    """Whether the job's pod owns anything that could drift."""
-    return has_secret(job) or bool(config_items(job))

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from engine.cluster import objects
-from engine.cluster.client import Client
+from engine.cluster.client import METADATA, Client
 from engine.cluster.pod_events import find_pull_cause
 from engine.cluster.records import read_record, write_record
 from engine.decide.actions import (
@@ -41,16 +41,15 @@ from engine.errors import (
 )
 from engine.informers.informer import PodInformer
 from engine.reconcile.attempt_manifests import Rendering, attempt_manifests
-from engine.reconcile.drift_repair import put_back
 from engine.reconcile.memory import JobMemory
 from engine.refs import Ref, ref_of
 from engine.render.manifests import Manifests
 from engine.runtime.backoff import backoff
-from engine.telemetry.events import Drift
 from engine.transform.set_owner_reference import set_owner_reference
 from engine.wellknown import EXPIRES_AT, RUN
 
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
+_REFUSALS = (ForbiddenError, AdmissionRefusedError, QuotaExceededError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +100,23 @@ class Steps:
         memory.refusal, memory.refusals = None, 0
         memory.settled.add(action.uid)
 
-    def restore_dependents(self, memory: JobMemory, action: RestoreDependents) -> tuple[Drift, ...]:
-        memory.touched.discard(action.uid)
-        if not memory.knows_secrets:
-            return ()
+    def restore_dependents(self, memory: JobMemory, action: RestoreDependents) -> list[Ref]:
+        """What was missing and is there again; only names are read, never a secret's value.
+
+        A refusal changes nothing: the pod goes on to say what it lacks, and its attempt ends so.
+        """
         manifests = self._manifests(memory, action.attempt, action.policies)
-        owned = [
-            set_owner_reference(manifest, pod=action.pod, uid=action.uid)
-            for manifest in manifests.dependents
-        ]
-        return put_back(self.client, memory, owned)
+        restored = []
+        for manifest in manifests.dependents if memory.knows_secrets else ():
+            ref = ref_of(manifest)
+            with suppress(AlreadyExistsError, *_REFUSALS):
+                if objects.get(self.client, ref, accept=METADATA) is None:
+                    memory.writes += 1
+                    owned = set_owner_reference(manifest, pod=action.pod, uid=action.uid)
+                    objects.create(self.client, owned)
+                    restored.append(ref)
+        memory.looked_up[action.uid, action.reported] = self.client.now()
+        return restored
 
     def write_record(self, memory: JobMemory, action: WriteRecord) -> bool:
         """Step 3 and 5. False when another engine wrote first: then its record counts.

@@ -1,4 +1,4 @@
-"""All that a reconciler hears of the cluster: pods, records, what pods own, and quotas."""
+"""All that a reconciler hears of the cluster: pods, records and quotas."""
 
 import threading
 import time
@@ -9,7 +9,6 @@ from engine.cluster.client import Client
 from engine.informers.informer import PodInformer
 from engine.informers.record_informer import RecordInformer
 from engine.informers.reflector import Watcher
-from engine.reconcile.drift_watch import DriftWatch
 from engine.reconcile.quota_line import QuotaLine
 from engine.refs import JobKey
 from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
@@ -20,21 +19,18 @@ _LONGEST_STOP = 1.0
 @dataclass(frozen=True, slots=True)
 class Listeners:
     """`changed` gets the job whose pod or record changed, `called` the one whose turn it is to ask
-    a quota again, with the seconds until then, `touched` a job and the UID of its pod whose
-    belongings somebody changed.
+    a quota again, with the seconds until then.
     """
 
     changed: Callable[[JobKey], None]
     called: Callable[[JobKey, float], None]
-    touched: Callable[[JobKey, str], None]
     trouble: Callable[[str], None]
 
 
 class Watches:
     """Informers and watches of one source in some namespaces.
 
-    Guarantees: nothing is watched before `guard`, `listen` or `follow`; every thread ends with
-    `stop`.
+    Guarantees: nothing is watched before `listen` or `follow`; every thread ends with `stop`.
     Errors: `sync` raises what the lists raise.
     """
 
@@ -47,7 +43,6 @@ class Watches:
         self.line = QuotaLine(client, listeners.called, listeners.trouble)
         self._pods = {namespace: self._informer(namespace) for namespace in namespaces}
         self._records: dict[str, RecordInformer] = {}
-        self._drift: dict[str, DriftWatch] = {}
         self._heard: set[str] = set()
         self._lock = threading.Lock()
 
@@ -67,11 +62,6 @@ class Watches:
         for informer in self._pods.values():
             informer.sync()
 
-    def guard(self, namespaces: Iterable[str]) -> None:
-        """Watch what the pods of these namespaces own."""
-        for namespace in namespaces:
-            self._watch_drift(namespace, at_once=True)
-
     def listen(self, namespace: str) -> None:
         """Watch the pods of `namespace` from where `sync` ended, if that isn't done yet."""
         with self._lock:
@@ -80,27 +70,25 @@ class Watches:
             self._heard.add(namespace)
         self._pods[namespace].start()
 
-    def follow(self, namespace: str, *, owning: bool) -> None:
+    def follow(self, namespace: str) -> None:
         """List and watch pods and records of `namespace`, in threads, if that isn't done yet."""
-        if namespace not in self._pods:
-            listeners = self._listeners
-            records = RecordInformer(self._client, namespace, listeners.changed, listeners.trouble)
-            pods = self._informer(namespace)
-            with self._lock:
-                self._records[namespace], self._pods[namespace] = records, pods
-            records.start()
-            pods.start()
-        if owning and namespace not in self._drift:
-            self._watch_drift(namespace, at_once=False)
+        if namespace in self._pods:
+            return
+        listeners = self._listeners
+        records = RecordInformer(self._client, namespace, listeners.changed, listeners.trouble)
+        pods = self._informer(namespace)
+        with self._lock:
+            self._records[namespace], self._pods[namespace] = records, pods
+        records.start()
+        pods.start()
 
     def unfollow(self, namespace: str) -> None:
         """Listen there no longer, and forget what was heard."""
         with self._lock:
             records, pods = self._records.pop(namespace, None), self._pods.pop(namespace, None)
-            drift = self._drift.pop(namespace, None)
-        informers = [informer.watcher for informer in (records, pods) if informer is not None]
-        for watcher in [*informers, *(drift.watchers if drift is not None else ())]:
-            watcher.halt()
+        for informer in (records, pods):
+            if informer is not None:
+                informer.watcher.halt()
 
     def has_synced(self, namespace: str) -> bool:
         """Whether pods and records of a namespace that is followed have been read."""
@@ -116,8 +104,7 @@ class Watches:
         with self._lock:
             records = [informer.watcher for informer in self._records.values()]
             pods = [informer.watcher for informer in self._pods.values()]
-            drift = [watcher for drift in self._drift.values() for watcher in drift.watchers]
-        return [*records, *pods, *drift, *self.line.watchers]
+        return [*records, *pods, *self.line.watchers]
 
     def stop(self) -> None:
         """End every thread; one that doesn't notice in time is left to the process's end."""
@@ -133,15 +120,3 @@ class Watches:
         return PodInformer(
             self._client, namespace, self._selector, listeners.changed, listeners.trouble
         )
-
-    def _watch_drift(self, namespace: str, *, at_once: bool) -> None:
-        drift = DriftWatch(
-            self._client,
-            namespace,
-            self._selector,
-            self._listeners.touched,
-            self._listeners.trouble,
-        )
-        drift.start(at_once=at_once)
-        with self._lock:
-            self._drift[namespace] = drift

@@ -77,6 +77,11 @@ def has_secret(job: Job) -> bool:
     return bool(job.secrets or job.credentials)
 
 
+def has_dependents(job: Job) -> bool:
+    """Whether the job's pod needs a Secret or a ConfigMap of its own."""
+    return has_secret(job) or bool(config_items(job))
+
+
 def secret_data(job: Job, values: SecretValues) -> dict[str, str]:
     """`data` of the Secret, base64: variables by name, and the registries' credentials."""
     data = {name: _base64(value) for name, value in values.variables.items()}

@@ -1,9 +1,10 @@
-"""What a pod that has not started yet is waiting for, in words."""
+"""Since when, and for what, a pod that has not started yet is waiting."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
-from engine.status.containers import container_states
+from engine.status.containers import container_states, parse_time
 
 
 def read_start_cause(pod: Mapping[str, Any]) -> str:
@@ -21,3 +22,11 @@ def read_start_cause(pod: Mapping[str, Any]) -> str:
     if not (pod.get("spec") or {}).get("nodeName"):
         return "not scheduled: no scheduler has looked at the pod"
     return "the kubelet has not reported any container"
+
+
+def scheduled_at(pod: Mapping[str, Any]) -> datetime | None:
+    """When the pod was given its node; None while it has none."""
+    for condition in (pod.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
+            return parse_time(condition.get("lastTransitionTime"))
+    return None

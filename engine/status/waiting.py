@@ -19,9 +19,10 @@ PULL_REASONS = frozenset(
         "SignatureValidationFailed",
     }
 )
+_CONFIG_ERROR = "CreateContainerConfigError"
 _CONFIG_REASONS = frozenset(
     {
-        "CreateContainerConfigError",
+        _CONFIG_ERROR,
         "CreateContainerError",
         "RunContainerError",
         "CrashLoopBackOff",
@@ -123,6 +124,16 @@ def read_config_error(pod: Mapping[str, Any]) -> Outcome | None:
         if words and _CACHE_NOT_READY not in words:
             return Outcome(Reason.CONTAINER_CONFIG_ERROR, f"{state.name}: {words}")
     return None
+
+
+def lacks_dependents(pod: Mapping[str, Any]) -> bool:
+    """Whether a container waits for the pod's own Secret or ConfigMap, which have its name."""
+    missing = f'"{pod["metadata"]["name"]}" not found'
+    return any(
+        state.waiting.get("reason") == _CONFIG_ERROR
+        and missing in (state.waiting.get("message") or "")
+        for state in container_states(pod)
+    )
 
 
 def _config_words(state: ContainerState) -> str:

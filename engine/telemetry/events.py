@@ -62,13 +62,11 @@ class JobUnchanged:
 
 
 @dataclass(frozen=True, slots=True)
-class Drift:
-    """What a running pod owns was not as it should be; put back the first time only, if at all."""
+class DependentRestored:
+    """A Secret or ConfigMap was deleted before its pod had started, and is there again."""
 
     key: JobKey
     ref: Ref
-    was_deleted: bool
-    repaired: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +152,7 @@ Event = (
     | AttemptFailed
     | PodRemoved
     | JobUnchanged
-    | Drift
+    | DependentRestored
     | Trouble
     | Notice
     | SpecsRead

@@ -32,9 +32,15 @@ class World(ABC):
 
     @abstractmethod
     def plays(
-        self, job: str, *, lasts: float = 0.0, ends: int = 0, on_term: int | None = 143
+        self,
+        job: str,
+        *,
+        lasts: float = 0.0,
+        ends: int = 0,
+        on_term: int | None = 143,
+        container: str = "main",
     ) -> str:
-        """A script that takes `lasts` seconds and exits with `ends`.
+        """A script of `container` that takes `lasts` seconds and exits with `ends`.
 
         On SIGTERM it exits with `on_term`; None: it ignores that, and has to be killed.
         """
@@ -62,9 +68,15 @@ class RealWorld(World):
         self._position = 0
 
     def plays(
-        self, job: str, *, lasts: float = 0.0, ends: int = 0, on_term: int | None = 143
+        self,
+        job: str,
+        *,
+        lasts: float = 0.0,
+        ends: int = 0,
+        on_term: int | None = 143,
+        container: str = "main",
     ) -> str:
-        del job
+        del job, container
         answer = "" if on_term is None else f"exit {on_term}"
         return f"trap '{answer}' TERM\nsleep {lasts} & wait\nexit {ends}\n"
 
@@ -98,14 +110,20 @@ class SandboxWorld(World):
         sandbox.namespace("ci")
 
     def plays(
-        self, job: str, *, lasts: float = 0.0, ends: int = 0, on_term: int | None = 143
+        self,
+        job: str,
+        *,
+        lasts: float = 0.0,
+        ends: int = 0,
+        on_term: int | None = 143,
+        container: str = "main",
     ) -> str:
         scene = Scene(duration=max(lasts, 0.05), exit_code=ends)
         if on_term is None:
             scene = replace(scene, stop=FOREVER)
         else:
             scene = replace(scene, stop_exit_code=on_term)
-        self.sandbox.node.will(scene, pod=f"{job}-*", container="main")
+        self.sandbox.node.will(scene, pod=f"{job}-*", container=container)
         return f"# {lasts} s, then {ends}; on SIGTERM {on_term}\n"
 
     def delete_pod(self, name: str, *options: str) -> None:

@@ -3,7 +3,7 @@
 from engine.cli.printers.text import many
 from engine.telemetry.events import (
     AttemptFailed,
-    Drift,
+    DependentRestored,
     Event,
     JobForgotten,
     JobUnchanged,
@@ -47,11 +47,8 @@ def describe(event: Event, *, verbose: bool) -> str:
             return f"{key}: {state}, unchanged" if verbose else ""
         case JobForgotten(key):
             return f"{key}: its spec is gone, it is no longer looked after"
-        case Drift(key, ref, was_deleted, repaired):
-            what = "was deleted" if was_deleted else "was changed"
-            return (
-                f"{key}: {ref} {what} under its pod{', put back' if repaired else ', not put back'}"
-            )
+        case DependentRestored(key, ref):
+            return f"{key}: {ref} was deleted before its pod had started; created again"
         case Trouble(key, message, retrying):
             where = f"{key}: " if key else ""
             return f"{where}{message}{'; trying again' if retrying else ''}"

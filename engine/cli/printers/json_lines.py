@@ -14,7 +14,7 @@ from engine.refs import JobKey, Ref
 from engine.status.outcome import State
 from engine.telemetry.events import (
     AttemptFailed,
-    Drift,
+    DependentRestored,
     Event,
     Notice,
     ObjectPruned,
@@ -88,7 +88,7 @@ def level_of(event: Event) -> str:
             return {"failed": "error", "invalid": "warning"}.get(action, "info")
         case StateChanged(_, State.FAILED):
             return "warning"
-        case AttemptFailed() | PullPolicyFallback() | Drift():
+        case AttemptFailed() | PullPolicyFallback() | DependentRestored():
             return "warning"
         case _:
             return "info"

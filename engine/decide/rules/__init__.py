@@ -8,8 +8,8 @@ from engine.decide.rules.finish_run import finish_run
 from engine.decide.rules.open_gate import open_gate
 from engine.decide.rules.refuse_foreign import refuse_foreign
 from engine.decide.rules.reopen_attempt import reopen_attempt
-from engine.decide.rules.repair_drift import repair_drift
 from engine.decide.rules.replace_changed_run import replace_changed_run
+from engine.decide.rules.restore_dependents import restore_dependents
 from engine.decide.rules.settle_refusal import settle_refusal
 from engine.decide.rules.stamp_expiry import stamp_expiry
 from engine.decide.rules.start_attempt import start_attempt
@@ -27,7 +27,7 @@ RULES: tuple[Rule, ...] = (
     settle_refusal,
     start_attempt,
     open_gate,
-    repair_drift,
+    restore_dependents,
     close_attempt,
     wait_for_pod,
 )

@@ -8,6 +8,7 @@ from engine.decide.actions import Action, ConfirmGone, LookAgain, Wait, WriteRec
 from engine.decide.outcomes import closed, deleted_pod, may_retry
 from engine.decide.pull_failure import fall_back
 from engine.decide.record import Attempt
+from engine.decide.rules.restore_dependents import awaits_kubelet
 from engine.decide.situation import Pod, Situation, is_terminating
 from engine.status.containers import finished_at, has_started, started_at
 from engine.status.deletion import read_end
@@ -47,6 +48,8 @@ def _close_invalid_image(situation: Situation, attempt: Attempt, pod: Pod) -> Ac
 
 def _close_config_error(situation: Situation, attempt: Attempt, pod: Pod) -> Action | None:
     """A service that crashes beside a running job is the job's own affair."""
+    if awaits_kubelet(situation, pod):
+        return None
     outcome = None if has_started(pod) else read_config_error(pod)
     return _close(situation, attempt, outcome) if outcome else None
 

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from engine.decide.actions import Action, Wait, WriteRecord
 from engine.decide.rules.close_attempt import start_deadline
+from engine.decide.rules.restore_dependents import next_look
 from engine.decide.situation import Pod, Situation
 from engine.status.containers import container_states, has_started, parse_time, started_at
 from engine.status.outcome import State
@@ -24,7 +25,8 @@ def wait_for_pod(situation: Situation) -> Action:
     if attempt is None or pod is None:
         return Wait()
     if not has_started(pod):
-        return Wait(start_deadline(situation, attempt, pod))
+        deadline = start_deadline(situation, attempt, pod)
+        return Wait(min(deadline, next_look(situation, pod) or deadline))
     if record.state is State.RUNNING:
         return Wait()
     begun = started_at(pod) or _init_started_at(pod) or situation.now

@@ -19,7 +19,7 @@ from engine.refs import JobKey, Ref
 from engine.status.outcome import Reason, State
 from engine.telemetry.events import (
     AttemptFailed,
-    Drift,
+    DependentRestored,
     Event,
     JobForgotten,
     JobUnchanged,
@@ -70,8 +70,8 @@ TOLD: list[tuple[Event, str, bool, str]] = [
         "info",
     ),
     (
-        Drift(KEY, POD, was_deleted=True, repaired=True),
-        "ci/build: pod/ci/build-1 was deleted under its pod, put back",
+        DependentRestored(KEY, Ref("Secret", "ci", "build-1")),
+        "ci/build: secret/ci/build-1 was deleted before its pod had started; created again",
         False,
         "warning",
     ),
@@ -148,7 +148,6 @@ def test_a_json_line_has_the_events_own_fields() -> None:
         "attempt": 2,
         "message": "ci/build: Failed ScriptFailed: exit code 3",
     }
-    assert said(Drift(KEY, POD, was_deleted=True, repaired=False))["wasDeleted"] is True
     assert said(ObjectPruned(POD, "deleted", "x"))["object"] == "pod/ci/build-1"
     assert said(SpecsRead(0, 0, 0, 0, 0))["added"] == 0
 

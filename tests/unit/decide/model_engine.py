@@ -20,6 +20,7 @@ from engine.decide.actions import (
     Done,
     FindCause,
     LookAgain,
+    RestoreDependents,
     StampExpiry,
     Ungate,
     Wait,
@@ -68,6 +69,7 @@ class Engine:
     causes: dict[tuple[str, str], str] = field(default_factory=dict)
     failing_since: dict[tuple[str, str], datetime] = field(default_factory=dict)
     asked: dict[str, datetime] = field(default_factory=dict)
+    looked_up: dict[tuple[str, bool], datetime] = field(default_factory=dict)
     cache: dict[str, Pod] = field(default_factory=dict)
     dead: dict[str, Outcome | None] = field(default_factory=dict)
     deletions: dict[str, Deletion] = field(default_factory=dict)
@@ -110,6 +112,7 @@ class Engine:
             causes=self.causes,
             failing_since=self.failing_since,
             asked=self.asked,
+            looked_up=self.looked_up,
             ends={uid: end for uid in self.gone if (end := self.dead.get(uid)) is not None},
             deletions=self.deletions,
         )
@@ -156,6 +159,8 @@ class Engine:
                 self._create_pod(action)
             case CreateDependents():
                 self._create_dependents(action)
+            case RestoreDependents():
+                self._restore_dependents(action)
             case WriteRecord():
                 self._write_record(action)
             case Ungate():
@@ -218,6 +223,13 @@ class Engine:
                 return
         self.refusal = None
         self.settled.add(action.uid)
+
+    def _restore_dependents(self, action: RestoreDependents) -> None:
+        for kind in DEPENDENTS:
+            with suppress(RefusedError):
+                if (kind, action.pod) not in self.cluster.dependents:
+                    self._create_owned(kind, action.pod, action.uid)
+        self.looked_up[action.uid, action.reported] = self.cluster.now
 
     def _create_owned(self, kind: str, name: str, uid: str) -> None:
         assert uid not in self.dead, f"{kind} for a pod that is known to be gone"

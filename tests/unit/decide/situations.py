@@ -36,6 +36,7 @@ def situation(
     since: Mapping[tuple[str, str], datetime] | None = None,
     asked: Mapping[str, datetime] | None = None,
     deletions: Mapping[str, Deletion] | None = None,
+    looked_up: Mapping[tuple[str, bool], datetime] | None = None,
     now: datetime = NOW,
     pull: PullSettings | None = None,
     source: str = SOURCE,
@@ -50,6 +51,7 @@ def situation(
         causes=causes or {},
         failing_since=since or {},
         deletions=deletions or {},
+        looked_up=looked_up or {},
         asked={pod["metadata"]["uid"]: now for pod in pods} if asked is None else asked,
     )
     return Situation(job, record, observed, now, source, pull or PullSettings())

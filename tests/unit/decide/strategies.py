@@ -184,6 +184,7 @@ def situations(draw: st.DrawFn) -> Situation:
         refusal=draw(st.none() | st.builds(Refusal, st.sampled_from(RefusalKind), any_text, times)),
         causes=draw(st.dictionaries(by_container, messages, max_size=3)),
         failing_since=draw(st.dictionaries(by_container, times, max_size=3)),
+        looked_up=draw(st.dictionaries(st.tuples(uids, st.booleans()), times, max_size=2)),
         deletions=draw(st.dictionaries(uids, st.builds(Deletion, st.none() | times), max_size=2)),
     )
     pull = PullSettings(

@@ -14,6 +14,7 @@ from engine.decide.actions import (
     Done,
     LookAgain,
     Refuse,
+    RestoreDependents,
     StampExpiry,
     Ungate,
     Wait,
@@ -54,7 +55,7 @@ def a_final_run_stays_as_it_is(situation: Situation) -> None:
 
 def only_pods_that_are_there_are_deleted_ungated_or_given_dependents(situation: Situation) -> None:
     action = decide(situation)
-    if isinstance(action, DeletePod | Ungate | CreateDependents):
+    if isinstance(action, DeletePod | Ungate | CreateDependents | RestoreDependents):
         assert (action.pod, action.uid) in [
             (name_of(pod), uid_of(pod)) for pod in situation.observed.pods
         ]

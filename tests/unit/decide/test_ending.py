@@ -151,12 +151,6 @@ def test_a_container_that_cant_be_configured_ends_the_job_with_the_words() -> No
     assert (over.reason, over.message) == (Reason.CONTAINER_CONFIG_ERROR, f"main: {words}")
 
 
-def test_the_pods_own_secret_was_there_before_it() -> None:
-    words = f'secret "{POD}" not found'
-    pod = job_pod(JOB, waiting("CreateContainerConfigError", words), **PENDING)
-    assert written(JOB, OPEN, pod).reason is Reason.CONTAINER_CONFIG_ERROR
-
-
 def test_a_pod_that_does_not_start_in_time_tells_what_it_waited_for() -> None:
     job = make_job(startTimeout="1m")
     open_run = record(attempt(job=job), job=job)
