@@ -6,7 +6,6 @@ from typing import Any
 
 from engine.api.checks import check_spec, matches_any, policy_list
 from engine.api.defaults import BUILT_IN, merge_mappings, merge_specs
-from engine.api.digest import spec_hash
 from engine.api.effective import EffectiveSpec
 from engine.api.model import (
     Config,
@@ -17,6 +16,7 @@ from engine.api.model import (
     Retry,
     SecretSource,
 )
+from engine.api.spec_hash import spec_hash
 from engine.api.yaml_reader import Document
 from engine.durations import parse_duration
 from engine.errors import Place, Problem, Severity
@@ -109,7 +109,7 @@ def _build(effective: EffectiveSpec, folder: str) -> Job:
         ),
         retry=_retry(spec.get("retry", {})),
         on_change=OnChange(spec["onChange"]),
-        spec_hash=spec_hash(document.data),
+        spec_hash=spec_hash(document),
         place=document.place,
         folder=folder,
     )

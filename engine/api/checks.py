@@ -5,8 +5,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from engine.api.effective import EffectiveSpec
-from engine.api.schema import JOB_DEFAULTS
-from engine.api.schema_messages import dotted
+from engine.api.versions import JOB_DEFAULTS
 from engine.durations import format_duration, parse_duration
 from engine.errors import Problem
 from engine.wellknown import MANAGED_BY, RESERVED_PREFIX
@@ -25,7 +24,7 @@ def one_entry_point(effective: EffectiveSpec) -> Iterator[Problem]:
     for _, path, container in effective.containers():
         if "script" in container and "command" in container:
             yield effective.error(
-                f"{dotted(path)} has both script and command",
+                f"{effective.field(*path)} has both script and command",
                 "a script is run by sh -e; keep one of them",
                 *path, "command", key=True,
             )  # fmt: skip
@@ -36,12 +35,12 @@ def times_are_positive(effective: EffectiveSpec) -> Iterator[Problem]:
         value = effective.spec.get(name)
         if value is None:
             continue
-        seconds = _seconds(value)
+        seconds, field = _seconds(value), effective.field("spec", name)
         if seconds is None:
-            yield effective.error(f"spec.{name}: {value!r} is not a duration", "", "spec", name)
+            yield effective.error(f"{field}: {value!r} is not a duration", "", "spec", name)
         elif seconds == 0:
             yield effective.error(
-                f"spec.{name} is 0, which would end the job at once",
+                f"{field} is 0, which would end the job at once",
                 "leave it out to get the default",
                 "spec", name,
             )  # fmt: skip
@@ -56,7 +55,8 @@ def timeout_is_capped(effective: EffectiveSpec) -> Iterator[Problem]:
         and _is_written(effective, "timeout")
     ):
         yield effective.warning(
-            f"spec.timeout {format_duration(wanted)} is cut to {format_duration(cap)}",
+            f"{effective.field('spec', 'timeout')} {format_duration(wanted)} is cut to "
+            f"{format_duration(cap)}",
             "limits.maxTimeout",
             "spec", "timeout",
         )  # fmt: skip
@@ -71,7 +71,8 @@ def ttl_outlives_the_job(effective: EffectiveSpec) -> Iterator[Problem]:
     run = min(run, effective.config.limits.max_timeout or run)
     if 0 < ttl < start + run:
         yield effective.warning(
-            f"spec.ttl {format_duration(ttl)} is shorter than startTimeout + timeout "
+            f"{effective.field('spec', 'ttl')} {format_duration(ttl)} is shorter than "
+            f"startTimeout + timeout "
             f"({format_duration(start + run)}): a running job may be pruned",
             "raise ttl, or leave it out",
             "spec", "ttl",
@@ -86,8 +87,8 @@ def policies_are_allowed(effective: EffectiveSpec) -> Iterator[Problem]:
         wanted = policy_list(container.get("pullPolicy"))
         if wanted and not any(policy in allowed for policy in wanted):
             yield effective.error(
-                f"{dotted(path)}.pullPolicy [{', '.join(wanted)}] has none of the allowed "
-                f"[{', '.join(allowed)}]",
+                f"{effective.field(*path, 'pullPolicy')} [{', '.join(wanted)}] has none of the "
+                f"allowed [{', '.join(allowed)}]",
                 "limits.allowedPullPolicies",
                 *path, "pullPolicy",
             )  # fmt: skip
@@ -141,8 +142,9 @@ def secrets_exist(effective: EffectiveSpec) -> Iterator[Problem]:
         for index, name in enumerate(container.get("secrets", ())):
             if name not in known:
                 yield effective.error(
-                    f"{dotted(path)}.secrets: the job has no secret {name}",
-                    f"spec.secrets has: {', '.join(sorted(known)) or 'none'}",
+                    f"{effective.field(*path, 'secrets')}: the job has no secret {name}",
+                    f"{effective.field('spec', 'secrets')} has: "
+                    f"{', '.join(sorted(known)) or 'none'}",
                     *path, "secrets", index,
                 )  # fmt: skip
 
@@ -152,7 +154,7 @@ def variables_differ(effective: EffectiveSpec) -> Iterator[Problem]:
         for name in container.get("secrets", ()):
             if name in container.get("env", {}):
                 yield effective.error(
-                    f"{name} is both in {dotted(path)}.env and in its secrets",
+                    f"{name} is both in {effective.field(*path, 'env')} and in its secrets",
                     "keep one of them",
                     *path, "env", name, key=True,
                 )  # fmt: skip
@@ -174,7 +176,9 @@ def labels_are_free(effective: EffectiveSpec) -> Iterator[Problem]:
 def text_has_no_nul(effective: EffectiveSpec) -> Iterator[Problem]:
     for path in _nul_paths(effective.spec, ("spec",)):
         yield effective.error(
-            f"{dotted(path)} contains a NUL character", "no process can be given one", *path
+            f"{effective.field(*path)} contains a NUL character",
+            "no process can be given one",
+            *path,
         )
 
 
@@ -186,7 +190,8 @@ def file_paths_fit(effective: EffectiveSpec) -> Iterator[Problem]:
             parent = "/".join(parents[:depth])
             if parent in paths:
                 yield effective.error(
-                    f"spec.files: {path} is below {parent}, which is a file",
+                    f"{effective.field('spec', 'files')}: {path} is below {parent}, which is "
+                    "a file",
                     "rename one of them",
                     "spec", "files", path, key=True,
                 )  # fmt: skip

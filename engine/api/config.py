@@ -11,7 +11,9 @@ from engine.api.model import (
     PullClass,
     PullSettings,
 )
-from engine.api.schema import ENGINE_CONFIG, check_document
+from engine.api.schema import check_document
+from engine.api.schema_messages import dotted
+from engine.api.versions import ENGINE_CONFIG
 from engine.api.yaml_reader import Document, read_yaml
 from engine.durations import parse_duration
 from engine.errors import InvalidInputError, Place, Problem
@@ -32,11 +34,15 @@ def parse_config(text: bytes, file: str, kubernetes: KubernetesTypes = shipped_t
     """
     content = read_yaml(text, file)
     problems = [*content.problems]
+    documents: list[Document] = []
     for document in content.documents:
         checked = check_document(document, kubernetes)
-        problems.extend(checked.problems or _bad_times(document))
+        problems.extend(checked.problems)
+        if checked.document is not None and not checked.problems:
+            documents.append(checked.document)
+            problems.extend(_bad_times(checked.document))
     if not problems:
-        kinds = [document.data["kind"] for document in content.documents]
+        kinds = [document.data["kind"] for document in documents]
         if kinds != [ENGINE_CONFIG]:
             found = ", ".join(kinds) or "nothing"
             problems.append(
@@ -44,7 +50,7 @@ def parse_config(text: bytes, file: str, kubernetes: KubernetesTypes = shipped_t
             )
     if problems:
         raise InvalidInputError(tuple(problems))
-    return _build(content.documents[0].data, kubernetes)
+    return _build(documents[0].data, kubernetes)
 
 
 def _bad_times(document: Document) -> Iterator[Problem]:
@@ -54,15 +60,14 @@ def _bad_times(document: Document) -> Iterator[Problem]:
         if value is None:
             continue
         where = document.locate([section, name])
+        field = dotted(document.written_path([section, name]))
         try:
             seconds = parse_duration(value)
         except ValueError as error:
-            yield Problem(where, f"{section}.{name}: {error}")
+            yield Problem(where, f"{field}: {error}")
         else:
             if seconds == 0 and name not in _MAY_BE_ZERO:
-                yield Problem(
-                    where, f"{section}.{name} is 0, which leaves a job no time", "leave it out"
-                )
+                yield Problem(where, f"{field} is 0, which leaves a job no time", "leave it out")
 
 
 def _build(data: dict[str, Any], kubernetes: KubernetesTypes) -> Config:

@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from engine.api.schema_files import ENGINE_CONFIG
 from engine.api.schema_messages import dotted, show, suggest, type_name
-from engine.api.yaml_reader import Document
+from engine.api.versions import ENGINE_CONFIG
+from engine.api.yaml_reader import Document, Path, written_path
 from engine.errors import Place, Problem
 from engine.kubeschema import KubernetesTypes
 from engine.kubeschema.model import ListOf, MapOf, Scalar, Struct, Type
 from engine.kubeschema.quantity import PATTERN
-
-Path = tuple[str | int, ...]
 
 _POD_PATCH = "podPatch"
 _IN_POD: Mapping[str, tuple[str, ...]] = {
@@ -56,9 +54,9 @@ def kubernetes_problems(document: Document, types: KubernetesTypes) -> Iterator[
     """
     section = "defaults" if document.data.get("kind") == ENGINE_CONFIG else "spec"
     spec = document.data.get(section)
-    for path, field, value in _kubernetes_parts(spec, (section,)):
-        kind, explained = _type_of(types, _IN_POD[field])
-        walk = _Walk(explained, len(path), patch=field == _POD_PATCH)
+    for path, name, value in _kubernetes_parts(spec, (section,)):
+        kind, explained = _type_of(types, _IN_POD[name])
+        walk = _Walk(explained, len(path), document.moves, patch=name == _POD_PATCH)
         for fault in islice(walk.faults(kind, value, path), _MOST):
             where = document.locate(fault.path, key=fault.in_key)
             yield Problem(where, fault.message, fault.hint)
@@ -68,7 +66,7 @@ def manifest_faults(types: KubernetesTypes, manifest: Mapping[str, Any]) -> Iter
     """The same for a whole manifest; nothing that a Secret holds is repeated."""
     kind = manifest["kind"]
     struct = types().kind(manifest["apiVersion"], kind)
-    walk = _Walk(kind.lower(), 0, secret=kind == "Secret")
+    walk = _Walk(kind.lower(), 0, {}, secret=kind == "Secret")
     yield from islice(walk.faults(struct, manifest, ()), _MOST)
 
 
@@ -99,14 +97,19 @@ def _type_of(types: KubernetesTypes, path: Sequence[str]) -> tuple[Type, str]:
 class _Walk:
     """One walk along a value and its type.
 
-    `explained` is what `kubectl explain` calls the value that stands `depth` steps below the root.
+    `explained` is what `kubectl explain` calls the value that stands `depth` steps below the root,
+    `moves` are those of its document.
     A strategic merge patch has directives besides fields.
     """
 
     explained: str
     depth: int
+    moves: Mapping[Path, Path]
     patch: bool = False
     secret: bool = False
+
+    def _name(self, path: Path) -> str:
+        return dotted(written_path(self.moves, path))
 
     def faults(self, kind: Type, value: Any, path: Path) -> Iterator[Fault]:
         """Null is fine anywhere: it is as if the field weren't there, and a patch removes it."""
@@ -150,7 +153,7 @@ class _Walk:
         if len(known) > _FEW and not hint.startswith("did you mean"):
             steps = (step for step in path[self.depth :] if isinstance(step, str))
             hint = f"its fields are listed by: kubectl explain {'.'.join((self.explained, *steps))}"
-        named = json.dumps(dotted(at), ensure_ascii=False)
+        named = json.dumps(self._name(at), ensure_ascii=False)
         return Fault(at, f"unknown field {named}", hint, in_key=True)
 
     def _list(self, kind: ListOf, value: Any, path: Path) -> Iterator[Fault]:
@@ -173,19 +176,21 @@ class _Walk:
         if not fits(value):
             yield self._mismatch(value, path, wanted)
         elif kind.name in _INTEGERS and value.bit_length() > _INTEGERS[kind.name]:
-            yield Fault(path, f"{dotted(path)} must be {wanted} of {_INTEGERS[kind.name] + 1} bits")
+            yield Fault(
+                path, f"{self._name(path)} must be {wanted} of {_INTEGERS[kind.name] + 1} bits"
+            )
         elif kind.name == "qty" and not PATTERN.fullmatch(str(value).strip()):
-            yield Fault(path, f"{dotted(path)}: {show(value)} is not valid", _QUANTITY_HINT)
+            yield Fault(path, f"{self._name(path)}: {show(value)} is not valid", _QUANTITY_HINT)
         elif kind.choices and value not in kind.choices:
             hint = suggest(str(value), kind.choices)
-            yield Fault(path, f"{dotted(path)}: {show(value)} is not allowed", hint)
+            yield Fault(path, f"{self._name(path)}: {show(value)} is not allowed", hint)
 
     def _mismatch(self, value: Any, path: Path, wanted: str) -> Fault:
         if self.secret:
-            return Fault(path, f"{dotted(path) or 'the document'} must be {wanted}")
+            return Fault(path, f"{self._name(path) or 'the document'} must be {wanted}")
         quotable = "a string" in wanted and isinstance(value, bool | int | float)
         hint = f"quote it: {show(show(value))}" if quotable else ""
-        return Fault(path, f"{dotted(path)} must be {wanted}, not {type_name(value)}", hint)
+        return Fault(path, f"{self._name(path)} must be {wanted}, not {type_name(value)}", hint)
 
 
 def _is_text(value: Any) -> bool:

@@ -5,7 +5,8 @@ What is found here depends on that file alone, so that it holds as long as the t
 
 from dataclasses import dataclass
 
-from engine.api.schema import ENGINE_CONFIG, JOB_DEFAULTS, check_document
+from engine.api.schema import check_document
+from engine.api.versions import ENGINE_CONFIG, JOB_DEFAULTS
 from engine.api.yaml_reader import Document, read_yaml
 from engine.errors import Problem, Severity
 from engine.kubeschema import KubernetesTypes, shipped_types
@@ -41,7 +42,8 @@ class ParsedFile:
 
 
 def parse_file(text: SourceText, kubernetes: KubernetesTypes = shipped_types) -> ParsedFile:
-    """Documents of `text`, each checked against its schema and the types of Kubernetes.
+    """Documents of `text`, each checked against its schema and the types of Kubernetes, and
+    converted to the model.
 
     Guarantees: pure. Errors are collected, never raised.
     """
@@ -55,15 +57,15 @@ def parse_file(text: SourceText, kubernetes: KubernetesTypes = shipped_types) ->
             continue
         checked = check_document(document, kubernetes)
         problems += checked.problems
-        if not checked.has_its_shape:
+        if checked.document is None:
             continue
-        kind = document.data["kind"]
+        kind = checked.document.data["kind"]
         if kind == JOB_DEFAULTS:
-            defaults.append(document)
+            defaults.append(checked.document)
         elif kind == ENGINE_CONFIG:
             problems.append(_without_effect(document))
         else:
-            (misfits if checked.problems else jobs).append(document)
+            (misfits if checked.problems else jobs).append(checked.document)
     return ParsedFile(text.folder, tuple(jobs), tuple(misfits), tuple(defaults), tuple(problems))
 
 

@@ -5,7 +5,7 @@ dates, foreign tags) before anything is built from it.
 """
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -32,6 +32,9 @@ _HINTS = {
 }
 _COLON_IN_FLOW = "found unexpected ':'"
 
+Path = tuple[str | int, ...]
+"""The keys and indexes that lead to a value from the top of its document."""
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -42,21 +45,45 @@ class Document:
     """
 
     file: str
+    """The file's name in messages."""
     data: Any
+    """Plain data; once it is converted, in the fields of the model."""
+    written: Any
+    """The data as the user wrote it."""
     place: Place
+    """Where the document begins."""
     text: str = field(repr=False)
+    """All of the file."""
     number: int
+    """How many documents stand before this one in the file."""
+    moves: Mapping[Path, Path] = field(default_factory=dict)
+    """Path in `data` -> path in `written`, where conversion moved a value."""
 
     def locate(self, path: Sequence[str | int], *, key: bool = False) -> Place:
-        """Place of the value at `path`, or of its key; the nearest parent that exists otherwise."""
+        """Place of the value at `path` in `data`, or of its key; the nearest parent that exists
+        otherwise.
+        """
         node = at = _trees(self.text)[self.number]
-        for step in path:
+        for step in self.written_path(path):
             found = _child(node, step)
             if found is None:
                 break
             key_node, node = found
             at = key_node if key and key_node is not None else node
         return place_of(self.file, at)
+
+    def written_path(self, path: Sequence[str | int]) -> Path:
+        """Path of the value at `path` in `data` as the user wrote it."""
+        return written_path(self.moves, tuple(path))
+
+
+def written_path(moves: Mapping[Path, Path], path: Path) -> Path:
+    """Where the value at `path` was before `moves`, which are keyed by new paths."""
+    for length in range(len(path) if moves else 0, 0, -1):
+        before = moves.get(path[:length])
+        if before is not None:
+            return (*before, *path[length:])
+    return path
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +126,8 @@ def read_yaml(text: bytes, file: str) -> YamlText:
         found = [*check_tree(node, file)]
         if not found:
             try:
-                place = place_of(file, node)
-                documents.append(Document(file, construct(node), place, decoded, number))
+                data = construct(node)
+                documents.append(Document(file, data, data, place_of(file, node), decoded, number))
             except (MarkedYAMLError, ValueError, LookupError) as error:
                 found.append(_not_constructed(error, node, file))
         problems.extend(found)

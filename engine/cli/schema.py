@@ -2,13 +2,21 @@
 
 import click
 
-from engine.api.schema import API_VERSION, JOB_SPEC, SCHEMA_FILES, schema_text
-
-_KINDS = sorted(kind for version, kind in SCHEMA_FILES if version == API_VERSION)
+from engine.api.versions import API_VERSION, JOB_SPEC, VERSIONS, schema_text
+from engine.cli import options
 
 
 @click.command()
-@click.argument("kind", type=click.Choice(_KINDS), default=JOB_SPEC)
-def command(kind: str) -> None:
+@click.argument("kind", type=click.Choice(sorted({kind for _, kind in VERSIONS})), default=JOB_SPEC)
+@options.option(
+    "--api-version",
+    type=click.Choice(sorted({version for version, _ in VERSIONS})),
+    default=API_VERSION,
+    show_default=True,
+    help="Version of the kind.",
+)
+def command(kind: str, api_version: str) -> None:
     """Print the JSON Schema of KIND (default: JobSpec)."""
-    click.echo(schema_text(API_VERSION, kind), nl=False)
+    if (api_version, kind) not in VERSIONS:
+        raise click.UsageError(f"{kind} is no kind of {api_version}")
+    click.echo(schema_text(api_version, kind), nl=False)

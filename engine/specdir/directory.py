@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.api.load import SourceText
-from engine.api.schema import JOB_DEFAULTS
+from engine.api.versions import JOB_DEFAULTS
 from engine.api.yaml_reader import MAX_BYTES
 from engine.errors import Place, Problem, UsageError
 

@@ -6,7 +6,7 @@ import stat
 from dataclasses import dataclass, field
 
 from engine.api.parse import ParsedFile, SourceText, parse_file, second_defaults
-from engine.api.schema import JOB_DEFAULTS
+from engine.api.versions import JOB_DEFAULTS
 from engine.api.yaml_reader import MAX_BYTES, Document
 from engine.errors import Place, Problem, Severity
 from engine.kubeschema import KubernetesTypes

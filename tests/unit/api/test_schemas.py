@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from engine.api.load import SourceText, load_jobs
 from engine.api.model import Config
-from engine.api.schema import SCHEMA_FILES, schema_text
+from engine.api.versions import VERSIONS, schema_text
 
 ROOT = Path(__file__).parents[3]
 DRAFTS: dict[str, Any] = {
@@ -65,8 +65,8 @@ def validators(kind: str) -> list[Any]:
     made = []
     for cls, draft in DRAFTS.values():
         registry: Registry[Any] = Registry().with_resources(
-            (name, draft.create_resource(json.loads(schema_text(*key))))
-            for key, name in SCHEMA_FILES.items()
+            (version.schema, draft.create_resource(json.loads(schema_text(*key))))
+            for key, version in VERSIONS.items()
         )
         schema = json.loads(schema_text("jobs.engine/v1alpha1", kind))
         made.append(cls(schema, registry=registry))
@@ -86,7 +86,7 @@ def documents(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("draft", DRAFTS)
-@pytest.mark.parametrize(("version", "kind"), SCHEMA_FILES)
+@pytest.mark.parametrize(("version", "kind"), VERSIONS)
 def test_every_schema_is_a_schema_under_both_drafts(draft: str, version: str, kind: str) -> None:
     DRAFTS[draft][0].check_schema(json.loads(schema_text(version, kind)))
 

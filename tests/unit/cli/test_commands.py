@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.api.schema import SCHEMA_FILES, schema_text
+from engine.api.versions import VERSIONS, schema_text
 from engine.cli.main import COMMANDS
 from tests.unit.builders import document, write
 from tests.unit.cli.conftest import Engine
@@ -68,11 +68,15 @@ def test_a_mistake_is_told_and_ends_with_2(
     assert said.out == ""
 
 
-@pytest.mark.parametrize(("version", "kind"), SCHEMA_FILES)
+@pytest.mark.parametrize(("version", "kind"), VERSIONS)
 def test_a_schema_is_printed_as_it_is_shipped(engine: Engine, version: str, kind: str) -> None:
-    said = engine("schema", kind)
+    said = engine("schema", kind, "--api-version", version)
     assert said.out == schema_text(version, kind)
     json.loads(said.out)
+
+
+def test_a_schema_is_of_the_newest_version_unless_another_is_asked_for(engine: Engine) -> None:
+    assert engine("schema").out == schema_text("jobs.engine/v1alpha1", "JobSpec")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

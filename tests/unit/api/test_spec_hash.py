@@ -4,10 +4,15 @@ from typing import Any
 
 import pytest
 
-from engine.api.digest import spec_hash
-from tests.unit.builders import document, load, make_config, make_job
+from tests.unit.builders import document, load, load_document, make_config, make_job
 
 PLAIN = make_job().spec_hash
+
+
+def spec_hash(data: dict[str, Any]) -> str:
+    """The hash of the one job of a document."""
+    (job,) = load_document(data).jobs
+    return job.spec_hash
 
 
 def test_the_hash_is_sha256_over_the_users_own_document() -> None:

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine.api import schema_fit
-from engine.api.schema import API_VERSION, ENGINE_CONFIG, JOB_DEFAULTS
-from engine.api.schema_errors import schema_errors
+from engine.api.schema import is_valid, schema_errors
+from engine.api.versions import API_VERSION, ENGINE_CONFIG, JOB_DEFAULTS
 from engine.api.yaml_reader import read_yaml
 from tests.unit.api.test_schemas import DESIGN, EXAMPLES
 from tests.unit.strategies import json_values
@@ -30,7 +29,7 @@ SOME = st.sampled_from(
 
 
 def fits(data: dict[str, Any]) -> bool:
-    return schema_fit.fits(data, data["apiVersion"], data["kind"])
+    return is_valid(data, data["apiVersion"], data["kind"])
 
 
 def places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
