@@ -4,75 +4,66 @@ What is printed reads back as exactly the same, also with kubectl, whose YAML 1.
 `0777` and `1:30` for no strings: only what is a string to everybody stands without quotes.
 """
 
+import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
-
-from engine.render.yaml_value import to_yaml_value
+from ruamel.yaml import YAML
+from ruamel.yaml.nodes import ScalarNode
+from ruamel.yaml.representer import SafeRepresenter
 
 _PLAIN = re.compile(r"[A-Za-z/](?:[A-Za-z0-9_./@+=-]|[: ](?=[A-Za-z0-9/]))*")
 _NO_STRINGS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
-_LONGEST_KEY = 1000
+_NEVER_FOLDED = 2**31
 
 
 def print_yaml(manifests: Sequence[dict[str, Any]]) -> None:
-    for manifest in manifests:
-        click.echo("\n".join(("---", *_lines(manifest))))
+    """Each manifest as a YAML document in block style."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Representer = _Representer
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False
+    yaml.explicit_start = True
+    yaml.width = _NEVER_FOLDED
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    text = io.StringIO()
+    yaml.dump_all(manifests, text)
+    click.echo(text.getvalue(), nl=False)
 
 
 def print_json(manifests: Sequence[dict[str, Any]]) -> None:
+    """The manifests as one List, as kubectl prints several objects."""
     whole = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
     click.echo(json.dumps(whole, indent=2, ensure_ascii=False))
 
 
-def _lines(value: Any) -> Iterator[str]:
-    """The value in block style, as far as that reads back exactly."""
-    if isinstance(value, dict) and value:
-        yield from _mapping(value)
-    elif isinstance(value, list) and value:
-        for item in value:
-            first, *rest = _lines(item)
-            yield f"- {first}"
-            yield from map(_indented, rest)
-    elif isinstance(value, str) and "\n" in value and _fits_a_block(value):
-        text = value.rstrip("\n")
-        ending = len(value) - len(text)
-        yield "|" + ("-", "", "+")[min(ending, 2)]
-        yield from map(_indented, value.removesuffix("\n").split("\n"))
-    else:
-        yield _scalar(value)
+class _Representer(SafeRepresenter):  # type: ignore[misc]
+    """Text in the plainest form that every reader takes for that text."""
+
+    def ignore_aliases(self, _data: Any) -> bool:
+        return True
+
+    def represent_str(self, text: str) -> ScalarNode:
+        style = '"'
+        if _PLAIN.fullmatch(text) and text.lower() not in _NO_STRINGS:
+            style = ""
+        elif "\n" in text and _fits_a_block(text):
+            style = "|"
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+    def represent_float(self, number: float) -> ScalarNode:
+        """With a point, without which YAML 1.1 takes `1e-07` for text."""
+        text = json.dumps(number, allow_nan=False)
+        return self.represent_scalar(
+            "tag:yaml.org,2002:float", text if "." in text else text.replace("e", ".0e")
+        )
 
 
-def _mapping(value: Mapping[str, Any]) -> Iterator[str]:
-    for key, item in value.items():
-        first, *rest = _lines(item)
-        head, nested = _scalar(key), isinstance(item, dict | list) and item
-        if len(head) > _LONGEST_KEY:
-            yield f"? {head}"
-            yield f": {first}"
-            yield from map(_indented, rest) if nested else rest
-        elif nested:
-            yield f"{head}:"
-            yield from map(_indented, (first, *rest))
-        else:
-            yield f"{head}: {first}"
-            yield from rest
-
-
-def _scalar(value: Any) -> str:
-    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _NO_STRINGS:
-        return value
-    text = to_yaml_value(value)
-    if isinstance(value, float) and "." not in text:
-        return text.replace("e", ".0e")
-    return text
-
-
-def _indented(line: str) -> str:
-    return f"  {line}" if line else ""
+_Representer.add_representer(str, _Representer.represent_str)
+_Representer.add_representer(float, _Representer.represent_float)
 
 
 def _fits_a_block(text: str) -> bool:
