@@ -4,6 +4,7 @@ Rules: Kubernetes' "Strategic Merge Patch" (sig-api-machinery, strategic-merge-p
 library implements them.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,8 +23,8 @@ def strategic_merge(
 ) -> dict[str, Any]:
     """`current`, which is of type `kind`, with `patch` applied; neither is changed.
 
-    Null removes a field, `$patch: replace` or `delete` acts on the mapping it stands in, lists
-    with a merge key merge by it, `$retainKeys`, `$deleteFromPrimitiveList/x` and
+    Null removes a field, `$patch: replace` or `delete` acts on the mapping or list it stands in,
+    lists with a merge key merge by it, `$retainKeys`, `$deleteFromPrimitiveList/x` and
     `$setElementOrder/x` are understood, every other list is replaced. Errors: PatchError.
     """
     directive = patch.get(_DIRECTIVE)
@@ -38,12 +39,16 @@ def strategic_merge(
         if key in (_DIRECTIVE, _RETAIN) or key.startswith(_ORDER):
             continue
         if key.startswith(_DROP):
-            field = key.partition("/")[2]
+            field = key.removeprefix(_DROP)
             merged[field] = _without(field, merged.get(field) or [], value)
         elif value is None:
             merged.pop(key, None)
         else:
             merged[key] = _merge(key, _field(kind, key), merged.get(key), value)
+    for key, order in patch.items():
+        field = key.removeprefix(_ORDER)
+        if key != field and isinstance(merged.get(field), list):
+            merged[field] = _ordered(field, _field(kind, field), merged[field], order)
     return _retained(merged, patch[_RETAIN]) if _RETAIN in patch else merged
 
 
@@ -67,17 +72,39 @@ def _merge_lists(field: str, kind: ListOf, current: list[Any], patch: list[Any])
     key = kind.merge_key
     if not key or not all(isinstance(item, Mapping) for item in [*current, *patch]):
         return patch
-    if any(item.get(_DIRECTIVE) == "replace" and key not in item for item in patch):
-        return [item for item in patch if item.get(_DIRECTIVE) != "replace"]
-    merged: dict[Any, dict[str, Any]] = {item[key]: item for item in current if key in item}
+    if any(item.get(_DIRECTIVE) == "replace" for item in patch):
+        return [item for item in patch if _DIRECTIVE not in item]
+    merged: list[Any] = [*current]
+    places: dict[Any, list[int]] = defaultdict(list)
+    for at, item in enumerate(current):
+        places[item.get(key)].append(at)
     for item in patch:
-        if not isinstance(item.get(key), str | int):
+        name = item.get(key)
+        if not isinstance(name, str | int):
             raise PatchError(f"an item of {field} has no {key}", hint=f"lists merge by {key}")
         if item.get(_DIRECTIVE) == "delete":
-            merged.pop(item[key], None)
+            for at in places.pop(name, ()):
+                merged[at] = None
+        elif places[name]:
+            at = places[name][0]
+            merged[at] = strategic_merge(kind.item, merged[at], item)
         else:
-            merged[item[key]] = strategic_merge(kind.item, merged.get(item[key], {}), item)
-    return list(merged.values())
+            places[name].append(len(merged))
+            merged.append(strategic_merge(kind.item, {}, item))
+    return [item for item in merged if item is not None]
+
+
+def _ordered(field: str, kind: Type, items: list[Any], order: Any) -> list[Any]:
+    """The items that `order` lists, in its order, and the others behind them."""
+    if not isinstance(order, list):
+        raise PatchError(f"{_ORDER}{field} must be a list")
+    key = kind.merge_key if isinstance(kind, ListOf) else ""
+
+    def name_of(item: Any) -> str:
+        return repr(item.get(key) if key and isinstance(item, Mapping) else item)
+
+    ranks = {name_of(item): rank for rank, item in enumerate(order)}
+    return sorted(items, key=lambda item: ranks.get(name_of(item), len(ranks)))
 
 
 def _without(field: str, current: Any, gone: Any) -> list[Any]:

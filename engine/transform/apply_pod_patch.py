@@ -3,11 +3,11 @@
 from typing import Any
 
 from engine.errors import PatchError
+from engine.kubeschema.strategic_merge import strategic_merge
 from engine.refs import MAIN_CONTAINER
 from engine.transform.check_shape import misshapen
 from engine.transform.context import TransformContext
 from engine.transform.copying import is_pod
-from engine.transform.strategic_merge import strategic_merge
 
 
 def apply_pod_patch(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:

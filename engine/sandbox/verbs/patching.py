@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from engine.errors import PatchError
+from engine.kubeschema.strategic_merge import strategic_merge
 from engine.sandbox import errors
 from engine.sandbox.errors import StatusError, field_invalid
 from engine.sandbox.fields import apply
 from engine.sandbox.fields.server_side_apply import Applier
 from engine.sandbox.kinds import EVENTS_V1, Kind
-from engine.sandbox.patch import json_patch, merge_patch, strategic_merge
+from engine.sandbox.patch import json_patch, merge_patch
 from engine.sandbox.schema.decode import DecodeError, decode
 from engine.sandbox.verbs.create import create
 from engine.sandbox.verbs.decoding import normalise
@@ -64,7 +66,10 @@ def _change(context: Context, kind: Kind, content_type: str, doc: Obj, body: Jso
     if content_type == MERGE_PATCH:
         merged: Obj = merge_patch(doc, body)
         return merged
-    return strategic_merge(context.struct(kind), doc, body)
+    try:
+        return strategic_merge(context.struct(kind), doc, body)
+    except PatchError as error:
+        raise errors.bad_request(error.cause) from None
 
 
 def _read_back(context: Context, kind: Kind, doc: Json, options: Options) -> Obj:

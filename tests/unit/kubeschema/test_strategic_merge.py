@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from engine.errors import PatchError
 from engine.kubeschema import shipped_types
 from engine.kubeschema.model import ListOf, Struct
-from engine.transform.strategic_merge import strategic_merge
+from engine.kubeschema.strategic_merge import strategic_merge
 
 POD = shipped_types().kind("v1", "Pod")
 META, SPEC = POD.fields["metadata"], POD.fields["spec"]
@@ -82,9 +82,9 @@ def merge(current: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
         ),
         pytest.param(
             {"env": [A]},
-            {"env": [{"name": "a", "$patch": "replace", "x": 1}]},
-            {"env": [{"name": "a", "x": 1}]},
-            id="an item is replaced",
+            {"env": [{"name": "a", "$patch": "replace"}, B]},
+            {"env": [B]},
+            id="a list is replaced whichever item says so, as Kubernetes does it",
         ),
         pytest.param(
             {"volumeMounts": [{"mountPath": "/a", "name": "v"}]},
@@ -116,6 +116,23 @@ def merge(current: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
             id="an order is no field",
         ),
         pytest.param(
+            {"env": [A]}, {"$setElementOrder/env": [{"name": "b"}, {"name": "a"}], "env": [B]},
+            {"env": [B, A]},
+            id="items are put in the order of the patch",
+        ),
+        pytest.param(
+            {"finalizers": ["a", "b"]}, {"$setElementOrder/finalizers": ["b"]},
+            {"finalizers": ["b", "a"]},
+            id="plain values are put in the order of the patch",
+        ),
+        pytest.param(
+            {"ports": [{"containerPort": 53, "protocol": "TCP"}, {"containerPort": 53}]},
+            {"ports": [{"containerPort": 53, "name": "dns"}]},
+            {"ports": [{"containerPort": 53, "protocol": "TCP", "name": "dns"},
+                       {"containerPort": 53}]},
+            id="of two items with one key the first is merged, and neither is lost",
+        ),
+        pytest.param(
             {"a": {"b": 1, "c": 2}}, {"a": {"$retainKeys": ["c", "e"], "e": 3}},
             {"a": {"c": 2, "e": 3}},
             id="only retained keys stay",
@@ -139,6 +156,7 @@ def test_the_rules_of_merge(
         {"$deleteFromPrimitiveList/finalizers": 3},
         {"$deleteFromPrimitiveList/env": "a"},
         {"$retainKeys": "env"},
+        {"$setElementOrder/env": "a"},
     ],
 )
 def test_a_patch_that_cant_be_applied_is_refused(patch: dict[str, Any]) -> None:
