@@ -2,14 +2,23 @@
 
 import math
 import re
+from datetime import timedelta
 
-import durationpy
-
-_UNITS = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[smhdw]))+")
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[smhdw])")
+_PARTS = re.compile(f"(?:{_PART.pattern})+")
+_UNITS = {
+    "ms": "milliseconds",
+    "s": "seconds",
+    "m": "minutes",
+    "h": "hours",
+    "d": "days",
+    "w": "weeks",
+}
 _STEPS = ((7 * 86400, "w"), (86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 _LONGEST = 100 * 365 * 86400.0
 
 EXAMPLE = "use seconds, such as 11700, or units, such as 90s, 3h15m, 7d or 1w"
+"""The hint of every duration that can't be read."""
 
 
 def parse_duration(value: str | float) -> float:
@@ -23,10 +32,11 @@ def parse_duration(value: str | float) -> float:
     text = str(value).strip()
     if text.isascii() and text.isdigit():
         seconds = float(text) if len(text) < len(str(int(_LONGEST))) + 1 else math.inf
-    elif _UNITS.fullmatch(text) and text.isascii():
+    elif _PARTS.fullmatch(text):
+        parts = ({_UNITS[unit]: float(count)} for count, unit in _PART.findall(text))
         try:
-            seconds = durationpy.from_str(text).total_seconds()
-        except (OverflowError, ValueError):  # durationpy counts in 64 bits
+            seconds = sum((timedelta(**part) for part in parts), timedelta()).total_seconds()
+        except OverflowError:
             seconds = math.inf
     else:
         raise ValueError(f"{text!r} is not a duration: {EXAMPLE}")
