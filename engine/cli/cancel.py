@@ -22,12 +22,12 @@ def command(
     or `engine rerun` asks for it.
     """
     from engine.cluster.connect import connect  # noqa: PLC0415 - --help needs no cluster
-    from engine.cluster.server import check_server  # noqa: PLC0415
+    from engine.cluster.server import check_server_version  # noqa: PLC0415
     from engine.reconcile.requests import cancel_job  # noqa: PLC0415
     from engine.refs import JobKey  # noqa: PLC0415
 
     connection = connect(kubeconfig, context)
-    check_server(connection.client)
+    check_server_version(connection.client)
     who = f"{_user()}@{socket.gethostname()}"
     message = f"cancelled by {who}" + (f": {reason}" if reason else "")
     for name in jobs:

@@ -12,12 +12,12 @@ from engine.cli import options
 def command(jobs: tuple[str, ...], namespace: str, kubeconfig: str, context: str) -> None:
     """Ask for another run of JOBS, which must be over; the next reconcile starts it."""
     from engine.cluster.connect import connect  # noqa: PLC0415 - --help needs no cluster
-    from engine.cluster.server import check_server  # noqa: PLC0415
+    from engine.cluster.server import check_server_version  # noqa: PLC0415
     from engine.reconcile.requests import rerun_job  # noqa: PLC0415
     from engine.refs import JobKey  # noqa: PLC0415
 
     connection = connect(kubeconfig, context)
-    check_server(connection.client)
+    check_server_version(connection.client)
     for name in jobs:
         key = JobKey(namespace or connection.namespace, name)
         click.echo(f"{key}: {rerun_job(connection.client, key)}")

@@ -29,11 +29,11 @@ def command(
     connection = connect(kubeconfig, context)
     where = "" if all_namespaces else namespace or connection.namespace
     listed = list_records(connection.client, where, selector)
-    found = listed.found
+    found = listed.items
     records = [found[key] for key in sorted(found) if not jobs or key.name in jobs]
     missing = sorted(set(jobs) - {record.key.name for record in records})
     places = queues(found.values(), connection.client.now())
-    for error in listed.broken.values():
+    for error in listed.invalid.values():
         click.echo(f"error: {error}", err=True)
     if output == "json":
         click.echo(records_json(records, places))

@@ -10,19 +10,14 @@ from typing import Any
 from urllib3 import BaseHTTPResponse
 from urllib3.exceptions import HTTPError
 
-from engine.cluster.failures import api_error, network_error
+from engine.cluster.api_errors import api_error, network_error
 from engine.cluster.transport import JSON, Query, Request, Transport
 from engine.errors import ExpiredError, UnauthorizedError, UnreachableError
 
-JSON_PATCH = "application/json-patch+json"
-MERGE_PATCH = "application/merge-patch+json"
-METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-
 _CLOCK_TOLERANCE = timedelta(seconds=2)
 _GONE = 410
-_REFUSED = 300
-_PIECE = 65536
+_FIRST_ERROR_STATUS = 300
+_CHUNK_SIZE = 65536
 _NO_API = "is this an API server, or a proxy before it?"
 
 
@@ -34,10 +29,10 @@ class Client:
     Errors: ApiError and its kinds for answers, UnreachableError for none.
     """
 
-    def __init__(self, make: Callable[[], Transport]) -> None:
-        """`make` reads the credentials; it is asked again when the server calls them expired."""
-        self._make = make
-        self._transport = make()
+    def __init__(self, transport_factory: Callable[[], Transport]) -> None:
+        """`transport_factory` reads the credentials; it is asked again when they have expired."""
+        self._transport_factory = transport_factory
+        self._transport = transport_factory()
         self._renewed = threading.Lock()
         self.requests = 0
         self.server: str = self._transport.server
@@ -59,13 +54,12 @@ class Client:
         accept: str = JSON,
     ) -> dict[str, Any]:
         """The JSON object that the server answers with."""
-        ask = Request(method, path, body, query or [], content_type, accept)
-        response = self._send(ask)
+        response = self._send(Request(method, path, body, query or [], content_type, accept))
         try:
             data = response.data
         except HTTPError as error:
             raise network_error(error, self.server) from error
-        self._look_at_clock(response.headers.get("Date"))
+        self._update_clock_skew(response.headers.get("Date"))
         try:
             answer = json.loads(data)
         except ValueError:
@@ -74,50 +68,52 @@ class Client:
             ) from None
         return answer if isinstance(answer, dict) else {"items": answer}
 
-    def stream(self, path: str, query: Query, timeout: float, *, accept: str = JSON) -> "Stream":
+    def stream(
+        self, path: str, query: Query, timeout: float, *, accept: str = JSON
+    ) -> "WatchStream":
         """An open watch; `timeout` is how many seconds of silence break it."""
         response = self._send(Request("GET", path, None, query, accept=accept, timeout=timeout))
-        self._look_at_clock(response.headers.get("Date"))
-        return Stream(response, self.server)
+        self._update_clock_skew(response.headers.get("Date"))
+        return WatchStream(response, self.server)
 
     def download(self, path: str, query: Query) -> Iterator[bytes]:
         """What the server sends, piece by piece and as it is: a log is no JSON."""
         response = self._send(Request("GET", path, None, query, accept="*/*"))
         try:
-            yield from response.stream(_PIECE)
+            yield from response.stream(_CHUNK_SIZE)
         except (HTTPError, OSError) as error:
             raise network_error(error, self.server) from error
         finally:
             response.release_conn()
 
-    def _send(self, ask: Request) -> BaseHTTPResponse:
+    def _send(self, request: Request) -> BaseHTTPResponse:
         """One exchange; once more with fresh credentials if the server calls ours expired."""
         transport = self._transport
         try:
-            return self._once(transport, ask)
+            return self._send_once(transport, request)
         except UnauthorizedError:
             self._renew(transport)
-        return self._once(self._transport, ask)
+        return self._send_once(self._transport, request)
 
     def _renew(self, used: Transport) -> None:
         """Read the credentials again, once for all the threads that met the same refusal."""
         with self._renewed:
             if self._transport is used:
-                self._transport = self._make()
+                self._transport = self._transport_factory()
 
-    def _once(self, transport: Transport, ask: Request) -> BaseHTTPResponse:
+    def _send_once(self, transport: Transport, request: Request) -> BaseHTTPResponse:
         self.requests += 1
         try:
-            response = transport.exchange(ask)
-            if response.status < _REFUSED:
+            response = transport.send(request)
+            if response.status < _FIRST_ERROR_STATUS:
                 return response
             text = response.data.decode(errors="replace")
         except (HTTPError, OSError) as error:
             raise network_error(error, self.server) from error
-        self._look_at_clock(response.headers.get("Date"))
-        raise api_error(ask.method, response.status, text, response.headers.get("Retry-After"))
+        self._update_clock_skew(response.headers.get("Date"))
+        raise api_error(request.method, response.status, text, response.headers.get("Retry-After"))
 
-    def _look_at_clock(self, date: str | None) -> None:
+    def _update_clock_skew(self, date: str | None) -> None:
         if not date or date == self._date:
             return
         self._date = date
@@ -128,7 +124,7 @@ class Client:
         self._offset = offset if abs(offset) > _CLOCK_TOLERANCE else timedelta()
 
 
-class Stream:
+class WatchStream:
     """Events of one watch, until it ends, breaks, or is closed from another thread."""
 
     def __init__(self, response: Any, server: str) -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from engine.cluster.api import CONFIG_MAPS, PODS, SECRETS, Resource
 from engine.cluster.client import Client
-from engine.cluster.metadata import CONFIG_MAPS, PODS, SECRETS, Resource
 from engine.errors import NotFoundError, UsageError
 
 _KNOWN = {resource.plural: resource for resource in (PODS, SECRETS, CONFIG_MAPS)}

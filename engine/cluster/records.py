@@ -1,10 +1,11 @@
 """Run records as ConfigMaps: read them all, write one by compare-and-swap."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.cluster import objects
+from engine.cluster import api
 from engine.cluster.client import Client
 from engine.decide.record import Record, record_from_data, record_to_data
 from engine.errors import ApiError
@@ -16,29 +17,43 @@ KEY = "record.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class RecordList:
     """Records by job, and an error for each that can't be read: it stops its own job alone."""
 
-    found: dict[JobKey, Record] = field(default_factory=dict)
-    broken: dict[JobKey, ApiError] = field(default_factory=dict)
+    items: dict[JobKey, Record] = field(default_factory=dict)
+    invalid: dict[JobKey, ApiError] = field(default_factory=dict)
 
 
-def list_records(client: Client, namespace: str, selector: str = "") -> Records:
+def list_records(client: Client, namespace: str, selector: str = "") -> RecordList:
     """Every record of a namespace ("" for all), of every source, that `selector` picks too."""
-    records = Records()
-    path = objects.collection_path("ConfigMap", namespace)
-    for page in objects.list_whole(client, path, ",".join(filter(None, (SELECTOR, selector)))):
+    records = RecordList()
+    path = api.CONFIG_MAPS.path(namespace)
+    for page in api.list_all(client, path, ",".join(filter(None, (SELECTOR, selector)))):
         for item in page["items"]:
             key = key_of(item)
             try:
-                records.found[key] = parse_record(item)
+                records.items[key] = parse_record(item)
             except ApiError as error:
-                records.broken[key] = error
+                records.invalid[key] = error
     return records
 
 
+def recorded_pod_uids(client: Client, namespace: str) -> Iterator[str]:
+    """UIDs of pods whose outcome is in a record of this namespace, without keeping the records.
+
+    Records that can't be read are passed over. Errors: those of the API.
+    """
+    for page in api.list_pages(client, api.CONFIG_MAPS.path(namespace), SELECTOR):
+        for item in page["items"]:
+            try:
+                attempts = json.loads(item["data"][KEY]).get("attempts") or ()
+                yield from [a["uid"] for a in attempts if a.get("outcome") and a.get("uid")]
+            except (KeyError, TypeError, ValueError, AttributeError):
+                continue
+
+
 def read_record(client: Client, key: JobKey) -> Record | None:
-    item = objects.get(client, Ref("ConfigMap", key.namespace, record_name(key.name)))
+    item = api.get(client, Ref("ConfigMap", key.namespace, record_name(key.name)))
     return parse_record(item) if item is not None else None
 
 
@@ -48,7 +63,7 @@ def write_record(client: Client, record: Record) -> Record:
     Errors: ConflictError or AlreadyExistsError when somebody else wrote it meanwhile.
     """
     manifest = _manifest(record)
-    written = (objects.replace if record.version else objects.create)(client, manifest)
+    written = (api.update if record.version else api.create)(client, manifest)
     return parse_record(written)
 
 

@@ -13,7 +13,7 @@ OLDEST_SERVER = (1, 30)
 _NO_VERSION = "is this an API server, or a proxy before it?"
 
 
-def check_server(client: Client) -> None:
+def check_server_version(client: Client) -> None:
     """Refuse a server that is too old; one request, to be made before any other.
 
     Errors: UnsupportedServerError for an older server, or one that doesn't tell its version;

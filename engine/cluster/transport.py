@@ -48,23 +48,23 @@ class Transport:
             if credential["in"] == "header" and credential["value"]:
                 self._headers[credential["key"]] = credential["value"]
 
-    def exchange(self, ask: Request) -> BaseHTTPResponse:
+    def send(self, request: Request) -> BaseHTTPResponse:
         """The answer, whatever its status, with its body still to be read.
 
         Errors: HTTPError and OSError when there is none.
         """
-        headers = {**self._headers, "Accept": ask.accept}
+        headers = {**self._headers, "Accept": request.accept}
         body = None
-        if ask.body is not None:
-            headers["Content-Type"] = ask.content_type
-            body = json.dumps(ask.body).encode()
-        query = f"?{urlencode(ask.query)}" if ask.query else ""
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
+            body = json.dumps(request.body).encode()
+        query = f"?{urlencode(request.query)}" if request.query else ""
         answer: BaseHTTPResponse = self._pool.urlopen(
-            ask.method,
-            f"{self.server}{ask.path}{query}",
+            request.method,
+            f"{self.server}{request.path}{query}",
             body=body,
             headers=headers,
-            timeout=Timeout(connect=CONNECT_TIMEOUT, read=ask.timeout),
+            timeout=Timeout(connect=CONNECT_TIMEOUT, read=request.timeout),
             preload_content=False,
             redirect=False,
             retries=False,

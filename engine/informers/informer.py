@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from engine.cluster import objects
+from engine.cluster import api
 from engine.cluster.client import Client
 from engine.informers.reflector import Watcher
 from engine.refs import JobKey
@@ -39,7 +39,7 @@ class PodInformer:
         self._namespace = namespace
         self._selector = selector
         self._on_change = on_change
-        self._path = objects.collection_path("Pod", namespace)
+        self._path = api.PODS.path(namespace)
         self._lock = threading.Lock()
         self._pods: dict[JobKey, dict[str, dict[str, Any]]] = {}
         self._dead: OrderedDict[str, Outcome | None] = OrderedDict()
@@ -58,7 +58,7 @@ class PodInformer:
     def sync(self) -> str:
         """Read every pod, page by page; what has changed or gone is reported. The version."""
         found: dict[JobKey, dict[str, dict[str, Any]]] = {}
-        pages = objects.list_whole(self._client, self._path, self._selector)
+        pages = api.list_all(self._client, self._path, self._selector)
         for page in pages:
             for pod in page["items"]:
                 key = self._key(pod)
@@ -103,7 +103,7 @@ class PodInformer:
         Errors: those of the list.
         """
         selector = f"{self._selector},{JOB}={key.name}"
-        for page in objects.list_whole(self._client, self._path, selector):
+        for page in api.list_all(self._client, self._path, selector):
             for pod in page["items"]:
                 self.put(pod)
 
@@ -135,7 +135,7 @@ class PodInformer:
 
     def _take_over(self, found: dict[JobKey, dict[str, dict[str, Any]]]) -> None:
         """Make `found` the picture; what the list is too old to know of stays."""
-        listed = objects.version_number(self._version)
+        listed = api.version_number(self._version)
         for key, pods in [(key, dict(pods)) for key, pods in self._pods.items()]:
             for uid, pod in pods.items():
                 if uid not in found.get(key, {}) and _version_of(pod) <= listed:
@@ -203,4 +203,4 @@ def _shared(value: Any) -> Any:
 
 
 def _version_of(pod: dict[str, Any]) -> int:
-    return objects.version_number(pod["metadata"].get("resourceVersion", ""))
+    return api.version_number(pod["metadata"].get("resourceVersion", ""))

@@ -9,9 +9,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from engine.cluster import objects
+from engine.cluster import api
+from engine.cluster.api import version_number
 from engine.cluster.client import Client
-from engine.cluster.objects import version_number
 from engine.cluster.records import SELECTOR, key_of, parse_record
 from engine.decide.record import Record
 from engine.errors import ApiError
@@ -38,7 +38,7 @@ class RecordInformer:
     ) -> None:
         self._client = client
         self._on_change = on_change
-        self._path = objects.collection_path("ConfigMap", namespace)
+        self._path = api.CONFIG_MAPS.path(namespace)
         self._lock = threading.Lock()
         self._records: dict[JobKey, Record] = {}
         self._broken: dict[JobKey, ApiError] = {}
@@ -55,7 +55,7 @@ class RecordInformer:
 
     def sync(self) -> str:
         """Read every record, page by page; what has changed or gone is reported. The version."""
-        pages = objects.list_whole(self._client, self._path, SELECTOR)
+        pages = api.list_all(self._client, self._path, SELECTOR)
         version = str(pages[0]["metadata"]["resourceVersion"])
         items = {key_of(item): item for page in pages for item in page["items"]}
         with self._lock:

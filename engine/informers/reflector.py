@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from engine.cluster.client import Client, Stream
+from engine.cluster.client import Client, WatchStream
 from engine.cluster.transport import JSON
 from engine.errors import EngineError, ExpiredError, ForbiddenError, UnreachableError
 from engine.runtime.backoff import backoff
@@ -57,7 +57,7 @@ class Watcher:
         self.failing = ""
         self._stopped = threading.Event()
         self._lock = threading.Lock()
-        self._stream: Stream | None = None
+        self._stream: WatchStream | None = None
         self._thread: threading.Thread | None = None
 
     def start(self, version: str) -> None:

@@ -13,7 +13,7 @@ from engine.manager.specs import SpecNews
 from engine.manager.turns import Turns
 from engine.reconcile.watches import Watches
 from engine.refs import JobKey
-from engine.runtime.patience import patiently
+from engine.runtime.retry import retry_transient
 from engine.runtime.workqueue import WorkQueue
 from engine.specdir import DirectorySource, Snapshot
 from engine.telemetry.events import Emit
@@ -85,10 +85,10 @@ class Intake:
         """
         selector = f"{SOURCE}={self._options.source}"
         try:
-            found = patiently(lambda: list_records(client, "", selector), say)
+            found = retry_transient(lambda: list_records(client, "", selector), say)
         except ForbiddenError:
             return
-        for key in found.found:
+        for key in found.items:
             self._follow(key.namespace)
 
     def queue_synced(self) -> None:

@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 
 from engine.api.model import Config
 from engine.cluster.client import Client
-from engine.cluster.server import check_server
+from engine.cluster.server import check_server_version
 from engine.errors import EngineError
 from engine.manager.crew import Crew
 from engine.manager.intake import Intake
@@ -29,7 +29,7 @@ from engine.reconcile.watches import Listeners, Watches
 from engine.refs import JobKey
 from engine.render.templates import Templates
 from engine.runtime.leader import Leader
-from engine.runtime.patience import patiently
+from engine.runtime.retry import retry_transient
 from engine.runtime.workqueue import WorkQueue
 from engine.specdir import DirectorySource
 from engine.telemetry.events import Notice, Ready, Stopping
@@ -153,7 +153,7 @@ class Manager:
         self.queue.pause()
         try:
             with self._cut_short():
-                patiently(lambda: check_server(self._client), self._troubles)
+                retry_transient(lambda: check_server_version(self._client), self._troubles)
             self.leadership.start()
             if self._options.waits or self._wait_for_the_lead():
                 self._begin()

@@ -1,10 +1,11 @@
 """Delete one object in exactly the version that was judged, or judge it again."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from engine.cluster import api
 from engine.cluster.client import Client
-from engine.cluster.metadata import delete_exactly, read_metadata
 from engine.decide.prune import Delete, Deleting, Verdict
 from engine.decide.prune.rule import finalizers_of, waits_for
 from engine.errors import (
@@ -12,15 +13,14 @@ from engine.errors import (
     ConflictError,
     EngineError,
     ForbiddenError,
-    NotFoundError,
     UnreachableError,
 )
 from engine.prune.options import DryRun
-from engine.prune.patience import TRIES, patiently, pause
 from engine.prune.rescue import Rescue, RescueError
 from engine.prune.result import PruneAction, PruneEntry, Why
 from engine.prune.save_logs import LogsNotSavedError
 from engine.prune.target import Target
+from engine.runtime.retry import TRIES, retry_delay, retry_transient
 
 _MOST_CONFLICTS = 5
 _WEBHOOK = "admission webhook"
@@ -46,9 +46,8 @@ class Deleter:
         conflicts, tries, asked = 0, 0, False
         while True:
             try:
-                return self._try(target, reason)
-            except NotFoundError:
-                return target.deleted(reason) if asked else None
+                entry = self._try(target, reason)
+                return target.deleted(reason) if entry is None and asked else entry
             except ConflictError as error:
                 conflicts += 1
                 if conflicts == _MOST_CONFLICTS:
@@ -58,7 +57,7 @@ class Deleter:
                 asked = asked or isinstance(error, UnreachableError)
                 if tries == TRIES:
                     return target.failed(error.cause)
-                pause(tries, error)
+                time.sleep(retry_delay(error, tries))
             except EngineError as error:
                 return target.failed(words_of(error))
             again = self._look_again(target, reason, judge, asked=asked)
@@ -66,10 +65,13 @@ class Deleter:
                 return again
             target, reason = again
 
-    def _try(self, target: Target, reason: str) -> PruneEntry:
+    def _try(self, target: Target, reason: str) -> PruneEntry | None:
+        """None if the object was gone already."""
         if self.dry_run is DryRun.NONE:
-            self.rescue(target, reason, lambda: self._send(target, dry_run=True))
+            self.rescue(target, reason, lambda: self._send(target, dry_run=True) is not None)
         left = self._send(target, dry_run=self.dry_run is DryRun.SERVER)
+        if left is None:
+            return None
         if self.dry_run is DryRun.SERVER:
             return target.would_go(reason)
         finalizers = finalizers_of(left)
@@ -77,9 +79,15 @@ class Deleter:
             return target.failed(f"{reason}; {waits_for(finalizers)}")
         return target.deleted(reason)
 
-    def _send(self, target: Target, *, dry_run: bool) -> dict[str, object]:
-        return delete_exactly(
-            self.client, target.resource, target.metadata, grace=self.grace, dry_run=dry_run
+    def _send(self, target: Target, *, dry_run: bool) -> api.Metadata | None:
+        return api.delete(
+            self.client,
+            target.ref,
+            target.resource,
+            uid=target.uid,
+            version=target.metadata["resourceVersion"],
+            grace=self.grace,
+            dry_run=dry_run,
         )
 
     def _look_again(
@@ -87,7 +95,9 @@ class Deleter:
     ) -> tuple[Target, str] | PruneEntry | None:
         """The object as it is now with the reason to delete it, or its entry if it stays."""
         try:
-            metadata = patiently(lambda: read_metadata(self.client, target.resource, target.ref))
+            metadata = retry_transient(
+                lambda: api.get_metadata(self.client, target.ref, target.resource), tries=TRIES
+            )
             if metadata is None:
                 return target.deleted(reason) if asked else None
             fresh = Target(target.resource, metadata)

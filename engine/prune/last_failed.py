@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from heapq import heappush, heappushpop
 
+from engine.cluster.api import PODS, Metadata
 from engine.cluster.client import Client
-from engine.cluster.metadata import PODS, Metadata
 from engine.prune.pages import pages
 from engine.refs import JobKey
 from engine.wellknown import JOB, MANAGED_BY, MANAGER

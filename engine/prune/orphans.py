@@ -3,13 +3,13 @@
 from collections.abc import Collection
 from datetime import timedelta
 
+from engine.cluster.api import get_metadata
 from engine.cluster.client import Client
-from engine.cluster.metadata import PODS, read_metadata
 from engine.decide.prune import Delete, Invalid, Keep, Protected, Verdict, judge
 from engine.decide.prune.rule import owner_of
-from engine.prune.patience import patiently
 from engine.prune.target import Target
 from engine.refs import Ref
+from engine.runtime.retry import TRIES, retry_transient
 from engine.status.containers import parse_time
 
 
@@ -34,7 +34,7 @@ def judge_orphan(client: Client, target: Target, annotations: Collection[str]) -
     if isinstance(verdict, Protected | Invalid) or owner is None:
         return verdict
     ref = Ref("Pod", target.ref.namespace, owner["name"])
-    pod = patiently(lambda: read_metadata(client, PODS, ref))
+    pod = retry_transient(lambda: get_metadata(client, ref), tries=TRIES)
     if pod is not None and pod["uid"] == owner["uid"]:
         return verdict
     return Delete(f"orphan: its pod {owner['name']} is gone")

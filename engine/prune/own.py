@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from engine.api.model import Config
+from engine.cluster.api import PODS
 from engine.cluster.client import Client
-from engine.cluster.metadata import PODS
 from engine.decide.prune import Delete, Invalid, judge
 from engine.prune.last_failed import youngest
 from engine.prune.options import PruneOptions

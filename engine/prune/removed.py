@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from engine.cluster import objects
+from engine.cluster import api
+from engine.cluster.api import CONFIG_MAPS, PODS, SECRETS
 from engine.cluster.client import Client
-from engine.cluster.metadata import CONFIG_MAPS, PODS, SECRETS, delete_exactly, read_metadata
 from engine.cluster.records import list_records, read_record, write_record
 from engine.decide.outcomes import closed
 from engine.decide.prune import Delete, Protected, Verdict
@@ -83,10 +83,10 @@ class Remover:
             self.tally.add_error(failure)
             return
         for records in listed:
-            for key, error in sorted(records.broken.items()):
+            for key, error in sorted(records.invalid.items()):
                 if key not in living:
                     self.tally.add_error(error)
-            yield from (record for _, record in sorted(records.found.items()))
+            yield from (record for _, record in sorted(records.items.items()))
 
     def remove(self, record: Record) -> bool:
         """Whether something failed, so that another try soon may do better than this one.
@@ -151,7 +151,7 @@ class Remover:
     def _outcome(self, record: Record, reason: str) -> Outcome:
         attempt = record.open_attempt
         ref = Ref("Pod", record.key.namespace, attempt.pod) if attempt else None
-        pod = objects.get(self.client, ref) if ref else None
+        pod = api.get(self.client, ref) if ref else None
         if pod is not None and attempt is not None and pod["metadata"]["uid"] == attempt.uid:
             return read_end(pod) or Outcome(Reason.CANCELLED, reason)
         return Outcome(Reason.CANCELLED, reason)
@@ -191,7 +191,7 @@ class Remover:
         return PruneAction.DELETED
 
     def _forget(self, key: JobKey, reason: str) -> PruneAction:
-        metadata = read_metadata(self.client, CONFIG_MAPS, _ref(key))
+        metadata = api.get_metadata(self.client, _ref(key))
         if metadata is None:
             return PruneAction.DELETED
         target = Target(CONFIG_MAPS, metadata)
@@ -201,7 +201,12 @@ class Remover:
             self.tally.add(target.braked(reason))
             return PruneAction.KEPT
         try:
-            delete_exactly(self.client, CONFIG_MAPS, metadata)
+            api.delete(
+                self.client,
+                target.ref,
+                uid=target.uid,
+                version=metadata["resourceVersion"],
+            )
         except EngineError:
             self.brake.give_back()
             raise

@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine.cluster import objects
+from engine.cluster import api
 from engine.cluster.client import Client
-from engine.cluster.closed_pods import closed_pod_uids
-from engine.cluster.records import read_record, write_record
+from engine.cluster.records import read_record, recorded_pod_uids, write_record
 from engine.decide.outcomes import closed
 from engine.decide.record import Attempt, Record
 from engine.decide.situation import is_terminating
@@ -44,8 +43,8 @@ class Rescue:
         self._asked: Counter[str] = Counter()
         self._closed: dict[str, UidSet] = {}
 
-    def __call__(self, target: Target, reason: str, check: Callable[[], object]) -> None:
-        """`check` tells, by raising, whether the delete would be accepted.
+    def __call__(self, target: Target, reason: str, check: Callable[[], bool]) -> None:
+        """`check` tells whether the pod is still there, and by raising that it may not be deleted.
 
         It is asked before a run that is under way is written down as cancelled.
         Errors: RescueError; and what `check` raises.
@@ -58,14 +57,14 @@ class Rescue:
         if not self._is_known_closed(target):
             self._close(target, key, reason, check)
 
-    def _close(self, target: Target, key: JobKey, reason: str, check: Callable[[], object]) -> None:
+    def _close(self, target: Target, key: JobKey, reason: str, check: Callable[[], bool]) -> None:
         checked = False
         for _ in range(_MOST_WRITES):
             record = self._read(key)
             attempt = _attempt_of(record, target) if record else None
             if record is None or attempt is None:
                 return
-            pod = objects.get(self._client, target.ref)
+            pod = api.get(self._client, target.ref)
             if pod is None or pod["metadata"]["uid"] != target.uid:
                 return
             outcome = read_end(pod)
@@ -73,7 +72,8 @@ class Rescue:
                 return
             if outcome is None:
                 if not checked:
-                    check()
+                    if not check():
+                        return
                     checked = True
                 outcome = Outcome(Reason.CANCELLED, f"pruned before it had finished: {reason}")
             if self._write(_ended(record, attempt, target, pod, outcome, self._client)):
@@ -111,7 +111,7 @@ def _closed_pods(client: Client, namespace: str) -> UidSet:
     """UIDs of pods whose outcome is in a record; as far as the records can be read."""
     found = UidSet()
     try:
-        found.add(closed_pod_uids(client, namespace))
+        found.add(recorded_pod_uids(client, namespace))
     except EngineError:
         return found
     return found

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from engine.cluster.api import Resource
 from engine.cluster.client import Client
 from engine.cluster.discovery import find_resources
-from engine.cluster.metadata import Resource
-from engine.cluster.server import check_server
+from engine.cluster.server import check_server_version
 from engine.decide.prune import Delete, Verdict, judge
 from engine.decide.prune.rule import owner_of
 from engine.errors import ClusterError, EngineError, UsageError
@@ -22,7 +22,6 @@ from engine.prune.last_failed import last_failed
 from engine.prune.options import DryRun, PruneOptions
 from engine.prune.orphans import judge_orphan, may_be_orphan
 from engine.prune.pages import pages
-from engine.prune.patience import patiently
 from engine.prune.rescue import Rescue
 from engine.prune.result import (
     PruneAction,
@@ -35,6 +34,7 @@ from engine.prune.result import (
 from engine.prune.target import Target
 from engine.prune.tell_events import EventTeller
 from engine.prune.uids import UidSet
+from engine.runtime.retry import TRIES, retry_transient
 
 _WAITING_PER_WORKER = 4
 
@@ -47,7 +47,7 @@ def prune(client: Client, options: PruneOptions, tell: Tell) -> PruneResult:
     Errors: UnsupportedServerError before anything else is asked, UsageError for a kind that isn't
     there, ClusterError when discovery fails.
     """
-    patiently(lambda: check_server(client))
+    retry_transient(lambda: check_server_version(client), tries=TRIES)
     resources = find_resources(client, options.kinds)
     for resource in resources:
         if not resource.namespaced and "" not in options.namespaces:

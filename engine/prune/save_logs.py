@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.cluster import objects
+from engine.cluster import api
 from engine.cluster.client import Client
-from engine.cluster.logs import read_log
 from engine.decide.situation import is_finished
 from engine.errors import EngineError
 from engine.prune.target import Target
@@ -25,7 +24,7 @@ def save_logs(client: Client, target: Target, folder: Path) -> None:
     Guarantees: a file is whole or not there. Errors: LogsNotSavedError for a finished pod; of one
     that isn't, what can be had is saved.
     """
-    pod = objects.get(client, target.ref)
+    pod = api.get(client, target.ref)
     if pod is None or pod["metadata"]["uid"] != target.uid:
         return
     for name in _started(pod):
@@ -47,7 +46,7 @@ def _save(client: Client, ref: Ref, container: str, folder: Path) -> None:
     with tempfile.NamedTemporaryFile(dir=place, prefix=".", delete=False) as file:
         unfinished = Path(file.name)
         try:
-            for chunk in read_log(client, ref, container):
+            for chunk in api.read_log(client, ref, container):
                 file.write(chunk)
         except BaseException:
             unfinished.unlink(missing_ok=True)

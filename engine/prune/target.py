@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from engine.cluster.metadata import Metadata, Resource
+from engine.cluster.api import Metadata, Resource
 from engine.decide.prune import Deleting, Invalid, Keep, Protected
 from engine.prune.result import PruneAction, PruneEntry, Why
 from engine.refs import JobKey, Ref

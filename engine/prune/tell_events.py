@@ -3,7 +3,7 @@
 import threading
 
 from engine.cluster.client import Client
-from engine.cluster.pod_events import write_pod_event
+from engine.cluster.events import record_event
 from engine.prune.target import Target
 
 _GIVE_UP_AFTER = 3
@@ -23,14 +23,14 @@ class EventTeller:
             if self._left <= 0 or self._failures >= _GIVE_UP_AFTER or not target.ref.namespace:
                 return
             self._left -= 1
-        written = write_pod_event(
+        written = record_event(
             self._client,
             target.ref,
             target.uid,
             reason="Pruned",
             message=reason,
             now=self._client.now(),
-            note=f".{target.uid[:8]}",
+            suffix=f".{target.uid[:8]}",
             api_version=target.resource.api_version,
             kind="Normal",
         )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from engine.api.model import Job
 from engine.cluster.client import Client
-from engine.cluster.pod_events import write_pod_event
+from engine.cluster.events import record_event
 from engine.decide.pull_cursor import policies_of_attempt
 from engine.decide.record import Attempt, Record
 from engine.refs import Ref
@@ -62,14 +62,14 @@ class AttemptEnds:
     def _write(self, job: Job, attempt: Attempt, reason: str, told: str, note: str = "") -> None:
         if not self.on_pods or not attempt.uid:
             return
-        write_pod_event(
+        record_event(
             self.client,
             Ref("Pod", job.namespace, attempt.pod),
             attempt.uid,
             reason=reason,
             message=told,
             now=attempt.finished_at or self.client.now(),
-            note=note,
+            suffix=note,
         )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from engine.api.model import Config, Job
 from engine.cluster.client import Client
 from engine.cluster.records import list_records
-from engine.cluster.server import check_server
+from engine.cluster.server import check_server_version
 from engine.decide.record import Record
 from engine.errors import EngineError, OwnershipError
 from engine.reconcile.attempt_manifests import Rendering
@@ -28,8 +28,8 @@ from engine.reconcile.watches import Listeners, Watches
 from engine.refs import JobKey
 from engine.render.templates import Templates
 from engine.render.variables import SecretValues
-from engine.runtime.patience import patiently
 from engine.runtime.rate_limit import RateLimit
+from engine.runtime.retry import retry_transient
 from engine.runtime.workers import Workers
 from engine.runtime.workqueue import WorkQueue
 from engine.telemetry.events import Emit, JobUnchanged, Trouble
@@ -77,10 +77,10 @@ class OnceRun:
         """Errors: InvalidInputError and its kin before anything was written, ClusterError when
         the cluster is too old, or can't be reached or read; afterwards every error is a job's own.
         """
-        rendering = patiently(
+        rendering = retry_transient(
             lambda: self._look(environment, redactor),
             self._watch_trouble,
-            limit=self._options.timeout,
+            timeout=self._options.timeout,
         )
         waiting = []
         for key, memory in self._memories.items():
@@ -115,15 +115,15 @@ class OnceRun:
 
     def _look(self, environment: Mapping[str, str], redactor: Redactor) -> Rendering:
         """The version first. Records, then pods: one that is in a record can't be missed so."""
-        check_server(self._client)
+        check_server_version(self._client)
         rendering = Rendering(self._templates, self._options.source, self._config.limits)
         namespaces = sorted({key.namespace for key in self._jobs})
         records: dict[JobKey, Record] = {}
         for namespace in namespaces:
             listed = list_records(self._client, namespace)
-            records |= listed.found
-            for key in self._jobs.keys() & listed.broken.keys():
-                self._settle(key, listed.broken[key])
+            records |= listed.items
+            for key in self._jobs.keys() & listed.invalid.keys():
+                self._settle(key, listed.invalid[key])
         self._watches.sync()
         memories = [JobMemory(job, SecretValues(), records.get(k)) for k, job in self._jobs.items()]
         self._memories = {memory.job.key: memory for memory in memories}

@@ -3,14 +3,15 @@
 from collections.abc import Collection, Iterable, Mapping
 
 from engine.api.model import Job
+from engine.cluster import api
 from engine.cluster.client import Client
-from engine.cluster.objects import namespace_exists
 from engine.decide.pull_cursor import policies_of_attempt
 from engine.decide.record import Record
 from engine.errors import ForbiddenError, InvalidInputError, Problem
 from engine.reconcile.attempt_manifests import Rendering, checked_manifests, may_be_broken
 from engine.reconcile.memory import JobMemory
 from engine.reconcile.secret_values import resolve_secrets
+from engine.refs import Ref
 from engine.telemetry.redact import Redactor
 
 
@@ -80,7 +81,7 @@ def _missing_namespaces(client: Client, to_create: Mapping[str, Job]) -> list[Pr
     problems = []
     for namespace, job in to_create.items():
         try:
-            exists = namespace_exists(client, namespace)
+            exists = api.get(client, Ref("Namespace", "", namespace)) is not None
         except ForbiddenError:
             continue
         if not exists:

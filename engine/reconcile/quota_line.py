@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from datetime import datetime
 
-from engine.cluster import objects
+from engine.cluster import api
 from engine.cluster.client import Client
 from engine.errors import EngineError, ForbiddenError
 from engine.informers.reflector import Watcher
@@ -87,10 +87,10 @@ class QuotaLine:
         self._call(first, settle)
 
     def _watch(self, namespace: str) -> None:
-        path = objects.collection_path("ResourceQuota", namespace)
+        path = api.RESOURCE_QUOTAS.path(namespace)
 
         def sync() -> str:
-            pages = objects.list_whole(self._client, path, "")
+            pages = api.list_all(self._client, path, "")
             self._room(namespace)
             return str(pages[0]["metadata"]["resourceVersion"])
 
@@ -104,9 +104,7 @@ class QuotaLine:
             optional=True,
         )
         try:
-            version = str(
-                objects.list_whole(self._client, path, "")[0]["metadata"]["resourceVersion"]
-            )
+            version = str(api.list_all(self._client, path, "")[0]["metadata"]["resourceVersion"])
         except ForbiddenError:
             return
         except EngineError:

@@ -6,7 +6,7 @@ and finds the job over.
 
 from collections.abc import Callable
 
-from engine.cluster import objects
+from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.records import read_record, write_record
 from engine.decide.record import Record
@@ -25,7 +25,7 @@ def cancel_job(client: Client, key: JobKey, message: str) -> str:
     attempt = before.open_attempt
     if attempt is None or not attempt.uid:
         return "cancelled; it had no pod"
-    objects.delete(client, Ref("Pod", key.namespace, attempt.pod), uid=attempt.uid)
+    api.delete(client, Ref("Pod", key.namespace, attempt.pod), uid=attempt.uid)
     return f"cancelled; pod {attempt.pod} deleted"
 
 

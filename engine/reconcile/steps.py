@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from engine.cluster import objects
-from engine.cluster.client import METADATA, Client
-from engine.cluster.pod_events import find_pull_cause
+from engine.cluster import api
+from engine.cluster.client import Client
+from engine.cluster.events import find_pull_cause
 from engine.cluster.records import read_record, write_record
 from engine.decide.actions import (
     ConfirmGone,
@@ -68,9 +68,9 @@ class Steps:
         memory.writes += 1
         memory.unanswered = True
         try:
-            pod = objects.create(self.client, manifests.pod)
+            pod = api.create(self.client, manifests.pod)
         except AlreadyExistsError:
-            existing = objects.get(self.client, ref_of(manifests.pod))
+            existing = api.get(self.client, ref_of(manifests.pod))
             if existing is not None:
                 self._adopt(memory, existing)
         except (QuotaExceededError, AdmissionRefusedError) as error:
@@ -110,10 +110,10 @@ class Steps:
         for manifest in manifests.dependents if memory.knows_secrets else ():
             ref = ref_of(manifest)
             with suppress(AlreadyExistsError, *_REFUSALS):
-                if objects.get(self.client, ref, accept=METADATA) is None:
+                if api.get_metadata(self.client, ref) is None:
                     memory.writes += 1
                     owned = set_owner_reference(manifest, pod=action.pod, uid=action.uid)
-                    objects.create(self.client, owned)
+                    api.create(self.client, owned)
                     restored.append(ref)
         memory.looked_up[action.uid, action.reported] = self.client.now()
         return restored
@@ -148,7 +148,7 @@ class Steps:
         memory.writes += 1
         ref = Ref("Pod", memory.job.namespace, action.pod)
         try:
-            pod = objects.patch(self.client, ref, operations)
+            pod = api.patch(self.client, ref, operations)
         except (NotFoundError, ConflictError, AdmissionRefusedError) as error:
             found = self._look_again(memory, action.pod, action.uid)
             unchanged = found and gate_position(found) == (action.gate_index, action.gate_count)
@@ -163,9 +163,7 @@ class Steps:
         ref = Ref("Pod", memory.job.namespace, action.pod)
         is_same = True
         try:
-            objects.delete(
-                self.client, ref, uid=action.uid, grace=action.grace, version=action.version
-            )
+            api.delete(self.client, ref, uid=action.uid, grace=action.grace, version=action.version)
         except ConflictError:
             is_same = False
         self._look_again(memory, action.pod, action.uid)
@@ -199,7 +197,7 @@ class Steps:
         memory.writes += 1
         ref = Ref("Pod", memory.job.namespace, action.pod)
         try:
-            pod = objects.patch(self.client, ref, operations)
+            pod = api.patch(self.client, ref, operations)
         except (NotFoundError, ConflictError, AdmissionRefusedError) as error:
             found = self._look_again(memory, action.pod, action.uid)
             if found is not None and isinstance(error, AdmissionRefusedError):
@@ -225,13 +223,13 @@ class Steps:
             return
         ref = Ref("Pod", memory.job.namespace, action.pod)
         with suppress(EngineError):
-            objects.delete(self.client, ref, uid=action.uid, grace=0)
+            api.delete(self.client, ref, uid=action.uid, grace=0)
 
     def _create_owned(self, manifest: dict[str, Any], uid: str) -> None:
         try:
-            objects.create(self.client, manifest)
+            api.create(self.client, manifest)
         except AlreadyExistsError:
-            existing = objects.get(self.client, ref_of(manifest))
+            existing = api.get(self.client, ref_of(manifest))
         else:
             return
         if existing is not None:
@@ -239,8 +237,8 @@ class Steps:
             owners = existing["metadata"].get("ownerReferences") or ()
             if any(owner["uid"] == uid for owner in owners):
                 return
-            objects.delete(self.client, ref_of(manifest), uid=existing["metadata"]["uid"])
-        objects.create(self.client, manifest)
+            api.delete(self.client, ref_of(manifest), uid=existing["metadata"]["uid"])
+        api.create(self.client, manifest)
 
     def _adopt(self, memory: JobMemory, pod: dict[str, Any]) -> None:
         labels = pod["metadata"].get("labels") or {}
@@ -252,7 +250,7 @@ class Steps:
     def _look_again(self, memory: JobMemory, name: str, uid: str) -> dict[str, Any] | None:
         """The very pod, as the API has it now; None when it is gone."""
         pods = self.pods(memory.job.namespace)
-        found = objects.get(self.client, Ref("Pod", memory.job.namespace, name))
+        found = api.get(self.client, Ref("Pod", memory.job.namespace, name))
         if found is None or found["metadata"]["uid"] != uid:
             memory.gone.add(uid)
             pods.forget(memory.job.key, uid)

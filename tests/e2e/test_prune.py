@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from engine.cluster.api import CONFIG_MAPS, get_metadata
 from engine.cluster.connect import connect
-from engine.cluster.metadata import CONFIG_MAPS, read_metadata
 from engine.decide.prune import Verdict, judge
 from engine.prune.delete import Deleter
 from engine.prune.rescue import Rescue
@@ -344,7 +344,7 @@ def test_the_table_has_a_line_for_each_object_and_a_summary_of_what_stays(place:
 
 def _as_listed(place: Place, name: str) -> tuple[Deleter, Target]:
     client = connect(str(place.engine.kubeconfig)).client
-    metadata = read_metadata(client, CONFIG_MAPS, Ref("ConfigMap", place.namespace, name))
+    metadata = get_metadata(client, Ref("ConfigMap", place.namespace, name))
     assert metadata is not None
     return Deleter(client, Rescue(client)), Target(CONFIG_MAPS, metadata)
 

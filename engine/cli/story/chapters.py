@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.cli.story.stage import NAMESPACE, Stage, only_job
-from engine.cluster import objects
+from engine.cluster import api
 from engine.prune.options import PruneOptions
 from engine.prune.result import PruneAction, PruneEntry
 from engine.prune.run import prune
@@ -96,7 +96,7 @@ def deletion_told(stage: Stage) -> None:
         pod = _running_pod(stage, "victim")
         stage.say(f"    somebody deletes pod {pod['metadata']['name']}")
         ref = Ref("Pod", NAMESPACE, pod["metadata"]["name"])
-        objects.delete(stage.client, ref, uid=pod["metadata"]["uid"], grace=0)
+        api.delete(stage.client, ref, uid=pod["metadata"]["uid"], grace=0)
 
     deleter = threading.Thread(target=delete_it, daemon=True)
     deleter.start()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.cluster import objects
+from engine.cluster import api
 from engine.cluster.client import Client
 from engine.informers.informer import PodInformer
 from engine.refs import JobKey
@@ -136,7 +136,7 @@ def test_an_older_list_or_version_takes_back_nothing_that_was_written(
     informer: PodInformer, make: Make, ci: Place, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make("changed"), make("gone")
-    listed = objects.list_whole(client, ci.path("pods"), f"{SOURCE}=team")
+    listed = api.list_all(client, ci.path("pods"), f"{SOURCE}=team")
     older = copy.deepcopy(listed[0]["items"][0])
     written = [label(ci, "changed"), make("created")]
     uid = label(ci, "gone")["metadata"]["uid"]
@@ -146,7 +146,7 @@ def test_an_older_list_or_version_takes_back_nothing_that_was_written(
     informer.forget(JobKey("ci", "gone"), uid)
 
     with monkeypatch.context() as slow:
-        slow.setattr(objects, "list_whole", lambda *_: listed)
+        slow.setattr(api, "list_all", lambda *_: listed)
         informer.sync()
     informer.put(older)
     assert names(informer) == ["changed", "created"]

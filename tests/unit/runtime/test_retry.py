@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from engine.errors import BusyError, EngineError, ForbiddenError, UnreachableError
-from engine.runtime.patience import patiently
+from engine.runtime.retry import retry_delay, retry_transient
 
 
 def busy(retry_after: float = 0.0) -> BusyError:
@@ -24,17 +24,29 @@ def failing(*errors: EngineError) -> Callable[[], int]:
 
 def test_a_busy_server_and_a_dropped_connection_are_tried_again() -> None:
     said: list[str] = []
-    assert patiently(failing(busy(), UnreachableError("dropped"), busy()), said.append) == 4
+    assert retry_transient(failing(busy(), UnreachableError("dropped"), busy()), said.append) == 4
     assert said == ["later"]
 
 
 def test_what_trying_again_can_not_mend_is_told_at_once() -> None:
     refused = ForbiddenError("no", status=403, reason="Forbidden")
     with pytest.raises(ForbiddenError):
-        patiently(failing(refused), print)
+        retry_transient(failing(refused))
 
 
 @pytest.mark.parametrize("error", [busy(61), busy(0.2), UnreachableError("refused")])
-def test_patience_ends_with_the_callers_time(error: EngineError) -> None:
+def test_trying_ends_with_the_callers_time(error: EngineError) -> None:
     with pytest.raises(type(error)):
-        patiently(failing(*[error] * 50), lambda _: None, limit=0.1)
+        retry_transient(failing(*[error] * 50), timeout=0.1)
+
+
+def test_trying_ends_after_so_many_tries() -> None:
+    assert retry_transient(failing(busy()), tries=2) == 2
+    with pytest.raises(BusyError):
+        retry_transient(failing(busy(), busy()), tries=2)
+
+
+def test_the_server_says_how_long_to_wait_within_reason() -> None:
+    assert retry_delay(busy(7.0), 1) == 7.0
+    assert retry_delay(busy(3600.0), 1) == 30.0
+    assert retry_delay(UnreachableError("refused"), 1) < retry_delay(UnreachableError("no"), 9)

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from engine import __version__
-from engine.cluster import objects
+from engine.cluster import api
 from engine.cluster.client import Client
 from engine.decide.record import format_time
 from engine.errors import EngineError
@@ -13,7 +13,7 @@ from engine.refs import Ref
 _LONGEST_MESSAGE = 1024
 
 
-def write_pod_event(
+def record_event(
     client: Client,
     ref: Ref,
     uid: str,
@@ -21,7 +21,7 @@ def write_pod_event(
     reason: str,
     message: str,
     now: datetime,
-    note: str = "",
+    suffix: str = "",
     api_version: str = "v1",
     kind: str = "Warning",
 ) -> bool:
@@ -31,7 +31,7 @@ def write_pod_event(
     manifest: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{ref.name}.{reason.lower()}{note}", "namespace": ref.namespace},
+        "metadata": {"name": f"{ref.name}.{reason.lower()}{suffix}", "namespace": ref.namespace},
         "involvedObject": {
             "apiVersion": api_version,
             "kind": ref.kind,
@@ -48,7 +48,7 @@ def write_pod_event(
         "count": 1,
     }
     try:
-        objects.create(client, manifest)
+        api.create(client, manifest)
     except EngineError:
         return False
     return True
@@ -57,9 +57,8 @@ def write_pod_event(
 def find_pull_cause(client: Client, ref: Ref, uid: str, image: str) -> str:
     """First `Failed` event of this pod that names the image; "" if there is none to be read."""
     fields = f"involvedObject.uid={uid},reason=Failed"
-    path = objects.collection_path("Event", ref.namespace)
     try:
-        pages = list(objects.list_pages(client, path, "", fields=fields))
+        pages = list(api.list_pages(client, api.EVENTS.path(ref.namespace), fields=fields))
     except EngineError:
         return ""
     events = [event for page in pages for event in page["items"]]

@@ -1,0 +1,184 @@
+"""The verbs on objects: get, list by the page, create, update, patch, delete, and a pod's log.
+
+Objects of the engine's own kinds are named by their `Ref` alone; for any other kind `resource` says
+where the API serves it. What decides over an object's end needs no more than its metadata, a third
+of the bytes: `accept` METADATA and METADATA_LIST ask for that.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from engine.cluster.client import Client
+from engine.cluster.transport import JSON, Query
+from engine.errors import ExpiredError, NotFoundError
+from engine.refs import Ref, ref_of
+
+JSON_PATCH = "application/json-patch+json"
+METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+PAGE_SIZE = 500
+_WRITE_OPTIONS: Query = [("fieldManager", "engine"), ("fieldValidation", "Strict")]
+"""Strict: a field that the server doesn't know is refused instead of dropped in silence."""
+_LIST_TRIES = 3
+
+Metadata = dict[str, Any]
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One kind of objects, and where the API serves it."""
+
+    kind: str
+    plural: str
+    api_version: str = "v1"
+    namespaced: bool = True
+
+    def path(self, namespace: str, name: str = "") -> str:
+        """Path of an object, or of all of them; "" for the namespace means all namespaces."""
+        root = "/apis" if "/" in self.api_version else "/api"
+        place = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
+        below = f"/{name}" if name else ""
+        return f"{root}/{self.api_version}{place}/{self.plural}{below}"
+
+    def ref(self, metadata: Metadata) -> Ref:
+        """The object of this kind that the metadata is of."""
+        return Ref(self.kind, metadata.get("namespace", ""), metadata["name"])
+
+
+PODS = Resource("Pod", "pods")
+SECRETS = Resource("Secret", "secrets")
+CONFIG_MAPS = Resource("ConfigMap", "configmaps")
+EVENTS = Resource("Event", "events")
+RESOURCE_QUOTAS = Resource("ResourceQuota", "resourcequotas")
+NAMESPACES = Resource("Namespace", "namespaces", namespaced=False)
+LEASES = Resource("Lease", "leases", "coordination.k8s.io/v1")
+
+_OWN = {
+    resource.kind: resource
+    for resource in (PODS, SECRETS, CONFIG_MAPS, EVENTS, RESOURCE_QUOTAS, NAMESPACES, LEASES)
+}
+
+
+def get(
+    client: Client, ref: Ref, resource: Resource | None = None, *, accept: str = JSON
+) -> Answer | None:
+    """The object, or None if it isn't there."""
+    try:
+        return client.request("GET", _path(ref, resource), accept=accept)
+    except NotFoundError:
+        return None
+
+
+def get_metadata(client: Client, ref: Ref, resource: Resource | None = None) -> Metadata | None:
+    """The object's metadata, or None if it isn't there."""
+    found = get(client, ref, resource, accept=METADATA)
+    return None if found is None else found["metadata"]
+
+
+def create(client: Client, manifest: dict[str, Any], *, dry_run: bool = False) -> Answer:
+    """The object as the server made it. A repeated create meets AlreadyExistsError."""
+    path = _OWN[manifest["kind"]].path(manifest["metadata"]["namespace"])
+    query = [*_WRITE_OPTIONS, *([("dryRun", "All")] if dry_run else [])]
+    return client.request("POST", path, body=manifest, query=query)
+
+
+def update(client: Client, manifest: dict[str, Any]) -> Answer:
+    """Write the whole object; its resourceVersion makes it a compare-and-swap (ConflictError)."""
+    path = _path(ref_of(manifest), None)
+    return client.request("PUT", path, body=manifest, query=_WRITE_OPTIONS)
+
+
+def patch(client: Client, ref: Ref, operations: list[dict[str, Any]]) -> Answer:
+    """Apply a JSON patch, all of it or nothing."""
+    path = _path(ref, None)
+    return client.request(
+        "PATCH", path, body=operations, content_type=JSON_PATCH, query=_WRITE_OPTIONS
+    )
+
+
+def delete(
+    client: Client,
+    ref: Ref,
+    resource: Resource | None = None,
+    *,
+    uid: str,
+    version: str = "",
+    grace: int | None = None,
+    dry_run: bool = False,
+) -> Metadata | None:
+    """Delete the object with this UID, in this version if one is given, and what it owns later.
+
+    What is left of its metadata: None if it was gone already, {} if nothing is.
+    Errors: ConflictError when another object has taken its name, or `version` is not its own.
+    """
+    preconditions = {"uid": uid, **({"resourceVersion": version} if version else {})}
+    options: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": preconditions,
+        "propagationPolicy": "Background",
+    }
+    if grace is not None:
+        options["gracePeriodSeconds"] = grace
+    if dry_run:
+        options["dryRun"] = ["All"]
+    try:
+        answer = client.request("DELETE", _path(ref, resource), body=options)
+    except NotFoundError:
+        return None
+    return {} if answer.get("kind") == "Status" else answer.get("metadata") or {}
+
+
+def list_pages(
+    client: Client,
+    path: str,
+    selector: str = "",
+    *,
+    fields: str = "",
+    size: int = PAGE_SIZE,
+    accept: str = JSON,
+    retry: Callable[[Callable[[], Answer]], Answer] = lambda ask: ask(),
+) -> Iterator[Answer]:
+    """Pages of a list, each as the server sent it; `retry` asks for one of them.
+
+    Errors: ExpiredError once the server has forgotten the list half-way.
+    """
+    token = ""
+    while True:
+        given = {"labelSelector": selector, "fieldSelector": fields, "continue": token}
+        query: Query = [("limit", str(size)), *((k, v) for k, v in given.items() if v)]
+        answer = retry(
+            lambda query=query: client.request("GET", path, query=query, accept=accept)  # type: ignore[misc]
+        )
+        yield answer
+        token = answer["metadata"].get("continue") or ""
+        if not token:
+            return
+
+
+def list_all(client: Client, path: str, selector: str) -> list[Answer]:
+    """All pages of a list; begun again when the server forgets the list half-way.
+
+    Errors: ExpiredError when that happens every time.
+    """
+    for _ in range(_LIST_TRIES - 1):
+        with suppress(ExpiredError):
+            return list(list_pages(client, path, selector))
+    return list(list_pages(client, path, selector))
+
+
+def read_log(client: Client, pod: Ref, container: str) -> Iterator[bytes]:
+    """The whole log, piece by piece. Errors: ApiError where the node has none or doesn't answer."""
+    yield from client.download(f"{_path(pod, None)}/log", [("container", container)])
+
+
+def version_number(version: str) -> int:
+    """Versions are opaque by contract, and ordered numbers in every server there is (KEP-5504)."""
+    return int(version) if version.isdigit() else 0
+
+
+def _path(ref: Ref, resource: Resource | None) -> str:
+    return (resource or _OWN[ref.kind]).path(ref.namespace, ref.name)
