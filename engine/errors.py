@@ -12,27 +12,39 @@ class ExitCode(IntEnum):
 
     OK = 0
     JOB_FAILED = 1
+    """A job failed."""
     INVALID = 2
+    """The command line or a spec is wrong; nothing was applied."""
     TIMEOUT = 3
+    """--timeout was reached."""
     IMAGE_PULL = 4
+    """An image could not be pulled."""
     REFUSED = 5
+    """A quota, admission or another owner said no."""
     CLUSTER = 6
+    """The cluster can't be reached, or doesn't let the engine in."""
     INTERRUPTED = 130
+    """Ctrl-C."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Where something stands in a file; line and column count from 1, 0 means the whole file."""
+    """Where something stands in a file; prints as compilers do, `file:line:column`."""
 
     file: str
+    """The file's name as the user gave it."""
     line: int = 0
+    """Counts from 1; 0 means the whole file."""
     column: int = 0
+    """Counts from 1."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
 class Severity(StrEnum):
+    """Whether a finding stops what was asked for."""
+
     ERROR = "error"
     WARNING = "warning"
 
@@ -42,9 +54,13 @@ class Problem:
     """One finding about the input: the unit that validation collects and printers print."""
 
     where: Place
+    """What it is about."""
     message: str
+    """What is wrong."""
     hint: str = ""
+    """What the reader can do."""
     severity: Severity = Severity.ERROR
+    """Whether it stops what was asked for."""
 
     def __str__(self) -> str:
         warning = "warning: " if self.severity is Severity.WARNING else ""
@@ -53,14 +69,18 @@ class Problem:
 
 
 class EngineError(Exception):
-    """Root of the tree.
-
-    `where` is a place in a file or the name of an object, `cause` the first real reason,
-    `hint` what the reader can do; `retryable` says whether trying again can help.
-    """
+    """Root of the tree."""
 
     exit_code: ExitCode = ExitCode.JOB_FAILED
+    """What the command line ends with."""
     retryable: bool = False
+    """Whether trying again can help."""
+    cause: str
+    """The first real reason."""
+    where: Place | str
+    """A place in a file, or the name of an object."""
+    hint: str
+    """What the reader can do."""
 
     def __init__(self, cause: str, *, where: Place | str = "", hint: str = "") -> None:
         super().__init__(cause)
@@ -143,10 +163,12 @@ class UnreachableError(ClusterError):
 
 
 class ApiError(ClusterError):
-    """The API server answered with a Status that is not a success.
+    """The API server answered with a Status that is not a success."""
 
-    `status` is the HTTP code, `reason` the machine-readable reason of the Status object.
-    """
+    status: int
+    """The HTTP code."""
+    reason: str
+    """The machine-readable reason of the Status object."""
 
     def __init__(
         self, cause: str, *, where: Place | str = "", hint: str = "", status: int, reason: str
@@ -187,9 +209,11 @@ class ExpiredError(ApiError):
 
 
 class BusyError(ApiError):
-    """429 or 5xx: the server is overloaded or broken for now; `retry_after` is in seconds."""
+    """429 or 5xx: the server is overloaded or broken for now."""
 
     retryable = True
+    retry_after: float
+    """Seconds that the server asks to be left alone for; 0 if it doesn't say."""
 
     def __init__(
         self,

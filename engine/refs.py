@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 MAIN_CONTAINER = "main"
+"""Name of the job's own container."""
 GATE = "jobs.engine/dependents"
+"""The scheduling gate of a pod whose Secret and ConfigMap don't exist yet."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -13,7 +15,9 @@ class JobKey:
     """Identity of a job in a cluster; also the key of the work queue."""
 
     namespace: str
+    """The job's namespace."""
     name: str
+    """The job's name in it."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -32,6 +36,7 @@ class Ref:
 
 
 def ref_of(manifest: Mapping[str, Any]) -> Ref:
+    """The reference to the object that a manifest makes."""
     metadata = manifest["metadata"]
     return Ref(manifest["kind"], metadata.get("namespace", ""), metadata["name"])
 

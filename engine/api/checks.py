@@ -14,6 +14,7 @@ _TIMES = ("timeout", "startTimeout", "ttl")
 
 
 def image_is_given(effective: EffectiveSpec) -> Iterator[Problem]:
+    """The job, or its defaults, name an image."""
     if "image" not in effective.spec:
         yield effective.error(
             "spec.image is missing", f"set it here or in a {JOB_DEFAULTS}", "spec"
@@ -21,6 +22,7 @@ def image_is_given(effective: EffectiveSpec) -> Iterator[Problem]:
 
 
 def one_entry_point(effective: EffectiveSpec) -> Iterator[Problem]:
+    """A container has a script or a command, not both."""
     for _, path, container in effective.containers():
         if "script" in container and "command" in container:
             yield effective.error(
@@ -31,6 +33,7 @@ def one_entry_point(effective: EffectiveSpec) -> Iterator[Problem]:
 
 
 def times_are_positive(effective: EffectiveSpec) -> Iterator[Problem]:
+    """No time is 0, and each can be read."""
     for name in _TIMES:
         value = effective.spec.get(name)
         if value is None:
@@ -47,6 +50,7 @@ def times_are_positive(effective: EffectiveSpec) -> Iterator[Problem]:
 
 
 def timeout_is_capped(effective: EffectiveSpec) -> Iterator[Problem]:
+    """Warn of a timeout that the operator's limit cuts."""
     cap, wanted = effective.config.limits.max_timeout, _seconds(effective.spec["timeout"])
     if (
         cap is not None
@@ -63,6 +67,7 @@ def timeout_is_capped(effective: EffectiveSpec) -> Iterator[Problem]:
 
 
 def ttl_outlives_the_job(effective: EffectiveSpec) -> Iterator[Problem]:
+    """Warn of a TTL in which the job can't start and end."""
     if "ttl" not in effective.spec:
         return
     ttl, start, run = (_seconds(effective.spec[n]) for n in ("ttl", "startTimeout", "timeout"))
@@ -80,6 +85,7 @@ def ttl_outlives_the_job(effective: EffectiveSpec) -> Iterator[Problem]:
 
 
 def policies_are_allowed(effective: EffectiveSpec) -> Iterator[Problem]:
+    """Of each list of pull policies at least one is allowed."""
     allowed = effective.config.limits.allowed_pull_policies
     if allowed is None:
         return
@@ -95,6 +101,7 @@ def policies_are_allowed(effective: EffectiveSpec) -> Iterator[Problem]:
 
 
 def images_are_allowed(effective: EffectiveSpec) -> Iterator[Problem]:
+    """The operator's limits allow every image."""
     allowed = effective.config.limits.allowed_images
     if allowed is None:
         return
@@ -109,6 +116,7 @@ def images_are_allowed(effective: EffectiveSpec) -> Iterator[Problem]:
 
 
 def namespace_is_allowed(effective: EffectiveSpec) -> Iterator[Problem]:
+    """The operator's limits allow the namespace, as far as it is known."""
     allowed = effective.config.limits.allowed_namespaces
     if allowed is None or not effective.namespace:
         return
@@ -121,6 +129,7 @@ def namespace_is_allowed(effective: EffectiveSpec) -> Iterator[Problem]:
 
 
 def container_names_differ(effective: EffectiveSpec) -> Iterator[Problem]:
+    """No two containers share a name; `main` is the job's own."""
     seen: set[str] = {"main"}
     for name, path, _ in effective.containers():
         if path == ("spec",):
@@ -135,6 +144,7 @@ def container_names_differ(effective: EffectiveSpec) -> Iterator[Problem]:
 
 
 def secrets_exist(effective: EffectiveSpec) -> Iterator[Problem]:
+    """What a service or init container asks for is among the job's secrets."""
     known = effective.spec.get("secrets", {})
     for _, path, container in effective.containers():
         if path == ("spec",):
@@ -150,6 +160,7 @@ def secrets_exist(effective: EffectiveSpec) -> Iterator[Problem]:
 
 
 def variables_differ(effective: EffectiveSpec) -> Iterator[Problem]:
+    """No variable is both plain and secret."""
     for _, path, container in effective.containers():
         for name in container.get("secrets", ()):
             if name in container.get("env", {}):
@@ -161,6 +172,7 @@ def variables_differ(effective: EffectiveSpec) -> Iterator[Problem]:
 
 
 def labels_are_free(effective: EffectiveSpec) -> Iterator[Problem]:
+    """No label or annotation is one that the engine sets."""
     for document in effective.layers:
         metadata = document.data.get("metadata", {})
         for field in ("labels", "annotations"):
@@ -174,6 +186,7 @@ def labels_are_free(effective: EffectiveSpec) -> Iterator[Problem]:
 
 
 def text_has_no_nul(effective: EffectiveSpec) -> Iterator[Problem]:
+    """No text has a NUL character in it."""
     for path in _nul_paths(effective.spec, ("spec",)):
         yield effective.error(
             f"{effective.field(*path)} contains a NUL character",
@@ -183,6 +196,7 @@ def text_has_no_nul(effective: EffectiveSpec) -> Iterator[Problem]:
 
 
 def file_paths_fit(effective: EffectiveSpec) -> Iterator[Problem]:
+    """No file stands where another needs a folder."""
     paths = set(effective.spec.get("files", ()))
     for path in sorted(paths):
         parents = path.split("/")[:-1]
@@ -198,6 +212,7 @@ def file_paths_fit(effective: EffectiveSpec) -> Iterator[Problem]:
 
 
 def from_file_stays_inside(effective: EffectiveSpec) -> Iterator[Problem]:
+    """`fromFile` names no path outside the spec's folder."""
     for path, source in _sources(effective):
         name = source.get("fromFile")
         if name is not None and (name.startswith("/") or ".." in name.split("/")):
@@ -240,6 +255,7 @@ def policy_list(value: str | list[str] | None) -> tuple[str, ...]:
 
 
 def matches_any(text: str, globs: tuple[str, ...]) -> bool:
+    """Whether one of the globs matches all of `text`."""
     return any(fnmatchcase(text, glob) for glob in globs)
 
 

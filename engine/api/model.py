@@ -16,7 +16,9 @@ class OnChange(StrEnum):
     """What happens to a run that is under way when its spec changes."""
 
     REPLACE = "Replace"
+    """It is cancelled."""
     WAIT = "Wait"
+    """It may finish first."""
 
 
 class PullClass(StrEnum):
@@ -30,19 +32,28 @@ class PullClass(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SecretSource:
-    """Where one secret value comes from; exactly one of the three is set."""
+    """Where one secret value comes from; exactly one of value, from_env and from_file is set."""
 
     place: Place
+    """Where the spec says so."""
     value: str | None = field(default=None, repr=False)
+    """The value itself."""
     from_env: str | None = None
+    """A variable of the engine's environment."""
     from_file: str | None = None
+    """A path below the spec's folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegistryCredential:
+    """What logs the kubelet in to one registry."""
+
     registry: str
+    """The registry's host, as images name it."""
     username: str
+    """Whom to log in as."""
     password: SecretSource
+    """Where the password or token comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,37 +61,51 @@ class Retry:
     """How often, and after which outcome reasons, a job is tried again."""
 
     max: int = 0
+    """How many attempts there may be after the first."""
     on: frozenset[str] = frozenset({"Evicted", "NodeLost"})
+    """Outcome reasons that are tried again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A spec that passed every check, with all defaults in place.
-
-    `namespace` is empty until the context's namespace is known. `spec` is the effective spec,
-    defaults merged in. Times are seconds; `timeout` is None when activeDeadlineSeconds is off.
-    `policies` has an entry for each container with a list of pull policies, already filtered.
-    """
+    """A spec that passed every check, with all defaults in place."""
 
     name: str
+    """`metadata.name`, the job's name within its namespace."""
     namespace: str
+    """Empty until the context's namespace is known."""
     labels: Mapping[str, str]
+    """The user's own labels; the engine adds its own to every object."""
     annotations: Mapping[str, str]
+    """The user's own annotations."""
     spec: Mapping[str, Any] = field(repr=False)
+    """The effective spec: what templates and transforms read, defaults merged in."""
     timeout: float | None
+    """Seconds it may run; None when `features.activeDeadlineSeconds` is off."""
     start_timeout: float
+    """Seconds it may wait for a node and for its images."""
     ttl: float
+    """Seconds from its creation until its pod may be pruned."""
     policies: Mapping[str, tuple[str, ...]]
+    """Allowed pull policies of each container that has a list of them, in order."""
     secrets: Mapping[str, SecretSource]
+    """Secret variables by name."""
     credentials: tuple[RegistryCredential, ...]
+    """Logins that go into the pull Secret."""
     retry: Retry
+    """What of its failures is tried again."""
     on_change: OnChange
+    """What a changed spec does to a run that is under way."""
     spec_hash: str
+    """Identity of this revision of the spec."""
     place: Place
+    """Where the spec begins."""
     folder: str
+    """The folder that `fromFile` is relative to."""
 
     @property
     def key(self) -> JobKey:
+        """The job's identity in the cluster."""
         return JobKey(self.namespace, self.name)
 
     @property
@@ -94,31 +119,43 @@ class Limits:
     """What specs may ask for; None allows everything."""
 
     max_timeout: float | None = None
+    """Seconds; a longer timeout is cut."""
     allowed_pull_policies: tuple[str, ...] | None = None
+    """Others are taken out of the lists of specs."""
     allowed_images: tuple[str, ...] | None = None
+    """Globs that images have to match."""
     allowed_namespaces: tuple[str, ...] | None = None
+    """Globs that namespaces have to match."""
     max_deletes_per_pass: int | None = None
+    """The most that one run of the TTL rule deletes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
+    """What the operator can switch off."""
+
     active_deadline_seconds: bool = True
+    """Whether pods carry their timeout as activeDeadlineSeconds."""
     events: bool = True
+    """Whether Kubernetes Events are written."""
 
 
 @dataclass(frozen=True, slots=True)
 class PullSettings:
-    """Which classes of pull failures fall back, after how many seconds of failing."""
+    """When a failed pull falls back to the next pull policy."""
 
     fallback_on: frozenset[str] = frozenset(PullClass)
+    """The classes of failures that do."""
     grace: float = 0.0
+    """Seconds for which a pull may fail before it counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class PruneSettings:
-    """How many of the failed pods of each job are kept, whatever their TTL."""
+    """What the TTL rule spares."""
 
     keep_failed: int = 0
+    """How many failed pods of each job are kept, whatever their TTL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +163,24 @@ class Config:
     """The operator's side: engine.yaml, or what holds without one."""
 
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of a spec, below those of every JobDefaults."""
     limits: Limits = Limits()
+    """What specs may ask for."""
     features: Features = Features()
+    """What is switched off."""
     pull: PullSettings = PullSettings()
+    """How pull policies fall back."""
     prune: PruneSettings = PruneSettings()
+    """What the TTL rule spares."""
     kubernetes: KubernetesTypes = shipped_types
+    """The types that fields of Kubernetes are checked against."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedJobs:
-    """Result of loading: jobs in the order of their places, and every finding on the way."""
+    """Result of loading."""
 
     jobs: tuple[Job, ...]
+    """Those without an error, in the order of their places."""
     problems: tuple[Problem, ...]
+    """Every finding on the way, warnings included."""

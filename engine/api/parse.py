@@ -14,31 +14,34 @@ from engine.kubeschema import KubernetesTypes, shipped_types
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """One file of a source: its name in messages, the folder it is in, and what it holds.
-
-    Of a file with `defaults_only` nothing counts but its JobDefaults.
-    """
+    """One file with specs."""
 
     file: str
+    """Its name in messages."""
     folder: str
+    """The folder it is in, which decides what defaults hold for its specs."""
     text: bytes
+    """What it holds."""
     defaults_only: bool = False
+    """Whether nothing of it counts but its JobDefaults."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
-    """The documents of a file by their kind.
-
-    `jobs` passed their schema. `misfits` are jobs with unknown fields, or with fields that
-    Kubernetes would refuse: no jobs come of them, but they are checked like jobs, so that all of
-    their errors are told at once.
-    """
+    """The documents of a file by their kind, with the fields of the model."""
 
     folder: str
+    """The folder of the file."""
     jobs: tuple[Document, ...] = ()
+    """JobSpecs that passed their schema."""
     misfits: tuple[Document, ...] = ()
+    """JobSpecs with unknown fields, or with fields that Kubernetes would refuse: no jobs come of
+    them, but they are checked like jobs, so that all of their errors are reported at once.
+    """
     defaults: tuple[Document, ...] = ()
+    """JobDefaults."""
     problems: tuple[Problem, ...] = ()
+    """What is wrong with the file."""
 
 
 def parse_file(text: SourceText, kubernetes: KubernetesTypes = shipped_types) -> ParsedFile:

@@ -172,6 +172,7 @@ def suggest(word: str, known: Sequence[str]) -> str:
 
 
 def type_name(value: Any) -> str:
+    """What people call the type of a value of YAML."""
     match value:
         case None:
             return "empty"

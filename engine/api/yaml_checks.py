@@ -98,5 +98,6 @@ def _float(text: str) -> float:
 
 
 def place_of(file: str, node: Node) -> Place:
+    """Where a node begins."""
     mark = node.start_mark
     return Place(file, mark.line + 1, mark.column + 1)

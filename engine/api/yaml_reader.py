@@ -88,10 +88,12 @@ def written_path(moves: Mapping[Path, Path], path: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class YamlText:
-    """What a file holds: its documents, and what is wrong with it."""
+    """What a file holds."""
 
     documents: tuple[Document, ...] = ()
+    """Its documents; none if there is any problem."""
     problems: tuple[Problem, ...] = ()
+    """What is wrong with it."""
 
 
 def read_yaml(text: bytes, file: str) -> YamlText:

@@ -12,12 +12,17 @@ class Refuse:
     """Touch nothing: the job belongs to somebody else."""
 
     message: str
+    """To whom."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreatePod:
+    """Step 1: create the pod, with the engine's gate."""
+
     attempt: int
+    """The attempt's number."""
     policies: Mapping[str, str]
+    """Pull policy of each container that has a list of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,29 +49,40 @@ class RestoreDependents:
 
 @dataclass(frozen=True, slots=True)
 class WriteRecord:
+    """Write the record, if it is still the one that was read."""
+
     record: Record
+    """What it is to be."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ungate:
+    """Step 4: remove the engine's gate, so that the pod is scheduled."""
+
     pod: str
+    """The pod's name."""
     uid: str
+    """The pod's UID, which the patch tests."""
     gate_index: int
+    """Which of the pod's gates is the engine's."""
     gate_count: int
+    """How many gates the pod has: others may hold it, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeletePod:
-    """Delete by uid; `grace` 0 where nothing of the pod ever ran, None for the pod's own.
-
-    `version` is the pod as it was decided on: one that has started or ended since is spared.
-    """
+    """Delete a pod by its UID."""
 
     pod: str
+    """The pod's name."""
     uid: str
+    """The pod's UID, a precondition of the delete."""
     grace: int | None
+    """Seconds; 0 where nothing of the pod ever ran, None for the pod's own."""
     why: str
+    """The reason, for people."""
     version: str = ""
+    """resourceVersion that it was decided on: a pod that has started or ended since is spared."""
 
 
 @dataclass(frozen=True, slots=True)

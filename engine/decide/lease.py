@@ -26,34 +26,47 @@ LeaseObject = dict[str, Any]
 
 
 class Standing(Enum):
-    """What another engine's hold on a Lease is worth to us."""
+    """Whether a Lease can be acquired."""
 
     FREE = "free"
+    """Nobody holds it."""
     OURS = "ours"
+    """This engine holds it."""
     UNPROVED = "unproved"
+    """Another holds it, and has not been seen to renew it yet."""
     ALIVE = "alive"
+    """Another holds it, and renews it."""
     EXPIRED = "expired"
+    """Another held it, and has not renewed it in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What a Lease says; `seconds` is 0 where it doesn't say how long it is good for."""
+    """What a Lease says."""
 
     holder: str = ""
+    """holderIdentity; "" if nobody holds it."""
     seconds: int = 0
+    """leaseDurationSeconds; 0 where it doesn't say how long it is good for."""
     renewed: str = ""
+    """renewTime, only ever compared for equality."""
     transitions: int = 0
+    """leaseTransitions: how often it changed hands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A hold, when we saw it first by our own clock, and whether we saw it come about."""
+    """A Lease as this engine has seen it, by its own clock."""
 
     hold: Hold
+    """What it says."""
     since: float
+    """When it was first seen to say so."""
     changed: bool = False
+    """Whether it was seen to change, which proves that its holder is alive."""
 
     def standing(self, identity: str, now: float, duration: float) -> Standing:
+        """What can be said of the Lease at `now`; `duration` counts where it says none."""
         if not self.hold.holder:
             return Standing.FREE
         if self.hold.holder == identity:

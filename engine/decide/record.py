@@ -15,83 +15,112 @@ KEPT_RUNS = 5
 
 @dataclass(frozen=True, slots=True)
 class PullFailure:
-    """One container's image could not be pulled.
-
-    `advances` says whether that cost it a policy: always, but for some failures that 0.1 recorded.
-    """
+    """One container's image could not be pulled."""
 
     container: str
+    """The container's name."""
     reason: str
+    """The kubelet's reason, such as ErrImagePull."""
     pull_class: PullClass
+    """What was wrong, as far as the message tells."""
     message: str
+    """The first real message, the registry's own words."""
     advances: bool = True
+    """Whether that cost the container a policy: always, but for some failures that 0.1 recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One pod of a run. Without `outcome` it is under way.
-
-    Until `claimed_at` the pod waited for the engine, from then on for the cluster. `uid` is empty
-    where the pod was refused, and in an open attempt that 0.1 recorded before it created the pod,
-    as it did on servers without scheduling gates.
-    """
+    """One pod of a run."""
 
     number: int
+    """Counts from 1 over all runs of the same spec."""
     pod: str
+    """The pod's name."""
     uid: str = ""
+    """The pod's UID; empty where the pod was refused, and in an open attempt that 0.1 recorded
+    before it created the pod, as it did on servers without scheduling gates.
+    """
     policies: Mapping[str, str] | None = None
+    """Pull policy of each container that has a list of them."""
     claimed_at: datetime | None = None
+    """Until then the pod waited for the engine, from then on for the cluster."""
     started_at: datetime | None = None
+    """When its main container started."""
     finished_at: datetime | None = None
+    """When it ended."""
     outcome: Reason | None = None
+    """How it ended; None while it is under way."""
     message: str = ""
+    """The first real cause."""
     exit_code: int | None = None
+    """The main container's exit code, if it had one."""
     failures: tuple[PullFailure, ...] = ()
+    """The pulls that failed."""
 
     @property
     def is_open(self) -> bool:
+        """Whether the attempt is under way."""
         return self.outcome is None
 
     @property
     def pull_class(self) -> PullClass | None:
+        """Class of its first pull failure, if there was one."""
         return self.failures[0].pull_class if self.failures else None
 
 
 @dataclass(frozen=True, slots=True)
 class PastRun:
-    """One line about a run that a newer one has replaced; `last_number` is of its last attempt."""
+    """One line about a run that a newer one has replaced."""
 
     run: str
+    """Short name of the run."""
     state: State
+    """The state it ended in, or was left in."""
     reason: Reason | None
+    """Why it ended."""
     message: str
+    """The first real cause."""
     finished_at: datetime | None
+    """When it ended."""
     last_number: int = 0
+    """Number of its last attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """State of one run of a job; `version` is the resourceVersion it was read at, "" if never.
-
-    `base` is the number of attempts of earlier runs of the very same spec, as far as the history
-    goes: numbers, and with them names of pods, are not given twice, not even to a spec that was
-    changed and changed back.
-    """
+    """State of one run of a job."""
 
     key: JobKey
+    """The job."""
     source: str
+    """The source that it belongs to."""
     spec_hash: str
+    """The revision of the spec that runs, or has run."""
     state: State = State.QUEUED
+    """Where the run stands."""
     reason: Reason | None = None
+    """Why it ended; None until then."""
     message: str = ""
+    """The first real cause of the state."""
     exit_code: int | None = None
+    """The main container's exit code, once the run is over."""
     attempts: tuple[Attempt, ...] = ()
+    """The run's attempts, oldest first."""
     queued_at: datetime | None = None
+    """Since when it waits for a quota."""
     started_at: datetime | None = None
+    """When its first attempt started."""
     finished_at: datetime | None = None
+    """When it was over."""
     history: tuple[PastRun, ...] = ()
+    """Runs before this one, newest first."""
     base: int = 0
+    """Attempts of earlier runs of the very same spec, as far as the history goes: numbers, and with
+    them names of pods, are not given twice, not even to a spec that was changed and changed back.
+    """
     version: str = ""
+    """resourceVersion that it was read at; "" if it never was."""
 
     @property
     def next_number(self) -> int:
@@ -102,14 +131,17 @@ class Record:
 
     @property
     def run(self) -> str:
+        """Short name of the run, part of every object's name."""
         return self.spec_hash[:RUN_LENGTH]
 
     @property
     def last(self) -> Attempt | None:
+        """The newest attempt, if there was one."""
         return self.attempts[-1] if self.attempts else None
 
     @property
     def open_attempt(self) -> Attempt | None:
+        """The attempt that is under way, if there is one."""
         return self.last if self.last is not None and self.last.is_open else None
 
     def with_attempt(self, attempt: Attempt) -> "Record":

@@ -15,6 +15,7 @@ from engine.status.outcome import Outcome
 from engine.wellknown import ATTEMPT, RUN
 
 CERTAIN_FOR = timedelta(seconds=10)
+"""How long an answer of the API itself counts as fresh."""
 DEFAULT_PULL = PullSettings()
 FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
 
@@ -22,47 +23,54 @@ Pod = Mapping[str, Any]
 
 
 class RefusalKind(StrEnum):
+    """What refused a create."""
+
     QUOTA = "quota"
+    """A quota: there may be room later."""
     ADMISSION = "admission"
+    """A webhook, a policy or the API's own validation: final for this spec."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The server's last answer to a create was no; a quota may be asked again at `retry_at`.
-
-    `uid` is of the pod whose Secret or ConfigMap was refused; "" when it was the pod itself.
-    """
+    """The server's last answer to a create was no."""
 
     kind: RefusalKind
+    """What refused it."""
     message: str
+    """The server's words."""
     retry_at: datetime
+    """When a quota may be asked again."""
     uid: str = ""
+    """Of the pod whose Secret or ConfigMap was refused; "" when it was the pod itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What is known of the cluster.
-
-    `pods` are all pods of the job. `settled` are UIDs of pods whose Secret and ConfigMap are known
-    to exist, `gone` UIDs that the API itself no longer has, `ends` what the states of a pod
-    that is gone told of its end, by UID, `deletions` what was seen of the deletion of a pod, by
-    UID. `looked_up` is when a pod's Secret and ConfigMap were looked up and, if need be, made anew,
-    by (UID, whether the pod had said that it lacks one).
-    `causes` and `failing_since` are by (UID, container): the first real message of a pull failure,
-    and when it was first seen.
-    `asked` is when the API itself was last asked for a pod and its record, by UID.
-    """
+    """What is known of the cluster."""
 
     pods: tuple[Pod, ...] = ()
+    """All pods of the job, as the cache has them."""
     settled: frozenset[str] = frozenset()
+    """UIDs of pods whose Secret and ConfigMap are known to exist."""
     gone: frozenset[str] = frozenset()
+    """UIDs that the API itself no longer has."""
     refusal: Refusal | None = None
+    """The server's last answer to a create, if it was no."""
     causes: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """First real message of a pull failure, by UID and container."""
     failing_since: Mapping[tuple[str, str], datetime] = field(default_factory=dict)
+    """When a pull failure was first seen, by UID and container."""
     ends: Mapping[str, Outcome] = field(default_factory=dict)
+    """How a pod that is gone had ended, as far as its states told, by UID."""
     asked: Mapping[str, datetime] = field(default_factory=dict)
+    """When the API itself was last asked for a pod and its record, by UID."""
     looked_up: Mapping[tuple[str, bool], datetime] = field(default_factory=dict)
+    """When a pod's Secret and ConfigMap were looked up and, if need be, made anew, by UID and
+    whether the pod had said that it lacks one.
+    """
     deletions: Mapping[str, Deletion] = field(default_factory=dict)
+    """What was seen of the deletion of a pod, by UID."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +78,17 @@ class Situation:
     """Input of every rule."""
 
     job: Job
+    """The spec, with its defaults."""
     record: Record | None
+    """The run record as it was last read; None if there is none."""
     observed: Observed
+    """What is known of the cluster."""
     now: datetime
+    """The time of this decision: rules read no clock."""
     source: str
+    """The source that the engine acts for."""
     pull: PullSettings = DEFAULT_PULL
+    """How pull policies fall back."""
 
     @property
     def run_record(self) -> Record:
@@ -87,9 +101,11 @@ class Situation:
         return self.record
 
     def pod_of(self, uid: str) -> Pod | None:
+        """The pod with this UID, if there is one."""
         return next((p for p in self.observed.pods if uid_of(p) == uid), None)
 
     def deletion_of(self, uid: str) -> Deletion:
+        """What was seen of the deletion of the pod with this UID."""
         return self.observed.deletions.get(uid, UNSEEN)
 
     def pod_of_attempt(self, number: int) -> Pod | None:
@@ -117,18 +133,22 @@ class Situation:
 
 
 def uid_of(pod: Pod) -> str:
+    """A pod's UID."""
     return str(pod["metadata"]["uid"])
 
 
 def name_of(pod: Pod) -> str:
+    """A pod's name."""
     return str(pod["metadata"]["name"])
 
 
 def is_terminating(pod: Pod) -> bool:
+    """Whether the pod is being deleted."""
     return "deletionTimestamp" in pod["metadata"]
 
 
 def is_finished(pod: Pod) -> bool:
+    """Whether the pod's phase is final."""
     return (pod.get("status") or {}).get("phase") in FINISHED_PHASES
 
 

@@ -56,6 +56,7 @@ class Struct:
 
     @property
     def full_name(self) -> str:
+        """The package and the name, as OpenAPI has them."""
         return f"{self.package}.{self.name}"
 
 
@@ -74,4 +75,5 @@ class Schema:
         return self._kinds[api_version, kind]
 
     def structs(self) -> tuple[Struct, ...]:
+        """Every struct of the table."""
         return tuple(self._structs.values())

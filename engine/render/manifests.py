@@ -47,6 +47,7 @@ def render_job(
 def render_dependents(
     templates: Templates, job: Job, variables: dict[str, Any], secrets: SecretValues | None
 ) -> tuple[dict[str, Any], ...]:
+    """The Secret and ConfigMap of a job, as far as it needs them."""
     dependents = []
     if has_secret(job):
         names = SecretValues(dict.fromkeys(job.secrets, ""), ("",) * len(job.credentials))

@@ -30,6 +30,7 @@ class SecretValues:
 
     @property
     def all(self) -> tuple[str, ...]:
+        """Every secret value, for whoever has to mask them."""
         return (*self.variables.values(), *self.passwords)
 
 
@@ -74,6 +75,7 @@ def config_items(job: Job) -> list[tuple[str, str, str]]:
 
 
 def has_secret(job: Job) -> bool:
+    """Whether the job needs a Secret."""
     return bool(job.secrets or job.credentials)
 
 

@@ -12,19 +12,28 @@ _SIDECAR_POLICY = "Always"
 
 @dataclass(frozen=True, slots=True)
 class ContainerState:
-    """State of one container: `waiting`, `running` and `terminated` as in the API, {} if not so."""
+    """State of one container, its parts as in the API, {} where it has none."""
 
     name: str
+    """The container's name."""
     image: str
+    """The image that the kubelet names."""
     is_init: bool
+    """Whether it stands among the init containers, as sidecars do, too."""
     is_sidecar: bool
+    """Whether it runs beside the main container until that ends."""
     waiting: Mapping[str, Any]
+    """Why it waits."""
     running: Mapping[str, Any]
+    """Since when it runs; never empty while it does."""
     terminated: Mapping[str, Any]
+    """How it ended."""
     last_terminated: Mapping[str, Any]
+    """How it ended the last time, if it was restarted since."""
 
     @property
     def has_started(self) -> bool:
+        """Whether it runs, or has run."""
         return bool(self.running or self.terminated)
 
 
@@ -55,6 +64,7 @@ def container_states(pod: Mapping[str, Any]) -> Iterator[ContainerState]:
 
 
 def main_state(pod: Mapping[str, Any]) -> ContainerState | None:
+    """State of the job's own container, once the kubelet has reported it."""
     return next((s for s in container_states(pod) if s.name == MAIN_CONTAINER), None)
 
 
@@ -74,6 +84,7 @@ def ends_by_itself(pod: Mapping[str, Any]) -> bool:
 
 
 def is_anything_running(pod: Mapping[str, Any]) -> bool:
+    """Whether a container runs, sidecars included."""
     return any(state.running for state in container_states(pod))
 
 
@@ -86,6 +97,7 @@ def started_at(pod: Mapping[str, Any]) -> datetime | None:
 
 
 def finished_at(pod: Mapping[str, Any]) -> datetime | None:
+    """When the main container ended, as the kubelet says."""
     main = main_state(pod)
     return parse_time(main.terminated.get("finishedAt")) if main else None
 

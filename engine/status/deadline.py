@@ -7,6 +7,7 @@ from engine.status.outcome import Outcome, Reason
 
 
 def read_deadline(pod: dict[str, Any]) -> Outcome | None:
+    """DeadlineExceeded, if the kubelet ended the pod for its timeout."""
     status = pod.get("status") or {}
     if status.get("reason") != "DeadlineExceeded":
         return None

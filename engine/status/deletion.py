@@ -26,14 +26,12 @@ Pod = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What the states of one pod that were seen so far tell of its deletion.
-
-    `asked_at` is the earliest time at which one of them says that it was asked for; `before` how
-    the pod had ended when it was last seen without a deletion.
-    """
+    """What the states of one pod that were seen so far tell of its deletion."""
 
     asked_at: datetime | None = None
+    """The earliest time at which one of them says that it was asked for."""
     before: Outcome | None = None
+    """How the pod had ended when it was last seen without a deletion."""
 
     def seen(self, pod: Pod, last: Pod | None = None) -> "Deletion":
         """The same, and what `pod` tells; `last` is the state that was known before it.

@@ -7,6 +7,7 @@ from engine.status.outcome import Outcome, Reason
 
 
 def read_failed_pod(pod: dict[str, Any]) -> Outcome | None:
+    """The end of a pod in a final phase, by its init containers or the kubelet's words."""
     status = pod.get("status") or {}
     phase = status.get("phase")
     if phase == "Succeeded":

@@ -11,6 +11,7 @@ _HIGHEST_SIGNAL = 64
 
 
 def read_main_container(pod: dict[str, Any]) -> Outcome | None:
+    """Outcome of the main container, once it has ended."""
     main = main_state(pod)
     if main is None or not main.terminated:
         return None

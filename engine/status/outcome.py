@@ -7,6 +7,8 @@ from engine.errors import ExitCode
 
 
 class State(StrEnum):
+    """Where a run stands."""
+
     QUEUED = "Queued"
     STARTING = "Starting"
     RUNNING = "Running"
@@ -16,10 +18,13 @@ class State(StrEnum):
 
     @property
     def is_final(self) -> bool:
+        """Whether nothing more happens in it."""
         return self in (State.SUCCEEDED, State.FAILED, State.CANCELLED)
 
 
 class Reason(StrEnum):
+    """How an attempt or a run ended."""
+
     SUCCEEDED = "Succeeded"
     SCRIPT_FAILED = "ScriptFailed"
     DEADLINE_EXCEEDED = "DeadlineExceeded"
@@ -48,6 +53,7 @@ class Reason(StrEnum):
 
     @property
     def exit_code(self) -> ExitCode:
+        """What the command line ends with for it."""
         match self:
             case Reason.SUCCEEDED:
                 return ExitCode.OK

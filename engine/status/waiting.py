@@ -76,6 +76,7 @@ class PullTrouble:
 
     @property
     def tells_the_cause(self) -> bool:
+        """Whether the message is more than "back-off"."""
         words = self.message.lower()
         return bool(words) and not (words.startswith(_BACK_OFF) and "errimagepull" not in words)
 
@@ -110,6 +111,7 @@ def classify_pull(message: str) -> PullClass:
 
 
 def read_invalid_image(pod: Mapping[str, Any]) -> Outcome | None:
+    """InvalidImage, for a name that no registry could have."""
     for state in container_states(pod):
         if state.waiting.get("reason") == "InvalidImageName":
             words = state.waiting.get("message") or f'invalid image name "{state.image}"'

@@ -48,6 +48,8 @@ class AttemptFailed:
 
 @dataclass(frozen=True, slots=True)
 class PodRemoved:
+    """The engine has asked for the deletion of a pod."""
+
     key: JobKey
     pod: str
     why: str

@@ -10,16 +10,19 @@ _HIGHEST = 65535
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`host` is "" for every interface."""
+    """Where a server listens."""
 
     host: str
+    """A name or address; "" for every interface."""
     port: int
+    """0 for any that is free."""
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def url(self) -> str:
+        """Where a client on this machine reaches it."""
         everywhere = self.host in ("", "0.0.0.0", "::")  # noqa: S104 - only compared
         return f"http://{Address(LOOPBACK if everywhere else self.host, self.port)}"
 

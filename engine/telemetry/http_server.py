@@ -19,6 +19,8 @@ _MOST_CONNECTIONS = 64
 
 @dataclass(frozen=True, slots=True)
 class Answer:
+    """What a request is answered with."""
+
     status: int
     content_type: str
     content: bytes
@@ -56,6 +58,7 @@ class Server(ThreadingHTTPServer):
         self.server_port = int(self.server_address[1])
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Whether there is room for one more connection."""
         del client_address
         with self._lock:
             if len(self._open) >= _MOST_CONNECTIONS:
@@ -64,6 +67,7 @@ class Server(ThreadingHTTPServer):
             return True
 
     def shutdown_request(self, request: Any) -> None:
+        """Close a connection, and make room for another."""
         with self._lock:
             self._open.pop(request, None)
         super().shutdown_request(request)
@@ -76,6 +80,7 @@ class Server(ThreadingHTTPServer):
         _cut(late)
 
     def server_close(self) -> None:
+        """Stop listening, and close what is open."""
         super().server_close()
         with self._lock:
             left = [*self._open]

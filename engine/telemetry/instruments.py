@@ -36,6 +36,7 @@ class Asked(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
+        """The metrics as they are now; one that can't be asked is left out."""
         sources = self.sources
         asked: tuple[tuple[type[Any], str, str, Callable[[], int] | None], ...] = (
             (
@@ -176,5 +177,6 @@ class Instruments:
             self.pull_fallbacks.labels(pull_class)
 
     def expose(self, accept: str) -> tuple[str, bytes]:
+        """Content type and text of all metrics, in the format that an Accept header asks for."""
         generate, content_type = choose_encoder(accept)
         return content_type, generate(self.registry)

@@ -57,6 +57,7 @@ class Metrics:
 
     @property
     def registry(self) -> "CollectorRegistry":
+        """Where the metrics are registered."""
         return self._instruments.registry
 
     def bind(self, sources: Sources) -> None:
@@ -64,6 +65,7 @@ class Metrics:
         self._instruments.asked.sources = sources
 
     def __call__(self, event: Event) -> None:
+        """Count what the event says."""
         count = self._instruments
         match event:
             case StateChanged(_, state, reason) if state.is_final:

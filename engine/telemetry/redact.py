@@ -21,6 +21,7 @@ class Redactor:
         self._by_start: dict[str, tuple[str, ...]] = {}
 
     def learn(self, values: Iterable[str]) -> None:
+        """From now on mask these values; they may be of several lines."""
         for value in values:
             for text in (value, value.strip()):
                 if len(text) >= _SHORTEST and text not in self._values:
@@ -28,6 +29,7 @@ class Redactor:
                     self._add(base64.b64encode(text.encode()).decode())
 
     def __call__(self, text: str) -> str:
+        """`text` with every known value masked."""
         values = self._values
         if len(values) <= _FEW and not any(value in text for value in tuple(values)):
             return text

@@ -18,6 +18,7 @@ class StateCounts:
         self._counts: Counter[State] = Counter()
 
     def __call__(self, event: Event) -> None:
+        """Follow one event."""
         match event:
             case StateChanged(key, state) | JobUnchanged(key, state):
                 with self._lock:

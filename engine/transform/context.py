@@ -9,10 +9,15 @@ from engine.kubeschema import KubernetesTypes, shipped_types
 
 @dataclass(frozen=True, slots=True)
 class TransformContext:
-    """One attempt of one job: `policies` is the pull policy of each container in this attempt."""
+    """One attempt of one job."""
 
     job: Job
+    """The job, for everything that its spec says."""
     source: str
+    """The source that its objects are labelled with."""
     attempt: int
+    """The attempt's number."""
     policies: Mapping[str, str] = field(default_factory=dict)
+    """Pull policy of each container that has a list of them, in this attempt."""
     kubernetes: KubernetesTypes = shipped_types
+    """The types by which a pod patch merges."""

@@ -29,4 +29,5 @@ def containers_of(pod: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def is_pod(manifest: Mapping[str, Any]) -> bool:
+    """Whether the manifest is a Pod's."""
     return bool(manifest["kind"] == "Pod")

@@ -7,6 +7,7 @@ from engine.transform.copying import is_pod, with_containers
 
 
 def set_pull_policy(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:
+    """Each container's pull policy of this attempt."""
     if not context.policies or not is_pod(manifest):
         return manifest
 

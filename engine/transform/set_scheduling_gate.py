@@ -8,6 +8,7 @@ from engine.transform.copying import is_pod, with_field
 
 
 def set_scheduling_gate(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:
+    """The engine's gate, behind those of others."""
     del context
     if not is_pod(manifest):
         return manifest

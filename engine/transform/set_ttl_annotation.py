@@ -9,5 +9,6 @@ from engine.wellknown import TTL
 
 
 def set_ttl_annotation(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:
+    """The TTL in whole seconds, on every object."""
     seconds = str(math.ceil(context.job.ttl))
     return with_field(manifest, "metadata", "annotations", TTL, value=seconds)

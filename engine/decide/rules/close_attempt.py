@@ -18,6 +18,7 @@ from engine.status.waiting import read_config_error, read_invalid_image
 
 
 def close_attempt(situation: Situation) -> Action | None:
+    """Only for an attempt that is under way."""
     attempt = situation.run_record.open_attempt
     if attempt is None:
         return None
@@ -62,6 +63,7 @@ def _close_late_start(situation: Situation, attempt: Attempt, pod: Pod) -> Actio
 
 
 def start_deadline(situation: Situation, attempt: Attempt, pod: Pod) -> datetime:
+    """When the pod has to have started."""
     return waiting_since(attempt, pod) + timedelta(seconds=situation.job.start_timeout)
 
 

@@ -6,6 +6,7 @@ from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
 
 
 def refuse_foreign(situation: Situation) -> Refuse | None:
+    """Only if the record, or a pod of this name, is another's."""
     record = situation.record
     if record is not None and record.source != situation.source:
         return Refuse(

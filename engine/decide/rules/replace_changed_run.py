@@ -20,6 +20,7 @@ from engine.wellknown import RUN
 
 
 def replace_changed_run(situation: Situation) -> Action | None:
+    """Only if something of another run is left."""
     record = situation.record
     if record is None or record.spec_hash == situation.job.spec_hash:
         return _remove_strays(situation)
