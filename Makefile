@@ -38,7 +38,7 @@ test-fast: $(DEV) ## Run the tests that need no cluster and little time, on all 
 test-oldest: $(DEV) ## Run what the oldest supported Kubernetes has to show, on a cluster of it
 	@ENGINE_TEST_REQUIRE_CLUSTER=1 ENGINE_TEST_RELEASE=1.30 \
 	  ENGINE_TEST_STATE=$${ENGINE_TEST_STATE:-/run/engine-test-oldest} $(BIN)/python -m pytest \
-	  -m 'cluster or node or registry' tests/contract tests/both tests/e2e $(ARGS)
+	  -m 'cluster or node or registry' tests/contract tests/e2e $(ARGS)
 
 soak: $(DEV) ## Kill the engine and fail its network for long: make soak, make soak ARGS='kills --again'
 	@$(BIN)/python -m tests.campaign $(ARGS)

@@ -8,7 +8,7 @@ from typing import Any
 
 import urllib3
 
-from tests.cluster.access import Access
+from tests.support.access import Access
 
 THREADS = 8
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"

@@ -24,7 +24,7 @@ from benchmarks.specs import SCHEDULED, write_specs
 from benchmarks.staying import staying_engine
 from engine.cluster.records import SELECTOR, key_of, parse_record
 from engine.status.outcome import State
-from tests.e2e.processes import cpu_seconds
+from tests.support.processes import cpu_seconds
 
 NAME = "burst"
 _NAMESPACE = "default"

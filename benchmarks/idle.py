@@ -11,7 +11,7 @@ from benchmarks.figures import Bench, Figure
 from benchmarks.finished import finished_jobs
 from benchmarks.place import Asked
 from benchmarks.staying import staying_engine
-from tests.e2e.processes import cpu_seconds
+from tests.support.processes import cpu_seconds
 
 NAME = "idle"
 _RENEWAL = Asked("update", "leases")

@@ -55,18 +55,18 @@ PARTS = {
         seed=(SOAK_SEED, 21, 1),
     ),
     "faults": Part(
-        "tests/e2e_sandbox/test_fault_campaign.py",
+        "tests/component/faults/test_fault_campaign.py",
         {"ENGINE_CAMPAIGN_SEEDS": "500"},
         rounds=4,
         seed=("ENGINE_CAMPAIGN_SEED", 0, 500),
     ),
     "staying-faults": Part(
-        "tests/e2e_sandbox/test_staying_faults.py",
+        "tests/component/faults/test_staying_faults.py",
         {"ENGINE_STAYING_SEEDS": "100"},
         rounds=4,
         seed=("ENGINE_CAMPAIGN_SEED", 0, 100),
     ),
-    "idle": Part("tests/e2e_sandbox/test_idle.py", {"ENGINE_SOAK_IDLE": "60"}),
+    "idle": Part("tests/e2e/test_idle.py", {"ENGINE_SOAK_IDLE": "60"}),
     "files": Part("tests/campaign/test_soak.py", {"ENGINE_SOAK_SECONDS": "600"}),
 }
 """200 kills, 100 of the engine that stays, 2,000 and 400 seeds, ten minutes of random files."""

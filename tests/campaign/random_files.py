@@ -7,8 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.harness import Engine
-from tests.e2e_sandbox.bad_days import DOWN
+from tests.support.engine import Engine
+from tests.support.fault_campaign import DOWN
 
 LIVING = 60
 KINDS: dict[str, dict[str, Any]] = {

@@ -20,8 +20,8 @@ from tests.campaign.waves import (
 )
 from tests.cluster.cluster import Cluster
 from tests.cluster.images import Images
-from tests.e2e.harness import Engine, kill
-from tests.e2e.objects import Objects
+from tests.support.engine import Engine, kill
+from tests.support.objects import Objects
 
 pytestmark = [pytest.mark.node, pytest.mark.registry, pytest.mark.timeout(1500)]
 

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.cluster.cluster import Cluster
-from tests.e2e.harness import Engine, finish
-from tests.e2e.objects import Objects
+from tests.support.engine import Engine, finish
+from tests.support.objects import Objects
 
 pytestmark = [pytest.mark.node, pytest.mark.registry]
 

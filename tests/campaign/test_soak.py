@@ -21,17 +21,17 @@ from engine.cli.loading import load_paths
 from engine.sandbox import Fault, Run, Sandbox, ServerError
 from engine.sandbox.furnishing import ROOT_CERTIFICATE
 from tests.campaign.random_files import RandomFiles
-from tests.e2e.harness import Engine
-from tests.e2e.processes import resident_mib
-from tests.e2e.staying import Staying
-from tests.e2e_sandbox.bad_days import (
+from tests.support.clusters import NAMESPACE, engine_on
+from tests.support.engine import Engine
+from tests.support.engine_process import EngineProcess
+from tests.support.fault_campaign import (
     faults_of_one_that_stays,
     prepare,
     random_faults,
     records,
 )
-from tests.e2e_sandbox.conftest import NAMESPACE, engine_on
-from tests.e2e_sandbox.ownership import Unowned
+from tests.support.ownership import Unowned
+from tests.support.processes import resident_mib
 
 SECONDS = float(os.environ.get("ENGINE_SOAK_SECONDS", "20"))
 LONG_ENOUGH_FOR_MEMORY = 300.0
@@ -72,7 +72,7 @@ def test_a_soak_keeps_every_promise_and_memory_flat(tmp_path: Path) -> None:
         end = time.monotonic() + SECONDS / 2
         while time.monotonic() < end:
             _one_life(engine, files, weather, chance, figures)
-        with Staying(engine, *ARGUMENTS, ready=False) as staying:
+        with EngineProcess(engine, *ARGUMENTS, ready=False) as staying:
             _live(staying, files, weather, SECONDS / 2, figures)
             sandbox.faults.clear()
             files.mend_all()
@@ -95,7 +95,7 @@ def _one_life(
     chance: random.Random,
     figures: Figures,
 ) -> None:
-    with Staying(engine, *ARGUMENTS, ready=False) as staying:
+    with EngineProcess(engine, *ARGUMENTS, ready=False) as staying:
         _live(staying, files, weather, chance.uniform(1.0, 15.0))
         if chance.random() < 0.5:
             figures.kills += 1
@@ -107,7 +107,7 @@ def _one_life(
 
 
 def _live(
-    staying: Staying,
+    staying: EngineProcess,
     files: RandomFiles,
     weather: Iterator[None],
     seconds: float,
@@ -153,7 +153,7 @@ def _wait(seconds: float) -> Iterator[None]:
 
 
 def _wait_until_settled(
-    sandbox: Sandbox, engine: Engine, files: RandomFiles, staying: Staying
+    sandbox: Sandbox, engine: Engine, files: RandomFiles, staying: EngineProcess
 ) -> None:
     """Until every file's job is over in its current revision, and no other job is known."""
     jobs = load_paths([str(engine.folder)], Config(), NAMESPACE).jobs

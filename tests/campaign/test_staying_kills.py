@@ -22,9 +22,9 @@ from tests.campaign.waves import (
 )
 from tests.cluster.cluster import Cluster
 from tests.cluster.images import Images
-from tests.e2e.harness import Engine
-from tests.e2e.objects import Objects
-from tests.e2e.staying import Staying
+from tests.support.engine import Engine
+from tests.support.engine_process import EngineProcess
+from tests.support.objects import Objects
 
 pytestmark = [pytest.mark.node, pytest.mark.registry, pytest.mark.timeout(1500)]
 
@@ -94,12 +94,12 @@ def test_a_job_runs_exactly_once_however_often_the_engine_that_stays_is_killed(
         while not (files.is_done and _is_over(engine, files)):
             count = str(chance.choice((1, 2, 8)))
             arguments = ("--lease-duration", "1s", "--concurrency", count)
-            with Staying(engine, *arguments, ready=False) as staying:
+            with EngineProcess(engine, *arguments, ready=False) as staying:
                 _live_for_a_while(staying, files, chance)
                 assert staying.process.poll() is None, staying.text
                 staying.kill()
             kills += 1
-    with Staying(engine) as last:
+    with EngineProcess(engine) as last:
         time.sleep(1)
         assert last.stop().code == 0
         assert "Starting" not in last.text
@@ -111,10 +111,10 @@ def test_a_job_runs_exactly_once_however_often_the_engine_that_stays_is_killed(
     print(f"{kills} kills, {len(jobs)} jobs, {len(bound)} pods")  # noqa: T201 - for `make soak`
 
 
-def _live_for_a_while(staying: Staying, files: Files, chance: random.Random) -> None:
+def _live_for_a_while(staying: EngineProcess, files: Files, chance: random.Random) -> None:
     end = time.monotonic() + chance.uniform(0.3, 2.5)
     if chance.random() < 0.6:
-        staying.hears("leading")
+        staying.wait_for_line("leading")
         end = time.monotonic() + chance.uniform(0.0, 1.5)
     while (left := end - time.monotonic()) > 0:
         files.touch_one()

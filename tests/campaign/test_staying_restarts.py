@@ -9,9 +9,9 @@ from tests.campaign.waves import assert_owned, bound_pods
 from tests.cluster.cluster import Cluster
 from tests.cluster.images import Images
 from tests.cluster.registry import Registry
-from tests.e2e.harness import Engine
-from tests.e2e.objects import Objects
-from tests.e2e.staying import Staying, wait_for_state
+from tests.support.engine import Engine
+from tests.support.engine_process import EngineProcess, wait_for_state
+from tests.support.objects import Objects
 
 pytestmark = [pytest.mark.node, pytest.mark.registry]
 
@@ -27,7 +27,7 @@ def test_a_restart_of_the_api_server_loses_nothing_doubles_nothing_and_is_told_b
     before = cluster.audit_position()
     for number in range(JOBS):
         engine.spec(f"early-{number}", script="sleep 6", files={"a": str(number)})
-    with Staying(engine) as staying:
+    with EngineProcess(engine) as staying:
         objects.api.wait(lambda: len(objects.pods()) >= JOBS // 2, "some pods")
         cluster.apiserver.kill()
         gone = time.monotonic()
@@ -67,8 +67,8 @@ def test_while_the_api_server_hangs_it_is_not_ready_and_afterwards_it_goes_on(
     server = cluster.apiserver.identity
     assert server is not None
     engine.spec("before", script="true")
-    with Staying(engine) as staying:
-        staying.hears("/before: Succeeded", within=60)
+    with EngineProcess(engine) as staying:
+        staying.wait_for_line("/before: Succeeded", within=60)
         server.signal(signal.SIGSTOP)
         try:
             engine.spec("meanwhile", script="true", files={"a": "b"})
@@ -77,7 +77,7 @@ def test_while_the_api_server_hangs_it_is_not_ready_and_afterwards_it_goes_on(
         finally:
             server.signal(signal.SIGCONT)
         staying.wait_until_ready()
-        staying.hears("/meanwhile: Succeeded", within=90)
+        staying.wait_for_line("/meanwhile: Succeeded", within=90)
     assert {len(job["attempts"]) for job in engine.status().values()} == {1}
     assert len(objects.pods()) == 2
 
@@ -87,8 +87,8 @@ def test_after_a_restart_that_compacted_the_past_it_lists_anew_and_hears_again(
     engine: Engine, objects: Objects, cluster: Cluster
 ) -> None:
     engine.spec("before", script="true")
-    with Staying(engine) as staying:
-        staying.hears("/before: Succeeded", within=60)
+    with EngineProcess(engine) as staying:
+        staying.wait_for_line("/before: Succeeded", within=60)
         for number in range(20):
             name = {"metadata": {"name": f"other-{number}"}}
             objects.api.create("configmaps", name, objects.namespace)
@@ -97,9 +97,9 @@ def test_after_a_restart_that_compacted_the_past_it_lists_anew_and_hears_again(
         cluster.apiserver.start()
         staying.wait_until_ready(60)
         engine.spec("after", script="true")
-        staying.hears("/after: Succeeded", within=60)
+        staying.wait_for_line("/after: Succeeded", within=60)
         assert engine.run("rerun", "before", "-n", engine.namespace).code == 0
-        staying.hears("/before: Succeeded", times=2, within=60)
+        staying.wait_for_line("/before: Succeeded", times=2, within=60)
     assert len(objects.pods()) == 3
     listed = {
         entry["objectRef"]["resource"]
@@ -119,17 +119,17 @@ def test_a_registry_that_goes_and_comes_back_costs_a_policy_and_no_job(
     )
     cached, absent = images.build(), images.build()
     images.pull_to_node(cached)
-    with Staying(engine, "--config", str(config)) as staying:
+    with EngineProcess(engine, "--config", str(config)) as staying:
         registry.stop()
         both, twice = ["Always", "IfNotPresent"], ["Always", "Always"]
         engine.spec("falls", image=cached, pullPolicy=both, script="true")
         engine.spec("waits", image=absent, pullPolicy=twice, script="true")
-        staying.hears("/falls: Starting", within=60)
-        staying.hears("/waits: Starting", within=60)
+        staying.wait_for_line("/falls: Starting", within=60)
+        staying.wait_for_line("/waits: Starting", within=60)
         time.sleep(3)
         registry.start()
-        staying.hears("/falls: Succeeded", within=60)
-        staying.hears("/waits: Succeeded", within=60)
+        staying.wait_for_line("/falls: Succeeded", within=60)
+        staying.wait_for_line("/waits: Succeeded", within=60)
     jobs = engine.status()
     for name, policies in (("falls", both), ("waits", twice)):
         found = [attempt["pullPolicies"]["main"] for attempt in jobs[name]["attempts"]]

@@ -4,8 +4,8 @@ from collections import Counter
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.images import Images
-from tests.e2e.harness import Engine
-from tests.e2e.objects import Objects
+from tests.support.engine import Engine
+from tests.support.objects import Objects
 
 JOBS_IN_A_WAVE = 20
 EXPECTED = {

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from tests.cluster import network
 from tests.cluster.files import write
-from tests.cluster.http import request
 from tests.cluster.process import Component
+from tests.support.http import request
 
 if TYPE_CHECKING:
     from tests.cluster.credentials import Credentials
@@ -38,7 +38,7 @@ _AUDIT_POLICY = {
 
 def answers(url: str) -> bool:
     """Whether a plain HTTP server says 200."""
-    return request("GET", url).status == 200
+    return request("GET", url).code == 200
 
 
 def etcd(settings: Settings, program: Path, inside: Inside = tuple) -> Component:
@@ -99,7 +99,7 @@ def apiserver(
     ]
 
     def ready() -> bool:
-        return credentials.ask("/readyz").status == 200
+        return credentials.ask("/readyz").code == 200
 
     return component(settings, "kube-apiserver", argv, ready, inside)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.cluster.files import write
-from tests.cluster.http import Reply, request
+from tests.support.http import Reply, request
 
 if TYPE_CHECKING:
     from pathlib import Path

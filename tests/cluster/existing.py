@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.cluster import control_plane
-from tests.cluster.client import Api, ApiError
 from tests.cluster.cluster import Cluster, credentials_of
 from tests.cluster.errors import ClusterUnavailable
 from tests.cluster.settings import Settings
+from tests.support.api import Api, ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ def attach(kubeconfig: Path) -> Cluster:
     """
     api = Api.from_kubeconfig(kubeconfig)
     try:
-        version = api.request("GET", "/version").json()
+        version = api.client.call("GET", "/version").body
         nodes = api.list("nodes")
     except (OSError, ApiError) as error:
         raise ClusterUnavailable(f"the cluster of {kubeconfig} doesn't answer: {error}") from None
@@ -39,7 +39,7 @@ def attach(kubeconfig: Path) -> Cluster:
     kubectl = shutil.which("kubectl")
     return Cluster(
         kubeconfig=kubeconfig,
-        url=f"https://{api.access.host}:{api.access.port}",
+        url=api.client.url,
         version=control_plane.version_of(version),
         kubectl=Path(kubectl) if kubectl else None,
         node_present=ready,
@@ -73,7 +73,7 @@ def from_assets(folder: Path) -> Iterator[Cluster]:
             yield Cluster(
                 kubeconfig=settings.kubeconfig,
                 url=settings.url,
-                version=control_plane.version_of(api.request("GET", "/version").json()),
+                version=control_plane.version_of(api.client.call("GET", "/version").body),
                 kubectl=kubectl if kubectl.exists() else None,
                 audit_log=settings.audit_log,
                 components=parts,

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from tests.cluster import lifecycle
-from tests.cluster.client import Api, Object
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import ClusterUnavailable, ComponentFailed
 from tests.cluster.images import Images
@@ -26,6 +25,7 @@ from tests.cluster.quota import set_quota
 from tests.cluster.session import session_cluster
 from tests.cluster.settings import Settings
 from tests.cluster.turns import turn
+from tests.support.api import Api, Object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -89,7 +89,8 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     Not in a fixture: the first start ever builds for minutes, which no test's time limit allows.
     """
     with ExitStack() as stack:
-        if any(_asks_for_a_cluster(item) for item in session.items):
+        asked = any(_asks_for_a_cluster(item) for item in session.items)
+        if asked and not session.config.option.collectonly:
             found: Cluster | str
             try:
                 found = stack.enter_context(session_cluster())
@@ -142,8 +143,8 @@ def namespace(api: Api, request: pytest.FixtureRequest) -> Iterator[str]:
     api.wait(partial(_is_furnished, api, name), f"service account and root certificate in {name}")
     yield name
     with suppress(OSError):
-        api.request("DELETE", f"/api/v1/namespaces/{name}/pods", {"gracePeriodSeconds": 0})
-        api.request("DELETE", f"/api/v1/namespaces/{name}")
+        api.client.call("DELETE", f"/api/v1/namespaces/{name}/pods", {"gracePeriodSeconds": 0})
+        api.client.call("DELETE", f"/api/v1/namespaces/{name}")
 
 
 def _is_furnished(api: Api, namespace: str) -> bool:

@@ -142,7 +142,7 @@ def _start(
     except BaseException:
         leftovers.clear(settings)
         raise
-    version = version_of(parts.credentials.ask("/version").json())
+    version = version_of(parts.credentials.ask("/version").body)
     programs = {name: str(folder) for name, folder in built.items()}
     facts = {"owner": owner, "version": version, "nodes": nodes, "programs": programs}
     _write_facts(settings, facts)
@@ -194,7 +194,7 @@ def _await_node(credentials: Credentials, node: Node, timeout: float) -> None:
     while time.monotonic() < deadline:
         with suppress(OSError):
             reply = credentials.ask(f"/api/v1/nodes/{node.name}")
-            if reply.status == 200 and _usable(reply.json()):
+            if reply.code == 200 and _usable(reply.body):
                 return
         time.sleep(0.05)
     cause = f"{node.name} not Ready after {timeout:.0f} s"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.cluster.http import Reply, request
+from tests.support.http import Reply, request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,7 +99,7 @@ def push(image: Image, ref: str, account: tuple[str, str] | None = None) -> str:
     host, name, tag = split(ref)
     base = f"http://{host}/v2/{name}"
     for blob in (image.layer, image.config):
-        if request("HEAD", f"{base}/blobs/{digest(blob)}", account=account).status == 200:
+        if request("HEAD", f"{base}/blobs/{digest(blob)}", account=account).code == 200:
             continue
         begun = _expect(request("POST", f"{base}/blobs/uploads/", account=account), 202)
         place = begun.headers["Location"]
@@ -140,7 +140,7 @@ def _descriptor(kind: str, content: bytes) -> dict[str, object]:
 
 
 def _expect(reply: Reply, status: int) -> Reply:
-    if reply.status != status:
-        detail = reply.body.decode(errors="replace").strip()
-        raise OSError(f"the registry answered {reply.status} instead of {status}: {detail}")
+    if reply.code != status:
+        detail = str(reply.body).strip()
+        raise OSError(f"the registry answered {reply.code} instead of {status}: {detail}")
     return reply

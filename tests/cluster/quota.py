@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tests.cluster.client import Api, Object
+    from tests.support.api import Api, Object
 
 
 def set_quota(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tests.cluster.control_plane import Inside, component
 from tests.cluster.files import write
-from tests.cluster.http import request
+from tests.support.http import request
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,7 +76,7 @@ def _registry(
     write(path, json.dumps(config, indent=2))
 
     def ready() -> bool:
-        return request("GET", f"http://{host}/v2/", account=account).status == 200
+        return request("GET", f"http://{host}/v2/", account=account).code == 200
 
     argv = ["docker-registry", "serve", str(path)]
     program = component(settings, name, argv, ready, inside)

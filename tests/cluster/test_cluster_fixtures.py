@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cluster.client import Api, ApiError, Object
+from tests.support.api import Api, ApiError, Object
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +53,7 @@ def waiting(api: Api, namespace: str, name: str, reason: str) -> str:
 
 @pytest.mark.cluster
 def test_the_server_says_its_version(cluster: Cluster, api: Api) -> None:
-    answer = api.request("GET", "/version").json()
+    answer = api.client.call("GET", "/version").body
 
     assert cluster.version == (int(answer["major"]), int(answer["minor"].rstrip("+")))
 

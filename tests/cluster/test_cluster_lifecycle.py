@@ -17,10 +17,10 @@ import pytest
 
 from tests.cluster import leftovers, network
 from tests.cluster.__main__ import main
-from tests.cluster.client import Api
 from tests.cluster.fixtures import do_without
 from tests.cluster.process import Identity, boot_id, end
 from tests.cluster.settings import Settings
+from tests.support.api import Api
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from engine.sandbox import Sandbox
-from tests.contract.client import Client
+from tests.support.client import Client
 
 
 @dataclass(frozen=True)

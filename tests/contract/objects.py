@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.contract.client import Obj
+from tests.support.client import Obj
 
 NOWHERE = {"engine.test/nowhere": "true"}
 """A node selector that no node has: such pods are never started."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.sandbox import FOREVER, Run, Sandbox
-from tests.contract.client import Client, Obj
+from tests.support.client import Client, Obj
 
 KEY = {"configMapKeyRef": {"name": "settings", "key": "absent"}}
 MOUNT = [{"name": "v", "mountPath": "/v"}]

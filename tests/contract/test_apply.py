@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.contract.client import MERGE, Obj
 from tests.contract.conftest import Target
 from tests.contract.objects import config_map, pod
+from tests.support.client import MERGE, Obj
 
 
 def managers(obj: Obj) -> dict[str, str]:

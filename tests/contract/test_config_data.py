@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from tests.contract.client import MERGE, Obj
 from tests.contract.conftest import Target
 from tests.contract.objects import config_map
+from tests.support.client import MERGE, Obj
 
 
 def secret(name: str, **more: object) -> Obj:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.client import Client
 from tests.contract.conftest import Target
 from tests.contract.objects import config_map, pod
+from tests.support.client import Client
 
 
 def test_a_created_object_comes_back_with_uid_version_and_time(target: Target, name: str) -> None:
@@ -37,7 +37,7 @@ def test_the_creator_is_the_manager_of_its_fields(target: Target, name: str) -> 
 
 def test_without_a_field_manager_the_user_agent_is_it(target: Target, name: str) -> None:
     made = target.client.post(target.path("configmaps"), config_map(name))
-    assert made.body["metadata"]["managedFields"][0]["manager"] == "contract"
+    assert made.body["metadata"]["managedFields"][0]["manager"] == "engine-tests"
 
 
 def test_creating_the_same_name_again_already_exists(target: Target, name: str) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tests.contract.client import Obj, Reply, eventually
 from tests.contract.conftest import Target
 from tests.contract.objects import config_map, pod
+from tests.support.client import Obj, eventually
+from tests.support.http import Reply
 
 
 def owned_by(owner: Reply, **more: object) -> list[Obj]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.client import JSON_PATCH, MERGE, STRATEGIC, Obj
 from tests.contract.conftest import Target
 from tests.contract.objects import config_map, pod
+from tests.support.client import JSON_PATCH, MERGE, STRATEGIC, Obj
 from tests.support.misspelt_fields import MISSPELT, Misspelt, laid_over
 
 POD = 'Pod in version "v1" cannot be handled as a Pod: strict decoding error: '
@@ -49,7 +49,7 @@ def test_a_misspelt_field_is_dropped_with_a_warning_otherwise(
     got = target.client.post(target.path("pods"), body, **query)
     assert got.code == 201
     assert "hostNetwrk" not in got.body["spec"]
-    assert sorted(got.headers.getlist("Warning")) == [
+    assert sorted(got.headers.get_all("Warning", [])) == [
         '299 - "unknown field \\"spec.hostNetwrk\\""',
         '299 - "unknown field \\"spec.securityContext.runAsUsr\\""',
     ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.contract.client import MERGE
 from tests.contract.conftest import Target
+from tests.support.client import MERGE
 
 
 def leases(target: Target, name: str = "") -> str:

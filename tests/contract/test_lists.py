@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.client import METADATA, METADATA_LIST, TABLE
 from tests.contract.conftest import Target
 from tests.contract.objects import config_map, pod
+from tests.support.client import METADATA, METADATA_LIST, TABLE
 
 LABELS = {
     "one": {"app": "web", "tier": "front"},

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.images import Images
-from tests.contract.client import TABLE, Client, Obj, eventually
 from tests.contract.stage import ENDED, SIZE, Stage, played, simulated
+from tests.support.client import TABLE, Client, Obj, eventually
 
 
 @pytest.fixture(

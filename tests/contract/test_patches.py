@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.contract.client import JSON_PATCH, MERGE, STRATEGIC
 from tests.contract.conftest import Target
 from tests.contract.objects import config_map, pod
+from tests.support.client import JSON_PATCH, MERGE, STRATEGIC
 
 
 def test_an_update_replaces_the_object(target: Target, name: str) -> None:

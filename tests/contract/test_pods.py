@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from tests.contract.client import JSON_PATCH, MERGE, STRATEGIC, Obj, eventually
 from tests.contract.conftest import Target
 from tests.contract.objects import pod
+from tests.support.client import JSON_PATCH, MERGE, STRATEGIC, Obj, eventually
 
 
 def container(**more: object) -> list[Obj]:

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.contract.client import MERGE, Obj, Reply, eventually
 from tests.contract.conftest import Target
 from tests.contract.objects import pod
+from tests.support.client import MERGE, Obj, eventually
+from tests.support.http import Reply
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.contract.client import MERGE, Obj, eventually
 from tests.contract.conftest import Target
 from tests.contract.objects import pod
+from tests.support.client import MERGE, Obj, eventually
 
 TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
 ROOT = "kube-root-ca.crt"

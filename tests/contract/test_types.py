@@ -7,17 +7,17 @@ import pytest
 from engine.kubeschema.generate import generate
 from engine.kubeschema.shipped import TABLE
 from engine.package_data import resource_dir
-from tests.cluster.client import Api
+from tests.support.api import Api
 
 SHIPPED = (resource_dir("schemas") / TABLE).read_text(encoding="utf-8")
 
 
 @pytest.mark.cluster
 def test_the_shipped_table_is_what_the_openapi_of_its_release_says(api: Api) -> None:
-    told = api.request("GET", "/version").json()["gitVersion"]
+    told = api.client.call("GET", "/version").body["gitVersion"]
     if f" {told}," not in SHIPPED.partition("\n")[0]:
         pytest.skip(f"the table isn't of {told}")
-    served = generate(api.request("GET", "/openapi/v2").json(), told)
+    served = generate(api.client.call("GET", "/openapi/v2").body, told)
     assert without_choices(served) == without_choices(SHIPPED)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.contract.client import MERGE, METADATA, eventually
 from tests.contract.conftest import Target
 from tests.contract.objects import config_map
+from tests.support.client import MERGE, METADATA, eventually
 
 
 def one(name: str) -> dict[str, Any]:

@@ -1,26 +1,76 @@
-"""The engine against the real cluster."""
+"""One suite for a real cluster and for the sandbox; a marker names the one a test is about."""
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.cluster.client import Api
-from tests.cluster.cluster import Cluster
-from tests.cluster.images import Images
-from tests.e2e.harness import Engine
-from tests.e2e.objects import Objects
+from engine.sandbox import Sandbox
+from tests.cluster.quota import set_quota
+from tests.support.api import Api
+from tests.support.clusters import ClusterUnderTest, RealCluster, SandboxCluster, engine_for
+from tests.support.engine import Engine
+from tests.support.objects import Objects
+
+TARGETS = {
+    "real": pytest.param("real", marks=[pytest.mark.node, pytest.mark.registry]),
+    "sandbox": pytest.param("sandbox"),
+}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Show a test on both, or on the one that `only` names."""
+    if "target" in metafunc.fixturenames:
+        only = metafunc.definition.get_closest_marker("only")
+        names = only.args if only else tuple(TARGETS)
+        metafunc.parametrize("target", [TARGETS[name] for name in names], indirect=True)
 
 
 @pytest.fixture
-def engine(cluster: Cluster, namespace: str, images: Images, tmp_path: Path) -> Iterator[Engine]:
-    folder = tmp_path / "specs"
-    folder.mkdir()
-    made = Engine(cluster.kubeconfig, namespace, folder, images.busybox)
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ClusterUnderTest]:
+    if request.param == "real":
+        yield RealCluster(
+            request.getfixturevalue("cluster"),
+            request.getfixturevalue("namespace"),
+            request.getfixturevalue("images"),
+        )
+    else:
+        with Sandbox() as sandbox:
+            yield SandboxCluster(sandbox, tmp_path)
+
+
+@pytest.fixture
+def sandbox(target: ClusterUnderTest) -> Sandbox:
+    """The one under a test of the sandbox alone."""
+    assert isinstance(target, SandboxCluster)
+    return target.sandbox
+
+
+@pytest.fixture
+def engine(target: ClusterUnderTest, tmp_path: Path) -> Iterator[Engine]:
+    made = engine_for(target, tmp_path)
     yield made
     made.kill_what_runs()
 
 
 @pytest.fixture
-def objects(api: Api, namespace: str) -> Objects:
-    return Objects(api, namespace)
+def objects(target: ClusterUnderTest) -> Objects:
+    return Objects(Api.from_kubeconfig(target.kubeconfig), target.namespace)
+
+
+class Quota:
+    """Sets quotas in the test's namespace, and waits until they are in force."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    def __call__(
+        self, hard: dict[str, str], scopes: list[str] | None = None, *, name: str = "q"
+    ) -> Any:
+        return set_quota(self._objects.api, self._objects.namespace, hard, scopes, name=name)
+
+
+@pytest.fixture
+def limit(objects: Objects) -> Quota:
+    return Quota(objects)

@@ -3,10 +3,10 @@
 import pytest
 
 from tests.cluster.cluster import Cluster
-from tests.e2e.harness import Engine
-from tests.e2e.objects import Objects
+from tests.support.engine import Engine
+from tests.support.objects import Objects
 
-pytestmark = [pytest.mark.node, pytest.mark.registry]
+pytestmark = pytest.mark.only("real")
 
 
 def test_without_permission_the_missing_right_is_named(

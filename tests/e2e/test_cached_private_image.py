@@ -9,10 +9,10 @@ import pytest
 
 from tests.cluster.images import Images
 from tests.cluster.registry import Registry
-from tests.e2e.harness import Engine
-from tests.e2e.objects import Objects
+from tests.support.engine import Engine
+from tests.support.objects import Objects
 
-pytestmark = [pytest.mark.node, pytest.mark.registry, pytest.mark.since(1, 35), pytest.mark.alone]
+pytestmark = [pytest.mark.only("real"), pytest.mark.since(1, 35), pytest.mark.alone]
 
 POLICIES = ["Always", "IfNotPresent"]
 

@@ -6,10 +6,10 @@ import pytest
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.node import Node
-from tests.e2e.harness import Engine, finish
-from tests.e2e.objects import Objects
+from tests.support.engine import Engine, finish
+from tests.support.objects import Objects
 
-pytestmark = [pytest.mark.node, pytest.mark.registry]
+pytestmark = pytest.mark.only("real")
 
 WAITS = "trap 'exit 143' TERM\nsleep 120 & wait\n"
 

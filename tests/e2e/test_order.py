@@ -6,11 +6,11 @@ import pytest
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.images import Images
-from tests.cluster.watch import Event
-from tests.e2e.harness import Engine, Run
-from tests.e2e.objects import Objects
+from tests.support.engine import CommandResult, Engine
+from tests.support.objects import Objects
+from tests.support.recorder import Event
 
-pytestmark = [pytest.mark.node, pytest.mark.registry]
+pytestmark = pytest.mark.only("real")
 
 GATE = {"name": "jobs.engine/dependents"}
 SECRETS = {"TOKEN": {"value": "anything"}}
@@ -47,7 +47,7 @@ def is_of(pod: str, event: Event) -> bool:
     return event.name == pod
 
 
-def attempts(run: Run) -> dict[str, str]:
+def attempts(run: CommandResult) -> dict[str, str]:
     """The job of each pod that the run made."""
     return {a["pod"]: job["name"] for job in run.result["jobs"] for a in job["attempts"]}
 

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from tests.e2e.harness import Engine
-from tests.e2e.objects import Objects
+from tests.support.engine import Engine
+from tests.support.objects import Objects
 
-pytestmark = [pytest.mark.node, pytest.mark.registry]
+pytestmark = pytest.mark.only("real")
 
 ODD = "a: b # c\n\t{{ x }} 'q' \"d\" $(HOME) $$HOME ${X} \\n ä ☃ 𝄞 — end "
 

@@ -16,10 +16,10 @@ from engine.prune.rescue import Rescue
 from engine.prune.result import PruneAction
 from engine.prune.target import Target
 from engine.refs import Ref
-from tests.cluster.client import Api
 from tests.cluster.cluster import Cluster
-from tests.e2e.harness import Engine, Run
-from tests.e2e.webhook import denying_webhook
+from tests.support.api import Api
+from tests.support.engine import CommandResult, Engine
+from tests.support.webhook import denying_webhook
 
 pytestmark = [pytest.mark.cluster]
 
@@ -27,7 +27,7 @@ TTL = "jobs.engine/ttl"
 FOREIGN = ("cleaner.kubernetes.gitlab.org/ttl", "pod-cleanup.gitlab.com/ttl", "janitor/ttl")
 
 
-class Place:
+class Namespace:
     """A namespace of the real cluster, and `engine prune` on it."""
 
     def __init__(self, engine: Engine, api: Api, namespace: str) -> None:
@@ -53,9 +53,9 @@ class Place:
             path = f"/api/v1/namespaces/{self.namespace}/pods/{name}/status"
             kind = "application/merge-patch+json"
             patch = {"status": {"phase": phase}}
-            assert self.api.request("PATCH", path, patch, content_type=kind).status == 200
+            assert self.api.client.call("PATCH", path, patch, content_type=kind).code == 200
 
-    def prune(self, *arguments: str) -> Run:
+    def prune(self, *arguments: str) -> CommandResult:
         return self.engine.run("prune", "-n", self.namespace, "-o", "json", *arguments)
 
     def names(self, resource: str) -> list[str]:
@@ -67,15 +67,15 @@ ROOT_CA = "kube-root-ca.crt"
 
 
 @pytest.fixture
-def place(cluster: Cluster, api: Api, namespace: str, tmp_path: Path) -> Place:
-    return Place(Engine(cluster.kubeconfig, namespace, tmp_path, "none"), api, namespace)
+def place(cluster: Cluster, api: Api, namespace: str, tmp_path: Path) -> Namespace:
+    return Namespace(Engine(cluster.kubeconfig, namespace, tmp_path, "none"), api, namespace)
 
 
-def actions(run: Run) -> dict[str, str]:
+def actions(run: CommandResult) -> dict[str, str]:
     return {entry["name"]: entry["action"] for entry in run.result["pruned"]}
 
 
-def reason(run: Run, name: str) -> str:
+def reason(run: CommandResult, name: str) -> str:
     (entry,) = [entry for entry in run.result["pruned"] if entry["name"] == name]
     return str(entry["reason"])
 
@@ -85,7 +85,9 @@ def expire() -> None:
     time.sleep(3.1)
 
 
-def test_of_pods_in_every_phase_with_every_annotation_exactly_the_expired_go(place: Place) -> None:
+def test_of_pods_in_every_phase_with_every_annotation_exactly_the_expired_go(
+    place: Namespace,
+) -> None:
     past, future = (
         (datetime.now(UTC) + timedelta(hours=h)).strftime("%Y-%m-%dT%H:%M:%SZ") for h in (-1, 1)
     )
@@ -118,7 +120,7 @@ def test_of_pods_in_every_phase_with_every_annotation_exactly_the_expired_go(pla
     assert "living-unmarked" not in found
 
 
-def test_secrets_and_configmaps_go_too_and_only_those_of_the_selector(place: Place) -> None:
+def test_secrets_and_configmaps_go_too_and_only_those_of_the_selector(place: Namespace) -> None:
     place.config_map("mine", {TTL: "1"}, labels={"team": "web"})
     place.config_map("other", {TTL: "1"})
     secret = {"metadata": {"name": "s", "annotations": {TTL: "1"}, "labels": {"team": "web"}}}
@@ -129,7 +131,7 @@ def test_secrets_and_configmaps_go_too_and_only_those_of_the_selector(place: Pla
     assert place.names("configmaps") == ["other"]
 
 
-def test_several_namespaces_can_be_named(place: Place) -> None:
+def test_several_namespaces_can_be_named(place: Namespace) -> None:
     place.config_map("a", {TTL: "1"})
     expire()
     run = place.engine.run("prune", "-n", "default", "-n", place.namespace, "-o", "json")
@@ -137,7 +139,7 @@ def test_several_namespaces_can_be_named(place: Place) -> None:
     assert actions(run)["a"] == "deleted"
 
 
-def test_what_another_object_owns_goes_with_its_owner_and_not_before(place: Place) -> None:
+def test_what_another_object_owns_goes_with_its_owner_and_not_before(place: Namespace) -> None:
     place.config_map("owner", {})
     uid = place.api.get("configmaps", "owner", place.namespace)["metadata"]["uid"]
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}
@@ -149,7 +151,7 @@ def test_what_another_object_owns_goes_with_its_owner_and_not_before(place: Plac
     assert place.names("configmaps") == ["owned", "owner"]
 
 
-def test_a_ttl_that_grew_after_the_list_keeps_the_object(place: Place) -> None:
+def test_a_ttl_that_grew_after_the_list_keeps_the_object(place: Namespace) -> None:
     place.config_map("grown", {TTL: "1"})
     expire()
     deleter, target = _as_listed(place, "grown")
@@ -162,7 +164,7 @@ def test_a_ttl_that_grew_after_the_list_keeps_the_object(place: Place) -> None:
     assert place.names("configmaps") == ["grown"]
 
 
-def test_what_was_made_again_under_the_same_name_stays(place: Place) -> None:
+def test_what_was_made_again_under_the_same_name_stays(place: Namespace) -> None:
     place.config_map("again", {TTL: "1"})
     expire()
     deleter, target = _as_listed(place, "again")
@@ -174,7 +176,7 @@ def test_what_was_made_again_under_the_same_name_stays(place: Place) -> None:
     assert place.names("configmaps") == ["again"]
 
 
-def test_what_was_touched_but_is_still_expired_goes(place: Place) -> None:
+def test_what_was_touched_but_is_still_expired_goes(place: Namespace) -> None:
     place.config_map("touched", {TTL: "1"})
     expire()
     deleter, target = _as_listed(place, "touched")
@@ -185,14 +187,14 @@ def test_what_was_touched_but_is_still_expired_goes(place: Place) -> None:
     assert place.names("configmaps") == []
 
 
-def test_what_is_gone_already_is_no_failure(place: Place) -> None:
+def test_what_is_gone_already_is_no_failure(place: Namespace) -> None:
     place.config_map("gone", {TTL: "1"})
     deleter, target = _as_listed(place, "gone")
     place.api.delete("configmaps", "gone", place.namespace)
     assert deleter.delete(target, "ttl 1s", _judge(deleter)) is None
 
 
-def test_a_finalizer_is_named_and_the_others_still_go(place: Place) -> None:
+def test_a_finalizer_is_named_and_the_others_still_go(place: Namespace) -> None:
     place.config_map("held", {TTL: "1"}, finalizers=["example.com/wait"])
     place.config_map("free", {TTL: "1"})
     expire()
@@ -211,7 +213,7 @@ def test_a_finalizer_is_named_and_the_others_still_go(place: Place) -> None:
 
 
 def test_a_webhook_that_denies_is_told_in_its_own_words_and_the_others_still_go(
-    place: Place, tmp_path: Path
+    place: Namespace, tmp_path: Path
 ) -> None:
     guarded = {"guarded": place.namespace[:63]}
     place.config_map("guarded", {TTL: "1"}, labels=guarded)
@@ -229,7 +231,7 @@ def test_a_webhook_that_denies_is_told_in_its_own_words_and_the_others_still_go(
 
 
 def test_a_right_that_is_missing_is_named_and_the_other_kinds_still_go(
-    place: Place, cluster: Cluster
+    place: Namespace, cluster: Cluster
 ) -> None:
     place.config_map("a", {TTL: "1"})
     secret = {"metadata": {"name": "s", "annotations": {TTL: "1"}}}
@@ -252,7 +254,7 @@ def test_a_right_that_is_missing_is_named_and_the_other_kinds_still_go(
     assert 'cannot delete resource "secrets"' in reason(run, "s")
 
 
-def test_deployments_go_by_the_same_rule(place: Place) -> None:
+def test_deployments_go_by_the_same_rule(place: Namespace) -> None:
     place.api.create("apps/v1/deployments", _deployment("old", "1"), place.namespace)
     place.api.create("apps/v1/deployments", _deployment("new", "1h"), place.namespace)
     expire()
@@ -264,7 +266,7 @@ def test_deployments_go_by_the_same_rule(place: Place) -> None:
     assert place.names("apps/v1/deployments") == ["new"]
 
 
-def test_custom_resources_go_by_the_same_rule(place: Place, widgets: str) -> None:
+def test_custom_resources_go_by_the_same_rule(place: Namespace, widgets: str) -> None:
     owner = place.api.create(widgets, _widget(widgets, "old", {TTL: "1"}), place.namespace)
     place.api.create(widgets, _widget(widgets, "new", {TTL: "1h"}), place.namespace)
     place.api.create(
@@ -300,7 +302,7 @@ def widgets(api: Api, namespace: str) -> Iterator[str]:
     api.create(definitions, {"metadata": {"name": name}, "spec": spec})
 
     def served() -> bool:
-        return api.request("GET", f"/apis/{group}/v1/widgets").status == 200
+        return api.client.call("GET", f"/apis/{group}/v1/widgets").code == 200
 
     api.wait(served, "custom resource")
     yield f"{group}/v1/widgets"
@@ -318,7 +320,7 @@ def _widget(
     return {"apiVersion": widgets.rpartition("/")[0], "kind": "Widget", "metadata": metadata}
 
 
-def test_an_event_is_written_on_what_was_deleted(place: Place) -> None:
+def test_an_event_is_written_on_what_was_deleted(place: Namespace) -> None:
     place.pod("gone", {TTL: "1"}, "Failed")
     expire()
     assert place.prune().code == 0
@@ -327,7 +329,7 @@ def test_an_event_is_written_on_what_was_deleted(place: Place) -> None:
     assert event["message"].startswith("ttl 1s, age ")
 
 
-def test_the_table_has_a_line_for_each_object_and_a_summary_of_what_stays(place: Place) -> None:
+def test_the_table_has_a_line_for_each_object_and_a_summary_of_what_stays(place: Namespace) -> None:
     place.config_map("gone", {TTL: "1"})
     place.config_map("young", {TTL: "1h"})
     place.config_map("held", {TTL: "1", "jobs.engine/hold": "true"})
@@ -342,7 +344,7 @@ def test_the_table_has_a_line_for_each_object_and_a_summary_of_what_stays(place:
     assert "the next expires in 59m" in run.stderr
 
 
-def _as_listed(place: Place, name: str) -> tuple[Deleter, Target]:
+def _as_listed(place: Namespace, name: str) -> tuple[Deleter, Target]:
     client = connect(str(place.engine.kubeconfig)).client
     metadata = get_metadata(client, Ref("ConfigMap", place.namespace, name))
     assert metadata is not None
@@ -356,12 +358,12 @@ def _judge(deleter: Deleter) -> Any:
     return again
 
 
-def _is_denied(place: Place) -> bool:
+def _is_denied(place: Namespace) -> bool:
     path = f"/api/v1/namespaces/{place.namespace}/configmaps/guarded"
-    return place.api.request("DELETE", path, {"dryRun": ["All"]}).status == 403
+    return place.api.client.call("DELETE", path, {"dryRun": ["All"]}).code == 403
 
 
-def _grant(place: Place, role: dict[str, Any], user: str) -> None:
+def _grant(place: Namespace, role: dict[str, Any], user: str) -> None:
     rbac = "rbac.authorization.k8s.io/v1"
     place.api.create(f"{rbac}/roles", role, place.namespace)
     binding = {

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from tests.cluster.client import Api
 from tests.cluster.cluster import Cluster
-from tests.e2e.harness import Engine
-from tests.e2e.objects import Objects
+from tests.support.api import Api
+from tests.support.engine import Engine
+from tests.support.objects import Objects
 
-pytestmark = [pytest.mark.node, pytest.mark.registry]
+pytestmark = pytest.mark.only("real")
 
 DOC = Path(__file__).parents[2] / "docs" / "prune.md"
 CRON_JOBS_SINCE = (1, 21)

@@ -6,10 +6,10 @@ import pytest
 
 from tests.cluster.images import Images
 from tests.cluster.registry import Registry
-from tests.e2e.harness import Engine, Run
-from tests.e2e.objects import Objects
+from tests.support.engine import CommandResult, Engine
+from tests.support.objects import Objects
 
-pytestmark = [pytest.mark.node, pytest.mark.registry]
+pytestmark = pytest.mark.only("real")
 
 
 def only_on_the_node(images: Images) -> str:
@@ -19,11 +19,11 @@ def only_on_the_node(images: Images) -> str:
     return ref
 
 
-def policies(run: Run, job: str, container: str = "main") -> list[str]:
+def policies(run: CommandResult, job: str, container: str = "main") -> list[str]:
     return [attempt["pullPolicies"][container] for attempt in run.job(job)["attempts"]]
 
 
-def outcomes(run: Run, job: str) -> list[str]:
+def outcomes(run: CommandResult, job: str) -> list[str]:
     return [attempt["outcome"] for attempt in run.job(job)["attempts"]]
 
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.sandbox import Clock, Run, Sandbox
-from tests.cluster.client import Api
-from tests.e2e.harness import Engine, finish
-from tests.e2e.harness import Run as Invocation
+from tests.support.api import Api
+from tests.support.engine import CommandResult, Engine, finish
 
 IMAGE = "registry.example/busybox:1"
 NAMESPACE = "ci"
@@ -44,11 +43,11 @@ class Stage:
         """From now on, what this container of a job's pods does."""
         self.sandbox.node.will(run, pod=f"{job}-*", container=container)
 
-    def once(self, *arguments: str) -> Invocation:
+    def once(self, *arguments: str) -> CommandResult:
         """A reconcile that comes to an end."""
         return self._believed(self.engine.reconcile("--timeout", _LONGEST, *arguments))
 
-    def until(self, seconds: int) -> Invocation:
+    def until(self, seconds: int) -> CommandResult:
         """A reconcile that is left with jobs under way."""
         run = self.engine.reconcile("--timeout", f"{seconds}s")
         assert "timeout: " in run.stderr, run.stderr
@@ -107,7 +106,7 @@ class Stage:
         return self.api.wait(look, f"pod of {namespace}/{job}")
 
     @staticmethod
-    def _believed(run: Invocation) -> Invocation:
+    def _believed(run: CommandResult) -> CommandResult:
         """What was refused as a whole, crashed or took too long is no scene of anything."""
         assert run.code not in (2, 6, 70, 130), run.stderr
         assert "timeout: " not in run.stderr, run.stderr

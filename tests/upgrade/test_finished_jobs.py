@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.staying import Staying
+from tests.support.engine_process import EngineProcess
 from tests.upgrade.scenes import NAMESPACES
 from tests.upgrade.stage import BEGINNING, Stage, stage
 from tests.upgrade.stored import Object, Stored, by_job, missing_from
@@ -45,7 +45,7 @@ def test_an_engine_that_stays_leaves_finished_jobs_alone_and_runs_what_is_new(
 ) -> None:
     before = {kind: _stored_versions(upgraded, kind) for kind in ("pods", "configmaps", "secrets")}
     upgraded.engine.namespace = ""
-    with Staying(upgraded.engine):
+    with EngineProcess(upgraded.engine):
         upgraded.spec(NEW, script="true\n")
         upgraded.wait_for(NEW, state="Succeeded")
     written = [

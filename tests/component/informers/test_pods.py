@@ -14,7 +14,7 @@ from engine.sandbox import Sandbox
 from engine.status.outcome import Reason
 from engine.wellknown import JOB, SOURCE
 from tests.component.informers.conftest import Told, miss
-from tests.component.sandbox.place import Place, container
+from tests.support.sandbox_namespace import Namespace, container
 
 Make = Callable[..., dict[str, Any]]
 
@@ -28,7 +28,7 @@ def informer(client: Client, told: Told) -> Iterator[PodInformer]:
 
 
 @pytest.fixture
-def make(ci: Place) -> Make:
+def make(ci: Namespace) -> Make:
     """A pod of the source; one that is gated stays as it is, whatever the time."""
 
     def made(name: str, source: str = "team") -> dict[str, Any]:
@@ -50,11 +50,11 @@ def names(informer: PodInformer) -> list[str]:
     return sorted(pod["metadata"]["name"] for pod in informer.all_pods())
 
 
-def delete(ci: Place, name: str) -> None:
+def delete(ci: Namespace, name: str) -> None:
     assert ci.client.delete(ci.path("pods", name), {"gracePeriodSeconds": 0}).code == 200
 
 
-def label(ci: Place, name: str) -> dict[str, Any]:
+def label(ci: Namespace, name: str) -> dict[str, Any]:
     """A change of the pod, and what the server answers to it."""
     pod: dict[str, Any] = ci.client.patch(
         ci.path("pods", name), {"metadata": {"labels": {"touched": "yes"}}}
@@ -74,7 +74,7 @@ def test_what_is_listed_is_told_once_and_only_of_this_source(
 
 
 def test_a_watch_goes_on_where_the_list_ended(
-    informer: PodInformer, make: Make, told: Told, ci: Place
+    informer: PodInformer, make: Make, told: Told, ci: Namespace
 ) -> None:
     make("listed")
     informer.sync()
@@ -90,7 +90,7 @@ def test_a_watch_goes_on_where_the_list_ended(
 
 
 def test_what_was_missed_is_listed_again_and_the_past_not_told_anew(
-    informer: PodInformer, make: Make, told: Told, ci: Place, sandbox: Sandbox
+    informer: PodInformer, make: Make, told: Told, ci: Namespace, sandbox: Sandbox
 ) -> None:
     make("stays"), make("goes"), make("changes")
     informer.sync()
@@ -115,7 +115,7 @@ def test_what_was_missed_is_listed_again_and_the_past_not_told_anew(
 
 
 def test_a_late_reply_brings_nothing_back(
-    informer: PodInformer, make: Make, told: Told, ci: Place, sandbox: Sandbox
+    informer: PodInformer, make: Make, told: Told, ci: Namespace, sandbox: Sandbox
 ) -> None:
     make("heard"), make("missed"), make("said")
     informer.sync()
@@ -133,7 +133,11 @@ def test_a_late_reply_brings_nothing_back(
 
 
 def test_an_older_list_or_version_takes_back_nothing_that_was_written(
-    informer: PodInformer, make: Make, ci: Place, client: Client, monkeypatch: pytest.MonkeyPatch
+    informer: PodInformer,
+    make: Make,
+    ci: Namespace,
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     make("changed"), make("gone")
     listed = api.list_all(client, ci.path("pods"), f"{SOURCE}=team")
@@ -154,7 +158,7 @@ def test_an_older_list_or_version_takes_back_nothing_that_was_written(
 
 
 def test_how_a_pod_ended_is_known_after_it_was_missed(
-    informer: PodInformer, told: Told, ci: Place, sandbox: Sandbox
+    informer: PodInformer, told: Told, ci: Namespace, sandbox: Sandbox
 ) -> None:
     labels = {JOB: "job", SOURCE: "team"}
     body = {

@@ -14,7 +14,7 @@ from engine.refs import JobKey, record_name
 from engine.sandbox import Sandbox
 from engine.status.outcome import State
 from tests.component.informers.conftest import Told, miss
-from tests.component.sandbox.place import Place
+from tests.support.sandbox_namespace import Namespace
 
 KEY = JobKey("ci", "job")
 
@@ -28,13 +28,13 @@ def informer(client: Client, told: Told) -> Iterator[RecordInformer]:
 
 
 @pytest.fixture
-def first(client: Client, ci: Place) -> Record:
+def first(client: Client, ci: Namespace) -> Record:
     """A record that stands in the cluster."""
     del ci
     return write_record(client, Record(KEY, "team", spec_hash="a" * 64, state=State.STARTING))
 
 
-def delete(ci: Place) -> None:
+def delete(ci: Namespace) -> None:
     assert ci.client.delete(ci.path("configmaps", record_name("job"))).code == 200
 
 
@@ -66,7 +66,7 @@ def test_a_deleted_record_is_gone_unless_a_newer_one_was_written(
     first: Record,
     client: Client,
     told: Told,
-    ci: Place,
+    ci: Namespace,
     sandbox: Sandbox,
     seen: bool,
 ) -> None:
@@ -85,7 +85,7 @@ def test_a_deleted_record_is_gone_unless_a_newer_one_was_written(
 
 
 def test_a_record_that_cant_be_read_is_its_jobs_trouble_alone(
-    informer: RecordInformer, first: Record, told: Told, client: Client, ci: Place
+    informer: RecordInformer, first: Record, told: Told, client: Client, ci: Namespace
 ) -> None:
     other = write_record(client, replace(first, key=JobKey("ci", "other"), version=""))
     informer.start()

@@ -18,10 +18,10 @@ from engine.decide.lease import lease_name
 from engine.errors import UnreachableError
 from engine.runtime.leader import Leader
 from engine.sandbox import Sandbox
-from tests.cluster.client import Api
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import ClusterUnavailable
 from tests.cluster.fixtures import do_without
+from tests.support.api import Api
 
 SOURCE = "team-web"
 LEASES = "coordination.k8s.io/v1/leases"

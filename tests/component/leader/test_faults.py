@@ -157,7 +157,7 @@ def test_a_renewal_that_is_under_way_takes_nothing_back_that_was_given_up(
     slow = hit(sandbox, Latency(0.4), "get")
     patch = [{"op": "replace", "path": "/spec/holderIdentity", "value": ""}]
     path = "/apis/coordination.k8s.io/v1/namespaces/ci/leases/engine-team-web"
-    place.api.request("PATCH", path, patch, content_type="application/json-patch+json")
+    place.api.client.call("PATCH", path, patch, content_type="application/json-patch+json")
     eventually(lambda: sandbox.faults.hits(slow))
     first.leader.release()
     time.sleep(0.6)

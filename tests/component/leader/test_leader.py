@@ -246,7 +246,7 @@ def test_what_others_wrote_on_the_lease_stays(place: Place, candidate: Candidate
     candidate("one").lead()
     labels = {"metadata": {"labels": {"team": "web"}}}
     path = f"/apis/coordination.k8s.io/v1/namespaces/{place.namespace}/leases/engine-team-web"
-    place.api.request("PATCH", path, labels, content_type="application/merge-patch+json")
+    place.api.client.call("PATCH", path, labels, content_type="application/merge-patch+json")
     before = place.spec()["renewTime"]
     eventually(lambda: place.spec()["renewTime"] != before)
     assert place.lease()["metadata"]["labels"]["team"] == "web"

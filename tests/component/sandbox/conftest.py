@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from engine.sandbox import Clock, Sandbox
-from tests.component.sandbox.place import Place
+from tests.support.sandbox_namespace import Namespace
 
 
 @pytest.fixture
@@ -17,6 +17,6 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.fixture
-def ci(sandbox: Sandbox) -> Place:
+def ci(sandbox: Sandbox) -> Namespace:
     """The namespace ``ci`` of that sandbox."""
-    return Place.of(sandbox)
+    return Namespace.of(sandbox)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from engine.sandbox import Sandbox
-from tests.component.sandbox.place import Place
-from tests.contract.client import Reply
+from tests.support.http import Reply
+from tests.support.sandbox_namespace import Namespace
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
-def review(ci: Place, **attributes: str) -> bool:
+def review(ci: Namespace, **attributes: str) -> bool:
     body = {"spec": {"resourceAttributes": attributes}}
     return bool(ci.client.post(REVIEWS, body).body["status"]["allowed"])
 
 
-def test_what_is_denied_is_forbidden_in_the_authorizers_words(ci: Place, sandbox: Sandbox) -> None:
+def test_what_is_denied_is_forbidden_in_the_authorizers_words(
+    ci: Namespace, sandbox: Sandbox
+) -> None:
     sandbox.deny("create", "secrets", namespace="ci")
     got = ci.secret("x")
     assert (got.code, got.reason) == (403, "Forbidden")
@@ -27,7 +29,7 @@ def test_what_is_denied_is_forbidden_in_the_authorizers_words(ci: Place, sandbox
 
 
 def test_a_named_object_and_a_cluster_wide_list_have_their_own_words(
-    ci: Place, sandbox: Sandbox
+    ci: Namespace, sandbox: Sandbox
 ) -> None:
     sandbox.deny("*", "pods")
     assert ci.client.get(ci.path("pods", "x")).message.startswith(
@@ -36,7 +38,7 @@ def test_a_named_object_and_a_cluster_wide_list_have_their_own_words(
     assert ci.client.get("/api/v1/pods").message.endswith('in API group "" at the cluster scope')
 
 
-def test_a_subresource_is_denied_by_its_own_name(ci: Place, sandbox: Sandbox) -> None:
+def test_a_subresource_is_denied_by_its_own_name(ci: Namespace, sandbox: Sandbox) -> None:
     ci.start()
     ci.advance(1)
     sandbox.deny("get", "pods/log")
@@ -46,14 +48,14 @@ def test_a_subresource_is_denied_by_its_own_name(ci: Place, sandbox: Sandbox) ->
     assert ci.phase() == "Succeeded"
 
 
-def test_a_denial_can_be_taken_back(ci: Place, sandbox: Sandbox) -> None:
+def test_a_denial_can_be_taken_back(ci: Namespace, sandbox: Sandbox) -> None:
     denial = sandbox.deny("list", "pods")
     assert ci.client.get(ci.path("pods")).code == 403
     sandbox.allow(denial)
     assert ci.client.get(ci.path("pods")).code == 200
 
 
-def test_a_denial_may_be_for_one_user(ci: Place, sandbox: Sandbox) -> None:
+def test_a_denial_may_be_for_one_user(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.deny("list", "pods", user="alice")
 
     def ask(**headers: str) -> Reply:
@@ -65,7 +67,7 @@ def test_a_denial_may_be_for_one_user(ci: Place, sandbox: Sandbox) -> None:
     assert 'User "alice" cannot list' in ask(Authorization="Bearer alice").message
 
 
-def test_a_review_agrees_with_the_denials(ci: Place, sandbox: Sandbox) -> None:
+def test_a_review_agrees_with_the_denials(ci: Namespace, sandbox: Sandbox) -> None:
     assert review(ci, verb="create", resource="pods", namespace="ci")
     sandbox.deny("create", "pods", namespace="ci")
     sandbox.deny("get", "pods/log")
@@ -74,7 +76,7 @@ def test_a_review_agrees_with_the_denials(ci: Place, sandbox: Sandbox) -> None:
     assert not review(ci, verb="get", resource="pods", subresource="log", namespace="ci")
 
 
-def test_a_kubeconfig_names_its_user(ci: Place, sandbox: Sandbox) -> None:
+def test_a_kubeconfig_names_its_user(ci: Namespace, sandbox: Sandbox) -> None:
     config = sandbox.kubeconfig(user="carol", namespace="ci")
     assert config["users"][0]["user"]["token"] == "carol"
     assert config["contexts"][0]["context"]["namespace"] == "ci"

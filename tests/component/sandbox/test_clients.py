@@ -12,7 +12,7 @@ import pytest
 
 from engine.sandbox import FOREVER, Run, Sandbox
 from tests.cluster.settings import Settings
-from tests.contract.client import eventually
+from tests.support.client import eventually
 
 Kubectl = Callable[..., str]
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from engine.sandbox import FOREVER, Run, Sandbox
-from tests.component.sandbox.place import GATE, Place, container
-from tests.contract.client import JSON_PATCH, MERGE, Obj
+from tests.support.client import JSON_PATCH, MERGE, Obj
+from tests.support.sandbox_namespace import GATE, Namespace, container
 
 SIDECARS = [container(name, restartPolicy="Always") for name in ("db", "proxy")]
 
@@ -40,7 +40,7 @@ def seen(event: Obj) -> Seen:
     )
 
 
-def events(ci: Place, since: str, *, until: str = "DELETED") -> list[Obj]:
+def events(ci: Namespace, since: str, *, until: str = "DELETED") -> list[Obj]:
     out = []
     with ci.client.watch(ci.path("pods"), resourceVersion=since) as watch:
         for event in watch:
@@ -50,7 +50,7 @@ def events(ci: Place, since: str, *, until: str = "DELETED") -> list[Obj]:
     return out
 
 
-def version(ci: Place) -> str:
+def version(ci: Namespace) -> str:
     return str(ci.pod()["metadata"]["resourceVersion"])
 
 
@@ -73,7 +73,7 @@ def asked_at(event: Obj) -> float:
     ],
 )
 def test_a_running_pod_is_marked_stopped_and_deleted_by_the_kubelet(
-    ci: Place, sandbox: Sandbox, grace: int | None, run: Run, code: int, after: int
+    ci: Namespace, sandbox: Sandbox, grace: int | None, run: Run, code: int, after: int
 ) -> None:
     sandbox.node.will(run)
     ci.start()
@@ -97,7 +97,7 @@ def test_a_running_pod_is_marked_stopped_and_deleted_by_the_kubelet(
     assert after <= took <= after + 1
 
 
-def test_a_forced_deletion_takes_the_object_at_once(ci: Place, sandbox: Sandbox) -> None:
+def test_a_forced_deletion_takes_the_object_at_once(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.node.will(Run(duration=FOREVER))
     ci.start()
     ci.advance(1)
@@ -109,7 +109,7 @@ def test_a_forced_deletion_takes_the_object_at_once(ci: Place, sandbox: Sandbox)
     ]
 
 
-def test_a_finished_pod_goes_at_once_whatever_grace_is_asked_for(ci: Place) -> None:
+def test_a_finished_pod_goes_at_once_whatever_grace_is_asked_for(ci: Namespace) -> None:
     ci.start()
     ci.advance(1)
     since = version(ci)
@@ -120,7 +120,7 @@ def test_a_finished_pod_goes_at_once_whatever_grace_is_asked_for(ci: Place) -> N
     ]
 
 
-def test_a_grace_can_only_be_shortened(ci: Place, sandbox: Sandbox) -> None:
+def test_a_grace_can_only_be_shortened(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.node.will(Run(duration=FOREVER, stop=FOREVER))
     ci.start()
     ci.advance(1)
@@ -144,7 +144,7 @@ def test_a_grace_can_only_be_shortened(ci: Place, sandbox: Sandbox) -> None:
 
 
 def test_a_container_that_ends_by_itself_in_its_grace_keeps_its_exit_code(
-    ci: Place, sandbox: Sandbox
+    ci: Namespace, sandbox: Sandbox
 ) -> None:
     sandbox.node.will(Run(duration=5, exit_code=4, stop=FOREVER))
     ci.start()
@@ -155,7 +155,9 @@ def test_a_container_that_ends_by_itself_in_its_grace_keeps_its_exit_code(
     assert seen(events(ci, since)[-1]).code == 4
 
 
-def test_a_pod_that_never_ran_is_deleted_with_a_made_up_status(ci: Place, sandbox: Sandbox) -> None:
+def test_a_pod_that_never_ran_is_deleted_with_a_made_up_status(
+    ci: Namespace, sandbox: Sandbox
+) -> None:
     sandbox.images.down("registry.example")
     ci.start()
     ci.advance(5)
@@ -169,7 +171,7 @@ def test_a_pod_that_never_ran_is_deleted_with_a_made_up_status(ci: Place, sandbo
     assert last["object"]["status"]["phase"] == "Failed"
 
 
-def test_three_status_writes_follow_the_end_of_a_container(ci: Place) -> None:
+def test_three_status_writes_follow_the_end_of_a_container(ci: Namespace) -> None:
     ci.start()
     ci.advance(0.06)
     since = version(ci)
@@ -189,7 +191,7 @@ def test_three_status_writes_follow_the_end_of_a_container(ci: Place) -> None:
 
 
 def test_a_generation_counts_the_changes_of_the_spec_and_the_deletion(
-    ci: Place, sandbox: Sandbox
+    ci: Namespace, sandbox: Sandbox
 ) -> None:
     sandbox.node.will(Run(duration=FOREVER))
     made = ci.start(schedulingGates=[{"name": GATE}], activeDeadlineSeconds=600)
@@ -208,7 +210,9 @@ def test_a_generation_counts_the_changes_of_the_spec_and_the_deletion(
     assert ci.client.delete(ci.path("pods", "job")).body["metadata"]["generation"] == 4
 
 
-def test_sidecars_are_stopped_after_main_the_last_one_first(ci: Place, sandbox: Sandbox) -> None:
+def test_sidecars_are_stopped_after_main_the_last_one_first(
+    ci: Namespace, sandbox: Sandbox
+) -> None:
     sandbox.node.will(Run(duration=FOREVER, stop=2), container="main")
     sandbox.node.will(Run(duration=FOREVER, stop=3, stop_exit_code=0), container="proxy")
     sandbox.node.will(Run(duration=FOREVER, stop=4), container="db")
@@ -229,7 +233,7 @@ def test_sidecars_are_stopped_after_main_the_last_one_first(ci: Place, sandbox: 
 
 
 def test_a_sidecar_that_does_not_stop_is_killed_and_the_job_has_succeeded(
-    ci: Place, sandbox: Sandbox
+    ci: Namespace, sandbox: Sandbox
 ) -> None:
     sandbox.node.will(Run(duration=FOREVER, stop=FOREVER), container="db")
     ci.start(initContainers=SIDECARS, terminationGracePeriodSeconds=5)
@@ -240,7 +244,7 @@ def test_a_sidecar_that_does_not_stop_is_killed_and_the_job_has_succeeded(
     assert ci.state("db")["terminated"]["exitCode"] == 137
 
 
-def test_an_eviction_is_announced_before_the_deletion(ci: Place, sandbox: Sandbox) -> None:
+def test_an_eviction_is_announced_before_the_deletion(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.node.will(Run(duration=FOREVER))
     ci.start()
     ci.advance(1)
@@ -268,7 +272,7 @@ def test_an_eviction_is_announced_before_the_deletion(ci: Place, sandbox: Sandbo
     ],
 )
 def test_an_eviction_that_is_not_meant_for_this_pod_leaves_it_alone(
-    ci: Place, sandbox: Sandbox, more: Obj, code: int
+    ci: Namespace, sandbox: Sandbox, more: Obj, code: int
 ) -> None:
     sandbox.node.will(Run(duration=FOREVER))
     ci.start()

@@ -7,8 +7,8 @@ from email.utils import parsedate_to_datetime
 import pytest
 
 from engine.sandbox import FOREVER, Run, Sandbox
-from tests.component.sandbox.place import Place, container
-from tests.contract.client import MERGE
+from tests.support.client import MERGE
+from tests.support.sandbox_namespace import Namespace, container
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def forever(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.usefixtures("forever")
-def test_a_deadline_ends_the_pod_with_its_own_reason(ci: Place) -> None:
+def test_a_deadline_ends_the_pod_with_its_own_reason(ci: Namespace) -> None:
     ci.start(activeDeadlineSeconds=3600)
     ci.advance(3599)
     assert ci.phase() == "Running"
@@ -29,7 +29,7 @@ def test_a_deadline_ends_the_pod_with_its_own_reason(ci: Place) -> None:
     assert "DeadlineExceeded" in ci.reasons()
 
 
-def test_a_deadline_also_ends_a_pod_that_cannot_pull(ci: Place, sandbox: Sandbox) -> None:
+def test_a_deadline_also_ends_a_pod_that_cannot_pull(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.images.down("registry.example")
     ci.start(activeDeadlineSeconds=60)
     ci.advance(61)
@@ -38,7 +38,7 @@ def test_a_deadline_also_ends_a_pod_that_cannot_pull(ci: Place, sandbox: Sandbox
 
 @pytest.mark.usefixtures("forever")
 def test_a_deadline_counts_from_the_start_not_from_the_creation(
-    ci: Place, sandbox: Sandbox
+    ci: Namespace, sandbox: Sandbox
 ) -> None:
     ci.start(activeDeadlineSeconds=60, nodeSelector={"zone": "a"})
     ci.advance(3600)
@@ -52,7 +52,7 @@ def test_a_deadline_counts_from_the_start_not_from_the_creation(
 
 
 @pytest.mark.usefixtures("forever")
-def test_a_shortened_deadline_counts(ci: Place) -> None:
+def test_a_shortened_deadline_counts(ci: Namespace) -> None:
     ci.start(activeDeadlineSeconds=3600)
     ci.advance(10)
     ci.client.patch(ci.path("pods", "job"), {"spec": {"activeDeadlineSeconds": 20}}, MERGE)
@@ -60,13 +60,15 @@ def test_a_shortened_deadline_counts(ci: Place) -> None:
     assert ci.phase() == "Failed"
 
 
-def test_a_finished_pod_meets_no_deadline(ci: Place) -> None:
+def test_a_finished_pod_meets_no_deadline(ci: Namespace) -> None:
     ci.start(activeDeadlineSeconds=60)
     ci.advance(3600)
     assert ci.phase() == "Succeeded"
 
 
-def test_three_hours_pass_at_once_and_the_date_header_knows(ci: Place, sandbox: Sandbox) -> None:
+def test_three_hours_pass_at_once_and_the_date_header_knows(
+    ci: Namespace, sandbox: Sandbox
+) -> None:
     before = ci.client.get("/version").headers["Date"]
     made = ci.start().body["metadata"]["creationTimestamp"]
     ci.advance(3 * 3600)
@@ -78,7 +80,7 @@ def test_three_hours_pass_at_once_and_the_date_header_knows(ci: Place, sandbox: 
 
 
 @pytest.mark.usefixtures("forever")
-def test_a_deleted_pod_ends_and_then_goes(ci: Place, sandbox: Sandbox) -> None:
+def test_a_deleted_pod_ends_and_then_goes(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.node.will(Run(duration=FOREVER, stop=10))
     ci.start()
     ci.advance(1)
@@ -93,7 +95,7 @@ def test_a_deleted_pod_ends_and_then_goes(ci: Place, sandbox: Sandbox) -> None:
     assert "Killing" in ci.reasons()
 
 
-def test_grace_is_the_longest_that_a_container_may_take(ci: Place, sandbox: Sandbox) -> None:
+def test_grace_is_the_longest_that_a_container_may_take(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.node.will(Run(duration=FOREVER, stop=3600))
     ci.start()
     ci.advance(1)
@@ -105,7 +107,7 @@ def test_grace_is_the_longest_that_a_container_may_take(ci: Place, sandbox: Sand
 
 
 @pytest.mark.usefixtures("forever")
-def test_grace_zero_deletes_at_once(ci: Place) -> None:
+def test_grace_zero_deletes_at_once(ci: Namespace) -> None:
     ci.start()
     ci.advance(1)
     ci.client.delete(ci.path("pods", "job"), {"gracePeriodSeconds": 0})
@@ -113,7 +115,7 @@ def test_grace_zero_deletes_at_once(ci: Place) -> None:
     assert ci.start().code == 201
 
 
-def test_a_finished_pod_is_deleted_at_once(ci: Place) -> None:
+def test_a_finished_pod_is_deleted_at_once(ci: Namespace) -> None:
     ci.start()
     ci.advance(1)
     ci.client.delete(ci.path("pods", "job"))
@@ -121,7 +123,7 @@ def test_a_finished_pod_is_deleted_at_once(ci: Place) -> None:
 
 
 @pytest.mark.usefixtures("forever")
-def test_a_watcher_sees_the_last_state_before_the_pod_goes(ci: Place) -> None:
+def test_a_watcher_sees_the_last_state_before_the_pod_goes(ci: Namespace) -> None:
     start = ci.start()
     ci.advance(1)
     with ci.client.watch(ci.path("pods"), resourceVersion=start.rv) as watch:
@@ -137,7 +139,7 @@ def test_a_watcher_sees_the_last_state_before_the_pod_goes(ci: Place) -> None:
 
 
 @pytest.mark.usefixtures("forever")
-def test_an_evicted_pod_says_so(ci: Place, sandbox: Sandbox) -> None:
+def test_an_evicted_pod_says_so(ci: Namespace, sandbox: Sandbox) -> None:
     ci.start()
     ci.advance(1)
     sandbox.node.evict("ci", "job", "The node was low on resource: memory.")
@@ -148,7 +150,7 @@ def test_an_evicted_pod_says_so(ci: Place, sandbox: Sandbox) -> None:
     assert (told["status"], told["reason"]) == ("True", "TerminationByKubelet")
 
 
-def test_an_eviction_through_the_api_deletes_with_grace(ci: Place, sandbox: Sandbox) -> None:
+def test_an_eviction_through_the_api_deletes_with_grace(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.node.will(Run(duration=FOREVER, stop=20))
     ci.start()
     ci.advance(1)
@@ -162,7 +164,7 @@ def test_an_eviction_through_the_api_deletes_with_grace(ci: Place, sandbox: Sand
 
 @pytest.mark.usefixtures("forever")
 def test_the_pods_of_a_lost_node_are_marked_after_their_tolerated_time(
-    ci: Place, sandbox: Sandbox
+    ci: Namespace, sandbox: Sandbox
 ) -> None:
     ci.start()
     ci.advance(1)
@@ -182,7 +184,9 @@ def test_the_pods_of_a_lost_node_are_marked_after_their_tolerated_time(
     assert ci.client.get(ci.path("pods", "job")).code == 404
 
 
-def test_a_node_that_comes_back_in_time_tells_what_happened(ci: Place, sandbox: Sandbox) -> None:
+def test_a_node_that_comes_back_in_time_tells_what_happened(
+    ci: Namespace, sandbox: Sandbox
+) -> None:
     sandbox.node.will(Run(duration=60))
     ci.start()
     ci.advance(1)
@@ -193,7 +197,7 @@ def test_a_node_that_comes_back_in_time_tells_what_happened(ci: Place, sandbox: 
     assert ci.phase() == "Succeeded"
 
 
-def test_nothing_is_scheduled_on_a_lost_node(ci: Place, sandbox: Sandbox) -> None:
+def test_nothing_is_scheduled_on_a_lost_node(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.node.lose()
     ci.start()
     told = ci.condition("PodScheduled")
@@ -218,7 +222,7 @@ def test_nothing_is_scheduled_on_a_lost_node(ci: Place, sandbox: Sandbox) -> Non
     ],
 )
 def test_a_pod_that_does_not_fit_waits_with_the_schedulers_words(
-    ci: Place, spec: dict[str, object], words: str
+    ci: Namespace, spec: dict[str, object], words: str
 ) -> None:
     ci.start(**spec)
     told = ci.condition("PodScheduled")

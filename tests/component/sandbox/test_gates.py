@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tests.component.sandbox.place import GATE, Place, container
-from tests.contract.client import JSON_PATCH, MERGE
+from tests.support.client import JSON_PATCH, MERGE
+from tests.support.sandbox_namespace import GATE, Namespace, container
 
 GATES = [{"name": GATE}]
 
 
-def test_a_gated_pod_never_starts(ci: Place) -> None:
+def test_a_gated_pod_never_starts(ci: Namespace) -> None:
     ci.start(schedulingGates=GATES)
     ci.advance(24 * 3600)
     pod = ci.pod()
@@ -19,7 +19,7 @@ def test_a_gated_pod_never_starts(ci: Place) -> None:
     assert (told["status"], told["reason"]) == ("False", "SchedulingGated")
 
 
-def test_a_pod_starts_when_its_gate_is_removed(ci: Place) -> None:
+def test_a_pod_starts_when_its_gate_is_removed(ci: Namespace) -> None:
     made = ci.start(schedulingGates=GATES)
     steps = [
         {"op": "test", "path": "/metadata/uid", "value": made.uid},
@@ -32,7 +32,7 @@ def test_a_pod_starts_when_its_gate_is_removed(ci: Place) -> None:
     assert ci.phase() == "Succeeded"
 
 
-def test_the_gate_of_another_pod_of_that_name_stays_shut(ci: Place) -> None:
+def test_the_gate_of_another_pod_of_that_name_stays_shut(ci: Namespace) -> None:
     ci.start(schedulingGates=GATES)
     steps = [
         {"op": "test", "path": "/metadata/uid", "value": "another"},
@@ -42,7 +42,7 @@ def test_the_gate_of_another_pod_of_that_name_stays_shut(ci: Place) -> None:
     assert ci.pod()["spec"]["schedulingGates"] == GATES
 
 
-def test_gates_can_only_be_removed(ci: Place) -> None:
+def test_gates_can_only_be_removed(ci: Namespace) -> None:
     ci.start(schedulingGates=GATES)
     more = {"spec": {"schedulingGates": [*GATES, {"name": "another.gate/x"}]}}
     got = ci.client.patch(ci.path("pods", "job"), more, MERGE)
@@ -50,13 +50,13 @@ def test_gates_can_only_be_removed(ci: Place) -> None:
     assert "only deletion is allowed, but found new scheduling gate 'another.gate/x'" in got.message
 
 
-def test_a_running_pod_cannot_be_gated(ci: Place) -> None:
+def test_a_running_pod_cannot_be_gated(ci: Namespace) -> None:
     ci.start()
     got = ci.client.patch(ci.path("pods", "job"), {"spec": {"schedulingGates": GATES}}, MERGE)
     assert got.code == 422
 
 
-def test_a_gated_pod_cannot_have_a_node(ci: Place) -> None:
+def test_a_gated_pod_cannot_have_a_node(ci: Namespace) -> None:
     made = ci.start(schedulingGates=GATES, nodeName="sandbox-node")
     assert made.code == 422
     assert "cannot be set until all schedulingGates have been cleared" in made.message
@@ -65,7 +65,7 @@ def test_a_gated_pod_cannot_have_a_node(ci: Place) -> None:
     assert ci.client.post(ci.path("pods", "job", "binding"), binding).code == 400
 
 
-def test_a_deadline_does_not_run_while_the_gate_is_shut(ci: Place) -> None:
+def test_a_deadline_does_not_run_while_the_gate_is_shut(ci: Namespace) -> None:
     ci.start(schedulingGates=GATES, activeDeadlineSeconds=10)
     ci.advance(3600)
     ci.open_gate()
@@ -73,13 +73,13 @@ def test_a_deadline_does_not_run_while_the_gate_is_shut(ci: Place) -> None:
     assert ci.phase() == "Succeeded"
 
 
-def test_a_gated_pod_is_deleted_at_once(ci: Place) -> None:
+def test_a_gated_pod_is_deleted_at_once(ci: Namespace) -> None:
     ci.start(schedulingGates=GATES)
     ci.client.delete(ci.path("pods", "job"))
     assert ci.client.get(ci.path("pods", "job")).code == 404
 
 
-def test_dependents_of_a_deleted_gated_pod_are_collected(ci: Place) -> None:
+def test_dependents_of_a_deleted_gated_pod_are_collected(ci: Namespace) -> None:
     made = ci.start(schedulingGates=GATES)
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "job", "uid": made.uid}
     for resource in ("secrets", "configmaps"):
@@ -91,7 +91,7 @@ def test_dependents_of_a_deleted_gated_pod_are_collected(ci: Place) -> None:
     assert ci.client.get(ci.path("configmaps", "job")).code == 404
 
 
-def test_a_restart_policy_is_for_init_containers_only(ci: Place) -> None:
+def test_a_restart_policy_is_for_init_containers_only(ci: Namespace) -> None:
     made = ci.start(containers=[container(restartPolicy="Always")])
     assert made.code == 422
     assert "may not be set for non-init containers" in made.message

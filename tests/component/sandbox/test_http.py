@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from engine.sandbox import Clock, Sandbox, SandboxError
-from tests.component.sandbox.place import Place
-from tests.contract.client import eventually
+from tests.support.client import eventually
+from tests.support.sandbox_namespace import Namespace
 
 
 def connect(sandbox: Sandbox) -> socket.socket:
@@ -49,7 +49,7 @@ def test_what_is_no_http_gets_a_status(
     head, _, body = got.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 ")
     assert json.loads(body)["kind"] == "Status"
-    assert Place.of(sandbox).client.get("/healthz").code == 200
+    assert Namespace.of(sandbox).client.get("/healthz").code == 200
     assert capfd.readouterr().err == ""
 
 
@@ -110,7 +110,7 @@ def test_a_client_that_hangs_up_in_a_body_changes_nothing(sandbox: Sandbox) -> N
         wire.sendall(
             b"POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nContent-Length: 900\r\n\r\n{"
         )
-    assert Place.of(sandbox).client.get("/healthz").code == 200
+    assert Namespace.of(sandbox).client.get("/healthz").code == 200
 
 
 def test_a_port_in_use_is_one_clear_line(sandbox: Sandbox) -> None:
@@ -147,7 +147,7 @@ def test_a_bug_is_an_internal_error_and_the_server_stays_up(
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    place = Place.of(sandbox)
+    place = Namespace.of(sandbox)
     with monkeypatch.context() as patch:
         patch.setattr("engine.sandbox.verbs.lists.list_page", broken)
         got = place.client.get(place.path("pods"))
@@ -157,7 +157,7 @@ def test_a_bug_is_an_internal_error_and_the_server_stays_up(
 
 
 def test_deeply_nested_json_is_a_bad_request(sandbox: Sandbox) -> None:
-    place = Place.of(sandbox)
+    place = Namespace.of(sandbox)
     body = b"[" * 100_000
     got = place.client.call("POST", place.path("configmaps"), raw=body)
     assert got.code == 400
@@ -166,7 +166,7 @@ def test_deeply_nested_json_is_a_bad_request(sandbox: Sandbox) -> None:
 
 
 def test_many_clients_write_at_once_and_nothing_is_lost(sandbox: Sandbox) -> None:
-    place = Place.of(sandbox)
+    place = Namespace.of(sandbox)
     place.client.post(
         place.path("configmaps"), {"metadata": {"name": "counter"}, "data": {"n": "0"}}
     )

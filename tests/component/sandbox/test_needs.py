@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from tests.component.sandbox.place import Place, container
+from tests.support.sandbox_namespace import Namespace, container
 
 MOUNTED = [container(volumeMounts=[{"name": "v", "mountPath": "/v"}])]
 
 
-def test_a_volume_that_nobody_mounts_is_not_needed(ci: Place) -> None:
+def test_a_volume_that_nobody_mounts_is_not_needed(ci: Namespace) -> None:
     ci.start(volumes=[{"name": "v", "secret": {"secretName": "nope"}}])
     ci.advance(1)
     assert ci.phase() == "Succeeded"
 
 
-def test_a_missing_volume_source_keeps_the_pod_creating(ci: Place) -> None:
+def test_a_missing_volume_source_keeps_the_pod_creating(ci: Namespace) -> None:
     ci.start(volumes=[{"name": "v", "configMap": {"name": "late"}}], containers=MOUNTED)
     ci.advance(5)
     assert ci.waiting() == ("ContainerCreating", "")
@@ -23,26 +23,26 @@ def test_a_missing_volume_source_keeps_the_pod_creating(ci: Place) -> None:
     assert ci.phase() == "Succeeded"
 
 
-def test_the_event_names_the_missing_secret(ci: Place) -> None:
+def test_the_event_names_the_missing_secret(ci: Namespace) -> None:
     ci.start(volumes=[{"name": "v", "secret": {"secretName": "nope"}}], containers=MOUNTED)
     (event,) = ci.client.get(ci.path("events"), fieldSelector="reason=FailedMount").body["items"]
     assert event["message"] == ('MountVolume.SetUp failed for volume "v" : secret "nope" not found')
 
 
-def test_repeated_events_are_counted(ci: Place) -> None:
+def test_repeated_events_are_counted(ci: Namespace) -> None:
     ci.start(volumes=[{"name": "v", "secret": {"secretName": "nope"}}], containers=MOUNTED)
     ci.advance(20)
     (event,) = ci.client.get(ci.path("events"), fieldSelector="reason=FailedMount").body["items"]
     assert event["count"] > 5
 
 
-def test_a_missing_secret_of_the_environment_is_a_config_error(ci: Place) -> None:
+def test_a_missing_secret_of_the_environment_is_a_config_error(ci: Namespace) -> None:
     ci.start(containers=[container(envFrom=[{"secretRef": {"name": "nope"}}])])
     ci.advance(1)
     assert ci.waiting() == ("CreateContainerConfigError", 'secret "nope" not found')
 
 
-def test_a_missing_key_is_a_config_error_until_it_is_there(ci: Place) -> None:
+def test_a_missing_key_is_a_config_error_until_it_is_there(ci: Namespace) -> None:
     ci.client.post(ci.path("configmaps"), {"metadata": {"name": "c"}, "data": {"a": "1"}})
     source = {"configMapKeyRef": {"name": "c", "key": "b"}}
     ci.start(containers=[container(env=[{"name": "B", "valueFrom": source}])])
@@ -56,7 +56,7 @@ def test_a_missing_key_is_a_config_error_until_it_is_there(ci: Place) -> None:
     assert ci.phase() == "Succeeded"
 
 
-def test_what_is_optional_may_be_missing(ci: Place) -> None:
+def test_what_is_optional_may_be_missing(ci: Namespace) -> None:
     key = {"secretKeyRef": {"name": "nope", "key": "x", "optional": True}}
     ci.start(
         volumes=[{"name": "v", "secret": {"secretName": "nope", "optional": True}}],
@@ -66,7 +66,7 @@ def test_what_is_optional_may_be_missing(ci: Place) -> None:
     assert ci.phase() == "Succeeded"
 
 
-def test_an_unknown_service_account_is_refused(ci: Place) -> None:
+def test_an_unknown_service_account_is_refused(ci: Namespace) -> None:
     made = ci.start(serviceAccountName="builder")
     assert made.code == 403
     assert made.message == (

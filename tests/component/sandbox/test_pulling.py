@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from engine.sandbox import Sandbox
-from tests.component.sandbox.place import Place, container
+from tests.support.sandbox_namespace import Namespace, container
 
 IMAGE = "registry.example/tool:1"
 
 
-def test_a_missing_image_is_told_again_with_the_back_off(ci: Place, sandbox: Sandbox) -> None:
+def test_a_missing_image_is_told_again_with_the_back_off(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.images.missing(IMAGE)
     ci.start()
     ci.advance(0.05)
@@ -28,7 +28,7 @@ def test_a_missing_image_is_told_again_with_the_back_off(ci: Place, sandbox: San
     assert ci.phase() == "Pending"
 
 
-def test_the_cause_stands_in_an_event(ci: Place, sandbox: Sandbox) -> None:
+def test_the_cause_stands_in_an_event(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.images.missing(IMAGE)
     ci.start()
     ci.advance(1)
@@ -48,7 +48,7 @@ def test_the_cause_stands_in_an_event(ci: Place, sandbox: Sandbox) -> None:
         ("503", "503 Service Unavailable"),
     ],
 )
-def test_a_registry_that_is_down(ci: Place, sandbox: Sandbox, how: str, words: str) -> None:
+def test_a_registry_that_is_down(ci: Namespace, sandbox: Sandbox, how: str, words: str) -> None:
     sandbox.images.down("registry.example", how)
     ci.start()
     ci.advance(0.05)
@@ -57,7 +57,7 @@ def test_a_registry_that_is_down(ci: Place, sandbox: Sandbox, how: str, words: s
     assert words in message
 
 
-def test_a_registry_that_comes_back_lets_the_pod_start(ci: Place, sandbox: Sandbox) -> None:
+def test_a_registry_that_comes_back_lets_the_pod_start(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.images.down("registry.example")
     ci.start()
     ci.advance(5)
@@ -67,7 +67,7 @@ def test_a_registry_that_comes_back_lets_the_pod_start(ci: Place, sandbox: Sandb
 
 
 def test_a_cached_image_survives_an_outage_unless_it_is_always_pulled(
-    ci: Place, sandbox: Sandbox
+    ci: Namespace, sandbox: Sandbox
 ) -> None:
     sandbox.images.cache(IMAGE)
     sandbox.images.down("registry.example")
@@ -83,7 +83,7 @@ def test_a_cached_image_survives_an_outage_unless_it_is_always_pulled(
     assert "Pulling" not in ci.reasons("lazy")
 
 
-def test_a_pulled_image_stays_on_the_node(ci: Place, sandbox: Sandbox) -> None:
+def test_a_pulled_image_stays_on_the_node(ci: Namespace, sandbox: Sandbox) -> None:
     ci.start("first")
     ci.advance(1)
     sandbox.images.down("registry.example")
@@ -93,7 +93,7 @@ def test_a_pulled_image_stays_on_the_node(ci: Place, sandbox: Sandbox) -> None:
     assert sandbox.images.pulls == [IMAGE]
 
 
-def test_never_without_the_image(ci: Place) -> None:
+def test_never_without_the_image(ci: Namespace) -> None:
     ci.start(containers=[container(imagePullPolicy="Never")])
     assert ci.waiting() == (
         "ErrImageNeverPull",
@@ -101,7 +101,7 @@ def test_never_without_the_image(ci: Place) -> None:
     )
 
 
-def test_a_name_that_is_none(ci: Place) -> None:
+def test_a_name_that_is_none(ci: Namespace) -> None:
     ci.start(containers=[container(image="Bad//Name::")])
     reason, message = ci.waiting()
     assert reason == "InvalidImageName"
@@ -111,7 +111,7 @@ def test_a_name_that_is_none(ci: Place) -> None:
     )
 
 
-def test_a_registry_holds_only_what_it_is_said_to_hold(ci: Place, sandbox: Sandbox) -> None:
+def test_a_registry_holds_only_what_it_is_said_to_hold(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.images.registry("registry.example", images=["tool:1", "team/*"])
     ci.start("one")
     ci.start("two", containers=[container(image="registry.example/tool:2")])
@@ -124,7 +124,7 @@ def test_a_registry_holds_only_what_it_is_said_to_hold(ci: Place, sandbox: Sandb
     ]
 
 
-def test_a_password_is_wanted_and_honoured(ci: Place, sandbox: Sandbox) -> None:
+def test_a_password_is_wanted_and_honoured(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.images.registry("registry.example", users={"ci": "right"})
     ci.login("good", "registry.example", "ci", "right")
     ci.login("bad", "https://registry.example/v2/", "ci", "wrong")
@@ -151,7 +151,9 @@ def test_a_password_is_wanted_and_honoured(ci: Place, sandbox: Sandbox) -> None:
     assert ci.phase("right") == "Succeeded"
 
 
-def test_the_kubelets_own_limit_is_no_fault_of_the_registry(ci: Place, sandbox: Sandbox) -> None:
+def test_the_kubelets_own_limit_is_no_fault_of_the_registry(
+    ci: Namespace, sandbox: Sandbox
+) -> None:
     sandbox.images.limit_pulls(1)
     ci.start()
     ci.advance(0.05)
@@ -160,7 +162,7 @@ def test_the_kubelets_own_limit_is_no_fault_of_the_registry(ci: Place, sandbox: 
     assert ci.phase() == "Succeeded"
 
 
-def test_a_new_pod_pulls_at_once_whatever_the_last_one_met(ci: Place, sandbox: Sandbox) -> None:
+def test_a_new_pod_pulls_at_once_whatever_the_last_one_met(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.images.down("registry.example")
     ci.start("first")
     ci.advance(100)
@@ -170,7 +172,9 @@ def test_a_new_pod_pulls_at_once_whatever_the_last_one_met(ci: Place, sandbox: S
     assert ci.phase("second") == "Succeeded"
 
 
-def test_one_failing_container_does_not_hold_the_others_back(ci: Place, sandbox: Sandbox) -> None:
+def test_one_failing_container_does_not_hold_the_others_back(
+    ci: Namespace, sandbox: Sandbox
+) -> None:
     sandbox.images.missing("broken:1")
     ci.start(containers=[container("bad", "broken:1"), container("good")])
     ci.advance(1)
@@ -179,7 +183,9 @@ def test_one_failing_container_does_not_hold_the_others_back(ci: Place, sandbox:
     assert ci.phase() == "Running"
 
 
-def test_a_failing_init_image_keeps_the_main_container_waiting(ci: Place, sandbox: Sandbox) -> None:
+def test_a_failing_init_image_keeps_the_main_container_waiting(
+    ci: Namespace, sandbox: Sandbox
+) -> None:
     sandbox.images.missing("broken:1")
     ci.start(initContainers=[container("bad", "broken:1")])
     ci.advance(5)
@@ -197,7 +203,7 @@ def test_a_failing_init_image_keeps_the_main_container_waiting(ci: Place, sandbo
     ],
 )
 def test_short_names_mean_what_docker_means(
-    ci: Place, sandbox: Sandbox, image: str, full: str
+    ci: Namespace, sandbox: Sandbox, image: str, full: str
 ) -> None:
     sandbox.images.missing(full)
     ci.start(containers=[container(image=image)])

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from engine.sandbox import FOREVER, Clock, Run, Sandbox
-from tests.component.sandbox.place import Place, container
-from tests.contract.client import APPLY, MERGE, TABLE
+from tests.support.client import APPLY, MERGE, TABLE
+from tests.support.sandbox_namespace import Namespace, container
 
 
-def test_a_log_can_be_cut_to_its_tail(ci: Place, sandbox: Sandbox) -> None:
+def test_a_log_can_be_cut_to_its_tail(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.node.will(Run(log=("one", "two", "three")))
     ci.start()
     ci.advance(1)
@@ -23,7 +23,7 @@ def test_a_log_can_be_cut_to_its_tail(ci: Place, sandbox: Sandbox) -> None:
     assert (stamp[-1], text) == ("Z", "one")
 
 
-def test_a_log_is_followed_until_the_container_ends(ci: Place, sandbox: Sandbox) -> None:
+def test_a_log_is_followed_until_the_container_ends(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.node.will(Run(duration=10, log=("one",)))
     ci.start()
     ci.advance(1)
@@ -37,7 +37,9 @@ def test_a_log_is_followed_until_the_container_ends(ci: Place, sandbox: Sandbox)
     assert got == ["one\n"]
 
 
-def test_the_log_of_a_waiting_container_says_what_it_waits_for(ci: Place, sandbox: Sandbox) -> None:
+def test_the_log_of_a_waiting_container_says_what_it_waits_for(
+    ci: Namespace, sandbox: Sandbox
+) -> None:
     sandbox.images.down("registry.example")
     ci.start()
     got = ci.client.get(ci.path("pods", "job", "log"))
@@ -52,7 +54,7 @@ def test_the_log_of_a_waiting_container_says_what_it_waits_for(ci: Place, sandbo
     )
 
 
-def test_every_request_is_noted(ci: Place, sandbox: Sandbox) -> None:
+def test_every_request_is_noted(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.requests.clear()
     ci.client.post(ci.path("configmaps"), {"metadata": {"name": "a"}})
     ci.client.post(ci.path("configmaps"), {"metadata": {"name": "b"}}, dryRun="All")
@@ -66,7 +68,7 @@ def test_every_request_is_noted(ci: Place, sandbox: Sandbox) -> None:
         "a",
         201,
     )
-    assert made.user_agent == "contract/1"
+    assert made.user_agent == "engine-tests"
     assert [record.name for record in sandbox.requests.writes] == ["a"]
     assert tried.dry_run
     assert (listed.verb, missed.code) == ("list", 404)
@@ -74,7 +76,7 @@ def test_every_request_is_noted(ci: Place, sandbox: Sandbox) -> None:
     assert sandbox.requests.where("get") == [missed]
 
 
-def test_an_unknown_field_is_refused_when_strict(ci: Place) -> None:
+def test_an_unknown_field_is_refused_when_strict(ci: Namespace) -> None:
     body = {"metadata": {"name": "x", "lables": {}}, "data": {}, "extra": 1}
     got = ci.client.post(ci.path("configmaps"), body, fieldValidation="Strict")
     assert (got.code, got.reason) == (400, "BadRequest")
@@ -84,7 +86,7 @@ def test_an_unknown_field_is_refused_when_strict(ci: Place) -> None:
     )
 
 
-def test_an_unknown_field_is_warned_about_otherwise(ci: Place) -> None:
+def test_an_unknown_field_is_warned_about_otherwise(ci: Namespace) -> None:
     body = {"metadata": {"name": "x"}, "extra": 1}
     got = ci.client.post(ci.path("configmaps"), body)
     assert got.code == 201
@@ -93,14 +95,14 @@ def test_an_unknown_field_is_warned_about_otherwise(ci: Place) -> None:
     assert "Warning" not in quiet.headers
 
 
-def test_a_patch_with_an_unknown_field_is_refused_when_strict(ci: Place) -> None:
+def test_a_patch_with_an_unknown_field_is_refused_when_strict(ci: Namespace) -> None:
     ci.client.post(ci.path("configmaps"), {"metadata": {"name": "x"}})
     got = ci.client.patch(ci.path("configmaps", "x"), {"extra": 1}, MERGE, fieldValidation="Strict")
     assert got.code == 422
     assert 'strict decoding error: unknown field "extra"' in got.message
 
 
-def test_what_isnt_about_objects_is_noted_too(ci: Place, sandbox: Sandbox) -> None:
+def test_what_isnt_about_objects_is_noted_too(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.requests.clear()
     ci.client.get("/version")
     (noted,) = sandbox.requests
@@ -109,13 +111,13 @@ def test_what_isnt_about_objects_is_noted_too(ci: Place, sandbox: Sandbox) -> No
 
 def test_the_version_that_is_told_changes_nothing_else() -> None:
     with Sandbox(clock=Clock(speed=0), version="1.20") as old:
-        place = Place.of(old)
+        place = Namespace.of(old)
         assert place.client.get("/version").body["gitVersion"] == "v1.20.0"
         made = place.start(schedulingGates=[{"name": "a.b/c"}])
         assert made.body["spec"]["schedulingGates"] == [{"name": "a.b/c"}]
 
 
-def test_a_watch_can_begin_with_the_state_and_tell_its_end(ci: Place) -> None:
+def test_a_watch_can_begin_with_the_state_and_tell_its_end(ci: Namespace) -> None:
     ci.client.post(ci.path("configmaps"), {"metadata": {"name": "a"}})
     query = {
         "sendInitialEvents": "true",
@@ -134,7 +136,7 @@ def test_a_watch_can_begin_with_the_state_and_tell_its_end(ci: Place) -> None:
 
 def test_bookmarks_come_as_often_as_asked() -> None:
     with Sandbox(bookmark_every=0.1) as sandbox:
-        place = Place.of(sandbox)
+        place = Namespace.of(sandbox)
         start = place.client.get(place.path("secrets")).rv
         query: dict[str, Any] = {
             "resourceVersion": start,
@@ -146,7 +148,7 @@ def test_bookmarks_come_as_often_as_asked() -> None:
     assert kinds.count("BOOKMARK") >= 3
 
 
-def test_a_table_is_watched_with_its_columns_once(ci: Place) -> None:
+def test_a_table_is_watched_with_its_columns_once(ci: Namespace) -> None:
     start = ci.client.get(ci.path("configmaps")).rv
     with ci.client.watch(ci.path("configmaps"), accept=TABLE, resourceVersion=start) as watch:
         ci.client.post(ci.path("configmaps"), {"metadata": {"name": "a"}})
@@ -171,7 +173,7 @@ def test_a_table_is_watched_with_its_columns_once(ci: Place) -> None:
     ],
 )
 def test_the_status_column(
-    ci: Place, sandbox: Sandbox, spec: dict[str, object], state: str
+    ci: Namespace, sandbox: Sandbox, spec: dict[str, object], state: str
 ) -> None:
     sandbox.images.missing("nope:1")
     sandbox.node.will(Run(duration=FOREVER), image="slow:1")
@@ -182,7 +184,7 @@ def test_the_status_column(
     assert got.body["rows"][0]["cells"][2] == state
 
 
-def test_a_quota_set_by_hand_is_enforced_and_told(ci: Place, sandbox: Sandbox) -> None:
+def test_a_quota_set_by_hand_is_enforced_and_told(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.quota("ci", "q", pods="1")
     assert ci.start("a").code == 201
     assert ci.start("b").code == 403
@@ -196,14 +198,14 @@ def test_a_quota_set_by_hand_is_enforced_and_told(ci: Place, sandbox: Sandbox) -
     assert ci.client.get(ci.path("resourcequotas", "q")).body["status"]["used"] == {"pods": "0"}
 
 
-def test_dry_run_of_an_apply_over_quota_is_refused(ci: Place, sandbox: Sandbox) -> None:
+def test_dry_run_of_an_apply_over_quota_is_refused(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.quota("ci", "q", configmaps="0")
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
     got = ci.client.patch(ci.path("configmaps", "x"), body, APPLY, fieldManager="t", dryRun="All")
     assert got.code == 403
 
 
-def test_discovery_says_what_openapi_describes(ci: Place) -> None:
+def test_discovery_says_what_openapi_describes(ci: Namespace) -> None:
     index = ci.client.get("/openapi/v3").body["paths"]
     assert set(index) >= {"api/v1", "apis/coordination.k8s.io/v1"}
     document = ci.client.get(index["api/v1"]["serverRelativeURL"]).body

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from engine.sandbox import Sandbox
-from tests.component.sandbox.place import Place, container
-from tests.contract.client import Obj
+from tests.support.client import Obj
+from tests.support.sandbox_namespace import Namespace, container
 
 UID = "11111111-2222-3333-4444-555555555555"
 
@@ -26,7 +26,7 @@ def stored(node: str) -> Obj:
 
 
 def test_a_restored_object_keeps_its_uid_its_times_and_its_status(
-    ci: Place, sandbox: Sandbox
+    ci: Namespace, sandbox: Sandbox
 ) -> None:
     pod = stored("another-node")
     sandbox.restore(pod)
@@ -38,14 +38,14 @@ def test_a_restored_object_keeps_its_uid_its_times_and_its_status(
     assert pod == stored("another-node")
 
 
-def test_a_restored_objects_version_is_of_this_server(ci: Place, sandbox: Sandbox) -> None:
+def test_a_restored_objects_version_is_of_this_server(ci: Namespace, sandbox: Sandbox) -> None:
     before = int(ci.client.get(ci.path("pods")).body["metadata"]["resourceVersion"])
     sandbox.restore(stored("another-node"))
     found = ci.client.get(ci.path("pods", "old")).body
     assert int(found["metadata"]["resourceVersion"]) > before
 
 
-def test_a_restored_object_goes_with_its_owner(ci: Place, sandbox: Sandbox) -> None:
+def test_a_restored_object_goes_with_its_owner(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.restore(stored("another-node"))
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "old", "uid": UID}
     metadata = {"name": "owned", "namespace": "ci", "uid": "owned", "ownerReferences": [owner]}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from engine.sandbox import FOREVER, Clock, Run, Sandbox
-from tests.component.sandbox.place import Place, container
-from tests.contract.client import eventually
+from tests.support.client import eventually
+from tests.support.sandbox_namespace import Namespace, container
 
 
-def test_a_pod_is_scheduled_pulled_run_and_done(ci: Place) -> None:
+def test_a_pod_is_scheduled_pulled_run_and_done(ci: Namespace) -> None:
     ci.start()
     assert ci.phase() == "Pending"
     assert ci.waiting() == ("ContainerCreating", "")
@@ -27,7 +27,7 @@ def test_a_pod_is_scheduled_pulled_run_and_done(ci: Place) -> None:
     assert ci.reasons() == ["Scheduled", "Pulling", "Pulled", "Created", "Started"]
 
 
-def test_the_log_says_that_nothing_was_run(ci: Place) -> None:
+def test_the_log_says_that_nothing_was_run(ci: Namespace) -> None:
     ci.start()
     ci.advance(1)
     assert ci.log() == (
@@ -35,12 +35,12 @@ def test_the_log_says_that_nothing_was_run(ci: Place) -> None:
     )
 
 
-def test_the_node_says_that_it_runs_nothing(ci: Place) -> None:
+def test_the_node_says_that_it_runs_nothing(ci: Namespace) -> None:
     node = ci.client.get("/api/v1/nodes/sandbox-node").body
     assert "runs no container" in node["status"]["nodeInfo"]["osImage"]
 
 
-def test_a_script_fails_with_its_exit_code_and_its_log(ci: Place, sandbox: Sandbox) -> None:
+def test_a_script_fails_with_its_exit_code_and_its_log(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.node.will(Run(duration=5, exit_code=3, log=("one", "two")), pod="job")
     ci.start()
     ci.advance(4)
@@ -52,7 +52,7 @@ def test_a_script_fails_with_its_exit_code_and_its_log(ci: Place, sandbox: Sandb
     assert ci.log() == "one\ntwo\n"
 
 
-def test_out_of_memory_has_its_own_reason(ci: Place, sandbox: Sandbox) -> None:
+def test_out_of_memory_has_its_own_reason(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.node.will(Run(reason="OOMKilled", exit_code=137), image="*/tool:*")
     ci.start()
     ci.advance(1)
@@ -60,7 +60,7 @@ def test_out_of_memory_has_its_own_reason(ci: Place, sandbox: Sandbox) -> None:
     assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
 
 
-def test_init_containers_run_one_after_the_other_before_the_rest(ci: Place) -> None:
+def test_init_containers_run_one_after_the_other_before_the_rest(ci: Namespace) -> None:
     ci.start(initContainers=[container("first"), container("second")])
     assert ci.waiting("main") == ("PodInitializing", "")
     ci.advance(0.1)
@@ -76,7 +76,7 @@ def test_init_containers_run_one_after_the_other_before_the_rest(ci: Place) -> N
     assert ci.phase() == "Succeeded"
 
 
-def test_a_failing_init_container_ends_the_pod(ci: Place, sandbox: Sandbox) -> None:
+def test_a_failing_init_container_ends_the_pod(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.node.will(Run(exit_code=2), container="first")
     ci.start(initContainers=[container("first")])
     ci.advance(1)
@@ -85,7 +85,7 @@ def test_a_failing_init_container_ends_the_pod(ci: Place, sandbox: Sandbox) -> N
     assert "waiting" in ci.state("main")
 
 
-def test_a_job_with_a_sidecar_ends(ci: Place) -> None:
+def test_a_job_with_a_sidecar_ends(ci: Namespace) -> None:
     ci.start(initContainers=[container("db", restartPolicy="Always")])
     ci.advance(0.11)
     assert "running" in ci.state("db")
@@ -96,7 +96,7 @@ def test_a_job_with_a_sidecar_ends(ci: Place) -> None:
     assert "Killing" in ci.reasons()
 
 
-def test_a_sidecar_starts_before_the_init_containers_behind_it(ci: Place) -> None:
+def test_a_sidecar_starts_before_the_init_containers_behind_it(ci: Namespace) -> None:
     ci.start(
         initContainers=[container("db", restartPolicy="Always"), container("prepare", "other:1")]
     )
@@ -107,7 +107,7 @@ def test_a_sidecar_starts_before_the_init_containers_behind_it(ci: Place) -> Non
     assert "running" in ci.state("db")
 
 
-def test_a_sidecar_takes_its_time_to_stop(ci: Place, sandbox: Sandbox) -> None:
+def test_a_sidecar_takes_its_time_to_stop(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.node.will(Run(duration=FOREVER, stop=5), container="db")
     ci.start(initContainers=[container("db", restartPolicy="Always")])
     ci.advance(1)
@@ -116,7 +116,9 @@ def test_a_sidecar_takes_its_time_to_stop(ci: Place, sandbox: Sandbox) -> None:
     assert ci.phase() == "Succeeded"
 
 
-def test_a_service_as_a_plain_container_keeps_the_pod_running(ci: Place, sandbox: Sandbox) -> None:
+def test_a_service_as_a_plain_container_keeps_the_pod_running(
+    ci: Namespace, sandbox: Sandbox
+) -> None:
     sandbox.node.will(Run(duration=FOREVER), container="redis")
     ci.start(containers=[container(), container("redis", "redis:7")])
     ci.advance(3600)
@@ -125,7 +127,7 @@ def test_a_service_as_a_plain_container_keeps_the_pod_running(ci: Place, sandbox
     assert "running" in ci.state("redis")
 
 
-def test_several_main_containers_succeed_only_together(ci: Place, sandbox: Sandbox) -> None:
+def test_several_main_containers_succeed_only_together(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.node.will(Run(exit_code=1), container="second")
     ci.start(containers=[container(), container("second")])
     ci.advance(1)
@@ -133,7 +135,7 @@ def test_several_main_containers_succeed_only_together(ci: Place, sandbox: Sandb
 
 
 def test_on_failure_a_container_is_started_again_at_once_then_later(
-    ci: Place, sandbox: Sandbox
+    ci: Namespace, sandbox: Sandbox
 ) -> None:
     sandbox.node.will(Run(exit_code=1))
     ci.start(restartPolicy="OnFailure")
@@ -146,7 +148,7 @@ def test_on_failure_a_container_is_started_again_at_once_then_later(
     assert message.startswith("back-off 10s restarting failed container=main pod=job_ci(")
 
 
-def test_a_container_that_cannot_be_started_says_why(ci: Place, sandbox: Sandbox) -> None:
+def test_a_container_that_cannot_be_started_says_why(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.node.will(Run(start_error='exec: "nope": executable file not found in $PATH'))
     ci.start()
     ci.advance(1)
@@ -157,7 +159,7 @@ def test_a_container_that_cannot_be_started_says_why(ci: Place, sandbox: Sandbox
 
 def test_a_speeded_up_clock_moves_by_itself() -> None:
     with Sandbox(clock=Clock(speed=100)) as fast:
-        place = Place.of(fast)
+        place = Namespace.of(fast)
         fast.node.will(Run(duration=20))
         place.start()
         eventually(lambda: place.phase() == "Succeeded", 5)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.sandbox import Clock, Sandbox, SandboxError, load_scenario, parse_scenario
-from tests.component.sandbox.place import Place, container
+from tests.support.sandbox_namespace import Namespace, container
 
 TEXT = """
 namespaces: [ci]
@@ -40,7 +40,7 @@ def written(tmp_path: Path) -> Path:
 
 def test_a_file_sets_the_scene(written: Path) -> None:
     with Sandbox(clock=Clock(speed=0), scenario=written) as sandbox:
-        ci = Place.of(sandbox)
+        ci = Namespace.of(sandbox)
         ci.start("build-1")
         ci.start("cached", containers=[container(image="cached:1")])
         ci.start("down", containers=[container(image="down.example/x:1")])

@@ -8,13 +8,13 @@ import time
 
 from engine.sandbox import Clock, Sandbox
 from engine.sandbox.furnishing import ROOT_CERTIFICATE
-from tests.component.sandbox.place import GATE, Place, container
-from tests.contract.client import JSON_PATCH, eventually
+from tests.support.client import JSON_PATCH, eventually
+from tests.support.sandbox_namespace import GATE, Namespace, container
 
 JOBS = 1000
 
 
-def run_job(ci: Place, name: str) -> None:
+def run_job(ci: Namespace, name: str) -> None:
     """The five writes of one job: gated Pod, Secret, ConfigMap, record, gate."""
     spec = {
         "restartPolicy": "Never",
@@ -33,7 +33,7 @@ def run_job(ci: Place, name: str) -> None:
 
 def test_a_thousand_jobs_go_through_in_under_a_minute() -> None:
     with Sandbox(clock=Clock(speed=1)) as sandbox:
-        ci = Place.of(sandbox)
+        ci = Namespace.of(sandbox)
         names = itertools.islice((f"job-{n}" for n in itertools.count()), JOBS)
         lock = threading.Lock()
 

@@ -1,0 +1,95 @@
+"""Scheduling gates: nothing runs before it is owned and recorded."""
+
+import pytest
+
+from engine.sandbox import Fault, Sandbox, ServerError
+from tests.support.api import Api
+from tests.support.clusters import NAMESPACE
+from tests.support.engine import Engine, kill
+from tests.support.objects import Objects
+
+pytestmark = pytest.mark.only("sandbox")
+
+GATE = {"name": "jobs.engine/dependents"}
+
+
+def gates(pod: dict[str, object]) -> object:
+    spec = pod["spec"]
+    assert isinstance(spec, dict)
+    return spec.get("schedulingGates", [])
+
+
+def test_the_gate_opens_after_the_secret_the_configmap_and_the_record(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    engine.spec("job", script="true", secrets={"A": {"value": "anything"}})
+    assert engine.reconcile().code == 0
+    writes = [(entry.verb, entry.resource) for entry in sandbox.requests.writes]
+    assert writes[:5] == [
+        ("create", "pods"),
+        ("create", "secrets"),
+        ("create", "configmaps"),
+        ("create", "configmaps"),
+        ("patch", "pods"),
+    ]
+    names = [entry.path for entry in sandbox.requests.writes]
+    assert len(writes) == len(names) == 6
+    assert writes[5] == ("update", "configmaps")
+
+
+@pytest.mark.parametrize("stuck", ["secrets", "configmaps"])
+def test_a_pod_whose_dependents_can_not_be_made_never_starts(
+    engine: Engine, sandbox: Sandbox, objects: Objects, stuck: str
+) -> None:
+    sandbox.faults.add(Fault(ServerError(503), verb="create", resource=stuck, times=None))
+    engine.spec("job", script="true", secrets={"A": {"value": "anything"}})
+    assert engine.reconcile("--timeout", "3s").code == 3
+    pod = objects.pod("job")
+    assert gates(pod) == [GATE]
+    assert pod["status"]["phase"] == "Pending"
+    assert "nodeName" not in pod["spec"]
+
+
+def test_a_gated_pod_of_a_dead_engine_is_adopted_and_runs_once(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    fault = Fault(ServerError(503), verb="create", resource="configmaps", times=None)
+    sandbox.faults.add(fault)
+    engine.spec("job", script="true")
+    process = engine.start()
+    uid = objects.api.wait(lambda: _uid(sandbox), "gated pod")
+    kill(process)
+    sandbox.faults.clear()
+    run = engine.reconcile()
+    assert run.code == 0, run.stderr
+    assert [attempt["uid"] for attempt in run.job("job")["attempts"]] == [uid]
+
+
+def test_a_gated_pod_that_is_gone_before_it_was_recorded_is_made_again(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    sandbox.faults.add(Fault(ServerError(503), verb="create", resource="configmaps", times=None))
+    engine.spec("job", script="true")
+    process = engine.start()
+    uid = objects.api.wait(lambda: _uid(sandbox), "gated pod")
+    kill(process)
+    sandbox.faults.clear()
+    api = Api.from_kubeconfig(engine.kubeconfig)
+    api.delete("pods", objects.pod("job")["metadata"]["name"], NAMESPACE, grace=0)
+    run = engine.reconcile()
+    assert run.code == 0, run.stderr
+    (attempt,) = run.job("job")["attempts"]
+    assert attempt["uid"] != uid
+
+
+def test_a_gate_of_the_users_own_keeps_the_pod_waiting_for_its_owner(
+    engine: Engine, objects: Objects
+) -> None:
+    engine.spec("job", script="true", podPatch={"spec": {"schedulingGates": [{"name": "my/gate"}]}})
+    assert engine.reconcile("--timeout", "2s").code == 3
+    assert gates(objects.pod("job")) == [{"name": "my/gate"}]
+
+
+def _uid(sandbox: Sandbox) -> str:
+    pods = sandbox.objects("pods", NAMESPACE)
+    return str(pods[0]["metadata"]["uid"]) if pods else ""

@@ -1,0 +1,53 @@
+"""A thousand finished jobs, and nothing to do: what an engine that stays costs then."""
+
+import os
+import time
+
+import pytest
+
+from engine.sandbox import Sandbox
+from tests.support.clusters import NAMESPACE
+from tests.support.engine import Engine
+from tests.support.engine_process import EngineProcess
+from tests.support.fault_campaign import records
+from tests.support.processes import cpu_seconds
+
+pytestmark = pytest.mark.only("sandbox")
+
+SECONDS = float(os.environ.get("ENGINE_SOAK_IDLE", "20"))
+JOBS = 1000
+LEASE = 15.0
+MOST_CPU = 0.05
+
+
+@pytest.mark.timeout(300 + int(SECONDS))
+def test_with_a_thousand_finished_jobs_only_the_lease_is_written_and_nothing_listed(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    for number in range(JOBS):
+        engine.spec(f"job-{number}", script="true")
+    arguments = ("--prune", "--prune-interval", "5s", "--lease-duration", f"{LEASE:.0f}s")
+    with EngineProcess(engine, *arguments) as staying:
+        _wait_until_all_are_over(sandbox)
+        time.sleep(3)
+        sandbox.requests.clear()
+        began, spent = time.monotonic(), cpu_seconds(staying.process.pid)
+        time.sleep(SECONDS)
+        share = (cpu_seconds(staying.process.pid) - spent) / (time.monotonic() - began)
+        asked = sandbox.requests.counts
+        told = staying.text.count("\n")
+    assert set(asked) == {("update", "leases")}, asked
+    assert abs(asked["update", "leases"] - SECONDS / (LEASE / 3)) <= 1
+    assert len(sandbox.objects("pods", NAMESPACE)) == JOBS
+    print(f"{JOBS} finished jobs: {share:.2%} of a core, {told} lines")  # noqa: T201 - a figure
+    assert share < MOST_CPU
+
+
+def _wait_until_all_are_over(sandbox: Sandbox) -> None:
+    deadline = time.monotonic() + 200
+    while True:
+        found = [record["state"] for _, record in records(sandbox)]
+        if found == ["Succeeded"] * JOBS:
+            return
+        assert time.monotonic() < deadline, f"{len(found)} records"
+        time.sleep(0.5)

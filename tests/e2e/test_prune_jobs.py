@@ -1,0 +1,241 @@
+"""What must be safe before a job's pod is pruned, and what goes with it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.sandbox import FOREVER, Fault, Run, Sandbox
+from engine.sandbox.controllers import GarbageCollector
+from engine.sandbox.faults import Conflict, ServerError
+from tests.support.clusters import NAMESPACE
+from tests.support.engine import CommandResult, Engine
+from tests.support.objects import Objects
+
+pytestmark = pytest.mark.only("sandbox")
+
+DAY = 86_400
+
+
+def prune(engine: Engine, *arguments: str) -> CommandResult:
+    return engine.run("prune", "-n", NAMESPACE, "-o", "json", *arguments)
+
+
+def by_kind(run: CommandResult, action: str) -> list[str]:
+    return sorted(e["kind"] for e in run.result["pruned"] if e["action"] == action)
+
+
+def start(engine: Engine, name: str = "job") -> None:
+    """Leave the job with its record open, as an engine that died does."""
+    engine.spec(name, script="true", secrets={"A": {"value": "anything"}})
+    assert engine.reconcile("--wait", "applied").code == 0
+
+
+def let_expire(objects: Objects, job: str = "job") -> str:
+    name = str(objects.pod(job)["metadata"]["name"])
+    patch = {"metadata": {"annotations": {"jobs.engine/ttl": "0"}}}
+    objects.api.patch("pods", name, patch, NAMESPACE)
+    return name
+
+
+def test_dependents_go_with_the_pod_and_the_record_and_outcome_remain(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    engine.spec("job", script="true", secrets={"A": {"value": "anything"}})
+    assert engine.reconcile().code == 0
+    sandbox.clock.advance(DAY)
+    run = prune(engine)
+    assert run.code == 0, run.stderr
+    assert by_kind(run, "deleted") == ["Pod"]
+    objects.wait_until_clean()
+    assert engine.status()["job"]["state"] == "Succeeded"
+    again = engine.reconcile()
+    assert (again.code, again.job("job")["changed"], objects.pods()) == (0, False, [])
+
+
+def test_the_outcome_is_recorded_before_a_finished_pod_goes(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    sandbox.node.will(Run(duration=1, exit_code=3), container="main")
+    start(engine)
+    sandbox.clock.advance(DAY)
+    assert engine.status()["job"]["state"] in ("Starting", "Running")
+    sandbox.requests.clear()
+    run = prune(engine)
+    assert run.code == 0, run.stderr
+    status = engine.status()["job"]
+    assert (status["state"], status["reason"], status["exitCode"]) == ("Failed", "ScriptFailed", 3)
+    writes = [(e.verb, e.resource) for e in sandbox.requests.writes if e.resource != "events"]
+    assert writes == [("update", "configmaps"), ("delete", "pods")]
+    again = engine.reconcile()
+    assert (again.code, again.job("job")["changed"], objects.pods()) == (1, False, [])
+
+
+def test_a_running_pod_that_is_pruned_leaves_a_cancelled_job_that_says_so(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    sandbox.node.will(Run(duration=FOREVER), container="main")
+    start(engine)
+    objects.wait_until_running("job")
+    let_expire(objects)
+    sandbox.clock.advance(5)
+    assert prune(engine).code == 0
+    status = engine.status()["job"]
+    assert (status["state"], status["reason"]) == ("Cancelled", "Cancelled")
+    assert status["message"].startswith("pruned before it had finished: ttl 0s, age ")
+    again = engine.reconcile()
+    assert again.job("job")["changed"] is False
+
+
+def test_a_pod_whose_outcome_cannot_be_recorded_stays(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    start(engine)
+    sandbox.clock.advance(DAY)
+    sandbox.deny("update", "configmaps")
+    run = prune(engine)
+    assert run.code == 1
+    (entry,) = [e for e in run.result["pruned"] if e["action"] == "failed"]
+    assert entry["reason"].startswith("its outcome could not be recorded: ")
+    assert len(objects.pods()) == 1
+
+
+def test_a_record_that_somebody_else_writes_meanwhile_is_read_again(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    start(engine)
+    sandbox.clock.advance(DAY)
+    sandbox.faults.add(Fault(Conflict(), verb="update", resource="configmaps", times=2))
+    assert prune(engine).code == 0
+    assert engine.status()["job"]["state"] == "Succeeded"
+
+
+def test_a_running_pod_that_may_not_be_deleted_is_not_called_cancelled(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    sandbox.node.will(Run(duration=FOREVER), container="main")
+    start(engine)
+    objects.wait_until_running("job")
+    let_expire(objects)
+    sandbox.clock.advance(5)
+    sandbox.deny("delete", "pods")
+    assert prune(engine).code == 1
+    assert engine.status()["job"]["state"] in ("Starting", "Running")
+
+
+def test_many_pods_cost_one_read_of_the_records_not_one_each(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    for number in range(60):
+        engine.spec(f"job-{number}", script="true")
+    assert engine.reconcile().code == 0
+    sandbox.clock.advance(DAY)
+    sandbox.requests.clear()
+    run = prune(engine, "--events", "0")
+    assert by_kind(run, "deleted") == ["Pod"] * 60
+    assert len(sandbox.requests.where("get", "configmaps")) <= 20
+    assert len(sandbox.requests.where("list", "configmaps")) == 2
+    assert sandbox.objects("pods", NAMESPACE) == []
+
+
+def test_logs_are_saved_before_the_pod_goes(
+    engine: Engine, sandbox: Sandbox, objects: Objects, tmp_path: Path
+) -> None:
+    sandbox.node.will(Run(log=("first", "zweite Zeile ü")), container="main")
+    engine.spec("job", script="true", initContainers=[{"name": "prepare", "image": engine.image}])
+    assert engine.reconcile().code == 0
+    name = objects.pod("job")["metadata"]["name"]
+    sandbox.clock.advance(DAY)
+    run = prune(engine, "--logs-dir", str(tmp_path / "logs"))
+    assert run.code == 0, run.stderr
+    folder = tmp_path / "logs" / NAMESPACE / name
+    assert sorted(path.name for path in folder.iterdir()) == ["main.log", "prepare.log"]
+    assert (folder / "main.log").read_text(encoding="utf-8") == "first\nzweite Zeile ü\n"
+    assert objects.pods() == []
+
+
+def test_a_pod_whose_log_cannot_be_saved_stays_and_is_reported(
+    engine: Engine, sandbox: Sandbox, objects: Objects, tmp_path: Path
+) -> None:
+    engine.spec("job", script="true")
+    assert engine.reconcile().code == 0
+    sandbox.clock.advance(DAY)
+    fault = Fault(ServerError(500, "no kubelet"), verb="get", resource="pods/log", times=None)
+    sandbox.faults.add(fault)
+    run = prune(engine, "--logs-dir", str(tmp_path / "logs"))
+    assert run.code == 1
+    (entry,) = [e for e in run.result["pruned"] if e["action"] == "failed"]
+    assert entry["reason"] == "its log could not be saved: main: no kubelet"
+    assert len(objects.pods()) == 1
+    assert [p for p in (tmp_path / "logs").rglob("*") if p.is_file()] == []
+
+
+@pytest.fixture
+def no_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A garbage collector that is behind."""
+    monkeypatch.setattr(GarbageCollector, "_collect", lambda *_: None)
+
+
+def _orphan(engine: Engine, sandbox: Sandbox, objects: Objects, **annotations: str) -> None:
+    start(engine)
+    sandbox.clock.advance(5)
+    (pod,) = objects.pods()
+    for kind in ("secrets", "configmaps") if annotations else ():
+        patch: dict[str, Any] = {"metadata": {"annotations": annotations}}
+        objects.api.patch(kind, pod["metadata"]["name"], patch, NAMESPACE)
+    objects.api.delete("pods", pod["metadata"]["name"], NAMESPACE, grace=0)
+    sandbox.clock.advance(5)
+    assert len(objects.owned()) == 2
+
+
+@pytest.mark.usefixtures("no_collection")
+def test_orphans_that_the_garbage_collector_has_left_are_deleted_after_a_grace_time(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    _orphan(engine, sandbox, objects)
+    early = prune(engine)
+    assert (early.code, by_kind(early, "kept")) == (0, ["ConfigMap", "Secret"])
+    sandbox.clock.advance(601)
+    run = prune(engine)
+    assert by_kind(run, "deleted") == ["ConfigMap", "Secret"]
+    assert all("orphan: its pod job-" in e["reason"] for e in run.result["pruned"])
+    assert objects.owned() == []
+    assert sandbox.get("configmaps", NAMESPACE, "job.record") is not None
+
+
+@pytest.mark.usefixtures("no_collection")
+def test_orphans_that_are_held_or_carry_nonsense_stay(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    _orphan(engine, sandbox, objects, **{"jobs.engine/hold": "true"})
+    sandbox.clock.advance(DAY)
+    assert by_kind(prune(engine), "protected") == ["ConfigMap", "Secret"]
+    for kind in ("secrets", "configmaps"):
+        (name,) = [o.partition("/")[2] for o in objects.owned() if o.startswith(kind)]
+        patch = {"metadata": {"annotations": {"jobs.engine/hold": "perhaps"}}}
+        objects.api.patch(kind, name, patch, NAMESPACE)
+    assert by_kind(prune(engine), "invalid") == ["ConfigMap", "Secret"]
+    assert len(objects.owned()) == 2
+
+
+def test_what_a_living_pod_owns_is_no_orphan_even_if_pods_are_not_looked_at(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    sandbox.node.will(Run(duration=FOREVER), container="main")
+    start(engine)
+    sandbox.clock.advance(1200)
+    run = prune(engine, "--kinds", "secrets,configmaps")
+    assert (run.code, by_kind(run, "kept")) == (0, ["ConfigMap", "Secret"])
+    assert len(objects.owned()) == 2
+
+
+def test_a_record_is_never_pruned_whatever_its_annotations(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    engine.spec("job", script="true")
+    assert engine.reconcile().code == 0
+    patch = {"metadata": {"annotations": {"jobs.engine/ttl": "1"}}}
+    objects.api.patch("configmaps", "job.record", patch, NAMESPACE)
+    sandbox.clock.advance(DAY)
+    prune(engine)
+    assert sandbox.get("configmaps", NAMESPACE, "job.record") is not None

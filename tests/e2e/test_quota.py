@@ -1,0 +1,84 @@
+"""A quota without room leaves nothing behind, and says which quota it was."""
+
+from typing import Any
+
+from tests.e2e.conftest import Quota
+from tests.support.engine import Engine
+from tests.support.objects import Objects
+
+FULL: dict[str, Any] = {"script": "true", "secrets": {"TOKEN": {"value": "anything"}}}
+
+
+def test_no_room_for_a_pod_leaves_no_secret_and_no_configmap(
+    engine: Engine, objects: Objects, limit: Quota
+) -> None:
+    limit({"pods": "0"}, name="no-pods")
+    engine.spec("waiting", **FULL)
+    with (
+        objects.api.watch("secrets", objects.namespace) as secrets,
+        objects.api.watch("configmaps", objects.namespace) as configmaps,
+    ):
+        run = engine.reconcile("--timeout", "4s")
+        seen = [e.name for e in (*secrets.events, *configmaps.events) if "waiting-" in e.name]
+    assert run.code == 5, run.stderr
+    assert seen == []
+    job = run.job("waiting")
+    assert (job["state"], job["reason"]) == ("Queued", "QuotaExceeded")
+    assert "exceeded quota: no-pods" in job["message"]
+    assert "limited: pods=0" in job["message"]
+    assert engine.status()["waiting"]["state"] == "Queued"
+    assert objects.pods() == []
+
+
+def test_a_full_queue_is_given_up_after_the_queue_timeout(
+    engine: Engine, objects: Objects, limit: Quota
+) -> None:
+    limit({"pods": "0"}, name="no-pods")
+    engine.spec("waiting", **FULL)
+    run = engine.reconcile("--queue-timeout", "2s")
+    assert run.code == 5, run.stderr
+    assert run.job("waiting")["state"] == "Queued"
+
+
+def test_no_room_for_a_secret_leaves_no_pod_behind(
+    engine: Engine, objects: Objects, limit: Quota
+) -> None:
+    limit({"secrets": "0"}, name="no-secrets")
+    engine.spec("waiting", **FULL)
+    run = engine.reconcile("--timeout", "4s")
+    assert run.code == 5, run.stderr
+    job = run.job("waiting")
+    assert (job["state"], job["reason"]) == ("Queued", "QuotaExceeded")
+    assert "exceeded quota: no-secrets" in job["message"]
+    assert objects.pods() == []
+    assert objects.owned() == []
+
+
+def test_a_queued_job_runs_once_there_is_room(
+    engine: Engine, objects: Objects, limit: Quota
+) -> None:
+    limit({"pods": "1"}, name="one-pod")
+    for name in ("one", "two", "three"):
+        engine.spec(name, script="true")
+    run = engine.reconcile("--timeout", "90s")
+    assert run.code == 0, run.stderr
+    assert {job["state"] for job in run.result["jobs"]} == {"Succeeded"}
+    assert [len(job["attempts"]) for job in run.result["jobs"]] == [1, 1, 1]
+
+
+def test_terminating_and_not_terminating_scopes_count_as_they_should(
+    engine: Engine, objects: Objects, limit: Quota
+) -> None:
+    limit({"pods": "0"}, ["NotTerminating"], name="endless")
+    engine.spec("short", script="true", timeout="1m")
+    assert engine.reconcile().code == 0
+    config = engine.write(
+        "../engine.yaml",
+        "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\n"
+        "features: {activeDeadlineSeconds: false}\n",
+    )
+    engine.spec("endless", script="true", timeout="1m")
+    run = engine.reconcile("--config", str(config), "--timeout", "3s")
+    assert run.code == 5
+    assert "exceeded quota: endless" in run.job("endless")["message"]
+    assert run.job("short")["changed"] is False

@@ -1,0 +1,89 @@
+"""What people ask of a job by name: cancel, rerun."""
+
+from tests.e2e.conftest import Quota
+from tests.support.clusters import ClusterUnderTest
+from tests.support.engine import Engine, finish
+from tests.support.objects import Objects
+
+
+def test_a_cancelled_job_loses_its_pod_and_its_record_tells_who_and_why(
+    engine: Engine, objects: Objects, target: ClusterUnderTest
+) -> None:
+    engine.spec("long", script=target.script("long", lasts=60), files={"a": "b"})
+    process = engine.start()
+    objects.wait_until_running("long")
+    done = engine.run("cancel", "long", "-n", engine.namespace, "--reason", "wrong branch")
+    assert done.code == 0, done.stderr
+    assert "cancelled; pod long-" in done.stdout
+    run = finish(process)
+    assert run.code == 1
+    job = run.job("long")
+    assert (job["state"], job["reason"]) == ("Cancelled", "Cancelled")
+    assert job["message"].startswith("cancelled by ")
+    assert job["message"].endswith(": wrong branch")
+    objects.api.wait(lambda: objects.pods() == [], "end of the pod", timeout=60)
+    objects.wait_until_clean()
+    assert engine.reconcile().job("long")["changed"] is False
+
+
+def test_a_queued_job_is_cancelled_without_ever_having_a_pod(
+    engine: Engine, objects: Objects, limit: Quota
+) -> None:
+    limit({"pods": "0"})
+    engine.spec("waiting", script="true")
+    assert engine.reconcile("--timeout", "2s").code == 5
+    done = engine.run("cancel", "waiting", "-n", engine.namespace)
+    assert "cancelled; it had no pod" in done.stdout
+    assert engine.status()["waiting"]["state"] == "Cancelled"
+    assert objects.pods() == []
+
+
+def test_what_is_over_stays_over_and_what_is_unknown_is_told(
+    engine: Engine, objects: Objects
+) -> None:
+    engine.spec("done", script="true")
+    assert engine.reconcile().code == 0
+    again = engine.run("cancel", "done", "-n", engine.namespace)
+    assert again.code == 0
+    assert "is over already: Succeeded" in again.stdout
+    unknown = engine.run("cancel", "nobody", "-n", engine.namespace)
+    assert unknown.code == 2
+    assert "no record of this job" in unknown.stderr
+
+
+def test_after_rerun_the_same_spec_runs_once_more(engine: Engine, objects: Objects) -> None:
+    engine.spec("again", script="true")
+    assert engine.reconcile().code == 0
+    done = engine.run("rerun", "again", "-n", engine.namespace)
+    assert done.code == 0, done.stderr
+    run = engine.reconcile()
+    assert run.code == 0, run.stderr
+    (attempt,) = run.job("again")["attempts"]
+    assert attempt["number"] == 2
+    assert len(objects.pods()) == 2
+    assert engine.reconcile().job("again")["changed"] is False
+    assert [past["state"] for past in engine.status()["again"]["history"]] == ["Succeeded"]
+
+
+def test_ten_reconciles_leave_a_finished_job_alone_and_rerun_runs_it_once(
+    engine: Engine, objects: Objects
+) -> None:
+    engine.spec("job", script="true")
+    assert engine.reconcile().code == 0
+    objects.api.delete("pods", objects.pod("job")["metadata"]["name"], objects.namespace, grace=0)
+    for _ in range(10):
+        assert engine.reconcile().job("job")["changed"] is False
+    objects.api.wait(lambda: objects.pods() == [], "end of the pod")
+    engine.run("rerun", "job", "-n", engine.namespace)
+    assert engine.reconcile().code == 0
+    assert len(objects.pods()) == 1
+
+
+def test_a_running_job_is_not_run_again(
+    engine: Engine, objects: Objects, target: ClusterUnderTest
+) -> None:
+    engine.spec("long", script=target.script("long", lasts=60))
+    assert engine.reconcile("--wait", "applied").code == 0
+    done = engine.run("rerun", "long", "-n", engine.namespace)
+    assert done.code == 2
+    assert "engine cancel long first" in done.stderr

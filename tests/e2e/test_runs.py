@@ -1,0 +1,142 @@
+"""How often a job runs, and what an invocation writes."""
+
+import signal
+from typing import Any
+
+from tests.support.clusters import WRITES, ClusterUnderTest
+from tests.support.engine import Engine, finish
+from tests.support.objects import Objects
+
+
+def test_a_second_run_makes_no_write_and_says_that_nothing_changed(
+    engine: Engine, target: ClusterUnderTest
+) -> None:
+    engine.spec("good", script="true", secrets={"A": {"value": "anything"}})
+    engine.spec("bad", script=target.script("bad", ends=1))
+    assert engine.reconcile().code == 1
+    target.forget_requests()
+    again = engine.reconcile()
+    assert again.code == 1
+    assert [job["changed"] for job in again.result["jobs"]] == [False, False]
+    table = engine.run("reconcile", "--once", str(engine.folder))
+    assert table.stdout.splitlines()[-1] == "nothing changed"
+    requests = target.requests()
+    assert requests.count("list") == 4
+    assert [verb for verb in requests if verb in WRITES] == []
+    assert len(requests) <= 2 * 10
+
+
+def test_a_finished_job_is_not_run_again_when_its_pod_is_gone(
+    engine: Engine, objects: Objects
+) -> None:
+    engine.spec("once", script="true")
+    assert engine.reconcile().code == 0
+    objects.api.delete("pods", objects.pod("once")["metadata"]["name"], objects.namespace, grace=0)
+    assert objects.api.wait(lambda: objects.pods() == [], "pod gone")
+    again = engine.reconcile()
+    assert again.code == 0
+    assert again.job("once")["changed"] is False
+    assert objects.pods() == []
+
+
+def test_a_changed_spec_is_a_new_run_and_the_old_one_is_history(
+    engine: Engine, objects: Objects, target: ClusterUnderTest
+) -> None:
+    engine.spec("job", script="true")
+    assert engine.reconcile().code == 0
+    engine.spec("job", script=target.script("job", ends=4))
+    run = engine.reconcile()
+    assert run.code == 1
+    assert run.job("job")["exitCode"] == 4
+    assert [past["state"] for past in engine.status()["job"]["history"]] == ["Succeeded"]
+    assert len(objects.pods()) == 2
+
+
+def test_a_spec_that_changes_while_it_runs_replaces_the_run(
+    engine: Engine, objects: Objects, target: ClusterUnderTest
+) -> None:
+    engine.spec("job", script=target.script("job", lasts=60))
+    process = engine.start("--wait", "applied")
+    first = objects.wait_until_running("job")["metadata"]["uid"]
+    assert finish(process).code == 0
+    engine.spec("job", script=target.script("job") + "# changed\n")
+    run = engine.reconcile()
+    assert run.code == 0, run.stderr
+    pod = objects.api.wait(lambda: _single(objects), "one pod", timeout=40)
+    assert pod["metadata"]["uid"] != first
+    past = engine.status()["job"]["history"][0]
+    assert (past["state"], past["reason"]) == ("Cancelled", "Cancelled")
+
+
+def test_the_rerun_token_runs_the_same_spec_once_more(engine: Engine, objects: Objects) -> None:
+    engine.spec("job", script="true")
+    assert engine.reconcile().code == 0
+    engine.spec("job", script="true", rerun="once more")
+    assert engine.reconcile().job("job")["changed"] is True
+    assert engine.reconcile().job("job")["changed"] is False
+    assert len(objects.pods()) == 2
+
+
+def test_fifty_specs_at_once_all_finish(engine: Engine, objects: Objects) -> None:
+    for number in range(50):
+        engine.spec(f"job-{number}", script=f"echo {number}", files={"a": str(number)})
+    run = engine.reconcile(timeout=170)
+    assert run.code == 0, run.stderr
+    assert len(run.result["jobs"]) == 50
+    assert {job["state"] for job in run.result["jobs"]} == {"Succeeded"}
+    assert len(objects.pods()) == 50
+
+
+def test_a_job_with_a_name_of_48_characters_runs(engine: Engine, objects: Objects) -> None:
+    name = "a" * 48
+    engine.spec(name, script="hostname", files={"a": "b"})
+    assert engine.reconcile().code == 0
+    objects.wait_until_over(name)
+
+
+def test_the_timeout_ends_the_waiting_with_3_and_leaves_the_job_running(
+    engine: Engine, objects: Objects, target: ClusterUnderTest
+) -> None:
+    engine.spec("long", script=target.script("long", lasts=4))
+    run = engine.reconcile("--timeout", "2s")
+    assert run.code == 3, run.stderr
+    assert "1 job is not over" in run.stderr
+    assert engine.reconcile().code == 0
+    assert len(run.job("long")["attempts"]) == 1
+
+
+def test_ctrl_c_ends_with_130_and_the_next_engine_takes_over(
+    engine: Engine, objects: Objects, target: ClusterUnderTest
+) -> None:
+    engine.spec("long", script=target.script("long", lasts=3))
+    process = engine.start()
+    objects.wait_until_running("long")
+    process.send_signal(signal.SIGINT)
+    run = finish(process, timeout=20)
+    assert run.code == 130
+    assert "Traceback" not in run.stderr
+    assert "the next reconcile takes" in run.stderr
+    after = engine.reconcile()
+    assert after.code == 0
+    assert len(after.job("long")["attempts"]) == 1
+
+
+def test_what_another_source_made_is_refused_by_name(engine: Engine, objects: Objects) -> None:
+    engine.spec("mine", script="true")
+    assert engine.reconcile("--source", "team-a").code == 0
+    run = engine.reconcile("--source", "team-b")
+    assert run.code != 0
+    assert run.job("mine")["changed"] is False
+    assert "belongs to source 'team-a'" in run.stderr
+    assert len(objects.pods()) == 1
+
+
+def test_no_specs_at_all_is_a_success(engine: Engine) -> None:
+    run = engine.reconcile()
+    assert run.code == 0
+    assert run.result["jobs"] == []
+
+
+def _single(objects: Objects) -> dict[str, Any] | None:
+    pods = objects.pods()
+    return pods[0] if len(pods) == 1 else None

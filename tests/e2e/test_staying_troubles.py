@@ -1,0 +1,129 @@
+"""A server in a bad state, and an engine that stays: it says so, spares it, and ends in time."""
+
+import signal
+import time
+
+import pytest
+
+from engine.sandbox import ExpireWatch, Fault, Latency, LostReply, Sandbox, ServerError
+from tests.support.clusters import NAMESPACE
+from tests.support.engine import Engine
+from tests.support.engine_process import EngineProcess
+from tests.support.objects import Objects
+
+pytestmark = pytest.mark.only("sandbox")
+
+
+def test_with_a_server_that_answers_nothing_it_is_not_ready_until_it_does_again(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    with EngineProcess(engine) as staying:
+        frozen = sandbox.faults.add(Fault(Latency(4.0), times=None))
+        told = staying.wait_for_probe("/readyz", 503, within=10)
+        assert "[-]leader: nobody is known to lead this source" in told
+        assert staying.probe("/healthz")[0] == 200
+        sandbox.faults.remove(frozen)
+        staying.wait_until_ready()
+
+
+def test_a_server_that_answers_nothing_does_not_hold_up_its_end(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    with EngineProcess(engine) as staying:
+        sandbox.faults.add(Fault(Latency(20.0), times=None))
+        sandbox.drop_watches()
+        for number in range(10):
+            engine.spec(f"job-{number}", script="true", files={"a": "b"})
+        staying.wait_for_line("10 added")
+        time.sleep(0.5)
+        began = time.monotonic()
+        assert staying.stop(signal.SIGTERM, within=15).code == 0
+        assert time.monotonic() - began < 10
+
+
+def test_a_namespace_that_cannot_be_read_holds_up_nothing_in_the_others(
+    engine: Engine, objects: Objects, sandbox: Sandbox
+) -> None:
+    engine.spec("gone", script="true")
+    engine.spec("short", script="true", ttl=3)
+    sandbox.deny("list", "*", "closed")
+    text = (engine.folder / "gone.yaml").read_text()
+    engine.write("closed.yaml", text.replace(f'"{NAMESPACE}"', '"closed"'))
+    arguments = ("--prune", "--prune-interval", "1s")
+    with EngineProcess(engine, *arguments, ready=False) as staying:
+        staying.wait_for_line("/gone: Succeeded")
+        staying.wait_for_line("/short: Succeeded")
+        assert "closed" in staying.wait_for_probe("/readyz", 503)
+        (engine.folder / "gone.yaml").unlink()
+        objects.api.wait(lambda: set(engine.status()) == {"short"}, "the removal of one job")
+        objects.api.wait(lambda: objects.pods() == [], "the end of what outlived its TTL")
+
+
+def test_a_pod_whose_making_was_never_answered_goes_with_its_spec(
+    engine: Engine, objects: Objects, sandbox: Sandbox
+) -> None:
+    engine.spec("stays", script="true")
+    with EngineProcess(engine, "--prune", "--prune-interval", "1s") as staying:
+        staying.wait_for_line("/stays: Succeeded")
+        sandbox.faults.add(Fault(ServerError(503), verb="watch", resource="pods", times=None))
+        sandbox.drop_watches()
+        sandbox.faults.add(Fault(LostReply(), "create", "pods", "goes-*"))
+        sandbox.faults.add(Fault(ServerError(503), "create", "pods", "goes-*", times=None, skip=1))
+        engine.spec("goes", script="true")
+        objects.api.wait(lambda: len(objects.pods()) == 2, "a pod that the engine knows nothing of")
+        (engine.folder / "goes.yaml").unlink()
+        staying.wait_for_line("1 removed")
+        time.sleep(3)
+        sandbox.faults.clear()
+        objects.api.wait(lambda: len(objects.pods()) == 1, "the end of its pod", timeout=30)
+        assert set(engine.status()) == {"stays"}
+
+
+def test_a_removal_that_failed_is_tried_again_long_before_the_next_look(
+    engine: Engine, objects: Objects, sandbox: Sandbox
+) -> None:
+    """And costs nothing of the limit of deletes: a pod and a record are all that goes."""
+    engine.spec("gone", script="true")
+    config = engine.folder.parent / "engine.yaml"
+    config.write_text(
+        "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\nlimits: {maxDeletesPerPass: 2}\n"
+    )
+    arguments = ("--prune", "--allow-empty", "--prune-interval", "1h", "--config", str(config))
+    with EngineProcess(engine, *arguments) as staying:
+        staying.wait_for_line("/gone: Succeeded")
+        refused = sandbox.faults.add(Fault(ServerError(), "delete", "configmaps", times=3))
+        (engine.folder / "gone.yaml").unlink()
+        objects.api.wait(lambda: not engine.status(), "the removal of the job")
+        assert sandbox.faults.hits(refused) == 3
+
+
+def test_a_namespace_that_no_spec_names_any_more_is_not_missed(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    engine.spec("good", script="true")
+    sandbox.deny("list", "*", "closed")
+    text = (engine.folder / "good.yaml").read_text()
+    closed = engine.write("closed.yaml", text.replace(f'"{NAMESPACE}"', '"closed"'))
+    with EngineProcess(engine, ready=False) as staying:
+        staying.wait_for_line("/good: Succeeded")
+        assert "closed" in staying.wait_for_probe("/readyz", 503)
+        closed.unlink()
+        staying.wait_until_ready()
+        closed.write_text(text.replace(f'"{NAMESPACE}"', '"closed"'))
+        assert "closed" in staying.wait_for_probe("/readyz", 503)
+
+
+def test_a_server_that_forgets_each_version_at_once_is_asked_ever_more_seldom(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    engine.spec("before", script="true")
+    with EngineProcess(engine) as staying:
+        staying.wait_for_line("/before: Succeeded")
+        sandbox.requests.clear()
+        forgets = sandbox.faults.add(Fault(ExpireWatch(), verb="watch", times=None))
+        sandbox.drop_watches()
+        time.sleep(3)
+        assert 3 <= len(sandbox.requests.where("list")) <= 30
+        sandbox.faults.remove(forgets)
+        engine.spec("after", script="true")
+        staying.wait_for_line("/after: Succeeded")

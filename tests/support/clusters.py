@@ -1,0 +1,150 @@
+"""The cluster that a test drives the engine on: a real one, or the sandbox."""
+
+import subprocess
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from pathlib import Path
+
+from engine.sandbox import FOREVER, Sandbox
+from engine.sandbox import Run as Scene
+from tests.cluster.cluster import Cluster
+from tests.cluster.images import Images
+from tests.support.api import Api
+from tests.support.engine import Engine
+
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+NAMESPACE = "ci"
+IMAGE = "registry.example/busybox:1"
+"""Of every sandbox."""
+
+
+class ClusterUnderTest(ABC):
+    """A cluster as these tests need it."""
+
+    kubeconfig: Path
+    image: str
+    namespace: str
+    counts_late: bool
+    """Whether its quotas are counted from a cache, so that they may let in too many."""
+
+    @abstractmethod
+    def script(
+        self,
+        job: str,
+        *,
+        lasts: float = 0.0,
+        ends: int = 0,
+        on_term: int | None = 143,
+        container: str = "main",
+    ) -> str:
+        """A script of `container` that takes `lasts` seconds and exits with `ends`.
+
+        On SIGTERM it exits with `on_term`; None: it ignores that, and has to be killed.
+        """
+
+    @abstractmethod
+    def delete_pod(self, name: str, *options: str) -> None:
+        """As a user would, from outside, with `options` of kubectl delete about the grace."""
+
+    @abstractmethod
+    def forget_requests(self) -> None: ...
+
+    @abstractmethod
+    def requests(self) -> list[str]:
+        """Verbs of the engine's requests since `forget_requests`."""
+
+
+class RealCluster(ClusterUnderTest):
+    counts_late = True
+
+    def __init__(self, cluster: Cluster, namespace: str, images: Images) -> None:
+        self.kubeconfig = cluster.kubeconfig
+        self.image = images.busybox
+        self.namespace = namespace
+        self._cluster = cluster
+        self._position = 0
+
+    def script(
+        self,
+        job: str,
+        *,
+        lasts: float = 0.0,
+        ends: int = 0,
+        on_term: int | None = 143,
+        container: str = "main",
+    ) -> str:
+        del job, container
+        answer = "" if on_term is None else f"exit {on_term}"
+        return f"trap '{answer}' TERM\nsleep {lasts} & wait\nexit {ends}\n"
+
+    def delete_pod(self, name: str, *options: str) -> None:
+        command = [
+            str(self._cluster.kubectl), "--kubeconfig", str(self.kubeconfig),
+            "-n", self.namespace, "delete", "pod", name, "--wait=false", *options,
+        ]  # fmt: skip
+        subprocess.run(command, check=True, capture_output=True)
+
+    def forget_requests(self) -> None:
+        self._position = self._cluster.audit_position()
+
+    def requests(self) -> list[str]:
+        entries = self._cluster.audit_entries("engine/", self._position)
+        return [
+            str(entry["verb"])
+            for entry in entries
+            if entry.get("objectRef", {}).get("namespace") in (self.namespace, None)
+        ]
+
+
+class SandboxCluster(ClusterUnderTest):
+    counts_late = False
+
+    def __init__(self, sandbox: Sandbox, folder: Path) -> None:
+        self.kubeconfig = sandbox.write_kubeconfig(folder / "kubeconfig")
+        self.image = IMAGE
+        self.namespace = NAMESPACE
+        self.sandbox = sandbox
+        sandbox.namespace(NAMESPACE)
+
+    def script(
+        self,
+        job: str,
+        *,
+        lasts: float = 0.0,
+        ends: int = 0,
+        on_term: int | None = 143,
+        container: str = "main",
+    ) -> str:
+        scene = Scene(duration=max(lasts, 0.05), exit_code=ends)
+        if on_term is None:
+            scene = replace(scene, stop=FOREVER)
+        else:
+            scene = replace(scene, stop_exit_code=on_term)
+        self.sandbox.node.will(scene, pod=f"{job}-*", container=container)
+        return f"# {lasts} s, then {ends}; on SIGTERM {on_term}\n"
+
+    def delete_pod(self, name: str, *options: str) -> None:
+        periods = [option.partition("=")[2] for option in options if "=" in option]
+        grace = int(periods[0]) if periods else None
+        Api.from_kubeconfig(self.kubeconfig).delete("pods", name, self.namespace, grace=grace)
+
+    def forget_requests(self) -> None:
+        self.sandbox.requests.clear()
+
+    def requests(self) -> list[str]:
+        return [
+            entry.verb
+            for entry in self.sandbox.requests.where()
+            if entry.user_agent.startswith("engine/")
+        ]
+
+
+def engine_on(sandbox: Sandbox, folder: Path) -> Engine:
+    """The command line on a sandbox; its specs and its kubeconfig are below `folder`."""
+    return engine_for(SandboxCluster(sandbox, folder), folder)
+
+
+def engine_for(target: ClusterUnderTest, folder: Path) -> Engine:
+    specs = folder / "specs"
+    specs.mkdir(exist_ok=True)
+    return Engine(target.kubeconfig, target.namespace, specs, target.image)

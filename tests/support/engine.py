@@ -1,0 +1,129 @@
+"""Drive the engine as a user does: spec files in a folder, the command line, its output."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+COMMAND = [sys.executable, "-m", "engine"]
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """One finished invocation."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def result(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.stdout)
+        return found
+
+    def job(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = next(j for j in self.result["jobs"] if j["name"] == name)
+        return found
+
+
+@dataclass
+class Engine:
+    """The command line against one cluster, with a folder of specs in one namespace."""
+
+    kubeconfig: Path
+    namespace: str
+    folder: Path
+    image: str
+    environment: dict[str, str] = field(default_factory=dict)
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def spec(self, name: str, /, *, file: str = "", **spec: Any) -> str:
+        """Write a spec into the folder; JSON is YAML too. Returns the job's name."""
+        document = {
+            "apiVersion": "jobs.engine/v1alpha1",
+            "kind": "JobSpec",
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": {"image": self.image, **spec},
+        }
+        self.write(file or f"{name}.yaml", json.dumps(document, ensure_ascii=False))
+        return name
+
+    def write(self, file: str, text: str) -> Path:
+        path = self.folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def run(self, *arguments: str, timeout: float = 120) -> CommandResult:
+        done = subprocess.run(
+            [*COMMAND, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            env=self.environment_of_process(),
+            stdin=subprocess.DEVNULL,
+        )
+        return CommandResult(done.returncode, done.stdout, done.stderr)
+
+    def reconcile(self, *arguments: str, timeout: float = 120) -> CommandResult:
+        return self.run(
+            "reconcile", "--once", str(self.folder), "-o", "json", *arguments, timeout=timeout
+        )
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """The same in the background; the caller waits for it or kills it.
+
+        Ctrl-C reaches it even if the tests themselves were started with SIGINT ignored.
+        """
+        process = subprocess.Popen(
+            [
+                "env",
+                "--default-signal=INT",
+                *COMMAND,
+                "reconcile",
+                "--once",
+                str(self.folder),
+                "-o",
+                "json",
+                *arguments,
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.environment_of_process(),
+            stdin=subprocess.DEVNULL,
+        )
+        self.started.append(process)
+        return process
+
+    def kill_what_runs(self) -> None:
+        """At the end of a test, however it ended: an engine left behind would disturb the next."""
+        for process in self.started:
+            if process.returncode is None:
+                kill(process)
+
+    def status(self) -> dict[str, dict[str, Any]]:
+        """Entries of `engine status` by job."""
+        run = self.run("status", "-n", self.namespace, "-o", "json")
+        assert run.code == 0, run.stderr
+        return {entry["name"]: entry for entry in run.result["jobs"]}
+
+    def environment_of_process(self) -> Mapping[str, str]:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("ENGINE_")}
+        return {**kept, "KUBECONFIG": str(self.kubeconfig), **self.environment}
+
+
+def finish(process: subprocess.Popen[str], timeout: float = 120) -> CommandResult:
+    stdout, stderr = process.communicate(timeout=timeout)
+    return CommandResult(process.returncode, stdout, stderr)
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
