@@ -5,8 +5,7 @@ from pathlib import PurePath
 from typing import Any
 
 from engine.api.checks import check_spec, matches_any, policy_list
-from engine.api.defaults import BUILT_IN, merge_mappings, merge_specs
-from engine.api.effective import EffectiveSpec
+from engine.api.effective import EffectiveSpec, effective_spec, merge_mappings
 from engine.api.model import (
     Config,
     Job,
@@ -34,7 +33,7 @@ def build_job(
     `namespace` is for a spec that names none, and goes before those of the defaults.
     Guarantees: pure. Errors are collected, never raised.
     """
-    effective = _effective(document, layers, config, namespace)
+    effective = effective_spec(document, layers, config, namespace)
     problems = check_spec(effective)
     if any(problem.severity is Severity.ERROR for problem in problems):
         return None, problems
@@ -45,7 +44,7 @@ def check_job(
     document: Document, layers: Sequence[Document], config: Config, namespace: str = ""
 ) -> tuple[Problem, ...]:
     """What is wrong with a job, without building it: for one that its schema refused."""
-    return check_spec(_effective(document, layers, config, namespace))
+    return check_spec(effective_spec(document, layers, config, namespace))
 
 
 def layers_of(folder: str, defaults: Mapping[str, Document]) -> tuple[Document, ...]:
@@ -63,16 +62,6 @@ def namespace_problems(jobs: Iterable[Job], limits: Limits) -> Iterable[Problem]
     for job in jobs:
         if not matches_any(job.namespace, allowed):
             yield Problem(job.place, f"the namespace {job.namespace} is not allowed", hint)
-
-
-def _effective(
-    document: Document, above: Sequence[Document], config: Config, namespace: str
-) -> EffectiveSpec:
-    layers = (document, *above)
-    specs = [BUILT_IN, config.defaults, *(d.data.get("spec", {}) for d in reversed(layers))]
-    named = [d.data.get("metadata", {}).get("namespace") for d in layers]
-    chosen = named[0] or namespace or next((name for name in named if name), "")
-    return EffectiveSpec(merge_specs(specs), chosen, layers, config)
 
 
 def _build(effective: EffectiveSpec, folder: str) -> Job:

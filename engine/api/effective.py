@@ -1,6 +1,10 @@
-"""A spec with its defaults merged in, which still knows where each value was written."""
+"""A spec over its defaults, which still knows where each value was written.
 
-from collections.abc import Iterator, Mapping, Sequence
+The engine's own defaults come first, then the operator's, then each folder's from the outside in,
+then the job's own fields.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +13,16 @@ from engine.api.schema_messages import dotted
 from engine.api.yaml_reader import Document
 from engine.errors import Place, Problem, Severity
 from engine.refs import MAIN_CONTAINER
+
+_BUILT_IN: Mapping[str, Any] = {
+    "timeout": "1h",
+    "startTimeout": "10m",
+    "ttlLeeway": "5m",
+    "template": "job",
+    "onChange": "Replace",
+}
+
+_ENTRY_POINT = ("script", "command", "args")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +74,48 @@ class EffectiveSpec:
             for index, container in enumerate(self.spec.get(field, ())):
                 yield container["name"], ("spec", field, index), container
         yield MAIN_CONTAINER, ("spec",), self.spec
+
+
+def effective_spec(
+    document: Document, above: Sequence[Document], config: Config, namespace: str
+) -> EffectiveSpec:
+    """`document` over the defaults `above` it, nearest first, and the operator's.
+
+    `namespace` is for a spec that names none, and goes before those of the defaults.
+    """
+    layers = (document, *above)
+    specs = [_BUILT_IN, config.defaults, *(d.data.get("spec", {}) for d in reversed(layers))]
+    named = [d.data.get("metadata", {}).get("namespace") for d in layers]
+    chosen = named[0] or namespace or next((name for name in named if name), "")
+    return EffectiveSpec(merge_specs(specs), chosen, layers, config)
+
+
+def merge_specs(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """One spec out of `layers`, later ones winning.
+
+    Mappings merge key by key, everything else is replaced whole. Script, command and args go
+    together: a layer that sets one of them drops all three of the layers before it.
+    """
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        if any(name in layer for name in _ENTRY_POINT):
+            merged = {key: value for key, value in merged.items() if key not in _ENTRY_POINT}
+        merged = merge_mappings(merged, layer)
+    return merged
+
+
+def merge_mappings(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """`below` with `above` on top; a secret's source is one value, never a mix of two."""
+    merged = dict(below)
+    for key, value in above.items():
+        before = merged.get(key)
+        mixes = isinstance(before, Mapping) and isinstance(value, Mapping) and not _is_source(value)
+        merged[key] = merge_mappings(before, value) if mixes else value  # type: ignore[arg-type]
+    return merged
+
+
+def _is_source(value: Mapping[str, Any]) -> bool:
+    return len(value) == 1 and next(iter(value)) in ("value", "fromEnv", "fromFile")
 
 
 def _has(data: Any, path: Sequence[str | int]) -> bool:

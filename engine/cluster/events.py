@@ -6,9 +6,9 @@ from typing import Any
 from engine import __version__
 from engine.cluster import api
 from engine.cluster.client import Client
-from engine.decide.record import format_time
 from engine.errors import EngineError
 from engine.refs import Ref
+from engine.times import format_time
 
 _LONGEST_MESSAGE = 1024
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from engine.decide.record import Record
+from engine.decide.situation import Pod, Situation, is_terminating, name_of, uid_of
+from engine.status.containers import ends_by_itself, is_anything_running
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +148,19 @@ Step = (
     | StampExpiry
 )
 Action = Refuse | Wait | Done | Step
+
+
+def delete_pod_action(situation: Situation, pod: Pod, why: str) -> DeletePod | LookAgain | Wait:
+    """Delete the pod, at once if nothing of it ever ran, with its own grace otherwise.
+
+    Or wait for a deletion, or an end of its own, that is under way. Only the API can tell whether
+    the pod is not of a run or attempt that began since the record was read: another engine's, or
+    one that somebody asked for.
+    """
+    if is_terminating(pod) or ends_by_itself(pod):
+        return Wait()
+    if not situation.is_certain_of(uid_of(pod)):
+        return LookAgain(name_of(pod), uid_of(pod))
+    grace = None if is_anything_running(pod) else 0
+    version = pod["metadata"].get("resourceVersion", "")
+    return DeletePod(name_of(pod), uid_of(pod), grace, why, version)

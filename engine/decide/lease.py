@@ -10,10 +10,11 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import Enum
 from typing import Any
 
+from engine.times import micro_time
 from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
 
 _HASH_DIGITS = 10
@@ -146,11 +147,6 @@ def lease_name(source: str) -> str:
     words = re.sub("[^a-z0-9]+", "-", source.lower()).strip("-")
     digest = hashlib.sha256(source.encode()).hexdigest()[:_HASH_DIGITS]
     return "-".join(filter(None, ("engine", words, digest)))
-
-
-def micro_time(now: datetime) -> str:
-    """As Kubernetes writes a MicroTime."""
-    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _written(lease: LeaseObject, spec: Mapping[str, Any], source: str) -> LeaseObject:

@@ -3,10 +3,10 @@
 from datetime import datetime, timedelta
 
 from engine.decide.actions import Action, FindCause, Wait, WriteRecord
-from engine.decide.outcomes import closed
 from engine.decide.pull_cursor import has_policy_left
 from engine.decide.record import Attempt, PullFailure
 from engine.decide.situation import Pod, Situation, uid_of
+from engine.decide.transitions import closed
 from engine.status.outcome import Outcome, Reason
 from engine.status.waiting import PullTrouble, classify_pull, pull_troubles
 

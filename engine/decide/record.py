@@ -7,8 +7,8 @@ from typing import Any
 
 from engine.api.model import RUN_LENGTH, PullClass
 from engine.refs import JobKey
-from engine.status.containers import parse_time
 from engine.status.outcome import Outcome, Reason, State
+from engine.times import format_time, parse_time
 
 KEPT_RUNS = 5
 
@@ -243,11 +243,6 @@ def record_from_data(key: JobKey, data: Mapping[str, Any], version: str) -> Reco
         ),
         version=version,
     )
-
-
-def format_time(time: datetime | None) -> str | None:
-    """RFC 3339 with milliseconds and Z, as the JSON result and the record have it."""
-    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z") if time else None
 
 
 def _attempt_to_data(attempt: Attempt) -> dict[str, Any]:

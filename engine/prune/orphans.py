@@ -10,7 +10,7 @@ from engine.decide.prune.rule import owner_of
 from engine.prune.target import Target
 from engine.refs import Ref
 from engine.runtime.retry import TRIES, retry_transient
-from engine.status.containers import parse_time
+from engine.times import parse_time
 
 
 def may_be_orphan(client: Client, target: Target, verdict: Verdict | None, grace: float) -> bool:

@@ -13,9 +13,9 @@ from engine.cluster import api
 from engine.cluster.api import CONFIG_MAPS, PODS, SECRETS
 from engine.cluster.client import Client
 from engine.cluster.records import list_records, read_record, write_record
-from engine.decide.outcomes import closed
 from engine.decide.prune import Delete, Protected, Verdict
 from engine.decide.record import Record, ended
+from engine.decide.transitions import closed
 from engine.errors import AlreadyExistsError, ConflictError, EngineError, ForbiddenError
 from engine.prune.brake import Brake
 from engine.prune.delete import Deleter, words_of

@@ -10,9 +10,9 @@ from typing import Any
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.records import read_record, recorded_pod_uids, write_record
-from engine.decide.outcomes import closed
 from engine.decide.record import Attempt, Record
 from engine.decide.situation import is_terminating
+from engine.decide.transitions import closed
 from engine.errors import AlreadyExistsError, ConflictError, EngineError, NotFoundError
 from engine.prune.save_logs import save_logs
 from engine.prune.target import Target

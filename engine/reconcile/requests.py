@@ -10,7 +10,7 @@ from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.records import read_record, write_record
 from engine.decide.record import Record
-from engine.decide.requests import cancelled, rerun
+from engine.decide.transitions import cancelled, rerun
 from engine.errors import ConflictError, UsageError
 from engine.refs import JobKey, Ref
 

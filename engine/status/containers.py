@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from engine.refs import MAIN_CONTAINER
+from engine.times import parse_time
 
 _SIDECAR_POLICY = "Always"
 
@@ -100,11 +101,6 @@ def finished_at(pod: Mapping[str, Any]) -> datetime | None:
     """When the main container ended, as the kubelet says."""
     main = main_state(pod)
     return parse_time(main.terminated.get("finishedAt")) if main else None
-
-
-def parse_time(text: str | None) -> datetime | None:
-    """Aware datetime of an RFC 3339 time of the API; None for nothing."""
-    return datetime.fromisoformat(text) if text else None
 
 
 def _running(state: Mapping[str, Any]) -> Mapping[str, Any]:

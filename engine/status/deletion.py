@@ -17,9 +17,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from engine.status import read_outcome
-from engine.status.containers import container_states, finished_at, parse_time
+from engine.status.containers import container_states, finished_at
 from engine.status.disruption import read_announced_disruption
 from engine.status.outcome import Outcome, Reason
+from engine.times import parse_time
 
 Pod = Mapping[str, Any]
 

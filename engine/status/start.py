@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from engine.status.containers import container_states, parse_time
+from engine.status.containers import container_states
+from engine.times import parse_time
 
 
 def read_start_cause(pod: Mapping[str, Any]) -> str:

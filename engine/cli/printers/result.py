@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.cli.printers.prune import entry_json
 from engine.cli.printers.table import format_table
-from engine.decide.record import Attempt, Record, format_time
+from engine.decide.record import Attempt, Record
 from engine.errors import ExitCode
 from engine.prune.prune_pass import PrunePass
 from engine.prune.result import PruneAction
@@ -16,6 +16,7 @@ from engine.reconcile.once_result import JobResult, OnceResult
 from engine.refs import JobKey
 from engine.status.outcome import State
 from engine.telemetry.redact import Redactor
+from engine.times import format_time
 
 _LONGEST_CELL = 100
 NOTHING_PRUNED = PrunePass()

@@ -14,7 +14,7 @@ from engine.decide.prune.verdict import (
     Verdict,
 )
 from engine.durations import format_duration
-from engine.status.containers import parse_time
+from engine.times import parse_time
 from engine.wellknown import EXPIRES_AT, HOLD, TTL
 
 _PROPAGATION = frozenset({"foregroundDeletion", "orphan"})

@@ -5,11 +5,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from engine.decide.actions import Action, ConfirmGone, LookAgain, Wait, WriteRecord
-from engine.decide.outcomes import closed, deleted_pod, may_retry
 from engine.decide.pull_failure import fall_back
 from engine.decide.record import Attempt
 from engine.decide.rules.restore_dependents import awaits_kubelet
 from engine.decide.situation import Pod, Situation, is_terminating
+from engine.decide.transitions import closed, deleted_pod, may_retry
 from engine.status.containers import finished_at, has_started, started_at
 from engine.status.deletion import read_end
 from engine.status.outcome import Outcome, Reason

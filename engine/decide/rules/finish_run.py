@@ -1,7 +1,6 @@
 """A run that is over stays over; the pod of an attempt that got stuck does not stay behind."""
 
-from engine.decide.actions import Action, Done, Wait
-from engine.decide.removal import remove_pod
+from engine.decide.actions import Action, Done, Wait, delete_pod_action
 from engine.decide.situation import Situation, has_ended
 
 
@@ -18,7 +17,7 @@ def finish_run(situation: Situation) -> Action | None:
     for pod in situation.observed.pods:
         if has_ended(pod):
             continue
-        removal = remove_pod(situation, pod, f"its attempt ended: {record.reason}")
+        removal = delete_pod_action(situation, pod, f"its attempt ended: {record.reason}")
         if not isinstance(removal, Wait):
             return removal
     return Done()

@@ -7,11 +7,18 @@ has nothing to be waited for.
 from datetime import datetime
 
 from engine.api.model import OnChange
-from engine.decide.actions import Action, ConfirmGone, DeletePod, LookAgain, Wait, WriteRecord
-from engine.decide.outcomes import closed, deleted_pod
+from engine.decide.actions import (
+    Action,
+    ConfirmGone,
+    DeletePod,
+    LookAgain,
+    Wait,
+    WriteRecord,
+    delete_pod_action,
+)
 from engine.decide.record import Attempt, Record
-from engine.decide.removal import remove_pod
 from engine.decide.situation import Pod, Situation
+from engine.decide.transitions import closed, deleted_pod
 from engine.status.containers import has_started, main_state
 from engine.status.deletion import read_end
 from engine.status.outcome import Outcome, Reason
@@ -68,5 +75,5 @@ def _remove_strays(situation: Situation) -> DeletePod | LookAgain | Wait | None:
     """Unfinished pods of other runs go before anything of this run begins."""
     for pod in situation.other_pods(""):
         if (pod["metadata"].get("labels") or {}).get(RUN) != situation.job.run:
-            return remove_pod(situation, pod, "its spec has changed")
+            return delete_pod_action(situation, pod, "its spec has changed")
     return None

@@ -2,10 +2,8 @@
 
 from dataclasses import replace
 
-from engine.decide.actions import Action, LookAgain, Wait, WriteRecord
-from engine.decide.outcomes import closed
+from engine.decide.actions import Action, LookAgain, Wait, WriteRecord, delete_pod_action
 from engine.decide.record import Attempt, Record
-from engine.decide.removal import remove_pod
 from engine.decide.situation import (
     Refusal,
     RefusalKind,
@@ -13,6 +11,7 @@ from engine.decide.situation import (
     gate_position,
     name_of,
 )
+from engine.decide.transitions import closed
 from engine.refs import pod_name
 from engine.status.outcome import Outcome, Reason, State
 
@@ -37,7 +36,7 @@ def settle_refusal(situation: Situation) -> Action | None:
         attempts = tuple(a for a in record.attempts if a.number != started.number)
         return WriteRecord(_queued(situation, replace(record, attempts=attempts), refusal))
     if pod is not None:
-        return remove_pod(situation, pod, refusal.message)
+        return delete_pod_action(situation, pod, refusal.message)
     if record.state is not State.QUEUED or record.message != refusal.message:
         return WriteRecord(_queued(situation, record, refusal))
     return Wait(refusal.retry_at) if situation.now < refusal.retry_at else None

@@ -5,10 +5,11 @@ from datetime import datetime, timedelta
 
 from engine.api.model import Job
 from engine.decide.actions import StampExpiry
-from engine.decide.record import Record, format_time
+from engine.decide.record import Record
 from engine.decide.situation import Pod, Situation, has_ended, is_terminating, name_of, uid_of
 from engine.durations import parse_duration
 from engine.status.outcome import Reason
+from engine.times import format_time
 from engine.wellknown import EXPIRES_AT
 
 

@@ -3,10 +3,16 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from engine.decide.actions import Action, CreateDependents, CreatePod, Wait, WriteRecord
+from engine.decide.actions import (
+    Action,
+    CreateDependents,
+    CreatePod,
+    Wait,
+    WriteRecord,
+    delete_pod_action,
+)
 from engine.decide.pull_cursor import policies_of_attempt
 from engine.decide.record import Attempt, Record
-from engine.decide.removal import remove_pod
 from engine.decide.situation import (
     Pod,
     Situation,
@@ -60,7 +66,7 @@ def _remove_leftover(situation: Situation, number: int) -> Action | None:
     lost = {a.uid for a in situation.run_record.attempts if a.outcome is Reason.NODE_LOST}
     for pod in situation.other_pods(uid_of(wanted) if wanted else ""):
         if not (is_terminating(pod) and uid_of(pod) in lost):
-            return remove_pod(situation, pod, "its attempt is over")
+            return delete_pod_action(situation, pod, "its attempt is over")
     return None
 
 

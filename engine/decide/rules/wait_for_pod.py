@@ -7,8 +7,9 @@ from engine.decide.actions import Action, Wait, WriteRecord
 from engine.decide.rules.close_attempt import start_deadline
 from engine.decide.rules.restore_dependents import next_look
 from engine.decide.situation import Pod, Situation
-from engine.status.containers import container_states, has_started, parse_time, started_at
+from engine.status.containers import container_states, has_started, started_at
 from engine.status.outcome import State
+from engine.times import parse_time
 
 RUNNING_DELAY = 2.0
 

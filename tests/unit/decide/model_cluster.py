@@ -13,10 +13,11 @@ from typing import Any
 
 from engine.api.model import Job
 from engine.decide.actions import DeletePod, StampExpiry
-from engine.decide.record import Attempt, Record, format_time, record_from_data, record_to_data
-from engine.decide.requests import cancelled, rerun
+from engine.decide.record import Attempt, Record, record_from_data, record_to_data
+from engine.decide.transitions import cancelled, rerun
 from engine.refs import GATE, pod_name
 from engine.status.outcome import Reason
+from engine.times import format_time
 from engine.wellknown import ATTEMPT, EXPIRES_AT, JOB, MANAGED_BY, MANAGER, RUN, SOURCE
 
 SOURCE_NAME = "default"

@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from engine.decide.actions import ConfirmGone, DeletePod, Done, Wait
-from engine.status.containers import parse_time
 from engine.status.deletion import Deletion
 from engine.status.outcome import Outcome, Reason, State
+from engine.times import parse_time
 from tests.unit.builders import make_job
 from tests.unit.decide.situations import (
     JOB,

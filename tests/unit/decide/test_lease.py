@@ -14,11 +14,11 @@ from engine.decide.lease import (
     Standing,
     given_up,
     lease_name,
-    micro_time,
     read_hold,
     sight,
     taken,
 )
+from engine.times import micro_time
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"

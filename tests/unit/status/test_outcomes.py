@@ -3,7 +3,9 @@ from typing import Any
 import pytest
 
 from engine.status import read_outcome
+from engine.status.containers import finished_at, started_at
 from engine.status.outcome import Outcome, Reason, State
+from engine.times import parse_time
 from tests.unit.pods import STARTED, ended, pod, running, waiting
 
 EVICTED = "The node was low on resource: memory."
@@ -264,8 +266,6 @@ def test_every_reason_has_a_final_state_and_an_exit_code(
 
 
 def test_times_are_the_kubelets() -> None:
-    from engine.status.containers import finished_at, parse_time, started_at  # noqa: PLC0415
-
     assert started_at(pod(running())) == parse_time(STARTED)
     assert started_at(pod(ended(0))) == parse_time(STARTED)
     assert finished_at(pod(running())) is None

@@ -1,4 +1,4 @@
-"""Closing an attempt: what its outcome makes of the run."""
+"""How a record changes: an attempt is closed, somebody cancels a job or has it run once more."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -42,3 +42,17 @@ def may_retry(record: Record, outcome: Outcome, retry: Retry) -> bool:
 def deleted_pod(attempt: Attempt) -> Outcome:
     """Somebody deleted the pod; the message is kubectl's own for what isn't there."""
     return Outcome(Reason.POD_DELETED, f'pods "{attempt.pod}" not found')
+
+
+def cancelled(record: Record, message: str, now: datetime) -> Record:
+    """`record` ended as Cancelled; its pod, if it has one, is to be deleted afterwards."""
+    outcome = Outcome(Reason.CANCELLED, message)
+    attempt = record.open_attempt
+    if attempt is None:
+        return ended(record, outcome, now)
+    return closed(record, attempt, outcome, now)
+
+
+def rerun(record: Record) -> Record:
+    """`record` of a new run of the same spec; its attempts go on counting."""
+    return record.next_run(record.spec_hash)

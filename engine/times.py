@@ -1,0 +1,18 @@
+"""Times as the API, the record and the JSON result write them."""
+
+from datetime import UTC, datetime
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """Aware datetime of an RFC 3339 time of the API; None for nothing."""
+    return datetime.fromisoformat(text) if text else None
+
+
+def format_time(time: datetime | None) -> str | None:
+    """RFC 3339 with milliseconds and Z, as the JSON result and the record have it."""
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z") if time else None
+
+
+def micro_time(now: datetime) -> str:
+    """As Kubernetes writes a MicroTime."""
+    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
