@@ -8,12 +8,12 @@ import pytest
 from engine.sandbox import Fault, Refuse, Run, Sandbox
 from tests.support.engine import Engine
 
+pytestmark = pytest.mark.only("sandbox")
+
 VALUE = "hunter2-of-the-environment"
 ENCODED = "aHVudGVyMi1vZi10aGUtZW52aXJvbm1lbnQ="
 CRASH = """
 import engine.reconcile.steps as steps
-
-pytestmark = pytest.mark.only("sandbox")
 def crash(self, memory, action):
     raise RuntimeError(f"crashed beside {memory.secrets.variables['TOKEN']}")
 steps.Steps.write_record = crash

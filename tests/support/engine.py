@@ -22,6 +22,11 @@ class CommandResult:
     stderr: str
 
     @property
+    def lines(self) -> list[str]:
+        """What was said of the work, line by line."""
+        return self.stderr.splitlines()
+
+    @property
     def result(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.stdout)
         return found

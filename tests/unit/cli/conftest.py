@@ -4,28 +4,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from engine.cli.main import main
+from tests.support.engine import CommandResult
 
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What a command came to."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def lines(self) -> list[str]:
-        return self.err.splitlines()
-
-
-Engine = Callable[..., Said]
+Engine = Callable[..., CommandResult]
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +28,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def engine(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Engine:
     """Run a command in this process; whatever it does, there is no traceback."""
 
-    def run(*arguments: str | Path, env: Mapping[str, str] | None = None) -> Said:
+    def run(*arguments: str | Path, env: Mapping[str, str] | None = None) -> CommandResult:
         for name, value in (env or {}).items():
             monkeypatch.setenv(name, value)
         monkeypatch.setattr(sys, "argv", ["engine", *map(str, arguments)])
@@ -52,7 +38,7 @@ def engine(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
         told = capsys.readouterr()
         assert "Traceback" not in told.out + told.err
         assert "internal error" not in told.err
-        return Said(int(end.value.code or 0), told.out, told.err)
+        return CommandResult(int(end.value.code or 0), told.out, told.err)
 
     return run
 
@@ -61,7 +47,7 @@ def engine(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
 def process() -> Engine:
     """Run a command in a process of its own, for what imports the cluster's client."""
 
-    def run(*arguments: str | Path, env: Mapping[str, str] | None = None) -> Said:
+    def run(*arguments: str | Path, env: Mapping[str, str] | None = None) -> CommandResult:
         command = [sys.executable, "-c", "from engine.cli.main import main; main()"]
         paths = {"PYTHONPATH": str(Path(__file__).parents[3])}
         done = subprocess.run(
@@ -74,6 +60,6 @@ def process() -> Engine:
         )
         assert "Traceback" not in done.stdout + done.stderr
         assert "internal error" not in done.stderr
-        return Said(done.returncode, done.stdout, done.stderr)
+        return CommandResult(done.returncode, done.stdout, done.stderr)
 
     return run

@@ -36,14 +36,14 @@ def closed_port() -> Iterator[int]:
 def test_help_names_every_command(engine: Engine) -> None:
     said = engine("--help")
     assert said.code == 0
-    assert all(command in said.out for command in COMMANDS)
-    assert "Exit codes: 0 all succeeded" in said.out
+    assert all(command in said.stdout for command in COMMANDS)
+    assert "Exit codes: 0 all succeeded" in said.stdout
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(engine: Engine, command: str) -> None:
     assert engine(command, "--help").code == 0
-    assert engine(command, "-h").out.startswith(f"Usage: engine {command}")
+    assert engine(command, "-h").stdout.startswith(f"Usage: engine {command}")
 
 
 @pytest.mark.parametrize(
@@ -64,26 +64,26 @@ def test_a_mistake_is_told_and_ends_with_2(
 ) -> None:
     said = engine(*arguments)
     assert said.code == 2
-    assert words in said.err
-    assert said.out == ""
+    assert words in said.stderr
+    assert said.stdout == ""
 
 
 @pytest.mark.parametrize(("version", "kind"), VERSIONS)
 def test_a_schema_is_printed_as_it_is_shipped(engine: Engine, version: str, kind: str) -> None:
     said = engine("schema", kind, "--api-version", version)
-    assert said.out == schema_text(version, kind)
-    json.loads(said.out)
+    assert said.stdout == schema_text(version, kind)
+    json.loads(said.stdout)
 
 
 def test_a_schema_is_of_the_newest_version_unless_another_is_asked_for(engine: Engine) -> None:
-    assert engine("schema").out == schema_text("jobs.engine/v1alpha1", "JobSpec")
+    assert engine("schema").stdout == schema_text("jobs.engine/v1alpha1", "JobSpec")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_prints_a_script(engine: Engine, shell: str) -> None:
     said = engine("completion", shell)
     assert said.code == 0
-    assert "_ENGINE_COMPLETE" in said.out
+    assert "_ENGINE_COMPLETE" in said.stdout
 
 
 def test_an_invalid_set_is_told_before_any_cluster_is_looked_for(
@@ -92,9 +92,9 @@ def test_an_invalid_set_is_told_before_any_cluster_is_looked_for(
     write(tmp_path, "specs/a.yaml", document("a"))
     write(tmp_path, "specs/b.yaml", document("b", timeout=0))
     said = engine("reconcile", "--once", "specs")
-    assert (said.code, said.out) == (2, "")
-    assert "spec.timeout is 0" in said.err
-    assert "kubeconfig" not in said.err
+    assert (said.code, said.stdout) == (2, "")
+    assert "spec.timeout is 0" in said.stderr
+    assert "kubeconfig" not in said.stderr
 
 
 @pytest.mark.parametrize("command", [("reconcile", "--once", "specs"), ("status",)])
@@ -103,9 +103,9 @@ def test_without_a_kubeconfig_the_hint_says_how_to_give_one(
 ) -> None:
     write(tmp_path, "specs/a.yaml", document())
     said = process(*command)
-    assert (said.code, said.out) == (6, "")
-    assert "no usable kubeconfig" in said.err
-    assert "give one with --kubeconfig or KUBECONFIG" in said.err
+    assert (said.code, said.stdout) == (6, "")
+    assert "no usable kubeconfig" in said.stderr
+    assert "give one with --kubeconfig or KUBECONFIG" in said.stderr
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ def test_a_kubeconfig_that_cant_be_used_is_told(
     if content is not None:
         write(tmp_path, "config", content)
     said = process("status", "--kubeconfig", "config")
-    assert (said.code, said.out) == (6, "")
-    assert words in said.err
+    assert (said.code, said.stdout) == (6, "")
+    assert words in said.stderr
 
 
 def test_a_context_that_is_not_in_the_kubeconfig_is_told(
@@ -128,7 +128,7 @@ def test_a_context_that_is_not_in_the_kubeconfig_is_told(
     path = kubeconfig(tmp_path, f"http://127.0.0.1:{closed_port}")
     said = process("status", "--kubeconfig", path, "--context", "nope")
     assert said.code == 6
-    assert "nope" in said.err
+    assert "nope" in said.stderr
 
 
 @pytest.mark.parametrize("command", [("reconcile", "--once", "specs"), ("status",)])
@@ -138,7 +138,7 @@ def test_a_cluster_that_does_not_answer_is_told_with_its_address(
     write(tmp_path, "specs/a.yaml", document())
     server = f"http://127.0.0.1:{closed_port}"
     said = process(*command, env={"KUBECONFIG": str(kubeconfig(tmp_path, server))})
-    assert (said.code, said.out) == (6, "")
+    assert (said.code, said.stdout) == (6, "")
     line = said.lines[-1]
     assert f"{server}: no answer from the API server: " in line
     assert "Connection refused" in line
@@ -151,8 +151,8 @@ def test_a_secret_that_is_not_set_stops_a_reconcile_before_any_write(
     """Against the embedded cluster: nothing but the message, and exit code 2."""
     write(tmp_path, "specs/a.yaml", document(secrets={"T": {"fromEnv": "NOT_THERE"}}))
     said = process("reconcile", "--once", "specs", "--sandbox")
-    assert (said.code, said.out) == (2, "")
-    assert "fromEnv: the variable NOT_THERE is not set" in said.err
+    assert (said.code, said.stdout) == (2, "")
+    assert "fromEnv: the variable NOT_THERE is not set" in said.stderr
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_an_error_that_ends_a_reconcile_is_a_json_line_if_logs_are(
     specs = write(tmp_path, "a.yaml", text)
     arguments = ("--log-format", "json", "--kubeconfig", str(tmp_path / "nowhere"))
     said = process("reconcile", *way, *arguments, str(specs))
-    assert (said.code, said.out) == (code, "")
+    assert (said.code, said.stdout) == (code, "")
     (line,) = said.lines
     entry = json.loads(line)
     assert entry["level"] == "error"

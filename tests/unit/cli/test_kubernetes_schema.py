@@ -52,14 +52,14 @@ def test_the_output_of_a_template_is_checked_once_for_all_jobs(
         write(tmp_path, f"{name}.yaml", document(name, template="own"))
     said = engine("validate", ".", "--templates", "t")
     assert said.code == 2
-    assert said.out.splitlines() == FOUND
+    assert said.stdout.splitlines() == FOUND
 
 
 @pytest.mark.usefixtures("own_templates")
 def test_render_tells_the_same(tmp_path: Path, engine: Engine) -> None:
     write(tmp_path, "a.yaml", document("a", template="own"))
     said = engine("render", "a.yaml", "--templates", "t")
-    assert (said.code, said.out) == (2, "")
+    assert (said.code, said.stdout) == (2, "")
     assert said.lines == FOUND
 
 
@@ -71,7 +71,7 @@ def test_a_field_that_a_template_writes_twice_is_told_for_the_file(
     twice = twice.replace("    - name: main\n", "    - name: main\n      runAsUsr: 1\n")
     write(tmp_path, "t/own/pod.yaml.j2", twice.replace("value: 1", "value: {{ 'x' }}"))
     write(tmp_path, "a.yaml", document("a", template="own"))
-    assert engine("validate", "a.yaml", "--templates", "t").out.splitlines() == [
+    assert engine("validate", "a.yaml", "--templates", "t").stdout.splitlines() == [
         (
             't/own/pod.yaml.j2: unknown field "spec.containers[0].runAsUsr"'
             " (its fields are listed by: kubectl explain pod.spec.containers)"
@@ -95,11 +95,11 @@ def test_a_cluster_that_knows_more_is_asked_by_its_openapi(tmp_path: Path, engin
     assert engine("validate", "a.yaml", "--kubernetes-schema", "openapi.json").code == 0
     rendered = engine("render", "a.yaml", env={"ENGINE_KUBERNETES_SCHEMA": "openapi.json"})
     assert rendered.code == 0
-    assert "newField: Fast" in rendered.out
+    assert "newField: Fast" in rendered.stdout
     write(tmp_path, "a.yaml", document("a", podPatch={"spec": {"newField": "Fats"}}))
     said = engine("validate", "a.yaml", "--kubernetes-schema", "openapi.json")
     assert said.code == 2
-    assert 'newField: "Fats" is not allowed (did you mean Fast?)' in said.out
+    assert 'newField: "Fats" is not allowed (did you mean Fast?)' in said.stdout
 
 
 def test_a_file_that_is_no_openapi_is_said(tmp_path: Path, engine: Engine) -> None:

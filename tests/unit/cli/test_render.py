@@ -26,8 +26,8 @@ def stream(text: str) -> list[dict[str, Any]]:
 def test_a_job_is_a_pod_a_secret_and_a_configmap(tmp_path: Path, engine: Engine) -> None:
     write(tmp_path, "a.yaml", document(secrets=SECRET))
     said = engine("render", ".", "-n", "ci")
-    assert (said.code, said.err) == (0, "")
-    made = stream(said.out)
+    assert (said.code, said.stderr) == (0, "")
+    made = stream(said.stdout)
     assert [manifest["kind"] for manifest in made] == ["Pod", "Secret", "ConfigMap"]
     assert {manifest["metadata"]["namespace"] for manifest in made} == {"ci"}
     assert made[0]["spec"]["schedulingGates"] == [{"name": "jobs.engine/dependents"}]
@@ -40,9 +40,9 @@ def test_yaml_and_json_have_the_same_content(tmp_path: Path, engine: Engine) -> 
     clean = {key: value.replace("\0", "") for key, value in env.items()}
     write(tmp_path, "a.yaml", document("a", env=clean, files={"f": "\n".join(NASTY[:20])}))
     write(tmp_path, "b.yaml", document("b"))
-    listed = json.loads(engine("render", ".", "-o", "json").out)
+    listed = json.loads(engine("render", ".", "-o", "json").stdout)
     assert (listed["apiVersion"], listed["kind"]) == ("v1", "List")
-    text = engine("render", ".").out
+    text = engine("render", ".").stdout
     assert stream(text) == listed["items"]
     assert len(listed["items"]) == 4
 
@@ -54,8 +54,8 @@ def test_kubectls_older_yaml_reads_the_same(tmp_path: Path, engine: Engine) -> N
     spec = document(env=clean)
     spec["metadata"]["labels"] = {"yes": "no", "on": "off", "n": "0777", "y": "1e3"}
     write(tmp_path, "a.yaml", spec)
-    listed = json.loads(engine("render", ".", "-o", "json").out)
-    assert list(old_yaml.safe_load_all(engine("render", ".").out)) == listed["items"]
+    listed = json.loads(engine("render", ".", "-o", "json").stdout)
+    assert list(old_yaml.safe_load_all(engine("render", ".").stdout)) == listed["items"]
 
 
 @given(json_values)
@@ -69,7 +69,7 @@ def test_any_manifest_reads_back_as_it_was(value: Any) -> None:
 
 def test_a_script_is_printed_as_people_wrote_it(tmp_path: Path, engine: Engine) -> None:
     write(tmp_path, "a.yaml", document(script="set -x\nmake test\n"))
-    assert "script: |\n    set -x\n    make test\n" in engine("render", ".").out
+    assert "script: |\n    set -x\n    make test\n" in engine("render", ".").stdout
 
 
 def test_secrets_are_masked_and_neednt_be_there(tmp_path: Path, engine: Engine) -> None:
@@ -79,40 +79,40 @@ def test_secrets_are_masked_and_neednt_be_there(tmp_path: Path, engine: Engine) 
     for output in ("yaml", "json"):
         said = engine("render", ".", "-o", output)
         assert said.code == 0
-        assert "***" in said.out
-        assert VALUE not in said.out
-        assert base64.b64encode(VALUE.encode()).decode() not in said.out
+        assert "***" in said.stdout
+        assert VALUE not in said.stdout
+        assert base64.b64encode(VALUE.encode()).decode() not in said.stdout
 
 
 def test_show_secrets_shows_them(tmp_path: Path, engine: Engine) -> None:
     write(tmp_path, "a.yaml", document(secrets=SECRET))
     said = engine("render", ".", "--show-secrets", env={"CI_TOKEN": VALUE})
-    secret = stream(said.out)[1]
+    secret = stream(said.stdout)[1]
     assert base64.b64decode(secret["data"]["TOKEN"]).decode() == VALUE
 
 
 def test_show_secrets_needs_them(tmp_path: Path, engine: Engine) -> None:
     write(tmp_path, "a.yaml", document(secrets=SECRET))
     said = engine("render", ".", "--show-secrets")
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("a.yaml:1:")
-    assert "fromEnv: the variable CI_TOKEN is not set" in said.err
+    assert (said.code, said.stdout) == (2, "")
+    assert said.stderr.startswith("a.yaml:1:")
+    assert "fromEnv: the variable CI_TOKEN is not set" in said.stderr
 
 
 def test_an_invalid_set_renders_nothing(tmp_path: Path, engine: Engine) -> None:
     write(tmp_path, "a.yaml", document("a"))
     write(tmp_path, "b.yaml", document("b", imgae="x"))
     said = engine("render", ".")
-    assert (said.code, said.out) == (2, "")
-    assert 'unknown field "spec.imgae"' in said.err
+    assert (said.code, said.stdout) == (2, "")
+    assert 'unknown field "spec.imgae"' in said.stderr
 
 
 def test_warnings_go_to_stderr(tmp_path: Path, engine: Engine) -> None:
     write(tmp_path, "a.yaml", document(ttl="1m"))
     said = engine("render", ".")
     assert said.code == 0
-    assert "warning: spec.ttl" in said.err
-    assert "warning" not in said.out
+    assert "warning: spec.ttl" in said.stderr
+    assert "warning" not in said.stdout
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_broken_template_is_one_line(
     write(tmp_path, "a.yaml", document())
     write(tmp_path, "t/job/pod.yaml.j2", template)
     said = engine("render", "a.yaml", "--templates", "t")
-    assert (said.code, said.out) == (2, "")
+    assert (said.code, said.stdout) == (2, "")
     (line,) = said.lines
     assert words in line
 
@@ -147,9 +147,9 @@ def test_a_folder_of_templates_must_be_there(tmp_path: Path, engine: Engine) -> 
     write(tmp_path, "a.yaml", document())
     said = engine("render", "a.yaml", "--templates", "nope")
     assert said.code == 2
-    assert "nope" in said.err
+    assert "nope" in said.stderr
 
 
 def test_the_same_input_renders_the_same_output(tmp_path: Path, engine: Engine) -> None:
     write(tmp_path, "a.yaml", document(secrets=SECRET, files={"x": "y"}))
-    assert engine("render", ".").out == engine("render", ".").out
+    assert engine("render", ".").stdout == engine("render", ".").stdout

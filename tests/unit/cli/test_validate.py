@@ -11,17 +11,17 @@ SPEC = HEAD + "spec:\n  image: alpine\n"
 
 def test_valid_specs_are_counted(tmp_path: Path, engine: Engine) -> None:
     write(tmp_path, "a.yaml", document("a"))
-    assert engine("validate", ".").out == "1 job, all valid\n"
+    assert engine("validate", ".").stdout == "1 job, all valid\n"
     write(tmp_path, "b.yaml", document("b"))
     said = engine("validate", ".")
-    assert (said.code, said.out, said.err) == (0, "2 jobs, all valid\n", "")
+    assert (said.code, said.stdout, said.stderr) == (0, "2 jobs, all valid\n", "")
 
 
 @pytest.mark.parametrize("text", ["", "# a comment\n", "---\n"])
 def test_nothing_to_check_is_said(tmp_path: Path, engine: Engine, text: str) -> None:
     write(tmp_path, "a.yaml", text)
     said = engine("validate", ".")
-    assert (said.code, said.out) == (0, "no job specs found\n")
+    assert (said.code, said.stdout) == (0, "no job specs found\n")
 
 
 def test_every_problem_of_every_file_has_its_line(tmp_path: Path, engine: Engine) -> None:
@@ -30,8 +30,8 @@ def test_every_problem_of_every_file_has_its_line(tmp_path: Path, engine: Engine
     write(tmp_path, "c.yaml", document("c"))
     said = engine("validate", ".")
     assert said.code == 2
-    assert said.err == ""
-    assert said.out.splitlines() == [
+    assert said.stderr == ""
+    assert said.stdout.splitlines() == [
         'a.yaml:6:3: unknown field "spec.imgae" (did you mean image?)',
         (
             "a.yaml:7:12: spec.timeout is 0, which would end the job at once "
@@ -45,7 +45,7 @@ def test_a_warning_alone_is_no_error(tmp_path: Path, engine: Engine) -> None:
     write(tmp_path, "a.yaml", SPEC + "  ttl: 1m\n")
     said = engine("validate", "a.yaml")
     assert said.code == 0
-    warning, count = said.out.splitlines()
+    warning, count = said.stdout.splitlines()
     assert warning.startswith("a.yaml:6:8: warning: spec.ttl 1m is shorter than")
     assert count == "1 job, all valid"
 
@@ -55,7 +55,7 @@ def test_two_specs_with_one_name_are_told_over_files(tmp_path: Path, engine: Eng
     write(tmp_path, "b.yaml", document())
     said = engine("validate", ".")
     assert said.code == 2
-    assert said.out == (
+    assert said.stdout == (
         "b.yaml:1:1: a second job is named build (the first is at a.yaml:1:1; rename one)\n"
     )
 
@@ -64,7 +64,9 @@ def test_a_variable_that_is_not_set_is_a_warning(tmp_path: Path, engine: Engine)
     write(tmp_path, "a.yaml", SPEC + "  secrets: {T: {fromEnv: NOT_THERE}}\n")
     said = engine("validate", ".")
     assert said.code == 0
-    assert said.out.startswith("a.yaml:6:16: warning: fromEnv: the variable NOT_THERE is not set")
+    assert said.stdout.startswith(
+        "a.yaml:6:16: warning: fromEnv: the variable NOT_THERE is not set"
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,16 +86,16 @@ def test_a_file_that_cant_be_used_is_an_error(
     (tmp_path / "specs/link").symlink_to("../outside")
     said = engine("validate", "specs")
     assert said.code == 2
-    assert said.out.startswith("specs/a.yaml:6:")
-    assert words in said.out
-    assert "hunter2" not in said.out
+    assert said.stdout.startswith("specs/a.yaml:6:")
+    assert words in said.stdout
+    assert "hunter2" not in said.stdout
 
 
 def test_an_unknown_template_set_is_told_at_the_job(tmp_path: Path, engine: Engine) -> None:
     write(tmp_path, "a.yaml", SPEC + "  template: nope\n")
     said = engine("validate", ".")
     assert said.code == 2
-    assert said.out == "a.yaml:1:1: there is no template set nope (there are: job)\n"
+    assert said.stdout == "a.yaml:1:1: there is no template set nope (there are: job)\n"
 
 
 def test_a_broken_template_is_told_at_its_own_line(tmp_path: Path, engine: Engine) -> None:
@@ -101,7 +103,7 @@ def test_a_broken_template_is_told_at_its_own_line(tmp_path: Path, engine: Engin
     write(tmp_path, "t/own/pod.yaml.j2", "apiVersion: v1\n{% if %}\n")
     said = engine("validate", "a.yaml", "--templates", "t")
     assert said.code == 2
-    assert "t/own/pod.yaml.j2:2:1: " in said.out
+    assert "t/own/pod.yaml.j2:2:1: " in said.stdout
 
 
 def test_an_undefined_variable_is_told_at_its_own_line(tmp_path: Path, engine: Engine) -> None:
@@ -109,14 +111,14 @@ def test_an_undefined_variable_is_told_at_its_own_line(tmp_path: Path, engine: E
     write(tmp_path, "t/job/pod.yaml.j2", "apiVersion: v1\nkind: Pod\nspec: {{ nope }}\n")
     said = engine("validate", "a.yaml", "--templates", "t")
     assert said.code == 2
-    assert "t/job/pod.yaml.j2:3:1: 'nope' is undefined" in said.out
+    assert "t/job/pod.yaml.j2:3:1: 'nope' is undefined" in said.stdout
 
 
 def test_a_pod_patch_that_does_not_fit_is_told(tmp_path: Path, engine: Engine) -> None:
     write(tmp_path, "a.yaml", SPEC + "  podPatch: {spec: {restartPolicy: Always}}\n")
     said = engine("validate", ".")
     assert said.code == 2
-    assert "spec.podPatch sets restartPolicy Always (a job runs to completion" in said.out
+    assert "spec.podPatch sets restartPolicy Always (a job runs to completion" in said.stdout
 
 
 def test_a_pod_patch_cant_bring_in_an_image_that_is_not_allowed(
@@ -131,7 +133,7 @@ def test_a_pod_patch_cant_bring_in_an_image_that_is_not_allowed(
     write(tmp_path, "specs/a.yaml", SPEC + f"  podPatch: {patch}\n")
     said = engine("validate", "specs", "--config", "engine.yaml")
     assert said.code == 2
-    assert "the pod's container x has the image evil, which is not allowed" in said.out
+    assert "the pod's container x has the image evil, which is not allowed" in said.stdout
 
 
 @pytest.mark.parametrize(
@@ -150,9 +152,9 @@ def test_a_config_that_cant_be_used_stops_everything(
         write(tmp_path, "engine.yaml", content)
     said = engine("validate", "specs", "--config", "engine.yaml")
     assert said.code == 2
-    assert said.out == ""
-    assert said.err.startswith("engine.yaml")
-    assert words in said.err
+    assert said.stdout == ""
+    assert said.stderr.startswith("engine.yaml")
+    assert words in said.stderr
 
 
 def test_settings_can_come_from_variables(tmp_path: Path, engine: Engine) -> None:
@@ -164,24 +166,24 @@ def test_settings_can_come_from_variables(tmp_path: Path, engine: Engine) -> Non
     write(tmp_path, "specs/a.yaml", document())
     env = {"ENGINE_CONFIG": "engine.yaml", "ENGINE_NAMESPACE": "b"}
     said = engine("validate", "specs", env=env)
-    assert "the namespace b is not allowed" in said.out
+    assert "the namespace b is not allowed" in said.stdout
 
 
 def test_paths_can_be_given_as_in_kubectl(tmp_path: Path, engine: Engine) -> None:
     write(tmp_path, "a.yaml", document("a"))
     write(tmp_path, "b.yaml", document("b"))
-    assert engine("validate", "-f", "a.yaml", "-f", "b.yaml").out == "2 jobs, all valid\n"
+    assert engine("validate", "-f", "a.yaml", "-f", "b.yaml").stdout == "2 jobs, all valid\n"
 
 
 def test_no_path_is_a_mistake(engine: Engine) -> None:
     said = engine("validate")
     assert said.code == 2
-    assert "name at least one file or folder" in said.err
+    assert "name at least one file or folder" in said.stderr
 
 
 def test_a_path_that_is_not_there_is_told(engine: Engine) -> None:
     said = engine("validate", "nope.yaml")
-    assert (said.code, said.err) == (2, "error: nope.yaml: no such file or folder\n")
+    assert (said.code, said.stderr) == (2, "error: nope.yaml: no such file or folder\n")
 
 
 @pytest.mark.parametrize(
@@ -203,5 +205,5 @@ def test_hostile_files_are_one_line_and_exit_code_2(
     write(tmp_path, "a.yaml", text)
     said = engine("validate", "a.yaml")
     assert said.code == 2
-    (line,) = said.out.splitlines()
+    (line,) = said.stdout.splitlines()
     assert line.startswith("a.yaml")

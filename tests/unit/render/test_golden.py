@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from engine.cli.render import command
+from engine.cli.main import cli
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 GOLDEN = Path(__file__).parent / "golden"
@@ -18,7 +18,7 @@ CASES = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
 
 @pytest.mark.parametrize("case", CASES)
 def test_an_example_renders_as_it_always_has(case: str) -> None:
-    done = CliRunner().invoke(command, [str(EXAMPLES / case), "-n", "ci"])
+    done = CliRunner().invoke(cli, ["render", str(EXAMPLES / case), "-n", "ci"])
     assert done.exit_code == 0, done.output
     golden = GOLDEN / f"{case}.yaml"
     if os.environ.get("ENGINE_UPDATE_GOLDEN") == "1":
