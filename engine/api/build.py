@@ -13,7 +13,7 @@ from engine.api.model import (
     OnChange,
     RegistryCredential,
     Retry,
-    SecretSource,
+    SecretRef,
 )
 from engine.api.spec_hash import spec_hash
 from engine.api.yaml_reader import Document
@@ -120,8 +120,8 @@ def _policies(effective: EffectiveSpec) -> dict[str, tuple[str, ...]]:
     return {name: policies for name, policies in lists.items() if policies}
 
 
-def _secret_source(source: Mapping[str, str], place: Place) -> SecretSource:
-    return SecretSource(place, source.get("value"), source.get("fromEnv"), source.get("fromFile"))
+def _secret_source(source: Mapping[str, str], place: Place) -> SecretRef:
+    return SecretRef(place, source.get("value"), source.get("fromEnv"), source.get("fromFile"))
 
 
 def _retry(value: Mapping[str, Any]) -> Retry:

@@ -33,7 +33,7 @@ def load_jobs(texts: Iterable[SourceText], config: Config, namespace: str = "") 
             job, found = build_job(document, file.folder, layers, config, namespace)
             problems += found
             jobs += [job] if job else []
-        for document in file.misfits:
+        for document in file.invalid_jobs:
             problems += check_job(document, layers, config, namespace)
     problems += _duplicates(jobs)
     jobs.sort(key=lambda job: job.place)

@@ -31,7 +31,7 @@ class PullClass(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SecretSource:
+class SecretRef:
     """Where one secret value comes from; exactly one of value, from_env and from_file is set."""
 
     place: Place
@@ -52,7 +52,7 @@ class RegistryCredential:
     """The registry's host, as images name it."""
     username: str
     """Whom to log in as."""
-    password: SecretSource
+    password: SecretRef
     """Where the password or token comes from."""
 
 
@@ -88,7 +88,7 @@ class Job:
     """Seconds from its creation until its pod may be pruned."""
     policies: Mapping[str, tuple[str, ...]]
     """Allowed pull policies of each container that has a list of them, in order."""
-    secrets: Mapping[str, SecretSource]
+    secrets: Mapping[str, SecretRef]
     """Secret variables by name."""
     credentials: tuple[RegistryCredential, ...]
     """Logins that go into the pull Secret."""

@@ -34,7 +34,7 @@ class ParsedFile:
     """The folder of the file."""
     jobs: tuple[Document, ...] = ()
     """JobSpecs that passed their schema."""
-    misfits: tuple[Document, ...] = ()
+    invalid_jobs: tuple[Document, ...] = ()
     """JobSpecs with unknown fields, or with fields that Kubernetes would refuse: no jobs come of
     them, but they are checked like jobs, so that all of their errors are reported at once.
     """
@@ -53,7 +53,7 @@ def parse_file(text: SourceText, kubernetes: KubernetesTypes = shipped_types) ->
     content = read_yaml(text.text, text.file)
     problems = [*content.problems]
     jobs: list[Document] = []
-    misfits: list[Document] = []
+    invalid_jobs: list[Document] = []
     defaults: list[Document] = []
     for document in content.documents:
         if text.defaults_only and not _is_defaults(document):
@@ -68,8 +68,10 @@ def parse_file(text: SourceText, kubernetes: KubernetesTypes = shipped_types) ->
         elif kind == ENGINE_CONFIG:
             problems.append(_without_effect(document))
         else:
-            (misfits if checked.problems else jobs).append(checked.document)
-    return ParsedFile(text.folder, tuple(jobs), tuple(misfits), tuple(defaults), tuple(problems))
+            (invalid_jobs if checked.problems else jobs).append(checked.document)
+    return ParsedFile(
+        text.folder, tuple(jobs), tuple(invalid_jobs), tuple(defaults), tuple(problems)
+    )
 
 
 def second_defaults(second: Document, first: Document) -> Problem:

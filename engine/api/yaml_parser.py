@@ -29,7 +29,7 @@ _MAPPING: Tag = Resolver.DEFAULT_MAPPING_TAG
 def compose_all(text: str) -> list[Node]:
     """Node trees of the documents. Errors: those of ruamel.yaml."""
     if CParser is None:
-        return compose_all_slowly(text)
+        return compose_all_pure_python(text)
     parser = _Parser(text)
     nodes = []
     try:
@@ -40,7 +40,7 @@ def compose_all(text: str) -> list[Node]:
     return nodes
 
 
-def compose_all_slowly(text: str) -> list[Node]:
+def compose_all_pure_python(text: str) -> list[Node]:
     """The same by the parser in Python, which knows all of YAML 1.2."""
     return list(YAML(typ="safe", pure=True).compose_all(text))
 

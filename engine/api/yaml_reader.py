@@ -16,7 +16,7 @@ from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from engine.api.yaml_checks import MAX_DEPTH, TAG, TOO_DEEP, check_tree, place_of
-from engine.api.yaml_parser import compose_all, compose_all_slowly, construct
+from engine.api.yaml_parser import compose_all, compose_all_pure_python, construct
 from engine.errors import Place, Problem
 
 MAX_BYTES = 1024 * 1024
@@ -87,7 +87,7 @@ def written_path(moves: Mapping[Path, Path], path: Path) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class YamlText:
+class YamlDocuments:
     """What a file holds."""
 
     documents: tuple[Document, ...] = ()
@@ -96,7 +96,7 @@ class YamlText:
     """What is wrong with it."""
 
 
-def read_yaml(text: bytes, file: str) -> YamlText:
+def read_yaml(text: bytes, file: str) -> YamlDocuments:
     """Documents of `text`; a file with any problem yields none, so that nothing half-read is used.
 
     Empty documents are left out. Errors are returned as problems, never raised.
@@ -114,7 +114,7 @@ def read_yaml(text: bytes, file: str) -> YamlText:
         column = error.start - (text.rfind(b"\n", 0, error.start) + 1) + 1
         return _refused(Place(file, line, column), "this is not UTF-8 text", "save it as UTF-8")
     try:
-        too_deep = _too_deep(decoded)
+        too_deep = _nesting_violation(decoded)
         if too_deep is not None:
             return _refused(Place(file, *too_deep), TOO_DEEP)
         nodes = _compose(decoded)
@@ -133,14 +133,14 @@ def read_yaml(text: bytes, file: str) -> YamlText:
             except (MarkedYAMLError, ValueError, LookupError) as error:
                 found.append(_not_constructed(error, node, file))
         problems.extend(found)
-    return YamlText((), tuple(problems)) if problems else YamlText(tuple(documents))
+    return YamlDocuments((), tuple(problems)) if problems else YamlDocuments(tuple(documents))
 
 
-def _refused(where: Place, message: str, hint: str = "") -> YamlText:
-    return YamlText(problems=(Problem(where, message, hint),))
+def _refused(where: Place, message: str, hint: str = "") -> YamlDocuments:
+    return YamlDocuments(problems=(Problem(where, message, hint),))
 
 
-def _unreadable(error: Exception, text: str, file: str) -> YamlText:
+def _unreadable(error: Exception, text: str, file: str) -> YamlDocuments:
     if isinstance(error, MarkedYAMLError) and error.problem_mark is not None:
         message = str(error.problem)
         mark = error.problem_mark
@@ -170,7 +170,7 @@ def _compose(text: str) -> list[Node]:
     except MarkedYAMLError as error:
         if error.problem != _COLON_IN_FLOW:
             raise
-    return compose_all_slowly(text)
+    return compose_all_pure_python(text)
 
 
 @lru_cache(maxsize=1)
@@ -179,7 +179,7 @@ def _trees(text: str) -> list[Node]:
     return _compose(text)
 
 
-def _too_deep(text: str) -> tuple[int, int] | None:
+def _nesting_violation(text: str) -> tuple[int, int] | None:
     """(line, column) of what is nested too deeply.
 
     Composing is recursive C code: enough levels end the process, not the call. A text with few

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from engine.decide.record import Record
 from engine.decide.situation import Pod, Situation, is_terminating, name_of, uid_of
-from engine.status.containers import ends_by_itself, is_anything_running
+from engine.status.containers import has_running_container, main_containers_terminated
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +157,10 @@ def delete_pod_action(situation: Situation, pod: Pod, why: str) -> DeletePod | L
     the pod is not of a run or attempt that began since the record was read: another engine's, or
     one that somebody asked for.
     """
-    if is_terminating(pod) or ends_by_itself(pod):
+    if is_terminating(pod) or main_containers_terminated(pod):
         return Wait()
     if not situation.is_certain_of(uid_of(pod)):
         return LookAgain(name_of(pod), uid_of(pod))
-    grace = None if is_anything_running(pod) else 0
+    grace = None if has_running_container(pod) else 0
     version = pod["metadata"].get("resourceVersion", "")
     return DeletePod(name_of(pod), uid_of(pod), grace, why, version)

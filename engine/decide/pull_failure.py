@@ -6,22 +6,19 @@ from engine.decide.actions import Action, FindCause, Wait, WriteRecord
 from engine.decide.pull_cursor import has_policy_left
 from engine.decide.record import Attempt, PullFailure
 from engine.decide.situation import Pod, Situation, uid_of
-from engine.decide.transitions import closed
+from engine.decide.transitions import with_attempt_closed
 from engine.status.outcome import Outcome, Reason
-from engine.status.waiting import PullTrouble, classify_pull, pull_troubles
+from engine.status.waiting import PullError, classify_pull, pull_errors
 
 
 def fall_back(situation: Situation, attempt: Attempt, pod: Pod) -> Action | None:
     """Close the attempt with the first real message of each container that failed."""
-    troubles = list(pull_troubles(pod))
+    troubles = list(pull_errors(pod))
     if not troubles:
         return None
     uid = uid_of(pod)
     for trouble in troubles:
-        if (
-            not trouble.tells_the_cause
-            and (uid, trouble.container) not in situation.observed.causes
-        ):
+        if not trouble.has_cause and (uid, trouble.container) not in situation.observed.causes:
             return FindCause(attempt.pod, uid, trouble.container, trouble.image)
     waiting = [at for t in troubles if (at := _grace_end(situation, uid, t)) is not None]
     if len(waiting) == len(troubles):
@@ -38,13 +35,15 @@ def _close(
     record = situation.run_record
     message = "; ".join(f"{failure.container}: {failure.message}" for failure in failures)
     outcome = Outcome(Reason.IMAGE_PULL_FAILED, message)
-    after = closed(record, attempt, outcome, situation.now, failures=failures, again=True)
+    after = with_attempt_closed(
+        record, attempt, outcome, situation.now, failures=failures, again=True
+    )
     stuck = [f for f in failures if not _may_go_on(situation, f, after.attempts)]
     if not stuck:
         return WriteRecord(after)
-    said = " | ".join(_line(a) for a in after.attempts if a.failures)
+    said = " | ".join(_attempt_summary(a) for a in after.attempts if a.failures)
     final = Outcome(Reason.IMAGE_PULL_FAILED, said)
-    ended = closed(after, after.attempts[-1], final, situation.now, failures=failures)
+    ended = with_attempt_closed(after, after.attempts[-1], final, situation.now, failures=failures)
     return WriteRecord(ended.with_attempt(after.attempts[-1]))
 
 
@@ -53,19 +52,19 @@ def _may_go_on(situation: Situation, failure: PullFailure, attempts: tuple[Attem
     return wanted and has_policy_left(situation.job, failure.container, attempts)
 
 
-def _failure(situation: Situation, uid: str, trouble: PullTrouble) -> PullFailure:
+def _failure(situation: Situation, uid: str, trouble: PullError) -> PullFailure:
     message = situation.observed.causes.get((uid, trouble.container), trouble.message)
     return PullFailure(trouble.container, trouble.reason, classify_pull(message), message)
 
 
-def _grace_end(situation: Situation, uid: str, trouble: PullTrouble) -> datetime | None:
+def _grace_end(situation: Situation, uid: str, trouble: PullError) -> datetime | None:
     """When the failure has lasted long enough to count; None if it has."""
     since = situation.observed.failing_since.get((uid, trouble.container), situation.now)
     end = since + timedelta(seconds=situation.pull.grace)
     return end if situation.now < end else None
 
 
-def _line(attempt: Attempt) -> str:
+def _attempt_summary(attempt: Attempt) -> str:
     policies = attempt.policies or {}
     return ", ".join(
         f"attempt {attempt.number}, {failure.container}, "

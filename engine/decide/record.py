@@ -70,7 +70,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class PastRun:
+class RunHistoryEntry:
     """One line about a run that a newer one has replaced."""
 
     run: str
@@ -113,7 +113,7 @@ class Record:
     """When its first attempt started."""
     finished_at: datetime | None = None
     """When it was over."""
-    history: tuple[PastRun, ...] = ()
+    history: tuple[RunHistoryEntry, ...] = ()
     """Runs before this one, newest first."""
     base: int = 0
     """Attempts of earlier runs of the very same spec, as far as the history goes: numbers, and with
@@ -152,7 +152,9 @@ class Record:
     def next_run(self, spec_hash: str) -> "Record":
         """Record of a new run of the same job, this one in its history."""
         used = self.next_number - (0 if self.open_attempt else 1)
-        past = PastRun(self.run, self.state, self.reason, self.message, self.finished_at, used)
+        past = RunHistoryEntry(
+            self.run, self.state, self.reason, self.message, self.finished_at, used
+        )
         history = (past, *self.history)
         same = (before.last_number for before in history if before.run == spec_hash[:RUN_LENGTH])
         return Record(
@@ -165,7 +167,7 @@ class Record:
         )
 
 
-def with_messages(record: Record, change: Callable[[str], str]) -> Record:
+def map_messages(record: Record, change: Callable[[str], str]) -> Record:
     """`record` with `change` applied to every message: containers say what they like."""
     return replace(
         record,
@@ -181,7 +183,7 @@ def with_messages(record: Record, change: Callable[[str], str]) -> Record:
     )
 
 
-def ended(record: Record, outcome: Outcome, at: datetime) -> Record:
+def finished(record: Record, outcome: Outcome, at: datetime) -> Record:
     """`record` in its final state."""
     return replace(
         record,
@@ -217,6 +219,8 @@ def record_from_data(key: JobKey, data: Mapping[str, Any], version: str) -> Reco
     """Errors: KeyError, ValueError or TypeError when `data` is no record."""
     state = State(data["state"])
     attempts = tuple(_attempt_from_data(entry) for entry in data.get("attempts", ()))
+    if state is State.QUEUED and attempts and _has_no_pod(attempts[-1]):
+        attempts = attempts[:-1]
     return Record(
         key=key,
         source=data["source"],
@@ -226,12 +230,12 @@ def record_from_data(key: JobKey, data: Mapping[str, Any], version: str) -> Reco
         message=data.get("message", ""),
         exit_code=data.get("exitCode"),
         base=data.get("base", 0),
-        attempts=tuple(a for a in attempts if not (state is State.QUEUED and _has_no_pod(a))),
+        attempts=attempts,
         queued_at=parse_time(data.get("queuedAt")),
         started_at=parse_time(data.get("startedAt")),
         finished_at=parse_time(data.get("finishedAt")),
         history=tuple(
-            PastRun(
+            RunHistoryEntry(
                 entry["run"],
                 State(entry["state"]),
                 _reason(entry.get("reason")),
@@ -302,7 +306,7 @@ def _attempt_from_data(data: Mapping[str, Any]) -> Attempt:
     )
 
 
-def _past_to_data(run: PastRun) -> dict[str, Any]:
+def _past_to_data(run: RunHistoryEntry) -> dict[str, Any]:
     return _drop_empty(
         {
             "run": run.run,

@@ -9,7 +9,7 @@ from typing import Any
 from engine.api.model import Job, PullSettings
 from engine.decide.record import Record
 from engine.refs import GATE
-from engine.status.containers import ends_by_itself
+from engine.status.containers import main_containers_terminated
 from engine.status.deletion import UNSEEN, Deletion
 from engine.status.outcome import Outcome
 from engine.wellknown import ATTEMPT, RUN
@@ -154,7 +154,7 @@ def is_finished(pod: Pod) -> bool:
 
 def has_ended(pod: Pod) -> bool:
     """Whether nothing of the job runs in it any more; its phase follows a second or two later."""
-    return is_finished(pod) or ends_by_itself(pod)
+    return is_finished(pod) or main_containers_terminated(pod)
 
 
 def gate_position(pod: Pod) -> tuple[int, int] | None:

@@ -4,11 +4,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from engine.api.model import Retry
-from engine.decide.record import Attempt, PullFailure, Record, ended
+from engine.decide.record import Attempt, PullFailure, Record, finished
 from engine.status.outcome import Outcome, Reason, State
 
 
-def closed(
+def with_attempt_closed(
     record: Record,
     attempt: Attempt,
     outcome: Outcome,
@@ -30,7 +30,7 @@ def closed(
     after = replace(record.with_attempt(done), started_at=started)
     if again:
         return replace(after, state=State.STARTING, message=outcome.message)
-    return ended(after, outcome, now)
+    return finished(after, outcome, now)
 
 
 def may_retry(record: Record, outcome: Outcome, retry: Retry) -> bool:
@@ -49,8 +49,8 @@ def cancelled(record: Record, message: str, now: datetime) -> Record:
     outcome = Outcome(Reason.CANCELLED, message)
     attempt = record.open_attempt
     if attempt is None:
-        return ended(record, outcome, now)
-    return closed(record, attempt, outcome, now)
+        return finished(record, outcome, now)
+    return with_attempt_closed(record, attempt, outcome, now)
 
 
 def rerun(record: Record) -> Record:

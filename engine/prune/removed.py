@@ -14,8 +14,8 @@ from engine.cluster.api import CONFIG_MAPS, PODS, SECRETS
 from engine.cluster.client import Client
 from engine.cluster.records import list_records, read_record, write_record
 from engine.decide.prune import Delete, Protected, Verdict
-from engine.decide.record import Record, ended
-from engine.decide.transitions import closed
+from engine.decide.record import Record, finished
+from engine.decide.transitions import with_attempt_closed
 from engine.errors import AlreadyExistsError, ConflictError, EngineError, ForbiddenError
 from engine.prune.brake import Brake
 from engine.prune.delete import Deleter, words_of
@@ -138,7 +138,9 @@ class Remover:
             outcome = self._outcome(current, reason)
             attempt, now = current.open_attempt, self.client.now()
             over = (
-                closed(current, attempt, outcome, now) if attempt else ended(current, outcome, now)
+                with_attempt_closed(current, attempt, outcome, now)
+                if attempt
+                else finished(current, outcome, now)
             )
             try:
                 write_record(self.client, over)

@@ -12,7 +12,7 @@ from engine.cluster.client import Client
 from engine.cluster.records import read_record, recorded_pod_uids, write_record
 from engine.decide.record import Attempt, Record
 from engine.decide.situation import is_terminating
-from engine.decide.transitions import closed
+from engine.decide.transitions import with_attempt_closed
 from engine.errors import AlreadyExistsError, ConflictError, EngineError, NotFoundError
 from engine.prune.save_logs import save_logs
 from engine.prune.target import Target
@@ -134,4 +134,4 @@ def _ended(
     client: Client,
 ) -> Record:
     whole = replace(attempt, uid=target.uid, started_at=attempt.started_at or started_at(pod))
-    return closed(record, whole, outcome, client.now())
+    return with_attempt_closed(record, whole, outcome, client.now())

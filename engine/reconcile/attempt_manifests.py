@@ -12,7 +12,7 @@ from engine.render.templates import BUILT_IN_SET, Templates
 from engine.render.variables import SecretValues
 from engine.transform import transform
 from engine.transform.context import TransformContext
-from engine.transform.copying import containers_of
+from engine.transform.manifest_edit import containers_of
 
 
 @dataclass(frozen=True, slots=True)

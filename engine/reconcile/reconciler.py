@@ -34,7 +34,7 @@ from engine.reconcile.steps import Steps
 from engine.refs import JobKey
 from engine.status.containers import has_started
 from engine.status.outcome import State
-from engine.status.waiting import pull_troubles
+from engine.status.waiting import pull_errors
 from engine.telemetry.events import (
     DependentRestored,
     Emit,
@@ -145,10 +145,10 @@ class Reconciler:
             if (end := informer.end_of(uid)) is not None:
                 memory.ends[uid] = end
         for pod in pods:
-            for trouble in pull_troubles(pod):
+            for trouble in pull_errors(pod):
                 place = (uid_of(pod), trouble.container)
                 memory.failing_since.setdefault(place, now)
-                if trouble.tells_the_cause:
+                if trouble.has_cause:
                     memory.causes.setdefault(place, trouble.message)
         observed = Observed(
             pods,

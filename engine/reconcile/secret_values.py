@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from engine.api.model import Job, SecretSource
+from engine.api.model import Job, SecretRef
 from engine.errors import Problem
 from engine.render.variables import SecretValues
 
@@ -26,7 +26,7 @@ def process_environment() -> Mapping[str, str]:
 
 
 def _value(
-    source: SecretSource, job: Job, environment: Mapping[str, str], problems: list[Problem]
+    source: SecretRef, job: Job, environment: Mapping[str, str], problems: list[Problem]
 ) -> str:
     if source.value is not None:
         return source.value
@@ -44,7 +44,7 @@ def _value(
     return _checked(_file(source, Path(job.folder), problems), source, problems)
 
 
-def _file(source: SecretSource, folder: Path, problems: list[Problem]) -> str:
+def _file(source: SecretRef, folder: Path, problems: list[Problem]) -> str:
     name = source.from_file or ""
     try:
         root = folder.resolve(strict=True)
@@ -78,7 +78,7 @@ def _file(source: SecretSource, folder: Path, problems: list[Problem]) -> str:
     return ""
 
 
-def _checked(value: str, source: SecretSource, problems: list[Problem]) -> str:
+def _checked(value: str, source: SecretRef, problems: list[Problem]) -> str:
     if "\0" in value:
         problems.append(
             Problem(source.place, "the value contains a NUL character", "encode it, say as base64")

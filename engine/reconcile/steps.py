@@ -26,7 +26,7 @@ from engine.decide.actions import (
     Ungate,
     WriteRecord,
 )
-from engine.decide.record import Record, record_to_data, with_messages
+from engine.decide.record import Record, map_messages, record_to_data
 from engine.decide.situation import Refusal, RefusalKind, gate_position
 from engine.errors import (
     AdmissionRefusedError,
@@ -123,7 +123,7 @@ class Steps:
 
         A write of our own whose reply was lost meets itself, which is no conflict.
         """
-        record = with_messages(action.record, self.redact)
+        record = map_messages(action.record, self.redact)
         memory.writes += 1
         try:
             memory.record = write_record(self.client, record)

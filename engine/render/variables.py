@@ -126,7 +126,10 @@ def _container(
         container["ports"] = [{"containerPort": port} for port in source["ports"]]
     if sidecar:
         container["restartPolicy"] = "Always"
-    env = [{"name": key, "value": literal(value)} for key, value in source.get("env", {}).items()]
+    env = [
+        {"name": key, "value": escape_env_value(value)}
+        for key, value in source.get("env", {}).items()
+    ]
     env += [
         {"name": key, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}}
         for key in source.get("secrets", ())
@@ -138,7 +141,7 @@ def _container(
     return container
 
 
-def literal(value: str) -> str:
+def escape_env_value(value: str) -> str:
     """`value` so that Kubernetes' expansion of `$(NAME)` in env values leaves it as written.
 
     Rule: `$$` stands for one `$` (Kubernetes API, EnvVar.value).

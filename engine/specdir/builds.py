@@ -101,7 +101,7 @@ def _build(
         first = jobs.setdefault(job.key, job)
         if first is not job:
             problems.append(second_job(job, first.place))
-    for document in parsed.misfits:
+    for document in parsed.invalid_jobs:
         problems += check_job(document, layers, config, namespaces.given)
     good = not any(problem.severity is Severity.ERROR for problem in problems)
     return Built(version, layers, config, jobs, tuple(problems), good)

@@ -78,13 +78,13 @@ def has_started(pod: Mapping[str, Any]) -> bool:
     )
 
 
-def ends_by_itself(pod: Mapping[str, Any]) -> bool:
+def main_containers_terminated(pod: Mapping[str, Any]) -> bool:
     """Whether all but native sidecars have ended: those are stopped by the kubelet."""
     states = [state for state in container_states(pod) if not state.is_init]
     return bool(states) and all(state.terminated for state in states)
 
 
-def is_anything_running(pod: Mapping[str, Any]) -> bool:
+def has_running_container(pod: Mapping[str, Any]) -> bool:
     """Whether a container runs, sidecars included."""
     return any(state.running for state in container_states(pod))
 

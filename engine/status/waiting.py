@@ -61,12 +61,12 @@ _NOT_FOUND = (
     "is not present with pull policy of never",
 )
 _BACK_OFF = "back-off pulling image"
-_OWN_LIMIT = "pull qps exceeded"
+_KUBELET_QPS = "pull qps exceeded"
 _CACHE_NOT_READY = "failed to sync"
 
 
 @dataclass(frozen=True, slots=True)
-class PullTrouble:
+class PullError:
     """A container whose image can't be pulled; `message` may be no more than "Back-off …"."""
 
     container: str
@@ -75,23 +75,23 @@ class PullTrouble:
     message: str
 
     @property
-    def tells_the_cause(self) -> bool:
+    def has_cause(self) -> bool:
         """Whether the message is more than "back-off"."""
         words = self.message.lower()
         return bool(words) and not (words.startswith(_BACK_OFF) and "errimagepull" not in words)
 
 
-def pull_troubles(pod: Mapping[str, Any]) -> Iterator[PullTrouble]:
+def pull_errors(pod: Mapping[str, Any]) -> Iterator[PullError]:
     """Containers that wait with a pull reason; the kubelet's own rate limit is none of them."""
     for state in container_states(pod):
         reason = state.waiting.get("reason", "")
         message = (state.waiting.get("message") or "").strip()
-        if reason in PULL_REASONS and _OWN_LIMIT not in message.lower():
+        if reason in PULL_REASONS and _KUBELET_QPS not in message.lower():
             if reason == NEVER_PULL and not message:
                 message = (
                     f'Container image "{state.image}" is not present with pull policy of Never'
                 )
-            yield PullTrouble(state.name, state.image, reason, message)
+            yield PullError(state.name, state.image, reason, message)
 
 
 def classify_pull(message: str) -> PullClass:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from engine.errors import UsageError
 from engine.telemetry.http_address import Address, parse_address
-from engine.telemetry.http_server import Answer, Server
+from engine.telemetry.http_server import Response, Server
 from engine.telemetry.metrics import Metrics
 from engine.telemetry.redact import KNOWN
 
@@ -75,7 +75,7 @@ class HealthServer:
         if self._thread is not None:
             self._thread.join(1.0)
 
-    def _answer(self, path: str, accept: str) -> Answer:
+    def _answer(self, path: str, accept: str) -> Response:
         match path:
             case "/healthz":
                 reason = _alive(self._alive)
@@ -84,7 +84,7 @@ class HealthServer:
                 return _ready(self._checks)
             case "/metrics" if self._metrics is not None:
                 content_type, content = self._metrics.exposition(accept)
-                return Answer(_OK, content_type, content)
+                return Response(_OK, content_type, content)
             case _:
                 return _text(_NOT_FOUND, "not found: there are /healthz, /readyz and /metrics")
 
@@ -96,7 +96,7 @@ def _alive(ask: Callable[[], str]) -> str:
         return f"the check failed: {type(error).__name__}"
 
 
-def _ready(ask: Callable[[], Mapping[str, str]]) -> Answer:
+def _ready(ask: Callable[[], Mapping[str, str]]) -> Response:
     try:
         reasons = ask()
     except Exception as error:  # noqa: BLE001 - a probe is answered, whatever happens
@@ -108,5 +108,5 @@ def _ready(ask: Callable[[], Mapping[str, str]]) -> Answer:
     return _text(_NOT_NOW if failing else _OK, "\n".join(lines) or "ok")
 
 
-def _text(status: int, text: str) -> Answer:
-    return Answer(status, _TEXT, f"{KNOWN(text)}\n".encode())
+def _text(status: int, text: str) -> Response:
+    return Response(status, _TEXT, f"{KNOWN(text)}\n".encode())

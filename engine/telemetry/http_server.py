@@ -12,13 +12,13 @@ from typing import Any
 
 from engine.telemetry.http_address import Address
 
-_SILENCE = 5.0
-_LONGEST = 15.0
+_IDLE_TIMEOUT = 5.0
+_CONNECTION_TIMEOUT = 15.0
 _MOST_CONNECTIONS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """What a request is answered with."""
 
     status: int
@@ -26,7 +26,7 @@ class Answer:
     content: bytes
 
 
-Respond = Callable[[str, str], Answer]
+Respond = Callable[[str, str], Response]
 
 
 class Server(ThreadingHTTPServer):
@@ -74,7 +74,7 @@ class Server(ThreadingHTTPServer):
 
     def service_actions(self) -> None:
         """Called a few times a second."""
-        oldest = time.monotonic() - _LONGEST
+        oldest = time.monotonic() - _CONNECTION_TIMEOUT
         with self._lock:
             late = [connection for connection, since in self._open.items() if since < oldest]
         _cut(late)
@@ -91,7 +91,7 @@ class Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    timeout = _SILENCE
+    timeout = _IDLE_TIMEOUT
     server_version = "engine"
     sys_version = ""
     server: Server
@@ -113,9 +113,9 @@ class _Handler(BaseHTTPRequestHandler):
         if code == HTTPStatus.NOT_IMPLEMENTED:
             code = HTTPStatus.METHOD_NOT_ALLOWED
         text = HTTPStatus(code).phrase.lower()
-        self._send(Answer(code, "text/plain; charset=utf-8", f"{text}\n".encode()))
+        self._send(Response(code, "text/plain; charset=utf-8", f"{text}\n".encode()))
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: Response) -> None:
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.content_type)
         self.send_header("Content-Length", str(len(answer.content)))

@@ -19,16 +19,16 @@ from prometheus_client.registry import Collector
 from engine import __version__
 from engine.api.model import PullClass
 from engine.status.outcome import Reason, State
-from engine.telemetry.metrics import Sources
+from engine.telemetry.metrics import GaugeSources
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
-class Asked(Collector):
+class ScrapeCollector(Collector):
     """Metrics whose values are asked for at each scrape."""
 
     def __init__(self) -> None:
-        self.sources = Sources()
+        self.sources = GaugeSources()
         self.leads = False
 
     def describe(self) -> list[Metric]:
@@ -167,7 +167,7 @@ class Instruments:
             {"version": __version__}
         )
         ProcessCollector(registry=registry)
-        self.asked = Asked()
+        self.asked = ScrapeCollector()
         registry.register(self.asked)
         for reason in Reason:
             self.outcomes.labels(reason)

@@ -26,7 +26,7 @@ OK = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class GaugeSources:
     """What is asked at each scrape; a metric without a source is left out.
 
     Each is called from the server's thread and has to be quick. `queue_adds`, `queue_retries`,
@@ -60,7 +60,7 @@ class Metrics:
         """Where the metrics are registered."""
         return self._instruments.registry
 
-    def bind(self, sources: Sources) -> None:
+    def bind(self, sources: GaugeSources) -> None:
         """From now on ask these; metrics may be served before there is anything to ask."""
         self._instruments.asked.sources = sources
 

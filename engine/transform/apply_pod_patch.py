@@ -5,9 +5,9 @@ from typing import Any
 from engine.errors import PatchError
 from engine.kubeschema.strategic_merge import strategic_merge
 from engine.refs import MAIN_CONTAINER
-from engine.transform.check_shape import misshapen
+from engine.transform.check_shape import shape_error
 from engine.transform.context import TransformContext
-from engine.transform.copying import is_pod
+from engine.transform.manifest_edit import is_pod
 
 
 def apply_pod_patch(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def _check(pod: dict[str, Any], context: TransformContext) -> None:
     place = context.job.place
     if pod.get("kind") != "Pod" or not pod.get("spec"):
         raise PatchError("spec.podPatch leaves no pod", where=place)
-    fault = misshapen(pod)
+    fault = shape_error(pod)
     if fault:
         raise PatchError(f"spec.podPatch makes a pod in which {fault}", where=place)
     spec = pod["spec"]

@@ -5,7 +5,7 @@ from typing import Any
 
 from engine.errors import TemplateRenderError
 from engine.transform.context import TransformContext
-from engine.transform.copying import CONTAINER_FIELDS, is_pod
+from engine.transform.manifest_edit import CONTAINER_FIELDS, is_pod
 
 _EVERY = "[]"
 _WORDS: Mapping[type, str] = {dict: "a mapping", list: "a list", str: "a string"}
@@ -40,7 +40,7 @@ _POD: tuple[tuple[tuple[str, ...], type], ...] = (
 
 def check_shape(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:
     """The manifest as it is. Errors: TemplateRenderError when its template made something else."""
-    fault = misshapen(manifest)
+    fault = shape_error(manifest)
     if fault:
         raise TemplateRenderError(
             f"the template set {context.job.spec['template']} makes a {manifest['kind']} "
@@ -50,7 +50,7 @@ def check_shape(manifest: dict[str, Any], context: TransformContext) -> dict[str
     return manifest
 
 
-def misshapen(manifest: Mapping[str, Any]) -> str:
+def shape_error(manifest: Mapping[str, Any]) -> str:
     """What is not what it must be, as `spec.containers must be a list`; "" if all is well."""
     pod = is_pod(manifest)
     for path, kind in (*_OBJECT, *(_POD if pod else ())):

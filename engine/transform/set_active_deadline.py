@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from engine.transform.context import TransformContext
-from engine.transform.copying import is_pod, with_field
+from engine.transform.manifest_edit import is_pod, with_field
 
 
 def set_active_deadline(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from engine.refs import GATE
 from engine.transform.context import TransformContext
-from engine.transform.copying import is_pod, with_field
+from engine.transform.manifest_edit import is_pod, with_field
 
 
 def set_scheduling_gate(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from engine.transform.context import TransformContext
-from engine.transform.copying import is_pod, with_containers, with_field
+from engine.transform.manifest_edit import is_pod, with_containers, with_field
 
 
 def set_security_defaults(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:

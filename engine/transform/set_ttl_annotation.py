@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from engine.transform.context import TransformContext
-from engine.transform.copying import with_field
+from engine.transform.manifest_edit import with_field
 from engine.wellknown import TTL
 
 

@@ -138,12 +138,12 @@ def _served(
         yield
         return
     from engine.telemetry.health import HealthServer  # noqa: PLC0415 - as above
-    from engine.telemetry.metrics import Sources  # noqa: PLC0415
+    from engine.telemetry.metrics import GaugeSources  # noqa: PLC0415
 
     states = StateCounts()
     listeners += [metrics, states]
     metrics.bind(
-        Sources(
+        GaugeSources(
             jobs=states.counts,
             quota_waiting=lambda: len(manager.watches.line),
             spec_problems=lambda: manager.intake.problems,

@@ -9,7 +9,7 @@ from engine.decide.pull_failure import fall_back
 from engine.decide.record import Attempt
 from engine.decide.rules.restore_dependents import awaits_kubelet
 from engine.decide.situation import Pod, Situation, is_terminating
-from engine.decide.transitions import closed, deleted_pod, may_retry
+from engine.decide.transitions import deleted_pod, may_retry, with_attempt_closed
 from engine.status.containers import finished_at, has_started, started_at
 from engine.status.deletion import read_end
 from engine.status.outcome import Outcome, Reason
@@ -33,7 +33,7 @@ def close_attempt(situation: Situation) -> Action | None:
         return _close(situation, attempt, outcome)
     if is_terminating(pod):
         return Wait()
-    for rule in _STUCK:
+    for rule in STUCK_RULES:
         action = rule(situation, attempt, pod)
         if isinstance(action, WriteRecord) and not situation.is_certain_of(attempt.uid):
             return LookAgain(attempt.pod, attempt.uid)
@@ -79,10 +79,10 @@ def _close(situation: Situation, attempt: Attempt, outcome: Outcome) -> WriteRec
         attempt = replace(attempt, started_at=started_at(pod))
     again = may_retry(record, outcome, situation.job.retry)
     end = (finished_at(pod) if pod is not None else None) or situation.now
-    return WriteRecord(closed(record, attempt, outcome, end, again=again))
+    return WriteRecord(with_attempt_closed(record, attempt, outcome, end, again=again))
 
 
-_STUCK: tuple[Callable[[Situation, Attempt, Pod], Action | None], ...] = (
+STUCK_RULES: tuple[Callable[[Situation, Attempt, Pod], Action | None], ...] = (
     _close_invalid_image,
     fall_back,
     _close_config_error,

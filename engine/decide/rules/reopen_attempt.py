@@ -11,7 +11,7 @@ from engine.decide.actions import WriteRecord
 from engine.decide.situation import Situation, is_terminating
 from engine.status.containers import main_state
 from engine.status.outcome import Reason, State
-from engine.status.waiting import pull_troubles
+from engine.status.waiting import pull_errors
 
 _GIVEN_UP = frozenset({Reason.IMAGE_PULL_FAILED, Reason.START_TIMEOUT})
 
@@ -23,7 +23,7 @@ def reopen_attempt(situation: Situation) -> WriteRecord | None:
     if last is None or last.outcome not in _GIVEN_UP or record.state.is_final:
         return None
     pod = situation.pod_of(last.uid)
-    if pod is None or is_terminating(pod) or any(pull_troubles(pod)):
+    if pod is None or is_terminating(pod) or any(pull_errors(pod)):
         return None
     main = main_state(pod)
     if main is None or not main.has_started:

@@ -18,11 +18,11 @@ from engine.decide.actions import (
 )
 from engine.decide.record import Attempt, Record
 from engine.decide.situation import Pod, Situation
-from engine.decide.transitions import closed, deleted_pod
+from engine.decide.transitions import deleted_pod, with_attempt_closed
 from engine.status.containers import has_started, main_state
 from engine.status.deletion import read_end
 from engine.status.outcome import Outcome, Reason
-from engine.status.waiting import pull_troubles, read_config_error, read_invalid_image
+from engine.status.waiting import pull_errors, read_config_error, read_invalid_image
 from engine.wellknown import RUN
 
 
@@ -44,10 +44,10 @@ def _end_old_run(situation: Situation, record: Record, attempt: Attempt) -> Acti
         if attempt.uid not in situation.observed.gone:
             return ConfirmGone(attempt.pod, attempt.uid)
         end = situation.observed.ends.get(attempt.uid)
-        return WriteRecord(closed(record, attempt, end or deleted_pod(attempt), now))
+        return WriteRecord(with_attempt_closed(record, attempt, end or deleted_pod(attempt), now))
     outcome = read_end(pod, situation.deletion_of(attempt.uid))
     if outcome is not None:
-        return WriteRecord(closed(record, attempt, outcome, now))
+        return WriteRecord(with_attempt_closed(record, attempt, outcome, now))
     if situation.job.on_change is OnChange.REPLACE:
         return _replaced(record, attempt, now)
     if has_started(pod) and not _is_stuck(pod):
@@ -63,12 +63,12 @@ def _is_stuck(pod: Pod) -> bool:
     if main is not None and main.has_started:
         return False
     wrong = read_invalid_image(pod) or read_config_error(pod)
-    return wrong is not None or any(True for _ in pull_troubles(pod))
+    return wrong is not None or any(True for _ in pull_errors(pod))
 
 
 def _replaced(record: Record, attempt: Attempt, now: datetime) -> WriteRecord:
     outcome = Outcome(Reason.CANCELLED, "replaced: the spec has changed")
-    return WriteRecord(closed(record, attempt, outcome, now))
+    return WriteRecord(with_attempt_closed(record, attempt, outcome, now))
 
 
 def _remove_strays(situation: Situation) -> DeletePod | LookAgain | Wait | None:

@@ -11,7 +11,7 @@ from engine.decide.situation import (
     gate_position,
     name_of,
 )
-from engine.decide.transitions import closed
+from engine.decide.transitions import with_attempt_closed
 from engine.refs import pod_name
 from engine.status.outcome import Outcome, Reason, State
 
@@ -70,4 +70,4 @@ def _give_up(situation: Situation, record: Record, refusal: Refusal) -> Action:
         number, pod_name(job.name, job.run, number), claimed_at=situation.now
     )
     outcome = Outcome(Reason.ADMISSION_REFUSED, refusal.message)
-    return WriteRecord(closed(record, attempt, outcome, situation.now))
+    return WriteRecord(with_attempt_closed(record, attempt, outcome, situation.now))

@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from engine.api import yaml_parser
-from engine.api.yaml_parser import compose_all, compose_all_slowly, construct
+from engine.api.yaml_parser import compose_all, compose_all_pure_python, construct
 
 PLAIN = [
     "", "~", "null", "Null", "NULL", "true", "True", "TRUE", "yes", "no", "on", "off", "y",
@@ -57,7 +57,7 @@ def test_without_the_c_parser_the_same_is_read(monkeypatch: pytest.MonkeyPatch) 
     fast = [construct(node) for node in compose_all(text)]
     monkeypatch.setattr(yaml_parser, "CParser", None)
     assert [construct(node) for node in compose_all(text)] == fast
-    assert [construct(node) for node in compose_all_slowly(text)] == fast
+    assert [construct(node) for node in compose_all_pure_python(text)] == fast
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from engine.decide.record import Record
 from engine.decide.situation import Observed, Refusal, RefusalKind, Situation
 from engine.status.deletion import UNSEEN, Deletion, read_deleted
 from engine.status.outcome import Outcome
-from engine.status.waiting import pull_troubles
+from engine.status.waiting import pull_errors
 from tests.unit.decide.model_cluster import (
     ADMISSION_WORDS,
     DEPENDENTS,
@@ -99,10 +99,10 @@ class Engine:
     def situation(self) -> Situation:
         now = self.cluster.now
         for pod in self.cache.values():
-            for trouble in pull_troubles(pod):
+            for trouble in pull_errors(pod):
                 place = (pod["metadata"]["uid"], trouble.container)
                 self.failing_since.setdefault(place, now)
-                if trouble.tells_the_cause:
+                if trouble.has_cause:
                     self.causes.setdefault(place, trouble.message)
         observed = Observed(
             pods=tuple(self.cache.values()),

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from engine.api.model import Job, PullClass, PullSettings
-from engine.decide.record import Attempt, PastRun, PullFailure, Record
+from engine.decide.record import Attempt, PullFailure, Record, RunHistoryEntry
 from engine.decide.situation import Observed, Refusal, RefusalKind, Situation
 from engine.refs import GATE, JobKey
 from engine.status.deletion import Deletion
@@ -86,7 +86,7 @@ def attempts(number: int) -> st.SearchStrategy[Attempt]:
 
 
 past_runs = st.builds(
-    PastRun,
+    RunHistoryEntry,
     st.just("0a1b2c3d"),
     st.sampled_from(State),
     st.none() | st.sampled_from(Reason),

@@ -7,7 +7,7 @@ from engine.status.outcome import Outcome, Reason
 from engine.status.start import read_start_cause
 from engine.status.waiting import (
     classify_pull,
-    pull_troubles,
+    pull_errors,
     read_config_error,
     read_invalid_image,
 )
@@ -27,10 +27,10 @@ NOT_FOUND = (
     ],
 )  # fmt: skip
 def test_every_pull_reason_of_the_kubelet_is_a_pull_trouble(reason: str) -> None:
-    (trouble,) = pull_troubles(pod(waiting(reason, NOT_FOUND), phase="Pending"))
+    (trouble,) = pull_errors(pod(waiting(reason, NOT_FOUND), phase="Pending"))
     assert (trouble.container, trouble.image, trouble.reason) == ("main", "main:1", reason)
     assert trouble.message == NOT_FOUND
-    assert trouble.tells_the_cause
+    assert trouble.has_cause
 
 
 @pytest.mark.parametrize(
@@ -38,11 +38,11 @@ def test_every_pull_reason_of_the_kubelet_is_a_pull_trouble(reason: str) -> None
     ["ContainerCreating", "PodInitializing", "InvalidImageName", "CreateContainerConfigError"],
 )
 def test_other_waiting_reasons_are_no_pull_trouble(reason: str) -> None:
-    assert list(pull_troubles(pod(waiting(reason, "x")))) == []
+    assert list(pull_errors(pod(waiting(reason, "x")))) == []
 
 
 def test_the_kubelets_own_rate_limit_is_no_trouble() -> None:
-    assert list(pull_troubles(pod(waiting("ErrImagePull", "pull QPS exceeded")))) == []
+    assert list(pull_errors(pod(waiting("ErrImagePull", "pull QPS exceeded")))) == []
 
 
 def test_troubles_of_init_containers_services_and_main_are_told_apart() -> None:
@@ -51,7 +51,7 @@ def test_troubles_of_init_containers_services_and_main_are_told_apart() -> None:
         others={"redis": waiting("ImagePullBackOff", "b"), "db": running()},
         init={"prepare": waiting("ErrImagePull", "c")},
     )
-    assert [(t.container, t.message) for t in pull_troubles(troubled)] == [
+    assert [(t.container, t.message) for t in pull_errors(troubled)] == [
         ("prepare", "c"), ("main", "a"), ("redis", "b"),
     ]  # fmt: skip
 
@@ -66,14 +66,14 @@ def test_troubles_of_init_containers_services_and_main_are_told_apart() -> None:
     ],
 )  # fmt: skip
 def test_back_off_tells_no_cause(message: str, tells: bool) -> None:
-    (trouble,) = pull_troubles(pod(waiting("ImagePullBackOff", message)))
-    assert trouble.tells_the_cause is tells
+    (trouble,) = pull_errors(pod(waiting("ImagePullBackOff", message)))
+    assert trouble.has_cause is tells
 
 
 def test_never_without_a_word_tells_its_own_cause() -> None:
-    (trouble,) = pull_troubles(pod(waiting("ErrImageNeverPull")))
+    (trouble,) = pull_errors(pod(waiting("ErrImageNeverPull")))
     assert trouble.message == 'Container image "main:1" is not present with pull policy of Never'
-    assert trouble.tells_the_cause
+    assert trouble.has_cause
     assert classify_pull(trouble.message) is PullClass.NOT_FOUND
 
 

@@ -184,7 +184,7 @@ def test_a_client_that_says_nothing_keeps_no_other_waiting(server: HealthServer)
 def test_a_client_that_dribbles_is_cut_off(
     server: HealthServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_server, "_LONGEST", 0.5)
+    monkeypatch.setattr(http_server, "_CONNECTION_TIMEOUT", 0.5)
     with socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection:
         began = time.monotonic()
         while time.monotonic() - began < 5:

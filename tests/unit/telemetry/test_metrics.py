@@ -24,7 +24,7 @@ from engine.telemetry.events import (
     SpecsRead,
     StateChanged,
 )
-from engine.telemetry.metrics import Metrics, Sources
+from engine.telemetry.metrics import GaugeSources, Metrics
 
 KEY = JobKey("ci", "build")
 Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -113,7 +113,7 @@ def test_sources_are_asked_at_each_scrape(metrics: Metrics) -> None:
     jobs = {State.RUNNING: 2}
     numbers = iter(range(1, 100))
     metrics.bind(
-        Sources(
+        GaugeSources(
             jobs=lambda: jobs,
             quota_waiting=lambda: 4,
             spec_problems=lambda: 5,
@@ -145,7 +145,7 @@ def test_a_source_that_fails_costs_its_own_metric_only(metrics: Metrics) -> None
     def none() -> Mapping[State, int]:
         raise KeyError(State.QUEUED)
 
-    metrics.bind(Sources(queue_depth=broken, api_requests=lambda: 7, jobs=none))
+    metrics.bind(GaugeSources(queue_depth=broken, api_requests=lambda: 7, jobs=none))
     found = values_of(metrics)
     assert found["engine_api_requests_total", ()] == 7
     names = {name for name, _ in found}
@@ -186,7 +186,7 @@ def test_a_thousand_jobs_make_no_more_series_than_one(metrics: Metrics) -> None:
 
 
 def test_names_and_units_are_as_prometheus_asks_for(metrics: Metrics) -> None:
-    metrics.bind(Sources(jobs=dict, api_requests=lambda: 1))
+    metrics.bind(GaugeSources(jobs=dict, api_requests=lambda: 1))
     for family in metrics.registry.collect():
         assert family.name.startswith(("engine_", "process_"))
         assert family.documentation

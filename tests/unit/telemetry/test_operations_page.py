@@ -11,7 +11,7 @@ from engine.api.load import load_jobs
 from engine.cli.reconcile import command
 from engine.refs import JobKey
 from engine.telemetry.events import Event, LeaderChanged
-from engine.telemetry.metrics import Metrics, Sources
+from engine.telemetry.metrics import GaugeSources, Metrics
 from tests.unit.builders import NO_CONFIG, source
 
 ROOT = Path(__file__).parents[3]
@@ -32,7 +32,7 @@ def registered() -> set[tuple[str, str, str]]:
     """Name as scraped, type and labels of everything in the registry but the process's own."""
     metrics = Metrics()
     metrics.bind(
-        Sources(
+        GaugeSources(
             jobs=dict,
             quota_waiting=int,
             spec_problems=int,

@@ -98,7 +98,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class PastRun:
+class RunHistoryEntry:
     run: str
     state: State
     reason: Reason | None
@@ -120,7 +120,7 @@ class Record:
     queued_at: datetime | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
-    history: tuple[PastRun, ...] = ()
+    history: tuple[RunHistoryEntry, ...] = ()
     base: int = 0
     version: str = ""
 
@@ -141,7 +141,7 @@ class Record:
     def next_run(self, spec_hash: str) -> "Record":
         used = self.next_number - (0 if self.open_attempt else 1)
         run = self.spec_hash[:RUN_LENGTH]
-        past = PastRun(run, self.state, self.reason, self.message, self.finished_at, used)
+        past = RunHistoryEntry(run, self.state, self.reason, self.message, self.finished_at, used)
         history = (past, *self.history)
         same = (before.last_number for before in history if before.run == spec_hash[:RUN_LENGTH])
         return Record(
@@ -192,7 +192,7 @@ def record_from_data(key: JobKey, data: Mapping[str, Any], version: str) -> Reco
         started_at=parse_time(data.get("startedAt")),
         finished_at=parse_time(data.get("finishedAt")),
         history=tuple(
-            PastRun(
+            RunHistoryEntry(
                 entry["run"],
                 State(entry["state"]),
                 _reason(entry.get("reason")),
