@@ -32,9 +32,13 @@ class CreateDependents:
     """Create the Secret and ConfigMap that the pod owns, or make sure that they are there."""
 
     attempt: int
+    """The attempt's number."""
     pod: str
+    """The pod's name."""
     uid: str
+    """The pod's UID."""
     policies: Mapping[str, str]
+    """Pull policy of each container that has a list of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +46,13 @@ class RestoreDependents:
     """Look up Secret and ConfigMap, and make anew what is missing."""
 
     attempt: int
+    """The attempt's number."""
     pod: str
+    """The pod's name."""
     uid: str
+    """The pod's UID."""
     policies: Mapping[str, str]
+    """Pull policy of each container that has a list of them."""
     reported: bool
     """Whether the pod says that it lacks one; otherwise it is only slow to start."""
 
@@ -92,7 +100,9 @@ class ConfirmGone:
     """Ask the API itself: a cache is no proof that a pod is gone."""
 
     pod: str
+    """The pod's name."""
     uid: str
+    """The pod's UID."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +110,9 @@ class LookAgain:
     """Ask the API itself for the pod and the record, before what can't be taken back."""
 
     pod: str
+    """The pod's name."""
     uid: str
+    """The pod's UID."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +120,27 @@ class FindCause:
     """The pod's status has lost the first reason of a pull failure: look for it in the Events."""
 
     pod: str
+    """The pod's name."""
     uid: str
+    """The pod's UID."""
     container: str
+    """The container that could not get its image."""
     image: str
+    """The image."""
 
 
 @dataclass(frozen=True, slots=True)
 class StampExpiry:
-    """Write on the finished pod when it expires; `annotated` if it has annotations already."""
+    """Write on the finished pod when it expires."""
 
     pod: str
+    """The pod's name."""
     uid: str
+    """The pod's UID."""
     at: str
+    """The time, as RFC 3339."""
     annotated: bool = True
+    """Whether it has annotations already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +148,7 @@ class Wait:
     """Nothing to do until the cluster changes, or until `until`."""
 
     until: datetime | None = None
+    """None if only a change of the cluster counts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,18 @@ from engine.status.outcome import Reason, State
 
 @dataclass(frozen=True, slots=True)
 class StateChanged:
-    """A job is in a new state; `message` is the cause, where there is one."""
+    """A job is in a new state."""
 
     key: JobKey
+    """The job."""
     state: State
+    """The state."""
     reason: Reason | None = None
+    """Why, once it is final."""
     message: str = ""
+    """The cause, where there is one."""
     attempt: int = 0
+    """Number of the attempt; 0 if there was none yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +29,19 @@ class PullPolicyFallback:
     """A container's next attempt uses another pull policy, or the same once more."""
 
     key: JobKey
+    """The job."""
     attempt: int
+    """Number of the attempt that failed."""
     container: str
+    """The container that could not get its image."""
     before: str
+    """The policy it had."""
     after: str
+    """The policy it gets."""
     message: str
+    """The registry's own words."""
     pull_class: PullClass = PullClass.OTHER
+    """What was wrong, as far as they tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +52,15 @@ class AttemptFailed:
     """
 
     key: JobKey
+    """The job."""
     attempt: int
+    """The attempt's number."""
     pod: str
+    """The pod's name."""
     reason: Reason
+    """How it ended."""
     message: str
+    """The first real cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +68,11 @@ class PodRemoved:
     """The engine has asked for the deletion of a pod."""
 
     key: JobKey
+    """The job."""
     pod: str
+    """The pod's name."""
     why: str
+    """The reason, for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +80,9 @@ class JobUnchanged:
     """The job's run was over before; nothing was written for it."""
 
     key: JobKey
+    """The job."""
     state: State
+    """How the run ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +90,21 @@ class DependentRestored:
     """A Secret or ConfigMap was deleted before its pod had started, and is there again."""
 
     key: JobKey
+    """The job."""
     ref: Ref
+    """What was created anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """The cluster said no or nothing; `retrying` tells whether the engine goes on trying."""
+    """The cluster said no or nothing."""
 
     key: JobKey | None
+    """The job; None if it is not about one."""
     message: str
+    """Its words, or the error."""
     retrying: bool
+    """Whether the engine goes on trying."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +112,23 @@ class Notice:
     """Something worth saying once."""
 
     message: str
+    """The words."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpecsRead:
-    """The specs were read, all of them: `files` and `jobs` there are now, and what that changed."""
+    """The specs were read, all of them."""
 
     files: int
+    """Files that there are now."""
     jobs: int
+    """Jobs that there are now."""
     added: int
+    """Jobs that were not there before."""
     changed: int
+    """Jobs whose spec is another."""
     removed: int
+    """Jobs that are gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +136,7 @@ class SpecProblem:
     """Something is wrong with a spec file; told once for as long as it stays so."""
 
     problem: str
+    """The finding, with its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +144,7 @@ class SpecMended:
     """Nothing is wrong any more with a file that had problems."""
 
     file: str
+    """The file's name in messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +152,7 @@ class JobForgotten:
     """The engine looks after this job no longer: its spec is gone."""
 
     key: JobKey
+    """The job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,16 +160,21 @@ class ObjectPruned:
     """What the pruning rule did to an object, or why it could not."""
 
     ref: Ref
+    """The object."""
     action: str
+    """What was done: deleted, failed and so on."""
     reason: str
+    """Why."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderChanged:
-    """This engine began or ceased to lead; `holder` is who leads now, "" if nobody is known to."""
+    """This engine began or ceased to lead."""
 
     leads: bool
+    """Whether it leads now."""
     holder: str
+    """Who leads now; "" if nobody is known to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +187,7 @@ class Stopping:
     """The engine has been asked to end, or has to."""
 
     reason: str
+    """Why."""
 
 
 Event = (
