@@ -66,23 +66,9 @@ def _keys(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
     "--keep-failed", type=click.IntRange(min=0), help="Keep the last N failed pods of each job."
 )
 @options.option(
-    "--orphan-grace",
-    type=options.Duration(),
-    default=600.0,
-    show_default="10m",
-    help="Age from which a Secret or ConfigMap whose pod is gone is deleted.",
-)
-@options.option(
     "--logs-dir",
     type=click.Path(path_type=Path, file_okay=False),
     help="Save the logs of finished pods below this folder before they go.",
-)
-@options.option(
-    "--events",
-    type=click.IntRange(min=0),
-    default=25,
-    show_default=True,
-    help="Write at most so many Events.",
 )
 @options.option(
     "--concurrency",
@@ -104,9 +90,7 @@ def command(
     max_deletes: int | None,
     grace_period: int | None,
     keep_failed: int | None,
-    orphan_grace: float,
     logs_dir: Path | None,
-    events: int,
     concurrency: int,
     kubeconfig: str,
     context: str,
@@ -138,9 +122,7 @@ def command(
         concurrency=concurrency,
         max_deletes=settings.limits.max_deletes_per_pass if max_deletes is None else max_deletes,
         keep_failed=settings.prune.keep_failed if keep_failed is None else keep_failed,
-        orphan_grace=orphan_grace,
         logs_dir=logs_dir,
-        events=events,
     )
     printer = Json(sys.stdout) if output == "json" else Lines(sys.stdout)
     try:

@@ -22,8 +22,6 @@ def record_event(
     message: str,
     now: datetime,
     suffix: str = "",
-    api_version: str = "v1",
-    kind: str = "Warning",
 ) -> bool:
     """Best effort: an Event is news, and news that may not be written must not stop a job."""
     seen = format_time(now.replace(microsecond=0))
@@ -33,7 +31,7 @@ def record_event(
         "kind": "Event",
         "metadata": {"name": f"{ref.name}.{reason.lower()}{suffix}", "namespace": ref.namespace},
         "involvedObject": {
-            "apiVersion": api_version,
+            "apiVersion": "v1",
             "kind": ref.kind,
             "namespace": ref.namespace,
             "name": ref.name,
@@ -41,7 +39,7 @@ def record_event(
         },
         "reason": reason,
         "message": message[:_LONGEST_MESSAGE],
-        "type": kind,
+        "type": "Warning",
         "source": {"component": f"engine/{__version__}"},
         "firstTimestamp": seen,
         "lastTimestamp": seen,

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from engine.api.model import Config
 from engine.cluster.client import Client
 from engine.errors import EngineError
-from engine.prune.own import own_options, prune_own
+from engine.prune.options import ttl_options
 from engine.prune.result import PruneEntry
+from engine.prune.run import prune
 from engine.reconcile.watches import Watches
 from engine.telemetry.events import Emit, ObjectPruned, Trouble
 
@@ -60,10 +61,10 @@ class Pruner:
     def _prune(self) -> None:
         config = self._config()
         most = config.limits.max_deletes_per_pass
-        options = own_options(config, self._concurrency, most)
+        options = ttl_options(config, self._concurrency, most)
         namespaces = self._watches.namespaces
         pods = [pod for name in namespaces for pod in self._watches.pods(name).all_pods()]
-        result = prune_own(self._client, pods, options, self._tell)
+        result = prune(self._client, options, self._tell, pods)
         for error in result.errors:
             self._emit(Trouble(None, f"pruning: {error}", retrying=True))
 

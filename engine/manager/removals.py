@@ -12,9 +12,9 @@ from engine.api.model import Config
 from engine.cluster.client import Client
 from engine.decide.record import Record
 from engine.manager.jobs import Jobs
-from engine.prune.brake import Brake
-from engine.prune.removed import Removal, Remover
-from engine.prune.result import PruneEntry, Tally
+from engine.prune.delete import DeleteBudget
+from engine.prune.removed import JobRemover
+from engine.prune.result import PruneEntry, ResultCollector
 from engine.reconcile.watches import Watches
 from engine.refs import JobKey
 from engine.runtime.rate_limit import RateLimit
@@ -53,7 +53,7 @@ class Removals:
         self._told = ""
         self._since: dict[JobKey, float] = {}
         self._limit = RateLimit()
-        self._pass: tuple[float, Remover] | None = None
+        self._pass: tuple[float, JobRemover] | None = None
 
     def permit(self, objection: str) -> None:
         """From now on jobs may be removed if there is no `objection` to it."""
@@ -104,14 +104,14 @@ class Removals:
             if record.source == self._source
         ]
 
-    def _remover(self) -> Remover:
+    def _remover(self) -> JobRemover:
         """One for each interval: so often the operator's limit of deletes begins anew."""
         now = time.monotonic()
         with self._lock:
             if self._pass is None or now - self._pass[0] >= self._interval:
-                removal = Removal(self._source, ())
-                most = self._config().limits.max_deletes_per_pass
-                remover = Remover(self._client, removal, Tally(self._tell), Brake(most))
+                budget = DeleteBudget(self._config().limits.max_deletes_per_pass)
+                collector = ResultCollector(self._tell)
+                remover = JobRemover(self._client, self._source, collector, budget)
                 self._pass = (now, remover)
             return self._pass[1]
 

@@ -1,5 +1,6 @@
 """Delete one object in exactly the version that was judged, or judge it again."""
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.decide.prune import Delete, Deleting, Verdict
-from engine.decide.prune.rule import finalizers_of, waits_for
+from engine.decide.prune.rule import finalizers_of, waiting_for_finalizers
 from engine.errors import (
     BusyError,
     ConflictError,
@@ -15,17 +16,41 @@ from engine.errors import (
     ForbiddenError,
     UnreachableError,
 )
+from engine.prune.candidate import PruneCandidate
 from engine.prune.options import DryRun
-from engine.prune.rescue import Rescue, RescueError
-from engine.prune.result import PruneAction, PruneEntry, Why
+from engine.prune.outcome_keeper import OutcomeKeeper, OutcomeNotRecordedError
+from engine.prune.result import KeepReason, PruneAction, PruneEntry
 from engine.prune.save_logs import LogsNotSavedError
-from engine.prune.target import Target
 from engine.runtime.retry import TRIES, retry_delay, retry_transient
 
 _MOST_CONFLICTS = 5
 _WEBHOOK = "admission webhook"
 
-JudgeAgain = Callable[[Target], Verdict | None]
+Evaluate = Callable[[PruneCandidate], Verdict | None]
+
+
+class DeleteBudget:
+    """The most that one run may delete; what was not deleted after all is given back."""
+
+    def __init__(self, most: int | None) -> None:
+        self._left = most
+        self._lock = threading.Lock()
+
+    def acquire(self) -> bool:
+        """Whether one more may be deleted."""
+        with self._lock:
+            if self._left is None:
+                return True
+            if self._left <= 0:
+                return False
+            self._left -= 1
+            return True
+
+    def release(self) -> None:
+        """One was not deleted after all."""
+        with self._lock:
+            if self._left is not None:
+                self._left += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,94 +58,114 @@ class Deleter:
     """Deletes for one run; safe to use from several threads."""
 
     client: Client
-    rescue: Rescue
+    keeper: OutcomeKeeper
+    budget: DeleteBudget
     dry_run: DryRun = DryRun.NONE
     grace: int | None = None
 
-    def delete(self, target: Target, reason: str, judge: JudgeAgain) -> PruneEntry | None:
+    def delete(
+        self, candidate: PruneCandidate, reason: str, evaluate: Evaluate
+    ) -> PruneEntry | None:
         """What became of it; None if it was gone already.
 
-        Guarantees: only an object that `judge` lets go, in the version that was judged, is
-        deleted. Errors: none of the cluster's; they are the entry's reason.
+        Guarantees: only an object that `evaluate` lets go, in the version that was judged, is
+        deleted, and no more than the budget allows. Errors: none; they are the entry's reason.
         """
-        conflicts, tries, asked = 0, 0, False
+        if not self.budget.acquire():
+            return candidate.over_budget(reason)
+        try:
+            entry = self._delete(candidate, reason, evaluate)
+        except Exception as error:  # noqa: BLE001 - one object must not stop the others
+            entry = candidate.failed(f"internal error: {type(error).__name__}: {error}")
+        if entry is None or entry.action not in (PruneAction.DELETED, PruneAction.WOULD_DELETE):
+            self.budget.release()
+        return entry
+
+    def _delete(
+        self, candidate: PruneCandidate, reason: str, evaluate: Evaluate
+    ) -> PruneEntry | None:
+        conflicts, failures, maybe_sent = 0, 0, False
         while True:
             try:
-                entry = self._try(target, reason)
-                return target.deleted(reason) if entry is None and asked else entry
+                entry = self._try(candidate, reason)
+                return candidate.deleted(reason) if entry is None and maybe_sent else entry
             except ConflictError as error:
                 conflicts += 1
                 if conflicts == _MOST_CONFLICTS:
-                    return target.failed(f"it keeps changing: {error.cause}")
+                    return candidate.failed(f"it keeps changing: {error.cause}")
             except (BusyError, UnreachableError) as error:
-                tries += 1
-                asked = asked or isinstance(error, UnreachableError)
-                if tries == TRIES:
-                    return target.failed(error.cause)
-                time.sleep(retry_delay(error, tries))
+                failures += 1
+                maybe_sent = maybe_sent or isinstance(error, UnreachableError)
+                if failures == TRIES:
+                    return candidate.failed(error.cause)
+                time.sleep(retry_delay(error, failures))
             except EngineError as error:
-                return target.failed(words_of(error))
-            again = self._look_again(target, reason, judge, asked=asked)
+                return candidate.failed(error_text(error))
+            again = self._refetch(candidate, reason, evaluate, maybe_sent=maybe_sent)
             if not isinstance(again, tuple):
                 return again
-            target, reason = again
+            candidate, reason = again
 
-    def _try(self, target: Target, reason: str) -> PruneEntry | None:
+    def _try(self, candidate: PruneCandidate, reason: str) -> PruneEntry | None:
         """None if the object was gone already."""
+        if self.dry_run is DryRun.CLIENT:
+            return candidate.would_delete(reason)
         if self.dry_run is DryRun.NONE:
-            self.rescue(target, reason, lambda: self._send(target, dry_run=True) is not None)
-        left = self._send(target, dry_run=self.dry_run is DryRun.SERVER)
+            self.keeper.keep(
+                candidate, reason, lambda: self._send(candidate, dry_run=True) is not None
+            )
+        left = self._send(candidate, dry_run=self.dry_run is DryRun.SERVER)
         if left is None:
             return None
         if self.dry_run is DryRun.SERVER:
-            return target.would_go(reason)
+            return candidate.would_delete(reason)
         finalizers = finalizers_of(left)
         if finalizers:
-            return target.failed(f"{reason}; {waits_for(finalizers)}")
-        return target.deleted(reason)
+            return candidate.failed(f"{reason}; {waiting_for_finalizers(finalizers)}")
+        return candidate.deleted(reason)
 
-    def _send(self, target: Target, *, dry_run: bool) -> api.Metadata | None:
+    def _send(self, candidate: PruneCandidate, *, dry_run: bool) -> api.Metadata | None:
         return api.delete(
             self.client,
-            target.ref,
-            target.resource,
-            uid=target.uid,
-            version=target.metadata["resourceVersion"],
+            candidate.ref,
+            candidate.resource,
+            uid=candidate.uid,
+            version=candidate.metadata["resourceVersion"],
             grace=self.grace,
             dry_run=dry_run,
         )
 
-    def _look_again(
-        self, target: Target, reason: str, judge: JudgeAgain, *, asked: bool
-    ) -> tuple[Target, str] | PruneEntry | None:
+    def _refetch(
+        self, candidate: PruneCandidate, reason: str, evaluate: Evaluate, *, maybe_sent: bool
+    ) -> tuple[PruneCandidate, str] | PruneEntry | None:
         """The object as it is now with the reason to delete it, or its entry if it stays."""
         try:
             metadata = retry_transient(
-                lambda: api.get_metadata(self.client, target.ref, target.resource), tries=TRIES
+                lambda: api.get_metadata(self.client, candidate.ref, candidate.resource),
+                tries=TRIES,
             )
             if metadata is None:
-                return target.deleted(reason) if asked else None
-            fresh = Target(target.resource, metadata)
-            verdict = judge(fresh)
+                return candidate.deleted(reason) if maybe_sent else None
+            fresh = PruneCandidate(candidate.resource, metadata)
+            verdict = evaluate(fresh)
         except EngineError as error:
-            return target.failed(words_of(error))
-        if asked and fresh.uid != target.uid:
-            return target.deleted(reason)
+            return candidate.failed(error_text(error))
+        if maybe_sent and fresh.uid != candidate.uid:
+            return candidate.deleted(reason)
         match verdict:
             case Delete(why):
                 return fresh, why
             case None:
-                words = "it carries no TTL any more"
-                return PruneEntry(fresh.ref, PruneAction.KEPT, words, Why.CHANGED)
-            case Deleting(stuck=False) if asked:
-                return target.deleted(reason)
+                return fresh.kept("it carries no TTL any more", KeepReason.CHANGED)
+            case Deleting(stuck=False) if maybe_sent:
+                return candidate.deleted(reason)
             case _:
-                return fresh.stays(verdict)
+                return fresh.to_entry(verdict)
 
 
-def words_of(error: EngineError) -> str:
+def error_text(error: EngineError) -> str:
     """Why the cluster said no, in words that tell whom to ask."""
-    if isinstance(error, RescueError | LogsNotSavedError):
+    if isinstance(error, OutcomeNotRecordedError | LogsNotSavedError):
         return error.cause
     if _WEBHOOK in error.cause:
         return f"denied by a webhook: {error.cause}"

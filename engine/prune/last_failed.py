@@ -3,24 +3,13 @@
 from collections.abc import Iterable
 from heapq import heappush, heappushpop
 
-from engine.cluster.api import PODS, Metadata
-from engine.cluster.client import Client
-from engine.prune.pages import pages
+from engine.cluster.api import Metadata
 from engine.refs import JobKey
-from engine.wellknown import JOB, MANAGED_BY, MANAGER
+from engine.wellknown import JOB
 
 
-def last_failed(client: Client, namespace: str, count: int) -> frozenset[str]:
-    """UIDs of the `count` youngest failed pods of every job. Errors: those of the API."""
-    if count <= 0:
-        return frozenset()
-    selector = f"{MANAGED_BY}={MANAGER},{JOB}"
-    listed = pages(client, PODS, namespace, selector, "status.phase=Failed")
-    return youngest((metadata for page in listed for metadata in page), count)
-
-
-def youngest(failed: Iterable[Metadata], count: int) -> frozenset[str]:
-    """UIDs of the `count` youngest of each job; in memory are no more than those."""
+def newest_failed(failed: Iterable[Metadata], count: int) -> frozenset[str]:
+    """UIDs of the `count` newest of each job; in memory are no more than those."""
     if count <= 0:
         return frozenset()
     heaps: dict[JobKey, list[tuple[str, str]]] = {}

@@ -4,12 +4,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from engine.api.model import Config
 from engine.decide.prune import FOREIGN_TTLS
 
 DEFAULT_KINDS = ("pods", "secrets", "configmaps")
 
 
 class DryRun(StrEnum):
+    """How far a run goes without deleting anything; the server may be asked whether it would."""
+
     NONE = "none"
     CLIENT = "client"
     SERVER = "server"
@@ -17,21 +20,31 @@ class DryRun(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PruneOptions:
-    """Times are seconds. "" among the namespaces stands for all of them.
-
-    `annotations` are the TTLs that count beside the engine's own. `events` is how many Events a
-    run may write at most: an Event costs as much as a delete. `keep_failed` is per job.
-    """
+    """What `engine prune` was asked for, and the operator's limits."""
 
     namespaces: tuple[str, ...] = ("",)
+    """Where to look; "" stands for all of them."""
     kinds: tuple[str, ...] = DEFAULT_KINDS
+    """Plural names, with their group where they have one."""
     selector: str = ""
+    """Labels of the objects that are looked at."""
     annotations: tuple[str, ...] = FOREIGN_TTLS
+    """The TTLs that count beside the engine's own."""
     dry_run: DryRun = DryRun.NONE
     grace: int | None = None
+    """Seconds for a pod to end; None for the pod's own."""
     concurrency: int = 8
+    """Deletes under way at once."""
     max_deletes: int | None = None
+    """The most that one run deletes."""
     keep_failed: int = 0
-    orphan_grace: float = 600.0
+    """How many of the newest failed pods of every job stay."""
     logs_dir: Path | None = None
-    events: int = 25
+    """Where the logs of pods are saved before they go."""
+
+
+def ttl_options(config: Config, concurrency: int, max_deletes: int | None) -> PruneOptions:
+    """What the operator's settings come to for the pods of a source."""
+    return PruneOptions(
+        concurrency=concurrency, max_deletes=max_deletes, keep_failed=config.prune.keep_failed
+    )

@@ -5,9 +5,8 @@ the record is, too, so that the next pass can go on.
 """
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from engine.cluster import api
 from engine.cluster.api import CONFIG_MAPS, PODS, SECRETS
@@ -17,12 +16,11 @@ from engine.decide.prune import Delete, Protected, Verdict
 from engine.decide.record import Record, finished
 from engine.decide.transitions import with_attempt_closed
 from engine.errors import AlreadyExistsError, ConflictError, EngineError, ForbiddenError
-from engine.prune.brake import Brake
-from engine.prune.delete import Deleter, words_of
-from engine.prune.pages import pages
-from engine.prune.rescue import Rescue
-from engine.prune.result import PruneAction, PruneEntry, PruneResult, Tally, Tell
-from engine.prune.target import Target
+from engine.prune.candidate import PruneCandidate
+from engine.prune.delete import DeleteBudget, Deleter, error_text
+from engine.prune.outcome_keeper import OutcomeKeeper
+from engine.prune.result import OnEntry, PruneAction, PruneEntry, PruneResult, ResultCollector
+from engine.prune.run import list_metadata
 from engine.refs import JobKey, Ref, record_name
 from engine.status.deletion import read_end
 from engine.status.outcome import Outcome, Reason
@@ -33,119 +31,124 @@ _LONGEST_END = 90.0
 _KINDS = (PODS, SECRETS, CONFIG_MAPS)
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
-    """Whose jobs go, and how many objects at most. `namespaces` are where to look for records if
-    the source may not look everywhere.
-    """
-
-    source: str
-    namespaces: tuple[str, ...]
-    max_deletes: int | None = None
-    concurrency: int = 8
-
-
 def remove_gone(
-    client: Client, removal: Removal, living: Collection[JobKey], tell: Tell
+    client: Client,
+    source: str,
+    living: Collection[JobKey],
+    namespaces: Iterable[str],
+    on_entry: OnEntry,
+    *,
+    max_deletes: int | None = None,
+    concurrency: int = 8,
 ) -> PruneResult:
     """Remove every job of the source that is not among the `living`.
 
+    `namespaces` are where to look for records if the engine may not look everywhere.
     Guarantees: a record goes only after everything else of its job is confirmed gone, and only in
     the version that was read. Errors: among the result's; each leaves its job's record in place.
     """
-    tally = Tally(tell)
-    remover = Remover(client, removal, tally, Brake(removal.max_deletes))
-    gone = [record for record in remover.records(living) if record.key not in living]
+    collector = ResultCollector(on_entry)
+    remover = JobRemover(client, source, collector, DeleteBudget(max_deletes))
+    try:
+        gone = list(_records_of_gone(client, source, living, namespaces, collector))
+    except EngineError as error:
+        collector.add_error(error)
+        gone = []
     if gone:
-        with ThreadPoolExecutor(removal.concurrency, "remove") as pool:
+        with ThreadPoolExecutor(concurrency, "remove") as pool:
             list(pool.map(remover.remove, gone))
-    return tally.result()
+    return collector.result()
 
 
-@dataclass(frozen=True, slots=True)
-class Remover:
+def _records_of_gone(
+    client: Client,
+    source: str,
+    living: Collection[JobKey],
+    namespaces: Iterable[str],
+    collector: ResultCollector,
+) -> Iterator[Record]:
+    selector = f"{SOURCE}={source}"
+    try:
+        listed = [list_records(client, "", selector)]
+    except ForbiddenError:
+        listed = [list_records(client, name, selector) for name in namespaces]
+    for records in listed:
+        for key, error in sorted(records.invalid.items()):
+            if key not in living:
+                collector.add_error(error)
+        yield from (record for key, record in sorted(records.items.items()) if key not in living)
+
+
+class JobRemover:
     """Removes jobs of one source in one pass; safe to use from several threads."""
 
-    client: Client
-    removal: Removal
-    tally: Tally
-    brake: Brake
-
-    def records(self, living: Collection[JobKey]) -> Iterable[Record]:
-        selector = f"{SOURCE}={self.removal.source}"
-        try:
-            try:
-                listed = [list_records(self.client, "", selector)]
-            except ForbiddenError:
-                where = self.removal.namespaces
-                listed = [list_records(self.client, name, selector) for name in where]
-        except EngineError as failure:
-            self.tally.add_error(failure)
-            return
-        for records in listed:
-            for key, error in sorted(records.invalid.items()):
-                if key not in living:
-                    self.tally.add_error(error)
-            yield from (record for _, record in sorted(records.items.items()))
+    def __init__(
+        self, client: Client, source: str, collector: ResultCollector, budget: DeleteBudget
+    ) -> None:
+        self._client = client
+        self._source = source
+        self._collector = collector
+        self._budget = budget
+        self._deleter = Deleter(client, OutcomeKeeper(client), budget)
 
     def remove(self, record: Record) -> bool:
         """Whether something failed, so that another try soon may do better than this one.
 
-        Errors: none; what failed is in the tally, and the job's record stays.
+        Errors: none; what failed is in the result, and the job's record stays.
         """
         try:
             return self._remove(record) is PruneAction.FAILED
         except EngineError as error:
-            self._failed(record.key, words_of(error))
+            self._failed(record.key, error_text(error))
         except Exception as error:  # noqa: BLE001 - one job must not stop the others
             self._failed(record.key, f"internal error: {type(error).__name__}: {error}")
         return True
 
     def _remove(self, record: Record) -> PruneAction:
         """What became of the job as a whole."""
-        if record.source != self.removal.source:
+        if record.source != self._source:
             return PruneAction.KEPT
-        reason = f"its spec was removed from source {self.removal.source}"
-        targets = self._objects(record.key)
-        pods = [target for target in targets if target.resource is PODS]
-        if any(isinstance(_held(target, reason), Protected) for target in targets):
+        reason = f"its spec was removed from source {self._source}"
+        candidates = self._objects(record.key)
+        pods = [candidate for candidate in candidates if candidate.resource is PODS]
+        if any(isinstance(_verdict(candidate, reason), Protected) for candidate in candidates):
             protected = f"{reason}; {HOLD} is true on an object of its job"
-            self.tally.add(PruneEntry(_ref(record.key), PruneAction.PROTECTED, protected))
+            self._collector.add(PruneEntry(_ref(record.key), PruneAction.PROTECTED, protected))
             return PruneAction.PROTECTED
-        self._end(record, reason)
-        came = _worst([self._delete(target, reason) for target in pods])
+        self._finalize_record(record, reason)
+        came = _most_severe([self._delete(candidate, reason) for candidate in pods])
         if came is PruneAction.DELETED:
             came = self._wait_until_gone(record.key, reason)
-        return self._forget(record.key, reason) if came is PruneAction.DELETED else came
+        return self._delete_record(record.key, reason) if came is PruneAction.DELETED else came
 
-    def _objects(self, key: JobKey) -> list[Target]:
+    def _objects(self, key: JobKey) -> list[PruneCandidate]:
         """Everything of the job but its record."""
-        selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={self.removal.source},{JOB}={key.name}"
+        selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={self._source},{JOB}={key.name}"
         found = [
-            Target(resource, metadata)
+            PruneCandidate(resource, metadata)
             for resource in _KINDS
-            for page in pages(self.client, resource, key.namespace, selector)
+            for page in list_metadata(self._client, resource, key.namespace, selector)
             for metadata in page
         ]
-        return [target for target in found if not target.is_record]
+        return [candidate for candidate in found if not candidate.is_record]
 
-    def _end(self, record: Record, reason: str) -> None:
+    def _finalize_record(self, record: Record, reason: str) -> None:
         """Write the outcome down, so that a pass that is cut short leaves a true record."""
         current: Record | None = record
         for _ in range(_MOST_WRITES):
             if current is None or current.state.is_final:
                 return
             outcome = self._outcome(current, reason)
-            attempt, now = current.open_attempt, self.client.now()
+            attempt, now = current.open_attempt, self._client.now()
             over = (
                 with_attempt_closed(current, attempt, outcome, now)
                 if attempt
                 else finished(current, outcome, now)
             )
             try:
-                write_record(self.client, over)
+                write_record(self._client, over)
             except (ConflictError, AlreadyExistsError):
-                current = read_record(self.client, record.key)
+                current = read_record(self._client, record.key)
             else:
                 return
         raise EngineError("its record keeps changing")
@@ -153,25 +156,19 @@ class Remover:
     def _outcome(self, record: Record, reason: str) -> Outcome:
         attempt = record.open_attempt
         ref = Ref("Pod", record.key.namespace, attempt.pod) if attempt else None
-        pod = api.get(self.client, ref) if ref else None
+        pod = api.get(self._client, ref) if ref else None
         if pod is not None and attempt is not None and pod["metadata"]["uid"] == attempt.uid:
             return read_end(pod) or Outcome(Reason.CANCELLED, reason)
         return Outcome(Reason.CANCELLED, reason)
 
-    def _delete(self, target: Target, reason: str) -> PruneAction:
+    def _delete(self, candidate: PruneCandidate, reason: str) -> PruneAction:
         """DELETED if the object is gone, or on its way."""
-        if target.metadata.get("deletionTimestamp"):
+        if candidate.metadata.get("deletionTimestamp"):
             return PruneAction.DELETED
-        if not self.brake.take():
-            self.tally.add(target.braked(reason))
-            return PruneAction.KEPT
-        deleter = Deleter(self.client, Rescue(self.client))
-        entry = deleter.delete(target, reason, lambda fresh: _held(fresh, reason))
-        if entry is None or entry.action is not PruneAction.DELETED:
-            self.brake.give_back()
+        entry = self._deleter.delete(candidate, reason, lambda fresh: _verdict(fresh, reason))
         if entry is None:
             return PruneAction.DELETED
-        self.tally.add(entry)
+        self._collector.add(entry)
         return entry.action
 
     def _wait_until_gone(self, key: JobKey, reason: str) -> PruneAction:
@@ -182,44 +179,44 @@ class Remover:
             if time.monotonic() > deadline:
                 self._failed(key, f"{reason}; {left[0].ref} is still there")
                 return PruneAction.FAILED
-            if not any(target.resource is PODS for target in left):
-                fresh = [target for target in left if target.uid not in asked]
-                asked |= {target.uid for target in fresh}
-                came = _worst([self._delete(target, reason) for target in fresh])
+            if not any(candidate.resource is PODS for candidate in left):
+                fresh = [candidate for candidate in left if candidate.uid not in asked]
+                asked |= {candidate.uid for candidate in fresh}
+                came = _most_severe([self._delete(candidate, reason) for candidate in fresh])
                 if came is not PruneAction.DELETED:
                     return came
             time.sleep(wait)
             wait = min(1.0, wait * 2)
         return PruneAction.DELETED
 
-    def _forget(self, key: JobKey, reason: str) -> PruneAction:
-        metadata = api.get_metadata(self.client, _ref(key))
+    def _delete_record(self, key: JobKey, reason: str) -> PruneAction:
+        metadata = api.get_metadata(self._client, _ref(key))
         if metadata is None:
             return PruneAction.DELETED
-        target = Target(CONFIG_MAPS, metadata)
-        if not target.is_record or target.labels.get(SOURCE) != self.removal.source:
+        candidate = PruneCandidate(CONFIG_MAPS, metadata)
+        if not candidate.is_record or candidate.labels.get(SOURCE) != self._source:
             return PruneAction.KEPT
-        if not self.brake.take():
-            self.tally.add(target.braked(reason))
+        if not self._budget.acquire():
+            self._collector.add(candidate.over_budget(reason))
             return PruneAction.KEPT
         try:
             api.delete(
-                self.client,
-                target.ref,
-                uid=target.uid,
+                self._client,
+                candidate.ref,
+                uid=candidate.uid,
                 version=metadata["resourceVersion"],
             )
         except EngineError:
-            self.brake.give_back()
+            self._budget.release()
             raise
-        self.tally.add(target.deleted(reason))
+        self._collector.add(candidate.deleted(reason))
         return PruneAction.DELETED
 
     def _failed(self, key: JobKey, words: str) -> None:
-        self.tally.add(PruneEntry(_ref(key), PruneAction.FAILED, words))
+        self._collector.add(PruneEntry(_ref(key), PruneAction.FAILED, words))
 
 
-def _worst(actions: Iterable[PruneAction]) -> PruneAction:
+def _most_severe(actions: Iterable[PruneAction]) -> PruneAction:
     """FAILED before anything that stays for a reason; DELETED only if all are."""
     found = set(actions) - {PruneAction.DELETED}
     if PruneAction.FAILED in found:
@@ -227,8 +224,8 @@ def _worst(actions: Iterable[PruneAction]) -> PruneAction:
     return min(found, default=PruneAction.DELETED)
 
 
-def _held(target: Target, reason: str) -> Verdict | None:
-    annotations = target.metadata.get("annotations") or {}
+def _verdict(candidate: PruneCandidate, reason: str) -> Verdict | None:
+    annotations = candidate.metadata.get("annotations") or {}
     if annotations.get(HOLD, "false") != "false":
         return Protected(f"{HOLD} is true")
     return Delete(reason)

@@ -12,6 +12,8 @@ from engine.refs import Ref
 
 
 class PruneAction(StrEnum):
+    """What became of an object."""
+
     DELETED = "deleted"
     WOULD_DELETE = "would-delete"
     KEPT = "kept"
@@ -20,14 +22,14 @@ class PruneAction(StrEnum):
     FAILED = "failed"
 
 
-class Why(StrEnum):
+class KeepReason(StrEnum):
     """Why objects stay, in the words of the summary."""
 
-    YOUNG = "not expired"
+    NOT_EXPIRED = "not expired"
     OWNED = "with a living owner"
     DELETING = "being deleted"
     LAST_FAILED = "among the last failed"
-    BRAKED = "left by the limit of deletes"
+    OVER_BUDGET = "left by the limit of deletes"
     CHANGED = "changed meanwhile"
 
 
@@ -38,11 +40,11 @@ class PruneEntry:
     ref: Ref
     action: PruneAction
     reason: str
-    why: Why | None = None
+    why: KeepReason | None = None
     until: datetime | None = None
 
 
-Tell = Callable[[PruneEntry], None]
+OnEntry = Callable[[PruneEntry], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,8 @@ class PruneResult:
     """Counts only: the objects themselves were told, so that memory doesn't grow with them."""
 
     actions: Mapping[PruneAction, int] = field(default_factory=dict)
-    kept: Mapping[Why, int] = field(default_factory=dict)
-    unmarked: int = 0
+    kept: Mapping[KeepReason, int] = field(default_factory=dict)
+    without_ttl: int = 0
     next_expiry: datetime | None = None
     errors: tuple[EngineError, ...] = ()
 
@@ -64,40 +66,67 @@ class PruneResult:
         return max(codes, default=ExitCode.OK)
 
 
-class Tally:
-    """Counts entries and tells them; safe to use from several threads."""
+@dataclass(frozen=True, slots=True)
+class PruneReport:
+    """What became of objects at the end of a reconcile, without those that simply stay.
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
+    A failed removal is an error, since somebody asked for it. What the TTL rule couldn't delete is
+    only among the entries: it has nothing to do with these jobs, and the next pass tries again.
+    """
+
+    entries: tuple[PruneEntry, ...] = ()
+    errors: tuple[EngineError, ...] = ()
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """That of the worst error."""
+        return max((error.exit_code for error in self.errors), default=ExitCode.OK)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """A line for each object that is gone or should be, and for each error."""
+        lines = [f"{entry.ref} {entry.action}: {entry.reason}" for entry in self.entries]
+        return (*lines, *(f"error: {error}" for error in self.errors))
+
+
+class ResultCollector:
+    """Counts entries and hands them on; safe to use from several threads."""
+
+    def __init__(self, on_entry: OnEntry) -> None:
+        self._on_entry = on_entry
         self._lock = threading.Lock()
         self._actions: Counter[PruneAction] = Counter()
-        self._kept: Counter[Why] = Counter()
-        self._unmarked = 0
+        self._kept: Counter[KeepReason] = Counter()
+        self._without_ttl = 0
         self._next: datetime | None = None
         self._errors: list[EngineError] = []
 
     def add(self, entry: PruneEntry) -> None:
+        """One object's end."""
         with self._lock:
             self._actions[entry.action] += 1
             if entry.why is not None:
                 self._kept[entry.why] += 1
             if entry.until is not None and (self._next is None or entry.until < self._next):
                 self._next = entry.until
-            self._tell(entry)
+            self._on_entry(entry)
 
-    def add_unmarked(self) -> None:
-        self._unmarked += 1
+    def add_without_ttl(self) -> None:
+        """One more object that is none of our business."""
+        self._without_ttl += 1
 
     def add_error(self, error: EngineError) -> None:
+        """What is wrong with the run rather than with one object."""
         with self._lock:
             self._errors.append(error)
 
     def result(self) -> PruneResult:
+        """The counts so far."""
         with self._lock:
             return PruneResult(
                 dict(self._actions),
                 dict(self._kept),
-                self._unmarked,
+                self._without_ttl,
                 self._next,
                 tuple(self._errors),
             )

@@ -1,52 +1,57 @@
-"""One run over the kinds and namespaces it is given: read by the page, judge, delete a few at once.
+"""The TTL rule over the kinds and namespaces it is given, or over pods that were read already.
 
 Memory doesn't grow with what stays: a page is forgotten once it is judged, and only so many deletes
 wait at a time.
 """
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 
-from engine.cluster.api import Resource
+from engine.cluster.api import METADATA_LIST, PODS, Metadata, Resource, list_pages
 from engine.cluster.client import Client
 from engine.cluster.discovery import find_resources
 from engine.cluster.server import check_server_version
-from engine.decide.prune import Delete, Verdict, judge
-from engine.decide.prune.rule import owner_of
+from engine.decide.prune import Delete, Invalid, Verdict, evaluate
 from engine.errors import ClusterError, EngineError, UsageError
-from engine.prune.brake import Brake
-from engine.prune.delete import Deleter, JudgeAgain, words_of
-from engine.prune.last_failed import last_failed
-from engine.prune.options import DryRun, PruneOptions
-from engine.prune.orphans import judge_orphan, may_be_orphan
-from engine.prune.pages import pages
-from engine.prune.rescue import Rescue
+from engine.prune.candidate import PruneCandidate
+from engine.prune.delete import DeleteBudget, Deleter, error_text
+from engine.prune.last_failed import newest_failed
+from engine.prune.options import PruneOptions
+from engine.prune.outcome_keeper import OutcomeKeeper
 from engine.prune.result import (
+    KeepReason,
+    OnEntry,
     PruneAction,
     PruneEntry,
     PruneResult,
-    Tally,
-    Tell,
-    Why,
+    ResultCollector,
 )
-from engine.prune.target import Target
-from engine.prune.tell_events import EventTeller
-from engine.prune.uids import UidSet
 from engine.runtime.retry import TRIES, retry_transient
+from engine.wellknown import JOB, MANAGED_BY, MANAGER
 
 _WAITING_PER_WORKER = 4
 
 
-def prune(client: Client, options: PruneOptions, tell: Tell) -> PruneResult:
-    """Delete what has outlived its TTL; `tell` is called for every object that carries one.
+def prune(
+    client: Client,
+    options: PruneOptions,
+    on_entry: OnEntry,
+    pods: Iterable[dict[str, Any]] | None = None,
+) -> PruneResult:
+    """Delete what has outlived its TTL; `on_entry` is called for every object that carries one.
 
+    With `pods`, as last seen, only these are looked at, and `on_entry` hears of none that simply
+    stays: then there is no request where nothing has expired. What the pods own goes with them.
     Guarantees: only what was read completely, judged expired and has not changed since is deleted.
     A list that fails in the middle ends its own kind and namespace, and is among the errors.
     Errors: UnsupportedServerError before anything else is asked, UsageError for a kind that isn't
     there, ClusterError when discovery fails.
     """
+    if pods is not None:
+        return _PruneRun(client, options, partial(_hear_changes, on_entry)).run_on(pods)
     retry_transient(lambda: check_server_version(client), tries=TRIES)
     resources = find_resources(client, options.kinds)
     for resource in resources:
@@ -55,127 +60,116 @@ def prune(client: Client, options: PruneOptions, tell: Tell) -> PruneResult:
             raise UsageError(
                 "objects of this kind are in no namespace", where=resource.plural, hint=hint
             )
-    return PruneRun(client, options, tell).run(resources)
+    return _PruneRun(client, options, on_entry).run(resources)
 
 
-class PruneRun:
+def list_metadata(
+    client: Client, resource: Resource, namespace: str, selector: str, fields: str = ""
+) -> Iterator[list[Metadata]]:
+    """The metadata of the objects, page by page.
+
+    Errors: those of the API once a page has failed several times; ExpiredError at once.
+    """
+    retry = partial(retry_transient, tries=TRIES)
+    path = resource.path(namespace)
+    for page in list_pages(
+        client, path, selector, fields=fields, accept=METADATA_LIST, retry=retry
+    ):
+        yield [item["metadata"] for item in page["items"] or ()]
+
+
+class _PruneRun:
     """The state of one run."""
 
-    def __init__(self, client: Client, options: PruneOptions, tell: Tell) -> None:
+    def __init__(self, client: Client, options: PruneOptions, on_entry: OnEntry) -> None:
         self._client = client
         self._options = options
-        self._tally = Tally(tell)
-        self._brake = Brake(options.max_deletes)
-        rescue = Rescue(client, options.logs_dir)
-        self._deleter = Deleter(client, rescue, options.dry_run, options.grace)
-        self._events = EventTeller(client, options.events)
-        self._room = threading.BoundedSemaphore(options.concurrency * _WAITING_PER_WORKER)
-        self._pods = UidSet()
+        self._collector = ResultCollector(on_entry)
+        self._deleter = Deleter(
+            client,
+            OutcomeKeeper(client, options.logs_dir),
+            DeleteBudget(options.max_deletes),
+            options.dry_run,
+            options.grace,
+        )
+        self._slots = threading.BoundedSemaphore(options.concurrency * _WAITING_PER_WORKER)
         self._last_failed: frozenset[str] = frozenset()
 
     def run(self, resources: tuple[Resource, ...]) -> PruneResult:
-        """Pods come first: what they own is then known to have an owner."""
+        """Pods come first: what they own may go with them before it is looked at."""
         ordered = sorted(resources, key=lambda resource: resource.kind != "Pod")
         with ThreadPoolExecutor(self._options.concurrency, "prune") as pool:
             for namespace in dict.fromkeys(self._options.namespaces):
-                self._pods = UidSet()
                 for resource in ordered:
                     self._scan(pool, namespace, resource)
         return self._result()
 
-    def run_over(self, targets: Iterable[Target], last_failed: frozenset[str]) -> PruneResult:
-        """The same for objects that somebody has listed already."""
-        self._last_failed = last_failed
+    def run_on(self, pods: Iterable[dict[str, Any]]) -> PruneResult:
+        """The same for pods that somebody has listed already."""
+        listed = [(pod["metadata"], (pod.get("status") or {}).get("phase")) for pod in pods]
+        self._last_failed = newest_failed(
+            (metadata for metadata, phase in listed if phase == "Failed"),
+            self._options.keep_failed,
+        )
         with ThreadPoolExecutor(self._options.concurrency, "prune") as pool:
-            for target in targets:
-                self._look(pool, target)
+            for metadata, _ in listed:
+                candidate = PruneCandidate(PODS, metadata)
+                if isinstance(self._evaluate(candidate), Delete | Invalid):
+                    self._process(pool, candidate)
         return self._result()
 
     def _result(self) -> PruneResult:
-        left = self._tally.result().kept.get(Why.BRAKED, 0)
+        left = self._collector.result().kept.get(KeepReason.OVER_BUDGET, 0)
         if left:
             words = f"the limit of {self._options.max_deletes} deletes is reached"
-            self._tally.add_error(EngineError(words, hint=f"{left} more would go"))
-        return self._tally.result()
+            self._collector.add_error(EngineError(words, hint=f"{left} more would go"))
+        return self._collector.result()
 
     def _scan(self, pool: ThreadPoolExecutor, namespace: str, resource: Resource) -> None:
         seen = 0
         try:
-            if resource.kind == "Pod":
-                self._last_failed = last_failed(self._client, namespace, self._options.keep_failed)
-            for page in pages(self._client, resource, namespace, self._options.selector):
-                if resource.kind == "Pod":
-                    self._pods.add(metadata["uid"] for metadata in page)
+            if resource.kind == "Pod" and self._options.keep_failed > 0:
+                self._last_failed = self._list_failed(namespace)
+            for page in list_metadata(self._client, resource, namespace, self._options.selector):
                 for metadata in page:
-                    self._look(pool, Target(resource, metadata))
+                    self._process(pool, PruneCandidate(resource, metadata))
                 seen += len(page)
         except EngineError as error:
             where = f"{resource.plural} in {namespace or 'all namespaces'}"
-            words = f"the list ended after {seen} objects: {words_of(error)}"
-            self._tally.add_error(ClusterError(words, where=where, hint=error.hint))
+            words = f"the list ended after {seen} objects: {error_text(error)}"
+            self._collector.add_error(ClusterError(words, where=where, hint=error.hint))
 
-    def _look(self, pool: ThreadPoolExecutor, target: Target) -> None:
-        verdict = self._judge(target)
-        owner = owner_of(target.metadata)
-        if (
-            owner is not None
-            and may_be_orphan(self._client, target, verdict, self._options.orphan_grace)
-            and owner["uid"] not in self._pods
-        ):
-            self._submit(pool, partial(self._end_orphan, target))
-        elif isinstance(verdict, Delete):
-            if target.uid in self._last_failed:
-                self._tally.add(target.kept(f"{verdict.reason}, one of the last failed"))
-            else:
-                self._submit(pool, partial(self._end, target, verdict.reason, self._judge))
-        elif verdict is None:
-            self._tally.add_unmarked()
-        else:
-            self._tally.add(target.stays(verdict))
+    def _list_failed(self, namespace: str) -> frozenset[str]:
+        selector = f"{MANAGED_BY}={MANAGER},{JOB}"
+        pages = list_metadata(self._client, PODS, namespace, selector, "status.phase=Failed")
+        return newest_failed((m for page in pages for m in page), self._options.keep_failed)
 
-    def _judge(self, target: Target) -> Verdict | None:
-        if target.is_record:
-            return None
-        return judge(target.metadata, self._client.now(), self._options.annotations)
-
-    def _judge_orphan(self, target: Target) -> Verdict | None:
-        return judge_orphan(self._client, target, self._options.annotations)
-
-    def _submit(self, pool: ThreadPoolExecutor, work: Callable[[], None]) -> None:
-        """Waits while too much is waiting: what waits is kept in memory."""
-        self._room.acquire()
-        pool.submit(work).add_done_callback(lambda _: self._room.release())
-
-    def _end_orphan(self, target: Target) -> None:
-        try:
-            verdict = self._judge_orphan(target)
-        except EngineError as error:
-            self._tally.add(target.failed(f"its pod could not be read: {words_of(error)}"))
-            return
+    def _process(self, pool: ThreadPoolExecutor, candidate: PruneCandidate) -> None:
+        verdict = self._evaluate(candidate)
         match verdict:
-            case Delete(reason):
-                self._end(target, reason, self._judge_orphan)
             case None:
-                self._tally.add_unmarked()
+                self._collector.add_without_ttl()
+            case Delete(reason) if candidate.uid in self._last_failed:
+                words = f"{reason}, one of the last failed"
+                self._collector.add(candidate.kept(words, KeepReason.LAST_FAILED))
+            case Delete(reason):
+                self._slots.acquire()  # what waits is kept in memory
+                work = pool.submit(self._delete, candidate, reason)
+                work.add_done_callback(lambda _: self._slots.release())
             case _:
-                self._tally.add(target.stays(verdict))
+                self._collector.add(candidate.to_entry(verdict))
 
-    def _end(self, target: Target, reason: str, judge_again: JudgeAgain) -> None:
-        """In a worker: delete, or say why not."""
-        if not self._brake.take():
-            self._tally.add(target.braked(reason))
-            return
-        entry: PruneEntry | None
-        if self._options.dry_run is DryRun.CLIENT:
-            entry = target.would_go(reason)
-        else:
-            try:
-                entry = self._deleter.delete(target, reason, judge_again)
-            except Exception as error:  # noqa: BLE001 - one object must not stop the others
-                entry = target.failed(f"internal error: {type(error).__name__}: {error}")
-        if entry is None or entry.action not in (PruneAction.DELETED, PruneAction.WOULD_DELETE):
-            self._brake.give_back()
+    def _evaluate(self, candidate: PruneCandidate) -> Verdict | None:
+        if candidate.is_record:
+            return None
+        return evaluate(candidate.metadata, self._client.now(), self._options.annotations)
+
+    def _delete(self, candidate: PruneCandidate, reason: str) -> None:
+        entry = self._deleter.delete(candidate, reason, self._evaluate)
         if entry is not None:
-            self._tally.add(entry)
-            if entry.action is PruneAction.DELETED:
-                self._events.pruned(target, entry.reason)
+            self._collector.add(entry)
+
+
+def _hear_changes(on_entry: OnEntry, entry: PruneEntry) -> None:
+    if entry.action not in (PruneAction.KEPT, PruneAction.PROTECTED):
+        on_entry(entry)

@@ -9,7 +9,7 @@ from engine.cluster import api
 from engine.cluster.client import Client
 from engine.decide.situation import is_finished
 from engine.errors import EngineError
-from engine.prune.target import Target
+from engine.prune.candidate import PruneCandidate
 from engine.refs import Ref
 from engine.status.containers import container_states
 
@@ -18,18 +18,18 @@ class LogsNotSavedError(EngineError):
     """The log of a finished pod would be lost."""
 
 
-def save_logs(client: Client, target: Target, folder: Path) -> None:
+def save_logs(client: Client, candidate: PruneCandidate, folder: Path) -> None:
     """Write FOLDER/namespace/pod/container.log for every container that has started.
 
     Guarantees: a file is whole or not there. Errors: LogsNotSavedError for a finished pod; of one
     that isn't, what can be had is saved.
     """
-    pod = api.get(client, target.ref)
-    if pod is None or pod["metadata"]["uid"] != target.uid:
+    pod = api.get(client, candidate.ref)
+    if pod is None or pod["metadata"]["uid"] != candidate.uid:
         return
     for name in _started(pod):
         try:
-            _save(client, target.ref, name, folder)
+            _save(client, candidate.ref, name, folder)
         except (EngineError, OSError) as error:
             if is_finished(pod):
                 words = error.cause if isinstance(error, EngineError) else str(error)

@@ -10,11 +10,11 @@ import pytest
 
 from engine.cluster.api import CONFIG_MAPS, get_metadata
 from engine.cluster.connect import connect
-from engine.decide.prune import Verdict, judge
-from engine.prune.delete import Deleter
-from engine.prune.rescue import Rescue
+from engine.decide.prune import Verdict, evaluate
+from engine.prune.candidate import PruneCandidate
+from engine.prune.delete import DeleteBudget, Deleter
+from engine.prune.outcome_keeper import OutcomeKeeper
 from engine.prune.result import PruneAction
-from engine.prune.target import Target
 from engine.refs import Ref
 from tests.cluster.cluster import Cluster
 from tests.support.api import Api
@@ -320,15 +320,6 @@ def _widget(
     return {"apiVersion": widgets.rpartition("/")[0], "kind": "Widget", "metadata": metadata}
 
 
-def test_an_event_is_written_on_what_was_deleted(place: Namespace) -> None:
-    place.pod("gone", {TTL: "1"}, "Failed")
-    expire()
-    assert place.prune().code == 0
-    fields = "reason=Pruned,involvedObject.name=gone"
-    (event,) = place.api.list("events", place.namespace, fields=fields)
-    assert event["message"].startswith("ttl 1s, age ")
-
-
 def test_the_table_has_a_line_for_each_object_and_a_summary_of_what_stays(place: Namespace) -> None:
     place.config_map("gone", {TTL: "1"})
     place.config_map("young", {TTL: "1h"})
@@ -344,16 +335,17 @@ def test_the_table_has_a_line_for_each_object_and_a_summary_of_what_stays(place:
     assert "the next expires in 59m" in run.stderr
 
 
-def _as_listed(place: Namespace, name: str) -> tuple[Deleter, Target]:
+def _as_listed(place: Namespace, name: str) -> tuple[Deleter, PruneCandidate]:
     client = connect(str(place.engine.kubeconfig)).client
     metadata = get_metadata(client, Ref("ConfigMap", place.namespace, name))
     assert metadata is not None
-    return Deleter(client, Rescue(client)), Target(CONFIG_MAPS, metadata)
+    deleter = Deleter(client, OutcomeKeeper(client), DeleteBudget(None))
+    return deleter, PruneCandidate(CONFIG_MAPS, metadata)
 
 
 def _judge(deleter: Deleter) -> Any:
-    def again(target: Target) -> Verdict | None:
-        return judge(target.metadata, deleter.client.now())
+    def again(candidate: PruneCandidate) -> Verdict | None:
+        return evaluate(candidate.metadata, deleter.client.now())
 
     return again
 

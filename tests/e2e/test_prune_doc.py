@@ -80,7 +80,6 @@ def test_the_documented_rights_suffice_for_all_that_prune_does(
     gone = sorted(e["kind"] for e in run.result["pruned"] if e["action"] == "deleted")
     assert gone == ["ConfigMap", "Pod", "Secret"]
     assert (tmp_path / "logs" / objects.namespace / name / "main.log").read_text() == "done\n"
-    assert len(api.list("events", objects.namespace, fields="reason=Pruned")) == 3
     engine.kubeconfig = admin
     assert engine.status()["job"]["state"] == "Succeeded"
 

@@ -257,7 +257,6 @@ def test_a_dry_run_says_what_would_go_and_deletes_nothing(place: Namespace, mode
     assert place.names("configmaps") == ["a"]
     asked = place.sandbox.requests.where("delete", "configmaps")
     assert len(asked) == (1 if mode == "server" else 0)
-    assert place.sandbox.requests.where("create", "events") == []
 
 
 def test_only_the_last_failed_pods_of_each_job_are_kept(place: Namespace) -> None:
@@ -272,24 +271,6 @@ def test_only_the_last_failed_pods_of_each_job_are_kept(place: Namespace) -> Non
     assert actions(run) == {
         "job-0": "deleted", "job-1": "deleted", "job-2": "kept", "job-3": "kept",
     }  # fmt: skip
-
-
-def test_an_event_tells_what_was_deleted_and_why(place: Namespace) -> None:
-    place.pod("gone")
-    place.sandbox.clock.advance(100)
-    assert place.prune().code == 0
-    events = [e for e in place.sandbox.objects("events", NAMESPACE) if e["reason"] == "Pruned"]
-    assert [(e["involvedObject"]["name"], e["message"]) for e in events] == [
-        ("gone", "ttl 60s, age 100s")
-    ]
-
-
-def test_without_the_right_to_write_events_pruning_goes_on(place: Namespace) -> None:
-    place.pod("gone")
-    place.sandbox.clock.advance(100)
-    place.sandbox.deny("create", "events")
-    assert place.prune().code == 0
-    assert place.names("pods") == []
 
 
 def test_other_kinds_are_found_by_discovery(place: Namespace) -> None:

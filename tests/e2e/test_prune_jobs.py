@@ -1,12 +1,10 @@
 """What must be safe before a job's pod is pruned, and what goes with it."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from engine.sandbox import FOREVER, Fault, Run, Sandbox
-from engine.sandbox.controllers import GarbageCollector
 from engine.sandbox.faults import Conflict, ServerError
 from tests.support.clusters import NAMESPACE
 from tests.support.engine import CommandResult, Engine
@@ -131,7 +129,7 @@ def test_many_pods_cost_one_read_of_the_records_not_one_each(
     assert engine.reconcile().code == 0
     sandbox.clock.advance(DAY)
     sandbox.requests.clear()
-    run = prune(engine, "--events", "0")
+    run = prune(engine)
     assert by_kind(run, "deleted") == ["Pod"] * 60
     assert len(sandbox.requests.where("get", "configmaps")) <= 20
     assert len(sandbox.requests.where("list", "configmaps")) == 2
@@ -170,55 +168,7 @@ def test_a_pod_whose_log_cannot_be_saved_stays_and_is_reported(
     assert [p for p in (tmp_path / "logs").rglob("*") if p.is_file()] == []
 
 
-@pytest.fixture
-def no_collection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A garbage collector that is behind."""
-    monkeypatch.setattr(GarbageCollector, "_collect", lambda *_: None)
-
-
-def _orphan(engine: Engine, sandbox: Sandbox, objects: Objects, **annotations: str) -> None:
-    start(engine)
-    sandbox.clock.advance(5)
-    (pod,) = objects.pods()
-    for kind in ("secrets", "configmaps") if annotations else ():
-        patch: dict[str, Any] = {"metadata": {"annotations": annotations}}
-        objects.api.patch(kind, pod["metadata"]["name"], patch, NAMESPACE)
-    objects.api.delete("pods", pod["metadata"]["name"], NAMESPACE, grace=0)
-    sandbox.clock.advance(5)
-    assert len(objects.owned()) == 2
-
-
-@pytest.mark.usefixtures("no_collection")
-def test_orphans_that_the_garbage_collector_has_left_are_deleted_after_a_grace_time(
-    engine: Engine, sandbox: Sandbox, objects: Objects
-) -> None:
-    _orphan(engine, sandbox, objects)
-    early = prune(engine)
-    assert (early.code, by_kind(early, "kept")) == (0, ["ConfigMap", "Secret"])
-    sandbox.clock.advance(601)
-    run = prune(engine)
-    assert by_kind(run, "deleted") == ["ConfigMap", "Secret"]
-    assert all("orphan: its pod job-" in e["reason"] for e in run.result["pruned"])
-    assert objects.owned() == []
-    assert sandbox.get("configmaps", NAMESPACE, "job.record") is not None
-
-
-@pytest.mark.usefixtures("no_collection")
-def test_orphans_that_are_held_or_carry_nonsense_stay(
-    engine: Engine, sandbox: Sandbox, objects: Objects
-) -> None:
-    _orphan(engine, sandbox, objects, **{"jobs.engine/hold": "true"})
-    sandbox.clock.advance(DAY)
-    assert by_kind(prune(engine), "protected") == ["ConfigMap", "Secret"]
-    for kind in ("secrets", "configmaps"):
-        (name,) = [o.partition("/")[2] for o in objects.owned() if o.startswith(kind)]
-        patch = {"metadata": {"annotations": {"jobs.engine/hold": "perhaps"}}}
-        objects.api.patch(kind, name, patch, NAMESPACE)
-    assert by_kind(prune(engine), "invalid") == ["ConfigMap", "Secret"]
-    assert len(objects.owned()) == 2
-
-
-def test_what_a_living_pod_owns_is_no_orphan_even_if_pods_are_not_looked_at(
+def test_what_a_living_pod_owns_is_kept_even_if_pods_are_not_looked_at(
     engine: Engine, sandbox: Sandbox, objects: Objects
 ) -> None:
     sandbox.node.will(Run(duration=FOREVER), container="main")

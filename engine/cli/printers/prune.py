@@ -70,8 +70,8 @@ def summary(result: PruneResult, now: datetime) -> str:
         for a in (PruneAction.PROTECTED, PruneAction.INVALID)
         if result.actions.get(a)
     ]
-    if result.unmarked:
-        stays.append(f"{result.unmarked} without a TTL")
+    if result.without_ttl:
+        stays.append(f"{result.without_ttl} without a TTL")
     text = ", ".join(parts)
     if stays:
         text += f"; stays: {', '.join(stays)}"

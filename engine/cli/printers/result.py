@@ -10,8 +10,7 @@ from engine.cli.printers.prune import entry_json
 from engine.cli.printers.table import format_table
 from engine.decide.record import Attempt, Record
 from engine.errors import ExitCode
-from engine.prune.prune_pass import PrunePass
-from engine.prune.result import PruneAction
+from engine.prune.result import PruneAction, PruneReport
 from engine.reconcile.once_result import JobResult, OnceResult
 from engine.refs import JobKey
 from engine.status.outcome import State
@@ -19,7 +18,7 @@ from engine.telemetry.redact import Redactor
 from engine.times import format_time
 
 _LONGEST_CELL = 100
-NOTHING_PRUNED = PrunePass()
+NOTHING_PRUNED = PruneReport()
 
 
 def exit_code(result: OnceResult) -> ExitCode:
@@ -32,7 +31,7 @@ def exit_code(result: OnceResult) -> ExitCode:
     return max(codes, default=ExitCode.OK)
 
 
-def result_json(result: OnceResult, redact: Redactor, pruned: PrunePass = NOTHING_PRUNED) -> str:
+def result_json(result: OnceResult, redact: Redactor, pruned: PruneReport = NOTHING_PRUNED) -> str:
     jobs = []
     for job in result.jobs:
         entry = {
@@ -52,7 +51,7 @@ def result_json(result: OnceResult, redact: Redactor, pruned: PrunePass = NOTHIN
     return redact(json.dumps(whole, indent=2, ensure_ascii=False))
 
 
-def result_table(result: OnceResult, redact: Redactor, pruned: PrunePass = NOTHING_PRUNED) -> str:
+def result_table(result: OnceResult, redact: Redactor, pruned: PruneReport = NOTHING_PRUNED) -> str:
     """One line a job, and what the second run of the same specs is told: nothing changed."""
     rows = []
     for job in result.jobs:

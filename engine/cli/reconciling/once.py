@@ -14,6 +14,7 @@ from engine.cli.printers.result import exit_code, result_json, result_table
 from engine.cli.reconciling.asked import Asked
 from engine.cli.reconciling.common import sandbox_for, shown
 from engine.errors import UsageError
+from engine.prune.result import PruneReport
 from engine.reconcile.once_result import OnceResult
 from engine.render.templates import Templates
 from engine.telemetry.redact import KNOWN
@@ -28,8 +29,7 @@ def run_once(asked: Asked) -> None:
         raise UsageError("there are no specs: --prune would remove every job", hint=hint)
 
     from engine.cluster.connect import connect  # noqa: PLC0415 - valid specs come first
-    from engine.prune.after_reconcile import AfterReconcile  # noqa: PLC0415
-    from engine.prune.prune_pass import PrunePass  # noqa: PLC0415
+    from engine.prune.after_reconcile import prune_after_reconcile  # noqa: PLC0415
     from engine.reconcile.once import OnceRun  # noqa: PLC0415
     from engine.reconcile.once_result import OnceOptions, WaitFor  # noqa: PLC0415
 
@@ -46,21 +46,21 @@ def run_once(asked: Asked) -> None:
     run = OnceRun(connection.client, jobs, settings, once, templates, show)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        result, pruned = run.run(os.environ, KNOWN), PrunePass()
+        result, pruned = run.run(os.environ, KNOWN), PruneReport()
         if not result.interrupted:
-            after = AfterReconcile(
-                connection.client, settings, asked.source, asked.concurrency, asked.prune
-            )
             keys = frozenset(job.key for job in jobs)
             places = {connection.namespace, asked.namespace, *(key.namespace for key in keys)} - {
                 ""
             }
-            pruned = after.run(run.pods(), keys, sorted(places))
+            pruned = prune_after_reconcile(
+                connection.client, settings, asked.source, run.pods(), keys, sorted(places),
+                concurrency=asked.concurrency, remove_jobs=asked.prune,
+            )  # fmt: skip
     finally:
         show.close()
     printed = result_json if asked.output == "json" else result_table
     click.echo(printed(result, KNOWN, pruned))
-    for told in pruned.told:
+    for told in pruned.lines:
         click.echo(told, err=True)
     under_way = sum(not job.over for job in result.jobs)
     told = f"{under_way} job{' is' if under_way == 1 else 's are'} not over"

@@ -1,6 +1,6 @@
 """What outlived its TTL goes, and nothing else: metadata and the time in, a verdict out."""
 
-from engine.decide.prune.rule import judge
+from engine.decide.prune.rule import evaluate
 from engine.decide.prune.ttl import FOREIGN_TTLS
 from engine.decide.prune.verdict import (
     Delete,
@@ -19,5 +19,5 @@ __all__ = [
     "Keep",
     "Protected",
     "Verdict",
-    "judge",
+    "evaluate",
 ]

@@ -21,7 +21,7 @@ _PROPAGATION = frozenset({"foregroundDeletion", "orphan"})
 _TRUTH = {"true": True, "false": False}
 
 
-def judge(
+def evaluate(
     metadata: Mapping[str, Any], now: datetime, foreign: Collection[str] = FOREIGN_TTLS
 ) -> Verdict | None:
     """Verdict on an object with this metadata; None if it carries no TTL.
@@ -35,7 +35,7 @@ def judge(
     if metadata.get("deletionTimestamp"):
         return _deleting(metadata, now)
     try:
-        held = _held(annotations)
+        held = _is_on_hold(annotations)
         term = read_term(annotations, foreign)
         created = parse_time(metadata.get("creationTimestamp"))
         expiry = term.expiry(created) if term and created else None
@@ -50,7 +50,7 @@ def judge(
         return Keep(f"goes with its owner {owner['kind'].lower()}/{owner['name']}")
     if expiry is None:
         return Protected("ttl forever")
-    words = term.words(created, now)
+    words = term.describe(created, now)
     if expiry < now:
         return Delete(words)
     left = format_duration(max(1, (expiry - now).total_seconds()))
@@ -68,7 +68,8 @@ def finalizers_of(metadata: Mapping[str, Any]) -> str:
     return ", ".join(name for name in found if name not in _PROPAGATION)
 
 
-def waits_for(finalizers: str) -> str:
+def waiting_for_finalizers(finalizers: str) -> str:
+    """What a deletion waits for, in words."""
     plural = "s" if ", " in finalizers else ""
     return f"waits for finalizer{plural} {finalizers}"
 
@@ -78,11 +79,11 @@ def _deleting(metadata: Mapping[str, Any], now: datetime) -> Deleting:
     since = parse_time(metadata["deletionTimestamp"])
     overdue = since is not None and since < now
     if finalizers:
-        return Deleting(f"is being deleted, {waits_for(finalizers)}", stuck=overdue)
+        return Deleting(f"is being deleted, {waiting_for_finalizers(finalizers)}", stuck=overdue)
     return Deleting("is being deleted already")
 
 
-def _held(annotations: Mapping[str, str]) -> bool:
+def _is_on_hold(annotations: Mapping[str, str]) -> bool:
     text = annotations.get(HOLD, "false")
     if text not in _TRUTH:
         raise ValueError(f"{HOLD}: {text!r} is neither true nor false")

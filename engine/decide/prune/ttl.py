@@ -31,9 +31,11 @@ class Ttl:
     seconds: float | None
 
     def expiry(self, created: datetime) -> datetime | None:
+        """When that is for an object of this age; None for never."""
         return None if self.seconds is None else created + timedelta(seconds=self.seconds)
 
-    def words(self, created: datetime, now: datetime) -> str:
+    def describe(self, created: datetime, now: datetime) -> str:
+        """In words, with how far it is."""
         age = max(0, int((now - created).total_seconds()))
         return f"ttl {_number(self.seconds or 0)}s, age {age}s"
 
@@ -45,10 +47,12 @@ class ExpiresAt:
     at: datetime
 
     def expiry(self, created: datetime) -> datetime | None:
+        """The same whatever the object's age."""
         del created
         return self.at
 
-    def words(self, created: datetime, now: datetime) -> str:
+    def describe(self, created: datetime, now: datetime) -> str:
+        """In words, with how far it is."""
         del created
         text = self.at.isoformat().replace("+00:00", "Z")
         passed = (now - self.at).total_seconds()
@@ -59,11 +63,11 @@ class ExpiresAt:
         )
 
 
-Term = Ttl | ExpiresAt
+Expiry = Ttl | ExpiresAt
 T = TypeVar("T")
 
 
-def read_term(annotations: Mapping[str, str], foreign: Collection[str]) -> Term | None:
+def read_term(annotations: Mapping[str, str], foreign: Collection[str]) -> Expiry | None:
     """The term that counts; None without any.
 
     `forever` of our own beats everything, then `expires-at`, then our own TTL, then the longest

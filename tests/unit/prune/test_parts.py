@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from engine.cli.printers.prune import Json, Lines, summary
 from engine.errors import ClusterError, EngineError, ExitCode
-from engine.prune.brake import Brake
-from engine.prune.last_failed import youngest
-from engine.prune.result import PruneAction, PruneEntry, PruneResult, Tally, Why
-from engine.prune.uids import UidSet
+from engine.prune.delete import DeleteBudget
+from engine.prune.last_failed import newest_failed
+from engine.prune.result import KeepReason, PruneAction, PruneEntry, PruneResult, ResultCollector
 from engine.refs import Ref
 from tests.unit.strategies import any_text
 
@@ -24,35 +23,23 @@ def entry(action: PruneAction, reason: str = "ttl 1s, age 2s", **more: object) -
     return PruneEntry(REF, action, reason, **more)  # type: ignore[arg-type]
 
 
-@given(st.lists(st.lists(st.uuids().map(str))), st.lists(st.uuids().map(str)))
-def test_a_set_of_uids_has_what_was_added_and_nothing_else(
-    added: list[list[str]], others: list[str]
-) -> None:
-    uids = UidSet()
-    for some in added:
-        uids.add(some)
-        assert all(uid in uids for uid in some)
-    known = {uid for some in added for uid in some}
-    assert [uid for uid in others if uid in uids] == [uid for uid in others if uid in known]
+def test_a_budget_lets_so_many_through_and_takes_back_what_was_not_used() -> None:
+    budget = DeleteBudget(2)
+    assert [budget.acquire() for _ in range(3)] == [True, True, False]
+    budget.release()
+    assert [budget.acquire(), budget.acquire()] == [True, False]
 
 
-def test_a_brake_lets_so_many_through_and_takes_back_what_was_not_used() -> None:
-    brake = Brake(2)
-    assert [brake.take() for _ in range(3)] == [True, True, False]
-    brake.give_back()
-    assert [brake.take(), brake.take()] == [True, False]
-
-
-def test_without_a_limit_the_brake_never_holds() -> None:
-    brake = Brake(None)
-    assert all(brake.take() for _ in range(1000))
+def test_without_a_limit_the_budget_never_ends() -> None:
+    budget = DeleteBudget(None)
+    assert all(budget.acquire() for _ in range(1000))
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 50))), st.integers(0, 4))
-def test_the_youngest_failed_pods_of_each_job_are_kept(
+def test_the_newest_failed_pods_of_each_job_are_kept(
     pods: list[tuple[str, int]], count: int
 ) -> None:
-    found = youngest(
+    found = newest_failed(
         (
             {
                 "namespace": "ci",
@@ -98,15 +85,15 @@ def test_each_object_has_one_line_whatever_its_reason_holds() -> None:
 
 
 def test_the_summary_says_what_stays_and_why() -> None:
-    tally = Tally(lambda _: None)
-    tally.add(entry(PruneAction.DELETED))
-    tally.add(entry(PruneAction.FAILED))
-    tally.add(entry(PruneAction.PROTECTED))
+    collector = ResultCollector(lambda _: None)
+    collector.add(entry(PruneAction.DELETED))
+    collector.add(entry(PruneAction.FAILED))
+    collector.add(entry(PruneAction.PROTECTED))
     for hours in (3, 1):
         until = NOW + timedelta(hours=hours)
-        tally.add(entry(PruneAction.KEPT, why=Why.YOUNG, until=until))
-    tally.add_unmarked()
-    assert summary(tally.result(), NOW) == (
+        collector.add(entry(PruneAction.KEPT, why=KeepReason.NOT_EXPIRED, until=until))
+    collector.add_without_ttl()
+    assert summary(collector.result(), NOW) == (
         "1 deleted, 1 failed; stays: 2 not expired, 1 protected, 1 without a TTL; "
         "the next expires in 1h"
     )

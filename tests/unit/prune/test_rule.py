@@ -15,7 +15,7 @@ from engine.decide.prune import (
     Keep,
     Protected,
     Verdict,
-    judge,
+    evaluate,
 )
 from engine.durations import parse_duration
 from engine.wellknown import EXPIRES_AT, HOLD, TTL
@@ -35,7 +35,7 @@ def metadata(annotations: dict[str, str], **more: Any) -> dict[str, Any]:
 
 
 def after(seconds: float, annotations: dict[str, str], **more: Any) -> Verdict | None:
-    return judge(metadata(annotations, **more), CREATED + timedelta(seconds=seconds))
+    return evaluate(metadata(annotations, **more), CREATED + timedelta(seconds=seconds))
 
 
 def is_readable(text: str) -> bool:
@@ -148,13 +148,13 @@ def test_one_annotation_that_cannot_be_read_counts_against_all_others() -> None:
 def test_what_carries_no_ttl_is_not_judged() -> None:
     assert after(10**9, {}) is None
     assert after(10**9, {HOLD: "true", "other/ttl": "1"}) is None
-    assert judge({"name": "x"}, CREATED) is None
+    assert evaluate({"name": "x"}, CREATED) is None
 
 
 def test_an_annotation_of_ones_own_can_be_named() -> None:
-    found = judge(metadata({"my/ttl": "1"}), CREATED + timedelta(seconds=5), ("my/ttl",))
+    found = evaluate(metadata({"my/ttl": "1"}), CREATED + timedelta(seconds=5), ("my/ttl",))
     assert isinstance(found, Delete)
-    assert judge(metadata({"janitor/ttl": "1"}), CREATED, ("my/ttl",)) is None
+    assert evaluate(metadata({"janitor/ttl": "1"}), CREATED, ("my/ttl",)) is None
 
 
 def test_what_has_an_owner_goes_with_it() -> None:

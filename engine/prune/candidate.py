@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 from engine.cluster.api import Metadata, Resource
 from engine.decide.prune import Deleting, Invalid, Keep, Protected
-from engine.prune.result import PruneAction, PruneEntry, Why
+from engine.prune.result import KeepReason, PruneAction, PruneEntry
 from engine.refs import JobKey, Ref
-from engine.wellknown import ATTEMPT, COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD
+from engine.wellknown import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class PruneCandidate:
     """An object, by what its metadata says."""
 
     resource: Resource
@@ -18,14 +18,17 @@ class Target:
 
     @property
     def ref(self) -> Ref:
+        """The object's name."""
         return self.resource.ref(self.metadata)
 
     @property
     def uid(self) -> str:
+        """The object itself: another one of its name has another."""
         return str(self.metadata["uid"])
 
     @property
     def labels(self) -> dict[str, str]:
+        """{} without any."""
         return self.metadata.get("labels") or {}
 
     @property
@@ -38,26 +41,19 @@ class Target:
 
     @property
     def is_engine_pod(self) -> bool:
+        """Whether its outcome belongs into a record."""
         return self.resource.kind == "Pod" and self.job is not None
 
     @property
-    def is_dependent(self) -> bool:
-        """A Secret or ConfigMap that one of the engine's pods should own."""
-        return (
-            self.resource.kind in ("Secret", "ConfigMap")
-            and self.job is not None
-            and ATTEMPT in self.labels
-            and self.labels.get(COMPONENT) != RECORD
-        )
-
-    @property
     def is_record(self) -> bool:
+        """Whether it is a run record, which no TTL ends."""
         return self.resource.kind == "ConfigMap" and self.labels.get(COMPONENT) == RECORD
 
-    def stays(self, verdict: Keep | Protected | Invalid | Deleting) -> PruneEntry:
+    def to_entry(self, verdict: Keep | Protected | Invalid | Deleting) -> PruneEntry:
+        """The line for an object that is not deleted."""
         match verdict:
             case Keep(reason, until):
-                why = Why.OWNED if until is None else Why.YOUNG
+                why = KeepReason.OWNED if until is None else KeepReason.NOT_EXPIRED
                 return PruneEntry(self.ref, PruneAction.KEPT, reason, why, until)
             case Protected(reason):
                 return PruneEntry(self.ref, PruneAction.PROTECTED, reason)
@@ -66,19 +62,24 @@ class Target:
             case Deleting(reason, stuck):
                 if stuck:
                     return PruneEntry(self.ref, PruneAction.FAILED, reason)
-                return PruneEntry(self.ref, PruneAction.KEPT, reason, Why.DELETING)
+                return PruneEntry(self.ref, PruneAction.KEPT, reason, KeepReason.DELETING)
 
-    def kept(self, reason: str, why: Why = Why.LAST_FAILED) -> PruneEntry:
+    def kept(self, reason: str, why: KeepReason) -> PruneEntry:
+        """It stays, for a reason of this run."""
         return PruneEntry(self.ref, PruneAction.KEPT, reason, why)
 
-    def braked(self, reason: str) -> PruneEntry:
-        return self.kept(f"{reason}; the limit of deletes is reached", Why.BRAKED)
+    def over_budget(self, reason: str) -> PruneEntry:
+        """It would go, but for the limit of deletes."""
+        return self.kept(f"{reason}; the limit of deletes is reached", KeepReason.OVER_BUDGET)
 
     def deleted(self, reason: str) -> PruneEntry:
+        """It is gone, or on its way."""
         return PruneEntry(self.ref, PruneAction.DELETED, reason)
 
-    def would_go(self, reason: str) -> PruneEntry:
+    def would_delete(self, reason: str) -> PruneEntry:
+        """It would go, but for the dry run."""
         return PruneEntry(self.ref, PruneAction.WOULD_DELETE, reason)
 
     def failed(self, reason: str) -> PruneEntry:
+        """It should be gone, and isn't."""
         return PruneEntry(self.ref, PruneAction.FAILED, reason)

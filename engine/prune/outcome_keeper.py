@@ -14,9 +14,8 @@ from engine.decide.record import Attempt, Record
 from engine.decide.situation import is_terminating
 from engine.decide.transitions import with_attempt_closed
 from engine.errors import AlreadyExistsError, ConflictError, EngineError, NotFoundError
+from engine.prune.candidate import PruneCandidate
 from engine.prune.save_logs import save_logs
-from engine.prune.target import Target
-from engine.prune.uids import UidSet
 from engine.refs import JobKey
 from engine.status.containers import started_at
 from engine.status.deletion import read_end
@@ -26,11 +25,11 @@ _LIST_AFTER = 20
 _MOST_WRITES = 5
 
 
-class RescueError(EngineError):
+class OutcomeNotRecordedError(EngineError):
     """Something of the pod would be lost, so the pod stays."""
 
 
-class Rescue:
+class OutcomeKeeper:
     """Safe to use from several threads.
 
     Guarantees: an attempt whose pod is gone by this hand is never left open in its record.
@@ -41,50 +40,54 @@ class Rescue:
         self._logs_dir = logs_dir
         self._lock = threading.Lock()
         self._asked: Counter[str] = Counter()
-        self._closed: dict[str, UidSet] = {}
+        self._closed: dict[str, frozenset[str]] = {}
 
-    def __call__(self, target: Target, reason: str, check: Callable[[], bool]) -> None:
-        """`check` tells whether the pod is still there, and by raising that it may not be deleted.
+    def keep(self, candidate: PruneCandidate, reason: str, dry_run: Callable[[], bool]) -> None:
+        """`dry_run` tries the delete before a job that still runs is written down as cancelled.
 
-        It is asked before a run that is under way is written down as cancelled.
-        Errors: RescueError; and what `check` raises.
+        It tells whether the pod is still there, and raises what the delete would meet.
+        Errors: OutcomeNotRecordedError; and what `dry_run` raises.
         """
-        key = target.job
-        if key is None or not target.is_engine_pod:
+        key = candidate.job
+        if key is None or not candidate.is_engine_pod:
             return
         if self._logs_dir is not None:
-            save_logs(self._client, target, self._logs_dir)
-        if not self._is_known_closed(target):
-            self._close(target, key, reason, check)
+            save_logs(self._client, candidate, self._logs_dir)
+        if not self._is_known_closed(candidate):
+            self._close(candidate, key, reason, dry_run)
 
-    def _close(self, target: Target, key: JobKey, reason: str, check: Callable[[], bool]) -> None:
+    def _close(
+        self, candidate: PruneCandidate, key: JobKey, reason: str, dry_run: Callable[[], bool]
+    ) -> None:
         checked = False
         for _ in range(_MOST_WRITES):
             record = self._read(key)
-            attempt = _attempt_of(record, target) if record else None
+            attempt = _attempt_of(record, candidate) if record else None
             if record is None or attempt is None:
                 return
-            pod = api.get(self._client, target.ref)
-            if pod is None or pod["metadata"]["uid"] != target.uid:
+            pod = api.get(self._client, candidate.ref)
+            if pod is None or pod["metadata"]["uid"] != candidate.uid:
                 return
             outcome = read_end(pod)
             if outcome is None and is_terminating(pod):
                 return
             if outcome is None:
                 if not checked:
-                    if not check():
+                    if not dry_run():
                         return
                     checked = True
                 outcome = Outcome(Reason.CANCELLED, f"pruned before it had finished: {reason}")
-            if self._write(_ended(record, attempt, target, pod, outcome, self._client)):
+            if self._write(_ended(record, attempt, candidate, pod, outcome, self._client)):
                 return
-        raise RescueError("its outcome could not be recorded: the record keeps changing")
+        raise OutcomeNotRecordedError(
+            "its outcome could not be recorded: the record keeps changing"
+        )
 
     def _read(self, key: JobKey) -> Record | None:
         try:
             return read_record(self._client, key)
         except EngineError as error:
-            raise RescueError(f"its outcome could not be recorded: {error}") from error
+            raise OutcomeNotRecordedError(f"its outcome could not be recorded: {error}") from error
 
     def _write(self, record: Record) -> bool:
         try:
@@ -92,46 +95,44 @@ class Rescue:
         except (ConflictError, AlreadyExistsError, NotFoundError):
             return False
         except EngineError as error:
-            raise RescueError(f"its outcome could not be recorded: {error}") from error
+            raise OutcomeNotRecordedError(f"its outcome could not be recorded: {error}") from error
         return True
 
-    def _is_known_closed(self, target: Target) -> bool:
+    def _is_known_closed(self, candidate: PruneCandidate) -> bool:
         """After some pods of a namespace its records are read at once, not one by one."""
-        namespace = target.ref.namespace
+        namespace = candidate.ref.namespace
         with self._lock:
             self._asked[namespace] += 1
             if self._asked[namespace] <= _LIST_AFTER:
                 return False
             if namespace not in self._closed:
                 self._closed[namespace] = _closed_pods(self._client, namespace)
-            return target.uid in self._closed[namespace]
+            return candidate.uid in self._closed[namespace]
 
 
-def _closed_pods(client: Client, namespace: str) -> UidSet:
-    """UIDs of pods whose outcome is in a record; as far as the records can be read."""
-    found = UidSet()
+def _closed_pods(client: Client, namespace: str) -> frozenset[str]:
+    """UIDs of pods whose outcome is in a record; none if the records can't be read."""
     try:
-        found.add(recorded_pod_uids(client, namespace))
+        return frozenset(recorded_pod_uids(client, namespace))
     except EngineError:
-        return found
-    return found
+        return frozenset()
 
 
-def _attempt_of(record: Record, target: Target) -> Attempt | None:
+def _attempt_of(record: Record, candidate: PruneCandidate) -> Attempt | None:
     """The open attempt of this pod; one that 0.1 recorded before its pod has a name, but no UID."""
     attempt = record.open_attempt
-    if attempt is None or (attempt.uid or target.uid) != target.uid:
+    if attempt is None or (attempt.uid or candidate.uid) != candidate.uid:
         return None
-    return attempt if attempt.pod == target.ref.name else None
+    return attempt if attempt.pod == candidate.ref.name else None
 
 
 def _ended(
     record: Record,
     attempt: Attempt,
-    target: Target,
+    candidate: PruneCandidate,
     pod: dict[str, Any],
     outcome: Outcome,
     client: Client,
 ) -> Record:
-    whole = replace(attempt, uid=target.uid, started_at=attempt.started_at or started_at(pod))
+    whole = replace(attempt, uid=candidate.uid, started_at=attempt.started_at or started_at(pod))
     return with_attempt_closed(record, whole, outcome, client.now())
