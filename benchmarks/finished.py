@@ -8,13 +8,12 @@ from typing import Any
 from benchmarks.bare import in_threads
 from benchmarks.place import Place
 from benchmarks.specs import write_specs
-from engine.api.load import load_jobs
 from engine.api.model import Config, Job
 from engine.cluster.connect import connect
 from engine.cluster.records import write_record
 from engine.decide.record import Attempt, Record
 from engine.refs import pod_name
-from engine.specdir.directory import read_sources
+from engine.specdir.load import load_specs
 from engine.status.outcome import Reason, State
 from engine.wellknown import ATTEMPT, JOB, MANAGED_BY, MANAGER, RUN, SOURCE, TTL
 
@@ -27,7 +26,7 @@ def finished_jobs(
 ) -> Path:
     """Folder of `count` specs, each with the record of a run that succeeded."""
     specs = write_specs(folder / f"{namespace}-{count}", count, namespace)
-    jobs = load_jobs(read_sources([str(specs)])[0], Config()).jobs
+    jobs = load_specs([str(specs)], Config()).jobs
     uids = _finished_pods(place, jobs) if pods else {}
     client = connect(str(place.kubeconfig), connections=_THREADS).client
     in_threads(lambda job: write_record(client, finished_record(job, uids.get(job.name))), jobs)

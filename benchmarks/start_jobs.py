@@ -16,14 +16,13 @@ from benchmarks.figures import Bench, Figure, take_turns
 from benchmarks.place import Place
 from benchmarks.process import engine, run
 from benchmarks.specs import TOKEN, write_specs
-from engine.api.load import load_jobs
 from engine.api.model import Config, Job, Limits
 from engine.reconcile.attempt_manifests import Rendering, attempt_manifests
 from engine.reconcile.secret_values import resolve_secrets
 from engine.refs import record_name
 from engine.render.manifests import Manifests
 from engine.render.templates import Templates
-from engine.specdir.directory import read_sources
+from engine.specdir.load import load_specs
 from engine.transform.set_owner_reference import set_owner_reference
 from engine.wellknown import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD, SOURCE
 
@@ -80,7 +79,7 @@ def _kubectl(place: Place, folder: Path, count: int) -> float:
 
 def _rendered(folder: Path, count: int, namespace: str) -> list[tuple[Job, Manifests]]:
     specs = write_specs(folder / f"{namespace}-specs", count, namespace)
-    jobs = load_jobs(read_sources([str(specs)])[0], Config()).jobs
+    jobs = load_specs([str(specs)], Config()).jobs
     rendering = Rendering(Templates(), "default", Limits())
     made = []
     for job in jobs:

@@ -12,8 +12,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from benchmarks.finished import finished_record
 from benchmarks.specs import text_of
 from engine.api.build import build_job
-from engine.api.load import SourceText, load_jobs
-from engine.api.model import Config, Job, Limits
+from engine.api.model import Config, Job, Limits, LoadedJobs
+from engine.api.parse import SourceText
 from engine.api.schema import check_document
 from engine.api.yaml_reader import Document, read_yaml
 from engine.decide import decide
@@ -25,6 +25,8 @@ from engine.render.manifests import render_job
 from engine.render.templates import Templates
 from engine.render.variables import SecretValues
 from engine.render.yaml_value import to_yaml_value
+from engine.specdir.load import load_files
+from engine.specdir.parse_cache import spec_file
 from engine.transform import transform
 from engine.transform.context import TransformContext
 
@@ -107,7 +109,11 @@ def test_load(benchmark: BenchmarkFixture, size: int) -> None:
         SourceText(f"/specs/job-{n:05}.yaml", "/specs", text_of(n, "ci").encode())
         for n in range(size)
     ]
-    loaded = benchmark.pedantic(  # type: ignore[no-untyped-call]
-        load_jobs, (texts, Config()), rounds=5, warmup_rounds=1
-    )
+    config = Config()
+
+    def load() -> LoadedJobs:
+        files = {text.file: spec_file(text, config.kubernetes) for text in texts}
+        return load_files(files, config)
+
+    loaded = benchmark.pedantic(load, rounds=5, warmup_rounds=1)  # type: ignore[no-untyped-call]
     assert len(loaded.jobs) == size

@@ -6,11 +6,10 @@ from pathlib import Path
 import click
 
 from engine.api.config import parse_config
-from engine.api.load import load_jobs
 from engine.api.model import Config, LoadedJobs
 from engine.errors import InvalidInputError, Place, Problem, Severity
 from engine.kubeschema import read_types, shipped_types
-from engine.specdir.directory import read_sources
+from engine.specdir.load import load_specs
 
 
 def load_config(path: Path | None, kubernetes_schema: Path | None = None) -> Config:
@@ -25,19 +24,13 @@ def load_config(path: Path | None, kubernetes_schema: Path | None = None) -> Con
         raise InvalidInputError((problem,)) from None
 
 
-def load_paths(paths: Iterable[str], config: Config, namespace: str) -> LoadedJobs:
-    """Jobs and problems of every file below `paths`."""
-    texts, problems = read_sources(paths)
-    loaded = load_jobs(texts, config, namespace)
-    return LoadedJobs(loaded.jobs, (*problems, *loaded.problems))
+def load_valid_specs(paths: Iterable[str], config: Config, namespace: str) -> LoadedJobs:
+    """Jobs of `paths`, for commands that go on only if all is well; warnings go to stderr.
 
-
-def valid_jobs(paths: Iterable[str], config: Config, namespace: str) -> LoadedJobs:
-    """The same, for commands that go on only if all is well; warnings go to stderr.
-
-    Errors: InvalidInputError with every problem as soon as one of them is an error.
+    Errors: InvalidInputError with every problem as soon as one of them is an error; those of
+    `load_specs`.
     """
-    loaded = load_paths(paths, config, namespace)
+    loaded = load_specs(paths, config, namespace)
     if any(problem.severity is Severity.ERROR for problem in loaded.problems):
         raise InvalidInputError(loaded.problems)
     for problem in loaded.problems:

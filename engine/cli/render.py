@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from engine.cli import options
-from engine.cli.loading import load_config, valid_jobs
+from engine.cli.loading import load_config, load_valid_specs
 from engine.cli.printers.manifests import print_json, print_yaml
 from engine.decide.pull_cursor import policies_of_attempt
 from engine.errors import InvalidInputError, Problem
@@ -42,7 +42,7 @@ def command(
     references are missing: they need the UID that the pod gets when it is created.
     """
     settings = load_config(config, kubernetes_schema)
-    jobs = valid_jobs(options.all_paths(paths, filenames), settings, namespace).jobs
+    jobs = load_valid_specs(options.all_paths(paths, filenames), settings, namespace).jobs
     rendering = Rendering(Templates(templates, settings.kubernetes), source, settings.limits)
     manifests: list[dict[str, Any]] = []
     problems: list[Problem] = []

@@ -6,12 +6,13 @@ from pathlib import Path
 import click
 
 from engine.cli import options
-from engine.cli.loading import load_config, load_paths
+from engine.cli.loading import load_config
 from engine.decide.pull_cursor import policies_of_attempt
 from engine.errors import ExitCode, Problem, Severity, TemplateRenderError
 from engine.reconcile.attempt_manifests import Rendering, checked_manifests, may_be_broken
 from engine.reconcile.secret_values import resolve_secrets
 from engine.render.templates import Templates
+from engine.specdir.load import load_specs
 
 
 @click.command()
@@ -35,7 +36,7 @@ def command(
     rendered too; the built-in templates alone have nothing to go wrong.
     """
     settings = load_config(config, kubernetes_schema)
-    loaded = load_paths(options.all_paths(paths, filenames), settings, namespace)
+    loaded = load_specs(options.all_paths(paths, filenames), settings, namespace)
     problems = [*loaded.problems]
     rendering = Rendering(Templates(templates, settings.kubernetes), "default", settings.limits)
     broken = set()

@@ -15,7 +15,7 @@ from engine.reconcile.watches import Watches
 from engine.refs import JobKey
 from engine.runtime.retry import retry_transient
 from engine.runtime.workqueue import WorkQueue
-from engine.specdir import DirectorySource, Snapshot
+from engine.specdir.source import DirectorySource, Snapshot
 from engine.telemetry.events import Emit
 from engine.wellknown import SOURCE
 

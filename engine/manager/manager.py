@@ -31,7 +31,7 @@ from engine.render.templates import Templates
 from engine.runtime.leader import Leader
 from engine.runtime.retry import retry_transient
 from engine.runtime.workqueue import WorkQueue
-from engine.specdir import DirectorySource
+from engine.specdir.source import DirectorySource
 from engine.telemetry.events import Notice, Ready, Stopping
 
 _TICK, _SYNC_TICK = 1.0, 0.02

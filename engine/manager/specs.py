@@ -2,7 +2,7 @@
 
 from engine.errors import Problem
 from engine.manager.jobs import Changes
-from engine.specdir import Snapshot
+from engine.specdir.source import Snapshot
 from engine.telemetry.events import Emit, Notice, SpecMended, SpecProblem, SpecsRead
 
 

@@ -1,6 +1,1 @@
-"""The directory source of watch mode: which jobs the spec files say are in force now."""
-
-from engine.specdir.snapshot import Snapshot
-from engine.specdir.source import DirectorySource
-
-__all__ = ["DirectorySource", "Snapshot"]
+"""The directory of spec files: watch, scan, parse cache, active specs; one loader for all."""

@@ -5,9 +5,16 @@ from pathlib import Path
 from engine.api.config import parse_config
 from engine.api.model import Config
 from engine.errors import InvalidInputError, Place, Problem
-from engine.specdir.scan import NO_SIGNATURE, Found, Signature, lasting, signature_of
-from engine.specdir.settling import Settling
-from engine.specdir.version import read_file, unreadable
+from engine.specdir.parse_cache import internal_error, read_file
+from engine.specdir.scan import (
+    NO_SIGNATURE,
+    ScannedFile,
+    Signature,
+    reason,
+    signature_of,
+    stable_signature,
+)
+from engine.specdir.write_guard import WriteGuard
 
 
 class ConfigFile:
@@ -22,30 +29,33 @@ class ConfigFile:
         self._text: bytes | None = None
 
     def signature(self) -> Signature:
+        """What changes with the file; empty when there is none."""
         return signature_of(self.path) if self.path else NO_SIGNATURE
 
-    def update(self, settling: Settling) -> None:
-        """Read it if it has changed, and nobody is at it.
+    def update(self, guard: WriteGuard) -> None:
+        """Read it if it has changed and is complete.
 
         Guarantees: never raises.
         """
         signature = self.signature()
         if not self.path or (signature == self._signature and signature):
             return
-        found = Found(self.path, self._shown, "", signature)
-        if settling.is_settled(found):
-            self._signature = lasting(signature)
-            self.problems = self._read()
+        found = ScannedFile(self.path, self._shown, "", signature)
+        if guard.is_complete(found):
+            self._signature = stable_signature(signature)
+            self.problems = self._read(found)
 
-    def forget(self) -> None:
+    def clear(self) -> None:
+        """Read it again at the next update."""
         self._signature = None
 
-    def _read(self) -> tuple[Problem, ...]:
+    def _read(self, found: ScannedFile) -> tuple[Problem, ...]:
         try:
-            text = read_file(self.path)
+            text = read_file(found)
         except OSError as error:
             self._text = None
-            return (Problem(Place(self._shown), unreadable(error), "--config"),)
+            message = f"can't be read: {reason(error)}"
+            return (Problem(Place(self._shown), message, "--config"),)
         if text == self._text:
             return self.problems
         self._text = text
@@ -54,8 +64,7 @@ class ConfigFile:
         except InvalidInputError as error:
             return error.problems
         except Exception as error:  # noqa: BLE001 - the source goes on with the last good one
-            message = f"the engine failed on this file: {type(error).__name__}: {error}"
-            return (Problem(Place(self._shown), message),)
+            return (internal_error(self._shown, error),)
         if config != self.config:
             self.config = config
         return ()

@@ -1,4 +1,11 @@
-"""Which spec files there are, and whether they may have changed: a walk that opens no file."""
+"""Which spec files there are, and whether they may have changed: a walk that opens no file.
+
+The rules of folders are here, for every command: a folder is read with all below it; hidden files
+and folders are passed over; links to files are followed, links to folders only where they are
+named on the command line. The JobDefaults of the folder that a file is in, and of the folders
+above up to the working directory, hold whichever way a spec is named; nothing else of those files
+is used.
+"""
 
 # No pathlib: a scan makes thousands of paths, and pathlib is many times slower.
 # ruff: noqa: PTH114, PTH115, PTH116, PTH118, PTH120
@@ -8,83 +15,120 @@ import stat
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from engine.errors import Place, Problem
-from engine.specdir.directory import SUFFIXES
-from engine.specdir.roots import Root
+from engine.errors import Place, Problem, UsageError
 
 Signature = tuple[int, ...]
+"""Device, inode, size, time of the last write and of the last change; times in nanoseconds."""
 NO_SIGNATURE: Signature = ()
-UNSURE: Signature = (-1,)
+RECHECK: Signature = (-1,)
+NOT_A_FILE = "this is not a file"
 _CLOCK_TICK_NS = 20_000_000
-_ENDINGS = tuple(sorted(SUFFIXES))
+_ENDINGS = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A path that was named on the command line."""
+
+    shown: str
+    """As it was given: the start of every name in messages."""
+    path: str
+    """Absolute, links and all."""
+    above: tuple[tuple[str, str], ...]
+    """Folders above whose JobDefaults hold for it: (name in messages, absolute path)."""
+    beside: tuple[str, str]
+    """The folder that it is in, for a root that is a file."""
 
 
 @dataclass(slots=True)
-class Found:
-    """A spec file: its absolute path, its name in messages, and what tells that it has changed.
-
-    Of a file with `defaults_only` nothing counts but its JobDefaults. With an `error` it can't be
-    read. Not frozen, for speed: every scan makes thousands.
-    """
+class ScannedFile:
+    """A spec file as the walk saw it. Not frozen, for speed: every scan makes thousands."""
 
     key: str
+    """The absolute path."""
     file: str
+    """The name in messages."""
     folder: str
     signature: Signature
+    """What changes with the file; empty when it can't be seen."""
     error: str = ""
+    """Why it can't be read, in the system's words."""
     defaults_only: bool = False
+    """Nothing counts of it but its JobDefaults."""
 
 
 @dataclass(slots=True)
 class Scan:
-    """What one walk has seen.
+    """What one walk has seen."""
 
-    `closed` are folders that can't be read, and `unreadable` says the same of roots, both by
-    absolute path; `hidden` are folders of defaults alone. `links` are (folder of a link, folder
-    that the link names).
-    """
-
-    files: dict[str, Found] = field(default_factory=dict)
-    closed: dict[str, Problem] = field(default_factory=dict)
-    unreadable: dict[str, str] = field(default_factory=dict)
-    kinds: dict[str, bool] = field(default_factory=dict)
+    files: dict[str, ScannedFile] = field(default_factory=dict)
+    unreadable_dirs: dict[str, Problem] = field(default_factory=dict)
+    """Folders below the roots, by absolute path."""
+    unreadable_roots: dict[str, Problem] = field(default_factory=dict)
+    """Roots, by absolute path; the message is the cause alone."""
+    was_dir: dict[str, bool] = field(default_factory=dict)
+    """Which of the roots are folders."""
     links: set[tuple[str, str]] = field(default_factory=set)
+    """(folder of a link, folder that the link names)."""
     hidden: set[str] = field(default_factory=set)
+    """Folders of defaults alone that can't be read."""
 
-    def hides(self, path: str) -> bool:
+    def may_exist_unseen(self, path: str) -> bool:
         """Whether `path` may be there all the same, below what can't be read."""
-        hidden = (*self.closed, *self.unreadable, *self.hidden)
-        return any(path == folder or path.startswith(folder + os.sep) for folder in hidden)
+        unseen = (*self.unreadable_dirs, *self.unreadable_roots, *self.hidden)
+        return any(path == folder or path.startswith(folder + os.sep) for folder in unseen)
 
 
-def scan(roots: Iterable[Root], kinds: Mapping[str, bool]) -> Scan:
-    """Every spec file of `roots`, by the rules of engine.specdir.directory.
+def make_root(given: str) -> Root:
+    """The root for a path as the user wrote it."""
+    path = Path(given).absolute()
+    above = tuple((str(folder), str(folder)) for folder in parent_dirs(path))
+    return Root(str(Path(given)), str(path), above, (str(Path(given).parent), str(path.parent)))
 
-    `kinds` says which of the roots were folders when last seen: one that has become a file, or
+
+def parent_dirs(path: Path) -> list[Path]:
+    """Folders above `path`, up to and with the working directory; none if it isn't below."""
+    here, given = Path.cwd(), Path(os.path.normpath(path.absolute()))
+    if not given.is_relative_to(here):
+        return []
+    return [parent for parent in given.parents if parent.is_relative_to(here)]
+
+
+def require_paths(paths: Iterable[str]) -> None:
+    """Errors: UsageError when one of the paths isn't there."""
+    for path in paths:
+        if not Path(path).exists():
+            raise UsageError("no such file or folder", where=path)
+
+
+def scan(roots: Iterable[Root], was_dir: Mapping[str, bool]) -> Scan:
+    """Every spec file of `roots`, each once.
+
+    `was_dir` says which of the roots were folders when last seen: one that has become a file, or
     the other way round, can't be read.
-    Guarantees: links to files are followed, links to folders only where they are roots. OSError
-    is never raised.
+    Guarantees: OSError is never raised.
     """
-    result = Scan(kinds=dict(kinds))
+    result = Scan(was_dir=dict(was_dir))
     beside: dict[tuple[str, str], None] = {}
     for root in roots:
         beside.update(dict.fromkeys(root.above))
-        if result.kinds.get(root.path) is False:
+        if result.was_dir.get(root.path) is False:
             beside[root.beside] = None
         try:
-            is_folder = stat.S_ISDIR(os.stat(root.path).st_mode)
+            is_dir = stat.S_ISDIR(os.stat(root.path).st_mode)
         except OSError as error:
-            result.unreadable[root.path] = f"{root.shown}: {reason(error)}"
+            result.unreadable_roots[root.path] = Problem(Place(root.shown), reason(error))
             continue
-        if result.kinds.setdefault(root.path, is_folder) != is_folder:
-            change = "was a file, and is a folder now" if is_folder else "is no folder any more"
-            result.unreadable[root.path] = f"{root.shown}: this {change}"
-        elif is_folder:
+        if result.was_dir.setdefault(root.path, is_dir) != is_dir:
+            change = "was a file, and is a folder now" if is_dir else "is no folder any more"
+            result.unreadable_roots[root.path] = Problem(Place(root.shown), f"this {change}")
+        elif is_dir:
             _walk(root, result)
         else:
-            folder, name = os.path.split(root.path)
-            _add(name, Found(root.path, root.shown, folder, NO_SIGNATURE), result)
+            folder = os.path.dirname(root.path)
+            _add(None, ScannedFile(root.path, root.shown, folder, NO_SIGNATURE), result)
             beside[root.beside] = None
     for shown, folder in beside:
         _defaults_in(shown, folder, result)
@@ -92,10 +136,12 @@ def scan(roots: Iterable[Root], kinds: Mapping[str, bool]) -> Scan:
 
 
 def is_spec_name(name: str) -> bool:
+    """Whether a file of this name is taken for a spec."""
     return name.endswith(_ENDINGS) and not name.startswith(".")
 
 
 def reason(error: OSError) -> str:
+    """The system's own words."""
     return error.strerror or type(error).__name__
 
 
@@ -107,10 +153,10 @@ def signature_of(path: str) -> Signature:
         return NO_SIGNATURE
 
 
-def lasting(signature: Signature) -> Signature:
-    """UNSURE for a file so young that it could change again and have the same signature."""
+def stable_signature(signature: Signature) -> Signature:
+    """RECHECK for a file so young that it could change again and have the same signature."""
     young = signature and time.time_ns() - max(signature[3:]) < _CLOCK_TICK_NS
-    return UNSURE if young else signature
+    return RECHECK if young else signature
 
 
 def _walk(root: Root, result: Scan) -> None:
@@ -121,7 +167,7 @@ def _walk(root: Root, result: Scan) -> None:
             with os.scandir(folder) as listing:
                 entries = list(listing)
         except OSError as error:
-            _closed(root, folder, shown, error, result)
+            _unreadable(root, folder, shown, error, result)
             continue
         start = os.path.join(folder, "")
         for entry in entries:
@@ -131,40 +177,41 @@ def _walk(root: Root, result: Scan) -> None:
             if entry.is_dir(follow_symlinks=False):
                 folders.append((start + name, f"{shown}{name}/"))
             elif name.endswith(_ENDINGS):
-                _add(entry, Found(start + name, shown + name, folder, NO_SIGNATURE), result)
+                _add(entry, ScannedFile(start + name, shown + name, folder, NO_SIGNATURE), result)
 
 
-def _closed(root: Root, folder: str, shown: str, error: OSError, result: Scan) -> None:
+def _unreadable(root: Root, folder: str, shown: str, error: OSError, result: Scan) -> None:
     if folder == root.path:
-        result.unreadable[folder] = f"{root.shown}: {reason(error)}"
+        result.unreadable_roots[folder] = Problem(Place(root.shown), reason(error))
     elif not isinstance(error, FileNotFoundError):
-        place = Place(shown.removesuffix("/"))
-        result.closed[folder] = Problem(place, f"can't be read: {reason(error)}")
+        problem = Problem(Place(shown.removesuffix("/")), f"can't be read: {reason(error)}")
+        result.unreadable_dirs[folder] = problem
 
 
-def _add(entry: os.DirEntry[str] | str, found: Found, result: Scan) -> None:
-    """Take up a file, unless it is gone by now, or no file."""
+def _add(entry: os.DirEntry[str] | None, found: ScannedFile, result: Scan) -> None:
+    """Take up a file, unless it is gone by now, or no file; a root may be a pipe, say."""
     if found.key in result.files:
         return
-    is_link = os.path.islink(found.key) if isinstance(entry, str) else entry.is_symlink()
+    is_named = entry is None
+    is_link = os.path.islink(found.key) if entry is None else entry.is_symlink()
     if is_link:
         _follow(found, result)
     try:
-        status = os.stat(found.key) if isinstance(entry, str) else entry.stat()
+        status = os.stat(found.key) if entry is None else entry.stat()
     except OSError as error:
         if isinstance(error, FileNotFoundError) and not is_link:
             return
-        found.error = f"can't be read: {reason(error)}"
+        found.error = reason(error)
     else:
-        if stat.S_ISDIR(status.st_mode) or not (is_link or stat.S_ISREG(status.st_mode)):
+        is_regular = is_named or stat.S_ISREG(status.st_mode)
+        if stat.S_ISDIR(status.st_mode) or not (is_link or is_regular):
             return
         found.signature = _signature(status)
-        if not stat.S_ISREG(status.st_mode):
-            found.error = "can't be read: this is not a file"
+        found.error = "" if is_regular else NOT_A_FILE
     result.files[found.key] = found
 
 
-def _follow(found: Found, result: Scan) -> None:
+def _follow(found: ScannedFile, result: Scan) -> None:
     try:
         result.links.add((found.folder, os.path.dirname(os.readlink(found.key))))
     except OSError:
@@ -185,5 +232,5 @@ def _defaults_in(shown: str, folder: str, result: Scan) -> None:
         return
     for entry in entries:
         path = os.path.join(folder, entry.name)
-        found = Found(path, prefix + entry.name, folder, NO_SIGNATURE, defaults_only=True)
+        found = ScannedFile(path, prefix + entry.name, folder, NO_SIGNATURE, defaults_only=True)
         _add(entry, found, result)

@@ -1,29 +1,57 @@
-"""A directory as a source of jobs while the engine runs: watch it, and say what is in force."""
+"""A directory of specs while the engine runs: watch it, and say what is active."""
 
 import math
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from engine.api.load import in_order
-from engine.api.model import Config
+from engine.api.model import Config, Job
 from engine.errors import Place, Problem
-from engine.specdir.builds import Builds, Namespaces
+from engine.refs import JobKey
+from engine.specdir.active import ActiveSpecs, NamespaceDefaults
 from engine.specdir.config_file import ConfigFile
-from engine.specdir.files import Files
-from engine.specdir.good import InForce
-from engine.specdir.in_force import settle
-from engine.specdir.places import places_of
-from engine.specdir.roots import make_root
-from engine.specdir.scan import Scan, Signature, scan, signature_of
-from engine.specdir.settling import Settling
-from engine.specdir.snapshot import Snapshot
-from engine.specdir.watch import Watch, connect_inotify
+from engine.specdir.directory_watch import DirectoryWatch, inotify_observer
+from engine.specdir.load import sorted_unique
+from engine.specdir.parse_cache import ParseCache
+from engine.specdir.scan import Scan, Signature, make_root, scan, signature_of
+from engine.specdir.watch_set import watch_set_of
+from engine.specdir.write_guard import WriteGuard
+
+if TYPE_CHECKING:
+    from watchdog.observers.api import BaseObserver
 
 _SOON = 0.02
-_View = tuple[dict[str, Signature], tuple[str, ...], tuple[Signature, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Jobs and settings that are active at one moment, and everything that is wrong then.
+
+    The very same Job, and the very same Config, come back while nothing about them has changed.
+    """
+
+    jobs: Mapping[JobKey, Job]
+    config: Config
+    problems: tuple[Problem, ...]
+    unreadable: str
+    """Why a root can't be read; empty if all can."""
+    complete: bool
+    """False while jobs may exist that are not known: a root or a folder can't be read, or no
+    version of a file counts. Nothing may be pruned then."""
+    files: int
+    """How many spec files there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Fingerprint:
+    """What tells that a read would find something else."""
+
+    files: Mapping[str, Signature]
+    unreadable: frozenset[Problem]
+    secrets: tuple[Signature, ...]
+    """Of the files that values of secrets come from: what they hold is no part of a job."""
 
 
 class DirectorySource:
@@ -31,8 +59,8 @@ class DirectorySource:
 
     `config` is what `config_file` said when it was read before; `namespace` goes before the
     namespaces of JobDefaults, and `context_namespace` is for jobs that have none still. `poll`
-    looks every so many seconds instead of using inotify, for network folders. `tell` is given
-    what an operator should know, from any thread.
+    scans every so many seconds instead of using inotify, for network folders. `on_notice` is
+    given what an operator should know, from any thread.
 
     Assumptions: JobDefaults are there before the jobs that need them. `read` is called from one
     thread; the other methods may be called from any.
@@ -47,26 +75,29 @@ class DirectorySource:
         namespace: str,
         context_namespace: str,
         poll: float | None = None,
-        tell: Callable[[str], None],
-        connect: Callable[[], Any] = connect_inotify,
+        on_notice: Callable[[str], None],
+        make_observer: "Callable[[], BaseObserver]" = inotify_observer,
     ) -> None:
         self._roots = tuple(make_root(path) for path in dict.fromkeys(paths))
+        self._watch = DirectoryWatch(
+            poll=poll,
+            has_changed=self._has_changed,
+            on_notice=on_notice,
+            make_observer=make_observer,
+        )
+        self._guard = WriteGuard(self._watch)
         self._config = ConfigFile(config_file, config)
-        self._builds = Builds(Namespaces(namespace, context_namespace))
-        self._files = Files(self._builds)
-        self._watch = Watch(poll=poll, connect=connect, differs=self._differs, tell=tell)
-        self._settling = Settling(self._watch)
-        self._in_force = InForce({}, {}, (), unknown=False)
-        self._kinds: dict[str, bool] = {}
-        self._secrets: tuple[str, ...] = ()
-        self._found: Scan | None = None
-        self._seen: _View | None = None
+        self._cache = ParseCache(config.kubernetes, self._guard)
+        self._active = ActiveSpecs(NamespaceDefaults(namespace, context_namespace))
+        self._was_dir: Mapping[str, bool] = {}
+        self._secret_files: tuple[str, ...] = ()
+        self._fingerprint: _Fingerprint | None = None
         self._snapshot = Snapshot({}, config, (), "", complete=False, files=0)
-        self._forget, self._changed = False, True
+        self._reload, self._outdated = False, True
 
     @property
     def polling(self) -> bool:
-        """Whether changes are found by looking every few seconds."""
+        """Whether changes are found by a scan every few seconds."""
         return self._watch.polling
 
     def start(self, on_change: Callable[[], None]) -> None:
@@ -76,110 +107,104 @@ class DirectorySource:
         none; where inotify doesn't do, the source polls and says so.
         """
         self._watch.start(on_change)
-        self._cover()
+        self._set_watches(Scan())
 
     def stop(self) -> None:
         """Guarantees: `on_change` isn't called any more once this returns."""
         self._watch.stop()
 
     def reload(self) -> None:
-        """Let the next read read every file again; what is in force stays so until then."""
-        self._forget = True
+        """Let the next read read every file again; what is active stays so until then."""
+        self._reload = True
 
     def read(self) -> Snapshot:
-        """What is in force now.
+        """What is active now.
 
-        Guarantees: never raises. A file comes into force as a whole or not at all; with any
-        error its last good version stays. The same Job and Config objects come back while
-        nothing about them has changed, and the same Snapshot while nothing at all has.
+        Guarantees: never raises. A file becomes active as a whole or not at all; with any error
+        its last good version stays. The same Job and Config objects come back while nothing about
+        them has changed, and the same Snapshot while nothing at all has.
         """
         try:
             self._snapshot = self._read()
-        except Exception as error:  # noqa: BLE001 - the engine goes on with what is in force
+        except Exception as error:  # noqa: BLE001 - the engine goes on with what is active
             where = Place(self._roots[0].shown if self._roots else "")
             message = f"the engine failed on this source: {type(error).__name__}: {error}"
-            problems = in_order((*self._snapshot.problems, Problem(where, message)))
+            problems = sorted_unique((*self._snapshot.problems, Problem(where, message)))
             return replace(self._snapshot, problems=problems, complete=False)
         return self._snapshot
 
     def _read(self) -> Snapshot:
-        if self._forget:
-            self._forget, self._kinds = False, {}
-            self._files.forget()
-            self._config.forget()
-        self._cover()
+        if self._reload:
+            self._reload, self._was_dir = False, {}
+            self._cache.clear()
+            self._config.clear()
         found = self._scan()
-        self._settling.begin(self._seen[0] if self._seen is not None else None)
-        self._config.update(self._settling)
-        config = self._config.config
-        self._changed |= config is not self._snapshot.config
-        self._changed |= self._files.update(found, self._settling, config)
-        if self._changed:
-            versions, before = self._files.versions, self._in_force.files
-            self._in_force = settle(versions, before, config, self._builds)
-            self._secrets = _secret_files(self._in_force)
-            self._changed = False
-        self._kinds = found.kinds
-        self._seen = self._view(found)
-        if self._settling.wait < math.inf:
-            self._watch.later(self._settling.wait)
-        self._found = found
-        if self._cover():
-            self._watch.later(_SOON)
+        self._guard.begin(self._fingerprint.files if self._fingerprint is not None else None)
+        self._config.update(self._guard)
+        self._outdated |= self._cache.update(found)
+        self._outdated |= self._config.config is not self._snapshot.config
+        if self._outdated:
+            self._active.update(self._cache.files, self._config.config)
+            self._secret_files = _secret_files(self._active.jobs.values())
+            self._outdated = False
+        self._was_dir = found.was_dir
+        self._fingerprint = self._fingerprint_of(found)
+        if self._guard.recheck_in < math.inf:
+            self._watch.schedule(self._guard.recheck_in)
+        if self._set_watches(found):
+            self._watch.schedule(_SOON)
         return self._compose(found)
 
     def _compose(self, found: Scan) -> Snapshot:
-        unreadable = "; ".join(sorted(set(found.unreadable.values())))
-        unknown = self._in_force.unknown or self._files.unknown()
+        active = self._active
+        unreadable = "; ".join(sorted(set(map(str, found.unreadable_roots.values()))))
+        unknown = bool(unreadable or found.unreadable_dirs or self._cache.unread)
         problems = (
-            *self._in_force.problems,
-            *found.closed.values(),
+            *active.problems,
+            *active.waiting,
+            *found.unreadable_dirs.values(),
             *self._config.problems,
         )
-        before = self._snapshot
         now = Snapshot(
-            jobs=self._in_force.jobs,
+            jobs=active.jobs,
             config=self._config.config,
-            problems=in_order(problems),
+            problems=sorted_unique(problems),
             unreadable=unreadable,
-            complete=not (unreadable or unknown or found.closed),
+            complete=active.complete and not unknown,
             files=sum(not file.defaults_only for file in found.files.values()),
         )
-        same = now.jobs is before.jobs and now.config is before.config and (
-            now.problems, now.unreadable, now.complete, now.files
-        ) == (before.problems, before.unreadable, before.complete, before.files)  # fmt: skip
-        return before if same else now
+        before = self._snapshot
+        same = now.jobs is before.jobs and now.config is before.config
+        return before if same and replace(now, jobs={}) == replace(before, jobs={}) else now
 
     def _scan(self) -> Scan:
-        found = scan(self._roots, self._kinds)
+        found = scan(self._roots, self._was_dir)
         found.files.pop(self._config.path, None)
         return found
 
-    def _cover(self) -> bool:
-        if not self._watch.started or self.polling:
+    def _set_watches(self, found: Scan) -> bool:
+        if not self._watch.started:
             return False
-        places = places_of(self._roots, self._config.path, self._found)
-        return self._watch.cover(places.trees, places.entries)
+        return self._watch.set_watches(watch_set_of(self._roots, self._config.path, found.links))
 
-    def _differs(self) -> bool:
-        """Whether the files look different from what was read; called from the watch's thread."""
-        return self._seen is None or self._view(self._scan()) != self._seen
+    def _has_changed(self) -> bool:
+        """Whether the files look different from what was read; the watch's thread calls this."""
+        return self._fingerprint is None or self._fingerprint_of(self._scan()) != self._fingerprint
 
-    def _view(self, found: Scan) -> _View:
+    def _fingerprint_of(self, found: Scan) -> _Fingerprint:
         files = {key: file.signature for key, file in found.files.items()}
         if self._config.path:
             files[self._config.path] = self._config.signature()
-        closed = (*sorted(found.closed), *sorted(found.unreadable.values()))
-        secrets = tuple(map(signature_of, self._secrets))
-        return files, closed, secrets
+        unreadable = (*found.unreadable_dirs.values(), *found.unreadable_roots.values())
+        secrets = tuple(map(signature_of, self._secret_files))
+        return _Fingerprint(files, frozenset(unreadable), secrets)
 
 
-def _secret_files(in_force: InForce) -> tuple[str, ...]:
-    """Files that values of secrets come from: what they hold is no part of a job."""
+def _secret_files(jobs: Iterable[Job]) -> tuple[str, ...]:
     return tuple(
         sorted(
             os.path.join(job.folder, source.from_file)  # noqa: PTH118
-            for job in in_force.jobs.values()
+            for job in jobs
             for source in (*job.secrets.values(), *(c.password for c in job.credentials))
             if source.from_file is not None
         )

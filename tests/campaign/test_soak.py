@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from engine.api.model import Config
-from engine.cli.loading import load_paths
 from engine.sandbox import Fault, Run, Sandbox, ServerError
 from engine.sandbox.furnishing import ROOT_CERTIFICATE
+from engine.specdir.load import load_specs
 from tests.campaign.random_files import RandomFiles
 from tests.support.clusters import NAMESPACE, engine_on
 from tests.support.engine import Engine
@@ -156,7 +156,7 @@ def _wait_until_settled(
     sandbox: Sandbox, engine: Engine, files: RandomFiles, staying: EngineProcess
 ) -> None:
     """Until every file's job is over in its current revision, and no other job is known."""
-    jobs = load_paths([str(engine.folder)], Config(), NAMESPACE).jobs
+    jobs = load_specs([str(engine.folder)], Config(), NAMESPACE).jobs
     wanted = {job.name: (job.spec_hash, _state_of(job.name)) for job in jobs}
     assert set(wanted) == files.names
     deadline = time.monotonic() + 120

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from engine.sandbox import ExpireWatch, Fault, Latency, LostReply, Sandbox, ServerError
+from engine.sandbox import ExpireWatch, Fault, Latency, LostReply, Run, Sandbox, ServerError
 from tests.support.clusters import NAMESPACE
 from tests.support.engine import Engine
-from tests.support.engine_process import EngineProcess
+from tests.support.engine_process import EngineProcess, wait_for_state
 from tests.support.objects import Objects
 
 pytestmark = pytest.mark.only("sandbox")
@@ -127,3 +127,20 @@ def test_a_server_that_forgets_each_version_at_once_is_asked_ever_more_seldom(
         sandbox.faults.remove(forgets)
         engine.spec("after", script="true")
         staying.wait_for_line("/after: Succeeded")
+
+
+def test_a_second_file_with_its_name_lets_a_run_go_on_and_starts_nothing(
+    engine: Engine, objects: Objects, sandbox: Sandbox
+) -> None:
+    sandbox.node.will(Run(duration=4), pod="build-*")
+    engine.spec("build", script="true")
+    with EngineProcess(engine, "--prune", "--prune-interval", "1s") as staying:
+        wait_for_state(engine, "build", "Running")
+        second = engine.write("second.yaml", (engine.folder / "build.yaml").read_text())
+        staying.wait_for_line("a second job is named build")
+        wait_for_state(engine, "build", "Succeeded")
+        time.sleep(3)
+        second.unlink()
+        staying.wait_for_line("second.yaml: ")
+        time.sleep(1)
+        assert (len(objects.pods()), list(engine.status())) == (1, ["build"])

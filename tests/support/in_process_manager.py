@@ -9,7 +9,7 @@ from engine.api.model import Config
 from engine.cluster.connect import connect
 from engine.manager import Manager, ManagerOptions, Surroundings
 from engine.render.templates import Templates
-from engine.specdir import DirectorySource
+from engine.specdir.source import DirectorySource
 from engine.telemetry.events import Event
 from engine.telemetry.redact import Redactor
 from tests.support.clusters import NAMESPACE
@@ -27,7 +27,7 @@ class InProcessManager:
             config=Config(),
             namespace=NAMESPACE,
             context_namespace=NAMESPACE,
-            tell=lambda _message: None,
+            on_notice=lambda _message: None,
         )
         options = ManagerOptions(
             source="campaign",

@@ -1,15 +1,18 @@
 """Jobs and manifests for tests, made the way the engine makes them: from the text of a spec."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from engine.api.config import parse_config
-from engine.api.load import SourceText, load_jobs
 from engine.api.model import Config, Job, LoadedJobs
+from engine.api.parse import SourceText
 from engine.render.manifests import Manifests, render_job
 from engine.render.templates import Templates
 from engine.render.variables import SecretValues
 from engine.render.yaml_value import to_yaml_value
+from engine.specdir.load import load_files
+from engine.specdir.parse_cache import spec_file
 from engine.transform.context import TransformContext
 
 API_VERSION = "jobs.engine/v1alpha1"
@@ -33,7 +36,15 @@ def source(text: str | bytes, file: str = "job.yaml", folder: str = "/specs") ->
 
 
 def load(text: str | bytes, config: Config = NO_CONFIG, namespace: str = "ci") -> LoadedJobs:
-    return load_jobs([source(text)], config, namespace)
+    return load_texts([source(text)], config, namespace)
+
+
+def load_texts(
+    texts: Iterable[SourceText], config: Config = NO_CONFIG, namespace: str = ""
+) -> LoadedJobs:
+    """What `engine validate` would find in files that hold these texts."""
+    files = {text.file: spec_file(text, config.kubernetes) for text in texts}
+    return load_files(files, config, namespace)
 
 
 def load_document(

@@ -8,8 +8,7 @@ from types import FrameType
 
 import click
 
-from engine.api.load import placed
-from engine.cli.loading import load_config, valid_jobs
+from engine.cli.loading import load_config, load_valid_specs
 from engine.cli.printers.result import exit_code, result_json, result_table
 from engine.cli.reconciling.asked import Asked
 from engine.cli.reconciling.common import sandbox_for, shown
@@ -17,13 +16,14 @@ from engine.errors import UsageError
 from engine.prune.result import PruneReport
 from engine.reconcile.once_result import OnceResult
 from engine.render.templates import Templates
+from engine.specdir.load import with_namespace
 from engine.telemetry.redact import KNOWN
 
 
 def run_once(asked: Asked) -> None:
     """Errors: InvalidInputError and UsageError before anything was written, ClusterError."""
     settings = load_config(asked.config, asked.kubernetes_schema)
-    jobs = valid_jobs(asked.paths, settings, asked.namespace).jobs
+    jobs = load_valid_specs(asked.paths, settings, asked.namespace).jobs
     if asked.prune and not jobs and not asked.allow_empty:
         hint = "--allow-empty, if that is meant"
         raise UsageError("there are no specs: --prune would remove every job", hint=hint)
@@ -37,7 +37,7 @@ def run_once(asked: Asked) -> None:
     if asked.sandbox:
         kubeconfig, context = click.get_current_context().with_resource(sandbox_for(jobs)), ""
     connection = connect(kubeconfig, context, connections=asked.concurrency + 4)
-    jobs = placed(jobs, connection.namespace, settings.limits)
+    jobs = with_namespace(jobs, connection.namespace, settings.limits)
     show = shown(asked)
     once = OnceOptions(
         asked.source, asked.concurrency, asked.timeout, asked.queue_timeout, WaitFor(asked.wait)

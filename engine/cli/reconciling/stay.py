@@ -7,22 +7,23 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
 
 from engine.api.model import Config
-from engine.cli.loading import load_config, load_paths
+from engine.cli.loading import load_config
 from engine.cli.reconciling.asked import Asked
 from engine.cli.reconciling.common import sandbox_for, shown
 from engine.cluster.connect import Connection, connect
-from engine.errors import ExitCode, UsageError
+from engine.errors import ExitCode
 from engine.manager import Manager, ManagerOptions, Surroundings
 from engine.render.templates import Templates
 from engine.runtime.leader import default_identity
-from engine.specdir import DirectorySource
+from engine.specdir.load import load_specs
+from engine.specdir.scan import require_paths
+from engine.specdir.source import DirectorySource
 from engine.telemetry.events import Emit, Event, Notice
 from engine.telemetry.redact import KNOWN
 from engine.telemetry.states import StateCounts
@@ -41,13 +42,11 @@ def stay(asked: Asked) -> None:
     Errors: those of `Manager.run`; UsageError for a path that isn't there or an address that
     can't be listened on, InvalidInputError for a broken configuration.
     """
-    for path in asked.paths:
-        if not Path(path).exists():
-            raise UsageError("no such file or folder", where=path)
+    require_paths(asked.paths)
     settings = load_config(asked.config, asked.kubernetes_schema)
     kubeconfig, context = asked.kubeconfig, asked.context
     if asked.sandbox:
-        jobs = load_paths(asked.paths, settings, asked.namespace).jobs
+        jobs = load_specs(asked.paths, settings, asked.namespace).jobs
         kubeconfig, context = click.get_current_context().with_resource(sandbox_for(jobs)), ""
     connection = connect(kubeconfig, context, connections=_CONNECTIONS)
     show = shown(asked)
@@ -92,7 +91,7 @@ def _manager(
         namespace=asked.namespace,
         context_namespace=connection.namespace,
         poll=asked.poll,
-        tell=lambda message: emit(Notice(message)),
+        on_notice=lambda message: emit(Notice(message)),
     )
     options = ManagerOptions(
         source=asked.source,

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from engine.api.model import Config
-from engine.cli.loading import load_paths
 from engine.cli.printers.describe import describe
 from engine.cluster.client import Client
 from engine.cluster.connect import connect
@@ -16,6 +15,7 @@ from engine.reconcile.once import OnceRun
 from engine.reconcile.once_result import JobResult, OnceOptions, OnceResult
 from engine.render.templates import Templates
 from engine.sandbox import Sandbox
+from engine.specdir.load import load_specs
 from engine.telemetry.events import Event
 from engine.telemetry.redact import Redactor
 from engine.wellknown import JOB
@@ -45,7 +45,7 @@ class Stage:
 
     def run(self, paths: Sequence[Path], *, queue_timeout: float = 60.0) -> OnceResult:
         """`engine reconcile --once` over `paths`, each event as a line."""
-        loaded = load_paths([str(path) for path in paths], Config(), NAMESPACE)
+        loaded = load_specs([str(path) for path in paths], Config(), NAMESPACE)
         redactor = Redactor()
 
         def tell(event: Event) -> None:

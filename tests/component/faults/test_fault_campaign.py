@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from engine.api.model import Config
-from engine.cli.loading import load_paths
 from engine.cluster.connect import connect
 from engine.reconcile.once import OnceRun
 from engine.reconcile.once_result import OnceOptions, OnceResult
 from engine.render.templates import Templates
 from engine.sandbox import Sandbox
+from engine.specdir.load import load_specs
 from engine.telemetry.events import Event
 from engine.telemetry.redact import Redactor
 from tests.support.clusters import NAMESPACE
@@ -57,7 +57,7 @@ def _play(seed: int, specs: list[str], folder: Path) -> str:
 
 
 def _reconcile(kubeconfig: Path, specs: list[str]) -> OnceResult:
-    jobs = load_paths(specs, Config(), NAMESPACE).jobs
+    jobs = load_specs(specs, Config(), NAMESPACE).jobs
     options = OnceOptions("campaign", timeout=TIMEOUT)
     client = connect(str(kubeconfig)).client
     run = OnceRun(client, jobs, Config(), options, Templates(), _say_nothing)

@@ -2,10 +2,11 @@ from typing import Any
 
 import pytest
 
-from engine.api.load import SourceText, load_jobs, placed
 from engine.api.model import Config, Job, Limits, LoadedJobs
+from engine.api.parse import SourceText
 from engine.render.yaml_value import to_yaml_value
-from tests.unit.builders import API_VERSION, document, lines_of, make_config, make_job
+from engine.specdir.load import with_namespace
+from tests.unit.builders import API_VERSION, document, lines_of, load_texts, make_config, make_job
 
 NO_CONFIG = Config()
 JOB: dict[str, Any] = {"apiVersion": API_VERSION, "kind": "JobSpec", "metadata": {"name": "build"}}
@@ -25,7 +26,7 @@ def load_tree(
         text = content if isinstance(content, str) else to_yaml_value(content)
         folder = "/".join(["/specs", *path.split("/")[:-1]])
         texts.append(SourceText(path, folder, text.encode()))
-    return load_jobs(texts, config, namespace)
+    return load_texts(texts, config, namespace)
 
 
 def only(loaded: LoadedJobs) -> Job:
@@ -185,7 +186,7 @@ def test_the_namespace_comes_from_the_nearest_who_says_one(
         theirs["metadata"] = {"namespace": folder}
     job = only(load_tree({"d.yaml": theirs, "job.yaml": spec}, namespace=flag))
     assert job.namespace == namespace
-    (there,) = placed([job], "context", Limits())
+    (there,) = with_namespace([job], "context", Limits())
     assert there.namespace == (namespace or "context")
 
 

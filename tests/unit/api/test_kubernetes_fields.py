@@ -9,7 +9,6 @@ import pytest
 from ruamel.yaml import YAML
 
 from engine.api.kubernetes_fields import manifest_faults
-from engine.api.load import SourceText, load_jobs
 from engine.api.model import Config
 from engine.kubeschema import shipped_types
 from engine.kubeschema.model import ListOf, MapOf, Scalar, Schema, Struct, Type
@@ -19,8 +18,10 @@ from tests.unit.builders import (
     lines_of,
     load,
     load_document,
+    load_texts,
     make_config,
     pod_manifest,
+    source,
 )
 
 HEAD = """\
@@ -211,7 +212,7 @@ def test_defaults_of_a_folder_are_checked_where_they_stand() -> None:
         "apiVersion: jobs.engine/v1alpha1\nkind: JobDefaults\n"
         "spec:\n  securityContext:\n    runAsUsr: 1\n"
     )
-    loaded = load_jobs([SourceText("defaults.yaml", "/specs", text.encode())], Config())
+    loaded = load_texts([source(text, "defaults.yaml")])
     assert lines_of(loaded) == [
         'defaults.yaml:5:5: unknown field "spec.securityContext.runAsUsr" (did you mean runAsUser?)'
     ]
@@ -317,5 +318,5 @@ def test_the_examples_are_without_fault() -> None:
     root = Path(__file__).parents[3] / "examples"
     for path in sorted(root.rglob("*.yaml")):
         text = path.read_bytes()
-        lines = lines_of(load_jobs([SourceText(str(path), str(path.parent), text)], Config()))
+        lines = lines_of(load_texts([source(text, str(path), str(path.parent))]))
         assert [line for line in lines if "unknown field" in line or "must be" in line] == []

@@ -10,9 +10,8 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT7, DRAFT202012
 from ruamel.yaml import YAML
 
-from engine.api.load import SourceText, load_jobs
-from engine.api.model import Config
 from engine.api.versions import VERSIONS, schema_text
+from tests.unit.builders import load
 
 ROOT = Path(__file__).parents[3]
 DRAFTS: dict[str, Any] = {
@@ -96,7 +95,7 @@ def test_the_designs_spec_is_valid_under_both_drafts() -> None:
 
 
 def test_the_designs_spec_loads_without_a_word() -> None:
-    loaded = load_jobs([SourceText("job.yaml", "/specs", DESIGN.encode())], Config())
+    loaded = load(DESIGN, namespace="")
     assert loaded.problems == ()
     (job,) = loaded.jobs
     assert str(job.key) == "ci/build"

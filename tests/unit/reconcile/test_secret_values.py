@@ -3,10 +3,9 @@ from typing import Any
 
 import pytest
 
-from engine.api.load import load_jobs
 from engine.api.model import Config, Job
 from engine.reconcile.secret_values import resolve_secrets
-from engine.specdir.directory import read_sources
+from engine.specdir.load import load_specs
 from engine.telemetry.redact import Redactor
 from tests.unit.builders import document, write
 
@@ -14,7 +13,7 @@ from tests.unit.builders import document, write
 def job_in(folder: Path, **sources: Any) -> Job:
     """A job in `folder` whose one secret T comes from there."""
     write(folder, "job.yaml", document(secrets={"T": sources}))
-    loaded = load_jobs(read_sources([str(folder)])[0], Config(), "ci")
+    loaded = load_specs([str(folder)], Config(), "ci")
     (job,) = loaded.jobs
     return job
 
@@ -111,7 +110,7 @@ def test_every_missing_value_is_told(tmp_path: Path) -> None:
     login = {"registry": "r", "username": "u", "password": {"fromEnv": "B"}}
     spec = document(secrets={"T": {"fromEnv": "A"}}, registryCredentials=[login])
     write(tmp_path, "job.yaml", spec)
-    (job,) = load_jobs(read_sources([str(tmp_path)])[0], Config(), "ci").jobs
+    (job,) = load_specs([str(tmp_path)], Config(), "ci").jobs
     assert len(resolve_secrets(job, {})[1]) == 2
 
 

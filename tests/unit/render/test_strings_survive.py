@@ -7,12 +7,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.api.load import load_jobs
-from engine.api.model import Config, Job
+from engine.api.model import Job
 from engine.render.variables import SecretValues
-from engine.render.yaml_value import to_yaml_value
 from engine.transform import transform
-from tests.unit.builders import context, document, make_job, render, source
+from tests.unit.builders import context, document, load_document, make_job, render
 from tests.unit.strategies import process_text
 
 SERVICE = {"name": "redis", "image": "redis:7"}
@@ -20,7 +18,7 @@ INIT = {"name": "prepare", "image": "busybox"}
 
 
 def load(data: dict[str, Any]) -> Job:
-    loaded = load_jobs([source(to_yaml_value(data))], Config(), "ci")
+    loaded = load_document(data)
     assert loaded.problems == ()
     return loaded.jobs[0]
 

@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from watchdog.observers.api import BaseObserver
+
 from engine.api.model import Config, Job
 from engine.render.yaml_value import to_yaml_value
-from engine.specdir import DirectorySource, Snapshot
-from engine.specdir.watch import connect_inotify
+from engine.specdir.directory_watch import inotify_observer
+from engine.specdir.source import DirectorySource, Snapshot
 from tests.unit.builders import API_VERSION, document
 
 NO_CONFIG = Config()
@@ -24,8 +26,8 @@ def make_source(
     config_file: Path | None = None,
     namespace: str = "",
     poll: float | None = None,
-    tell: Callable[[str], None] = print,
-    connect: Callable[[], Any] = connect_inotify,
+    on_notice: Callable[[str], None] = print,
+    make_observer: Callable[[], BaseObserver] = inotify_observer,
 ) -> DirectorySource:
     return DirectorySource(
         [str(path) for path in paths],
@@ -34,8 +36,8 @@ def make_source(
         namespace=namespace,
         context_namespace="ci",
         poll=poll,
-        tell=tell,
-        connect=connect,
+        on_notice=on_notice,
+        make_observer=make_observer,
     )
 
 
@@ -109,9 +111,8 @@ class Ear:
                 return snapshot
 
     def read_next(self) -> Snapshot:
-        """What is read at the next call."""
-        before = self.calls
-        return self.read_until(lambda _: self.calls > before)
+        """What is read at the next call since the last read."""
+        return self.read_until(lambda _: True)
 
     def hears_nothing(self, seconds: float) -> bool:
         self._called.clear()

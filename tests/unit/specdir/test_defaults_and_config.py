@@ -79,7 +79,7 @@ def test_no_job_starts_without_the_defaults_that_are_still_broken(tmp_path: Path
     snapshot = source.read()
     assert (names(snapshot), snapshot.complete) == (["b"], False)
     assert lines(snapshot)[0] == (
-        f"{path}: jobs in and below this folder wait until this file is mended"
+        f"{path}: jobs in and below this folder wait until this file is fixed"
     )
     path.write_text(defaults(timeout="5m"))
     snapshot = source.read()
@@ -87,19 +87,23 @@ def test_no_job_starts_without_the_defaults_that_are_still_broken(tmp_path: Path
     assert job(snapshot, "a").timeout == 300
 
 
-def test_of_two_defaults_in_a_folder_the_one_in_force_stays(tmp_path: Path) -> None:
+def test_two_defaults_in_a_folder_change_nothing_below_it(tmp_path: Path) -> None:
     write(tmp_path, "z.yaml", defaults(timeout="5m"))
-    write(tmp_path, "a.yaml", spec())
+    write(tmp_path, "a.yaml", spec("a"))
     source = make_source(tmp_path)
     first = source.read()
     second = write(tmp_path, "b.yaml", defaults(timeout="6m"))
+    write(tmp_path, "web/c.yaml", spec("c"))
     snapshot = source.read()
-    assert job(snapshot) is job(first)
-    (line,) = lines(snapshot)
-    assert line.startswith(f"{second}:1:1: a second JobDefaults in one folder")
+    assert job(snapshot, "a") is job(first, "a")
+    assert (names(snapshot), snapshot.complete) == (["a"], False)
+    waits, refused = lines(snapshot)
+    assert waits.startswith(f"{tmp_path}/z.yaml: jobs in and below this folder wait until")
+    assert refused.startswith(f"{tmp_path}/z.yaml:1:1: a second JobDefaults in one folder")
+    assert f"(the first is at {second}:1:1; merge them)" in refused
     (tmp_path / "z.yaml").unlink()
     snapshot = source.read()
-    assert (job(snapshot).timeout, lines(snapshot)) == (360, [])
+    assert ({job.timeout for job in snapshot.jobs.values()}, lines(snapshot)) == ({360}, [])
 
 
 def test_defaults_and_jobs_of_one_file_hold_together_or_not_at_all(tmp_path: Path) -> None:
@@ -113,6 +117,19 @@ def test_defaults_and_jobs_of_one_file_hold_together_or_not_at_all(tmp_path: Pat
     path.write_text(f"{defaults(timeout='6m')}---\n{spec('a')}")
     snapshot = source.read()
     assert {job.timeout for job in snapshot.jobs.values()} == {360}
+
+
+def test_jobs_below_misspelt_defaults_are_judged_by_what_is_known_of_them(tmp_path: Path) -> None:
+    path = write(tmp_path, "defaults.yaml", defaults(image="x", timeuot="5m"))
+    write(tmp_path, "a.yaml", spec("a", image=None))
+    write(tmp_path, "b.yaml", spec("b", timeout=0))
+    source = make_source(tmp_path)
+    zero, waits, unknown = lines(source.read())
+    assert "spec.timeout is 0" in zero
+    assert waits.startswith(f"{path}: jobs in and below this folder wait")
+    assert 'unknown field "spec.timeuot"' in unknown
+    path.write_text(f"kind: JobDefaults\n{BROKEN}")
+    assert all(line.startswith(str(path)) for line in lines(source.read()))
 
 
 def test_defaults_of_the_folders_above_hold_and_are_kept(

@@ -1,29 +1,51 @@
-"""Two files can't both have a job: the one in force stays."""
+"""Two files can't both have a job: both are in error, and neither counts."""
 
 from pathlib import Path
 
 from tests.unit.builders import write
-from tests.unit.specdir.support import job, lines, make_source, names, spec
+from tests.unit.specdir.support import BROKEN, job, lines, make_source, names, spec
 
 
-def test_at_first_the_first_by_place_wins(tmp_path: Path) -> None:
-    write(tmp_path, "b.yaml", spec())
-    first = write(tmp_path, "a.yaml", spec())
+def test_neither_of_two_files_with_one_job_counts(tmp_path: Path) -> None:
+    write(tmp_path, "b.yaml", f"{spec()}---\n{spec('more')}")
+    write(tmp_path, "a.yaml", spec())
+    write(tmp_path, "c.yaml", spec("c"))
     snapshot = make_source(tmp_path).read()
-    assert job(snapshot).place.file == str(first)
+    assert (names(snapshot), snapshot.complete) == (["c"], False)
     (line,) = lines(snapshot)
-    assert line.startswith(f"{tmp_path}/b.yaml:1:1: a second job is named build (the first is at ")
+    assert line.startswith(f"{tmp_path}/b.yaml:1:1: a second job is named build")
+    assert f"(the first is at {tmp_path}/a.yaml:1:1; rename one)" in line
 
 
-def test_a_newcomer_does_not_replace_the_job_in_force(tmp_path: Path) -> None:
+def test_it_does_not_matter_which_came_first(tmp_path: Path) -> None:
     write(tmp_path, "b.yaml", spec())
     source = make_source(tmp_path)
-    first = source.read()
+    source.read()
     write(tmp_path, "a.yaml", spec())
+    assert source.read() == make_source(tmp_path).read()
+
+
+def test_the_last_good_version_of_neither_counts(tmp_path: Path) -> None:
+    write(tmp_path, "a.yaml", spec("a"))
+    path = write(tmp_path, "b.yaml", spec("b"))
+    source = make_source(tmp_path)
+    source.read()
+    path.write_text(spec("a"))
+    assert (names(source.read()), len(lines(source.read()))) == ([], 1)
+    path.write_text(BROKEN)
+    assert (names(source.read()), len(lines(source.read()))) == ([], 2)
+    path.write_text(spec("b"))
+    assert (names(source.read()), lines(source.read())) == (["a", "b"], [])
+
+
+def test_a_broken_file_still_has_the_jobs_of_its_last_good_version(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.yaml", spec())
+    source = make_source(tmp_path)
+    source.read()
+    path.write_text(BROKEN)
+    write(tmp_path, "b.yaml", spec())
     snapshot = source.read()
-    assert job(snapshot) is job(first)
-    (line,) = lines(snapshot)
-    assert line.startswith(f"{tmp_path}/a.yaml:1:1: a second job")
+    assert (names(snapshot), len(lines(snapshot))) == ([], 2)
 
 
 def test_when_the_first_goes_the_second_comes_into_force(tmp_path: Path) -> None:
@@ -35,17 +57,6 @@ def test_when_the_first_goes_the_second_comes_into_force(tmp_path: Path) -> None
     snapshot = source.read()
     assert job(snapshot).place.file == str(second)
     assert lines(snapshot) == []
-
-
-def test_a_file_that_takes_anothers_name_keeps_its_last_good_version(tmp_path: Path) -> None:
-    write(tmp_path, "a.yaml", spec("a"))
-    path = write(tmp_path, "b.yaml", spec("b"))
-    source = make_source(tmp_path)
-    first = source.read()
-    path.write_text(spec("a"))
-    snapshot = source.read()
-    assert snapshot.jobs == first.jobs
-    assert len(lines(snapshot)) == 1
 
 
 def test_two_files_may_swap_their_jobs(tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ def test_a_swapped_checkout_changes_what_has_changed(tmp_path: Path) -> None:
             assert lines(swapped) == []
         replace_file(tmp_path / "rev3/web/a.yaml", spec("a", timeout="9m"))
         ear.read_until(lambda snapshot: job(snapshot, "a").timeout == 540)
+        ear.settle()
         replace_file(tmp_path / "rev1/web/a.yaml", spec("a", timeout="8m"))
         assert ear.hears_nothing(0.1)
 

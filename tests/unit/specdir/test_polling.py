@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from watchdog.events import FileSystemEventHandler
+from watchdog.observers.api import BaseObserver, ObservedWatch
+from watchdog.observers.inotify import InotifyObserver
 
-from engine.specdir.watch import connect_inotify
+from engine.specdir.directory_watch import inotify_observer
 from tests.unit.builders import write
 from tests.unit.specdir.support import (
     age,
@@ -31,31 +34,30 @@ SOON = 0.05
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Polling of its own accord, but in less time."""
-    monkeypatch.setattr("engine.specdir.watch._POLL", SOON)
+    monkeypatch.setattr("engine.specdir.directory_watch._POLL", SOON)
 
 
-def refused(number: int) -> Callable[[], Any]:
-    def connect() -> Any:
+def refused(number: int) -> Callable[[], BaseObserver]:
+    def make_observer() -> BaseObserver:
         raise OSError(number, os.strerror(number))
 
-    return connect
+    return make_observer
 
 
-class Full:
-    """inotify that takes so many folders and no more."""
+class Full(InotifyObserver):
+    """An observer that has room for so many folders below `root`, and then for no other."""
 
-    def __init__(self, room: int) -> None:
-        self._real = connect_inotify()
+    def __init__(self, root: Path, room: int) -> None:
+        super().__init__(generate_full_events=True)
+        self._root = root
         self._room = room
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
-
-    def add_callback(self, *arguments: Any) -> Any:
-        if not self._room:
+    def schedule(
+        self, event_handler: FileSystemEventHandler, path: str | Path, **options: Any
+    ) -> ObservedWatch:
+        if sum(folder.is_dir() for folder in self._root.rglob("*")) > self._room:
             raise OSError(errno.ENOSPC, "inotify watch limit reached")
-        self._room -= 1
-        return self._real.add_callback(*arguments)
+        return super().schedule(event_handler, path, **options)
 
 
 def test_polling_hears_what_is_new_changed_and_gone(tmp_path: Path) -> None:
@@ -132,7 +134,7 @@ def test_looking_costs_next_to_nothing(tmp_path: Path) -> None:
 )
 def test_without_inotify_it_polls_and_says_so_once(tmp_path: Path, number: int, hint: str) -> None:
     told: list[str] = []
-    source = make_source(tmp_path, tell=told.append, connect=refused(number))
+    source = make_source(tmp_path, on_notice=told.append, make_observer=refused(number))
     source.start(lambda: None)
     assert source.polling
     write(tmp_path, "a.yaml", spec())
@@ -151,7 +153,7 @@ def test_a_limit_reached_at_the_start_is_told_and_nothing_is_missed(
     for name in "abc":
         write(tmp_path, f"{name}/{name}.yaml", spec(name))
     told: list[str] = []
-    source = make_source(tmp_path, tell=told.append, connect=lambda: Full(2))
+    source = make_source(tmp_path, on_notice=told.append, make_observer=lambda: Full(tmp_path, 2))
     with watching(source) as ear:
         assert source.polling
         assert len(told) == 1
@@ -163,7 +165,7 @@ def test_a_limit_reached_later_is_told_and_nothing_is_missed(
     tmp_path: Path, impatient: None
 ) -> None:
     told: list[str] = []
-    source = make_source(tmp_path, tell=told.append, connect=lambda: Full(3))
+    source = make_source(tmp_path, on_notice=told.append, make_observer=lambda: Full(tmp_path, 2))
     with watching(source) as ear:
         assert (source.polling, told) == (False, [])
         for name in "abcde":
@@ -179,17 +181,12 @@ def test_a_reader_of_events_that_dies_is_replaced_by_polling(
     tmp_path: Path, impatient: None
 ) -> None:
     told: list[str] = []
-    made: list[Any] = []
-
-    def connect() -> Any:
-        made.append(connect_inotify())
-        return made[-1]
-
-    source = make_source(tmp_path, tell=told.append, connect=connect)
+    observer = inotify_observer()
+    source = make_source(tmp_path, on_notice=told.append, make_observer=lambda: observer)
     with watching(source) as ear:
-        made[0].stop()
-        made[0].join()
-        source._watch._looks_different()
+        observer.stop()
+        observer.join()
+        source._watch._check()
         assert told[0].startswith("inotify can't watch everything (its thread has ended)")
         write(tmp_path, "a.yaml", spec())
         ear.read_until(lambda snapshot: names(snapshot) == ["build"])

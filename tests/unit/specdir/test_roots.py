@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.builders import write
-from tests.unit.reconcile.test_directory import as_ordinary_user, open_folder
 from tests.unit.specdir.support import BROKEN, job, lines, make_source, names, spec
+from tests.unit.specdir.test_load import as_ordinary_user, open_folder
 
 __all__ = ["open_folder"]
 
@@ -160,7 +160,7 @@ def test_a_bug_that_one_file_brings_out_stops_no_other(
         raise RuntimeError("oh")
 
     path.write_text(spec("b", timeout="2m"))
-    monkeypatch.setattr("engine.specdir.builds.build_job", stumble)
+    monkeypatch.setattr("engine.specdir.active.build_job", stumble)
     snapshot = source.read()
     assert snapshot.jobs == first.jobs
     assert lines(snapshot) == [f"{path}: the engine failed on this file: RuntimeError: oh"]

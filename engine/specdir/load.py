@@ -1,0 +1,57 @@
+"""The specs of some paths as they are at this moment: for commands that read them once."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from engine.api.build import namespace_problems
+from engine.api.model import Config, Job, Limits, LoadedJobs
+from engine.errors import InvalidInputError, Problem
+from engine.specdir.active import ActiveSpecs, NamespaceDefaults, duplicate_job, duplicate_jobs
+from engine.specdir.parse_cache import ParseCache, SpecFile
+from engine.specdir.scan import make_root, require_paths, scan
+
+
+def load_specs(paths: Iterable[str], config: Config, namespace: str = "") -> LoadedJobs:
+    """Every job below `paths`, and every problem; `namespace` is for specs that name none.
+
+    Guarantees: one result for one input, whatever the order of the files. Problems are
+    collected, never raised.
+    Errors: UsageError when a path isn't there.
+    """
+    paths = tuple(paths)
+    require_paths(paths)
+    found = scan(map(make_root, paths), {})
+    cache = ParseCache(config.kubernetes)
+    cache.update(found)
+    loaded = load_files(cache.files, config, namespace)
+    unreadable = (
+        replace(problem, message=f"can't be read: {problem.message}")
+        for problem in found.unreadable_roots.values()
+    )
+    problems = (*unreadable, *found.unreadable_dirs.values(), *loaded.problems)
+    return LoadedJobs(loaded.jobs, sorted_unique(problems))
+
+
+def load_files(files: Mapping[str, SpecFile], config: Config, namespace: str = "") -> LoadedJobs:
+    """The same of files that have been read, by absolute path. Guarantees: pure."""
+    active = ActiveSpecs(NamespaceDefaults(namespace, ""))
+    active.update(files, config)
+    return LoadedJobs(active.built_jobs, sorted_unique(active.problems))
+
+
+def with_namespace(jobs: Iterable[Job], namespace: str, limits: Limits) -> tuple[Job, ...]:
+    """`jobs`, with the context's namespace where they have none of their own.
+
+    Errors: InvalidInputError when that namespace is not allowed, or gives two jobs one name.
+    """
+    result = tuple(job if job.namespace else replace(job, namespace=namespace) for job in jobs)
+    duplicates = (duplicate_job(job, first.place) for first, job in duplicate_jobs(result))
+    problems = (*duplicates, *namespace_problems(result, limits))
+    if problems:
+        raise InvalidInputError(problems)
+    return result
+
+
+def sorted_unique(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Each problem once, by its place."""
+    return tuple(sorted(set(problems), key=lambda problem: (problem.where, problem.message)))

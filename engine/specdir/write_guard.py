@@ -1,0 +1,73 @@
+"""Whether a file may be read now, or somebody is still writing it."""
+
+import math
+import os
+import time
+from collections.abc import Mapping
+
+from engine.specdir.directory_watch import STILL_FOR, DirectoryWatch
+from engine.specdir.scan import ScannedFile, Signature
+
+_GONE_AFTER = 0.1
+_SOONEST = 0.05
+"""For files that become complete one after the other."""
+
+
+class WriteGuard:
+    """Asked about each changed file of a scan; `recheck_in` says when to ask about the others.
+
+    A file is complete once it was closed or renamed after its last write, or has stood still for
+    STILL_FOR seconds; by polling alone, once it looks the same as in the scan before. An event
+    that comes late, or never, delays a file, and never lets half of it pass. What was there
+    before the watch began is taken as it is. A missing file may be in the middle of being
+    replaced (git removes a file before it writes the new one): it is deleted when it is missing
+    still a moment later.
+    """
+
+    def __init__(self, watch: DirectoryWatch) -> None:
+        self._watch = watch
+        self._previous: Mapping[str, Signature] | None = None
+        self._missing: dict[str, float] = {}
+        self._still_missing: dict[str, float] = {}
+        self.recheck_in = math.inf
+        """Seconds; infinity when there is nothing to wait for."""
+
+    def begin(self, previous: Mapping[str, Signature] | None) -> None:
+        """A scan has been made; `previous` is what the one before it saw."""
+        self._previous = previous
+        self._missing, self._still_missing = self._still_missing, {}
+        self.recheck_in = math.inf
+
+    def is_complete(self, found: ScannedFile) -> bool:
+        """Whether nobody is writing the file."""
+        if not self._watch.started or not found.signature:
+            return True
+        size, (modified, changed) = found.signature[2], found.signature[3:]
+        now = time.time_ns()
+        written = modified if modified <= now else changed
+        left = written / 1e9 + STILL_FOR - now / 1e9
+        if left <= 0:
+            return True
+        if self._watch.polling:
+            same = self._previous is not None and self._previous.get(found.key) == found.signature
+            return same or self._recheck(self._watch.poll_interval)
+        if size and written <= self._watch.completed_at(os.path.realpath(found.key)):
+            return True
+        return self._recheck(left)
+
+    def is_deleted(self, key: str) -> bool:
+        """Whether a missing file isn't about to come back."""
+        if not self._watch.started:
+            return True
+        if self._watch.polling:
+            seen = self._previous is not None and key in self._previous
+            return not seen or self._recheck(self._watch.poll_interval)
+        now = time.monotonic()
+        since = self._still_missing[key] = self._missing.get(key, now)
+        left = since + _GONE_AFTER - now
+        return left <= 0 or self._recheck(left)
+
+    def _recheck(self, seconds: float) -> bool:
+        """Always False: not now."""
+        self.recheck_in = min(self.recheck_in, max(seconds, _SOONEST))
+        return False
