@@ -21,14 +21,13 @@ from tests.cluster import lifecycle
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import ClusterUnavailable, ComponentFailed
 from tests.cluster.images import Images
-from tests.cluster.quota import set_quota
 from tests.cluster.session import session_cluster
 from tests.cluster.settings import Settings
 from tests.cluster.turns import turn
-from tests.support.api import Api, Object
+from tests.support.api import Api
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Generator, Iterator
 
     from tests.cluster.node import Node
     from tests.cluster.registry import Registry
@@ -183,12 +182,6 @@ def second_node(cluster: Cluster) -> Iterator[Node]:
 def private_registry(cluster: Cluster) -> Iterator[Registry]:
     """The registry with a password; running again after the test."""
     yield from _registry(cluster.private_registry)
-
-
-@pytest.fixture
-def quota(api: Api) -> Callable[..., Object]:
-    """`quota(namespace, hard, scopes=None, name="q")`: a quota in force. See set_quota."""
-    return partial(set_quota, api)
 
 
 def _asks_for_a_cluster(item: pytest.Item) -> bool:

@@ -1,18 +1,19 @@
 """One suite for a real cluster and for the sandbox; a marker names the one a test is about."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from engine.sandbox import Sandbox
 from tests.cluster.quota import set_quota
-from tests.support.api import Api
+from tests.support.api import Api, Object
 from tests.support.clusters import ClusterUnderTest, RealCluster, SandboxCluster, engine_for
 from tests.support.engine import Engine
 from tests.support.objects import Objects
 
+Quota = Callable[..., Object]
 TARGETS = {
     "real": pytest.param("real", marks=[pytest.mark.node, pytest.mark.registry]),
     "sandbox": pytest.param("sandbox"),
@@ -59,18 +60,7 @@ def objects(target: ClusterUnderTest) -> Objects:
     return Objects(Api.from_kubeconfig(target.kubeconfig), target.namespace)
 
 
-class Quota:
-    """Sets quotas in the test's namespace, and waits until they are in force."""
-
-    def __init__(self, objects: Objects) -> None:
-        self._objects = objects
-
-    def __call__(
-        self, hard: dict[str, str], scopes: list[str] | None = None, *, name: str = "q"
-    ) -> Any:
-        return set_quota(self._objects.api, self._objects.namespace, hard, scopes, name=name)
-
-
 @pytest.fixture
 def limit(objects: Objects) -> Quota:
-    return Quota(objects)
+    """`limit({"pods": "0"}, scopes=None, name="q")`: a quota in force in the test's namespace."""
+    return partial(set_quota, objects.api, objects.namespace)

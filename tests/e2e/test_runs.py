@@ -26,19 +26,6 @@ def test_a_second_run_makes_no_write_and_says_that_nothing_changed(
     assert len(requests) <= 2 * 10
 
 
-def test_a_finished_job_is_not_run_again_when_its_pod_is_gone(
-    engine: Engine, objects: Objects
-) -> None:
-    engine.spec("once", script="true")
-    assert engine.reconcile().code == 0
-    objects.api.delete("pods", objects.pod("once")["metadata"]["name"], objects.namespace, grace=0)
-    assert objects.api.wait(lambda: objects.pods() == [], "pod gone")
-    again = engine.reconcile()
-    assert again.code == 0
-    assert again.job("once")["changed"] is False
-    assert objects.pods() == []
-
-
 def test_a_changed_spec_is_a_new_run_and_the_old_one_is_history(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:

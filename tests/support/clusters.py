@@ -27,7 +27,6 @@ class ClusterUnderTest(ABC):
     counts_late: bool
     """Whether its quotas are counted from a cache, so that they may let in too many."""
 
-    @abstractmethod
     def script(
         self,
         job: str,
@@ -41,6 +40,13 @@ class ClusterUnderTest(ABC):
 
         On SIGTERM it exits with `on_term`; None: it ignores that, and has to be killed.
         """
+        self._plan(job, container, lasts, ends, on_term)
+        answer = "" if on_term is None else f"exit {on_term}"
+        return f"trap '{answer}' TERM\nsleep {lasts} & wait\nexit {ends}\n"
+
+    @abstractmethod
+    def _plan(self, job: str, container: str, lasts: float, ends: int, on_term: int | None) -> None:
+        """Have the job's pods do so, where nothing is run."""
 
     @abstractmethod
     def delete_pod(self, name: str, *options: str) -> None:
@@ -64,18 +70,8 @@ class RealCluster(ClusterUnderTest):
         self._cluster = cluster
         self._position = 0
 
-    def script(
-        self,
-        job: str,
-        *,
-        lasts: float = 0.0,
-        ends: int = 0,
-        on_term: int | None = 143,
-        container: str = "main",
-    ) -> str:
-        del job, container
-        answer = "" if on_term is None else f"exit {on_term}"
-        return f"trap '{answer}' TERM\nsleep {lasts} & wait\nexit {ends}\n"
+    def _plan(self, *play: object) -> None:
+        """The container runs the script itself."""
 
     def delete_pod(self, name: str, *options: str) -> None:
         command = [
@@ -106,22 +102,13 @@ class SandboxCluster(ClusterUnderTest):
         self.sandbox = sandbox
         sandbox.namespace(NAMESPACE)
 
-    def script(
-        self,
-        job: str,
-        *,
-        lasts: float = 0.0,
-        ends: int = 0,
-        on_term: int | None = 143,
-        container: str = "main",
-    ) -> str:
+    def _plan(self, job: str, container: str, lasts: float, ends: int, on_term: int | None) -> None:
         scene = Scene(duration=max(lasts, 0.05), exit_code=ends)
         if on_term is None:
             scene = replace(scene, stop=FOREVER)
         else:
             scene = replace(scene, stop_exit_code=on_term)
         self.sandbox.node.will(scene, pod=f"{job}-*", container=container)
-        return f"# {lasts} s, then {ends}; on SIGTERM {on_term}\n"
 
     def delete_pod(self, name: str, *options: str) -> None:
         periods = [option.partition("=")[2] for option in options if "=" in option]

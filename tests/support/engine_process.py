@@ -8,7 +8,6 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from types import TracebackType
 from typing import Self
 
 from tests.support.engine import COMMAND, CommandResult, Engine
@@ -54,12 +53,7 @@ class EngineProcess:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if self.process.poll() is None:
             self.stop() if error is None else self.kill()
 

@@ -2,7 +2,6 @@
 
 import threading
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from engine.api.model import Config
@@ -48,12 +47,7 @@ class InProcessManager:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         self.manager.stop("the test is over")
         self._thread.join(12)
 

@@ -60,12 +60,6 @@ def test_a_shortened_deadline_counts(ci: Namespace) -> None:
     assert ci.phase() == "Failed"
 
 
-def test_a_finished_pod_meets_no_deadline(ci: Namespace) -> None:
-    ci.start(activeDeadlineSeconds=60)
-    ci.advance(3600)
-    assert ci.phase() == "Succeeded"
-
-
 def test_three_hours_pass_at_once_and_the_date_header_knows(
     ci: Namespace, sandbox: Sandbox
 ) -> None:
@@ -80,65 +74,6 @@ def test_three_hours_pass_at_once_and_the_date_header_knows(
 
 
 @pytest.mark.usefixtures("forever")
-def test_a_deleted_pod_ends_and_then_goes(ci: Namespace, sandbox: Sandbox) -> None:
-    sandbox.node.will(Run(duration=FOREVER, stop=10))
-    ci.start()
-    ci.advance(1)
-    got = ci.client.delete(ci.path("pods", "job"))
-    assert got.code == 200
-    assert got.body["metadata"]["deletionGracePeriodSeconds"] == 30
-    assert got.body["metadata"]["deletionTimestamp"]
-    ci.advance(9)
-    assert ci.phase() == "Running"
-    ci.advance(2)
-    assert ci.client.get(ci.path("pods", "job")).code == 404
-    assert "Killing" in ci.reasons()
-
-
-def test_grace_is_the_longest_that_a_container_may_take(ci: Namespace, sandbox: Sandbox) -> None:
-    sandbox.node.will(Run(duration=FOREVER, stop=3600))
-    ci.start()
-    ci.advance(1)
-    ci.client.delete(ci.path("pods", "job"), {"gracePeriodSeconds": 5})
-    ci.advance(4)
-    assert ci.client.get(ci.path("pods", "job")).code == 200
-    ci.advance(2)
-    assert ci.client.get(ci.path("pods", "job")).code == 404
-
-
-@pytest.mark.usefixtures("forever")
-def test_grace_zero_deletes_at_once(ci: Namespace) -> None:
-    ci.start()
-    ci.advance(1)
-    ci.client.delete(ci.path("pods", "job"), {"gracePeriodSeconds": 0})
-    assert ci.client.get(ci.path("pods", "job")).code == 404
-    assert ci.start().code == 201
-
-
-def test_a_finished_pod_is_deleted_at_once(ci: Namespace) -> None:
-    ci.start()
-    ci.advance(1)
-    ci.client.delete(ci.path("pods", "job"))
-    assert ci.client.get(ci.path("pods", "job")).code == 404
-
-
-@pytest.mark.usefixtures("forever")
-def test_a_watcher_sees_the_last_state_before_the_pod_goes(ci: Namespace) -> None:
-    start = ci.start()
-    ci.advance(1)
-    with ci.client.watch(ci.path("pods"), resourceVersion=start.rv) as watch:
-        ci.client.delete(ci.path("pods", "job"))
-        ci.advance(1)
-        events = []
-        for event in watch:
-            events.append(event)
-            if event["type"] == "DELETED":
-                break
-    assert events[-1]["object"]["status"]["phase"] == "Failed"
-    assert events[-1]["object"]["status"]["containerStatuses"][0]["state"]["terminated"]
-
-
-@pytest.mark.usefixtures("forever")
 def test_an_evicted_pod_says_so(ci: Namespace, sandbox: Sandbox) -> None:
     ci.start()
     ci.advance(1)
@@ -148,18 +83,6 @@ def test_an_evicted_pod_says_so(ci: Namespace, sandbox: Sandbox) -> None:
     assert status["message"] == "The node was low on resource: memory."
     told = ci.condition("DisruptionTarget")
     assert (told["status"], told["reason"]) == ("True", "TerminationByKubelet")
-
-
-def test_an_eviction_through_the_api_deletes_with_grace(ci: Namespace, sandbox: Sandbox) -> None:
-    sandbox.node.will(Run(duration=FOREVER, stop=20))
-    ci.start()
-    ci.advance(1)
-    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "job"}}
-    got = ci.client.post(ci.path("pods", "job", "eviction"), body)
-    assert (got.code, got.body["status"]) == (201, "Success")
-    assert ci.condition("DisruptionTarget")["reason"] == "EvictionByEvictionAPI"
-    ci.advance(31)
-    assert ci.client.get(ci.path("pods", "job")).code == 404
 
 
 @pytest.mark.usefixtures("forever")

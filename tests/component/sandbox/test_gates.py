@@ -32,16 +32,6 @@ def test_a_pod_starts_when_its_gate_is_removed(ci: Namespace) -> None:
     assert ci.phase() == "Succeeded"
 
 
-def test_the_gate_of_another_pod_of_that_name_stays_shut(ci: Namespace) -> None:
-    ci.start(schedulingGates=GATES)
-    steps = [
-        {"op": "test", "path": "/metadata/uid", "value": "another"},
-        {"op": "remove", "path": "/spec/schedulingGates"},
-    ]
-    assert ci.client.patch(ci.path("pods", "job"), steps, JSON_PATCH).code == 422
-    assert ci.pod()["spec"]["schedulingGates"] == GATES
-
-
 def test_gates_can_only_be_removed(ci: Namespace) -> None:
     ci.start(schedulingGates=GATES)
     more = {"spec": {"schedulingGates": [*GATES, {"name": "another.gate/x"}]}}
@@ -77,18 +67,6 @@ def test_a_gated_pod_is_deleted_at_once(ci: Namespace) -> None:
     ci.start(schedulingGates=GATES)
     ci.client.delete(ci.path("pods", "job"))
     assert ci.client.get(ci.path("pods", "job")).code == 404
-
-
-def test_dependents_of_a_deleted_gated_pod_are_collected(ci: Namespace) -> None:
-    made = ci.start(schedulingGates=GATES)
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": "job", "uid": made.uid}
-    for resource in ("secrets", "configmaps"):
-        body = {"metadata": {"name": "job", "ownerReferences": [owner]}}
-        assert ci.client.post(ci.path(resource), body).code == 201
-    ci.client.delete(ci.path("pods", "job"), {"preconditions": {"uid": made.uid}})
-    ci.advance(0)
-    assert ci.client.get(ci.path("secrets", "job")).code == 404
-    assert ci.client.get(ci.path("configmaps", "job")).code == 404
 
 
 def test_a_restart_policy_is_for_init_containers_only(ci: Namespace) -> None:

@@ -7,12 +7,6 @@ from tests.support.sandbox_namespace import Namespace, container
 MOUNTED = [container(volumeMounts=[{"name": "v", "mountPath": "/v"}])]
 
 
-def test_a_volume_that_nobody_mounts_is_not_needed(ci: Namespace) -> None:
-    ci.start(volumes=[{"name": "v", "secret": {"secretName": "nope"}}])
-    ci.advance(1)
-    assert ci.phase() == "Succeeded"
-
-
 def test_a_missing_volume_source_keeps_the_pod_creating(ci: Namespace) -> None:
     ci.start(volumes=[{"name": "v", "configMap": {"name": "late"}}], containers=MOUNTED)
     ci.advance(5)
@@ -34,12 +28,6 @@ def test_repeated_events_are_counted(ci: Namespace) -> None:
     ci.advance(20)
     (event,) = ci.client.get(ci.path("events"), fieldSelector="reason=FailedMount").body["items"]
     assert event["count"] > 5
-
-
-def test_a_missing_secret_of_the_environment_is_a_config_error(ci: Namespace) -> None:
-    ci.start(containers=[container(envFrom=[{"secretRef": {"name": "nope"}}])])
-    ci.advance(1)
-    assert ci.waiting() == ("CreateContainerConfigError", 'secret "nope" not found')
 
 
 def test_a_missing_key_is_a_config_error_until_it_is_there(ci: Namespace) -> None:

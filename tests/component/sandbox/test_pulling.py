@@ -28,16 +28,6 @@ def test_a_missing_image_is_told_again_with_the_back_off(ci: Namespace, sandbox:
     assert ci.phase() == "Pending"
 
 
-def test_the_cause_stands_in_an_event(ci: Namespace, sandbox: Sandbox) -> None:
-    sandbox.images.missing(IMAGE)
-    ci.start()
-    ci.advance(1)
-    found = ci.client.get(ci.path("events"), fieldSelector="reason=Failed").body["items"]
-    messages = [event["message"] for event in found]
-    assert any(text.startswith(f'Failed to pull image "{IMAGE}": rpc error') for text in messages)
-    assert "Error: ErrImagePull" in messages
-
-
 @pytest.mark.parametrize(
     ("how", "words"),
     [
@@ -91,24 +81,6 @@ def test_a_pulled_image_stays_on_the_node(ci: Namespace, sandbox: Sandbox) -> No
     ci.advance(1)
     assert ci.phase("second") == "Succeeded"
     assert sandbox.images.pulls == [IMAGE]
-
-
-def test_never_without_the_image(ci: Namespace) -> None:
-    ci.start(containers=[container(imagePullPolicy="Never")])
-    assert ci.waiting() == (
-        "ErrImageNeverPull",
-        f'Container image "{IMAGE}" is not present with pull policy of Never',
-    )
-
-
-def test_a_name_that_is_none(ci: Namespace) -> None:
-    ci.start(containers=[container(image="Bad//Name::")])
-    reason, message = ci.waiting()
-    assert reason == "InvalidImageName"
-    assert message == (
-        'Failed to apply default image tag "Bad//Name::": couldn\'t parse image name '
-        '"Bad//Name::": invalid reference format: repository name (/Name) must be lowercase'
-    )
 
 
 def test_a_registry_holds_only_what_it_is_said_to_hold(ci: Namespace, sandbox: Sandbox) -> None:
@@ -181,16 +153,6 @@ def test_one_failing_container_does_not_hold_the_others_back(
     assert ci.waiting("bad")[0] == "ErrImagePull"
     assert ci.state("good")["terminated"]["exitCode"] == 0
     assert ci.phase() == "Running"
-
-
-def test_a_failing_init_image_keeps_the_main_container_waiting(
-    ci: Namespace, sandbox: Sandbox
-) -> None:
-    sandbox.images.missing("broken:1")
-    ci.start(initContainers=[container("bad", "broken:1")])
-    ci.advance(5)
-    assert ci.waiting("bad")[0] == "ImagePullBackOff"
-    assert ci.waiting("main")[0] == "PodInitializing"
 
 
 @pytest.mark.parametrize(

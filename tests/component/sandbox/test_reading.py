@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.sandbox import FOREVER, Clock, Run, Sandbox
-from tests.support.client import APPLY, MERGE, TABLE
+from tests.support.client import APPLY, TABLE
 from tests.support.sandbox_namespace import Namespace, container
 
 
@@ -74,32 +74,6 @@ def test_every_request_is_noted(ci: Namespace, sandbox: Sandbox) -> None:
     assert (listed.verb, missed.code) == ("list", 404)
     assert sandbox.requests.counts["create", "configmaps"] == 2
     assert sandbox.requests.where("get") == [missed]
-
-
-def test_an_unknown_field_is_refused_when_strict(ci: Namespace) -> None:
-    body = {"metadata": {"name": "x", "lables": {}}, "data": {}, "extra": 1}
-    got = ci.client.post(ci.path("configmaps"), body, fieldValidation="Strict")
-    assert (got.code, got.reason) == (400, "BadRequest")
-    assert got.message == (
-        'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: '
-        'unknown field "metadata.lables", unknown field "extra"'
-    )
-
-
-def test_an_unknown_field_is_warned_about_otherwise(ci: Namespace) -> None:
-    body = {"metadata": {"name": "x"}, "extra": 1}
-    got = ci.client.post(ci.path("configmaps"), body)
-    assert got.code == 201
-    assert got.headers["Warning"] == '299 - "unknown field \\"extra\\""'
-    quiet = ci.client.patch(ci.path("configmaps", "x"), {"extra": 1}, fieldValidation="Ignore")
-    assert "Warning" not in quiet.headers
-
-
-def test_a_patch_with_an_unknown_field_is_refused_when_strict(ci: Namespace) -> None:
-    ci.client.post(ci.path("configmaps"), {"metadata": {"name": "x"}})
-    got = ci.client.patch(ci.path("configmaps", "x"), {"extra": 1}, MERGE, fieldValidation="Strict")
-    assert got.code == 422
-    assert 'strict decoding error: unknown field "extra"' in got.message
 
 
 def test_what_isnt_about_objects_is_noted_too(ci: Namespace, sandbox: Sandbox) -> None:

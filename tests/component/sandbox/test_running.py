@@ -27,14 +27,6 @@ def test_a_pod_is_scheduled_pulled_run_and_done(ci: Namespace) -> None:
     assert ci.reasons() == ["Scheduled", "Pulling", "Pulled", "Created", "Started"]
 
 
-def test_the_log_says_that_nothing_was_run(ci: Namespace) -> None:
-    ci.start()
-    ci.advance(1)
-    assert ci.log() == (
-        "sandbox: nothing was run: registry.example/tool:1 is simulated and exits 0\n"
-    )
-
-
 def test_the_node_says_that_it_runs_nothing(ci: Namespace) -> None:
     node = ci.client.get("/api/v1/nodes/sandbox-node").body
     assert "runs no container" in node["status"]["nodeInfo"]["osImage"]
@@ -74,15 +66,6 @@ def test_init_containers_run_one_after_the_other_before_the_rest(ci: Namespace) 
     assert "running" in ci.state("main")
     ci.advance(0.2)
     assert ci.phase() == "Succeeded"
-
-
-def test_a_failing_init_container_ends_the_pod(ci: Namespace, sandbox: Sandbox) -> None:
-    sandbox.node.will(Run(exit_code=2), container="first")
-    ci.start(initContainers=[container("first")])
-    ci.advance(1)
-    assert ci.phase() == "Failed"
-    assert ci.state("first")["terminated"]["exitCode"] == 2
-    assert "waiting" in ci.state("main")
 
 
 def test_a_job_with_a_sidecar_ends(ci: Namespace) -> None:
@@ -132,29 +115,6 @@ def test_several_main_containers_succeed_only_together(ci: Namespace, sandbox: S
     ci.start(containers=[container(), container("second")])
     ci.advance(1)
     assert ci.phase() == "Failed"
-
-
-def test_on_failure_a_container_is_started_again_at_once_then_later(
-    ci: Namespace, sandbox: Sandbox
-) -> None:
-    sandbox.node.will(Run(exit_code=1))
-    ci.start(restartPolicy="OnFailure")
-    ci.advance(0.5)
-    status = ci.pod()["status"]["containerStatuses"][0]
-    assert status["restartCount"] == 1
-    assert status["lastState"]["terminated"]["exitCode"] == 1
-    reason, message = ci.waiting()
-    assert reason == "CrashLoopBackOff"
-    assert message.startswith("back-off 10s restarting failed container=main pod=job_ci(")
-
-
-def test_a_container_that_cannot_be_started_says_why(ci: Namespace, sandbox: Sandbox) -> None:
-    sandbox.node.will(Run(start_error='exec: "nope": executable file not found in $PATH'))
-    ci.start()
-    ci.advance(1)
-    ended = ci.state()["terminated"]
-    assert (ended["reason"], ended["exitCode"]) == ("StartError", 128)
-    assert "executable file not found" in ended["message"]
 
 
 def test_a_speeded_up_clock_moves_by_itself() -> None:

@@ -56,14 +56,6 @@ def test_the_output_of_a_template_is_checked_once_for_all_jobs(
 
 
 @pytest.mark.usefixtures("own_templates")
-def test_render_tells_the_same(tmp_path: Path, engine: Engine) -> None:
-    write(tmp_path, "a.yaml", document("a", template="own"))
-    said = engine("render", "a.yaml", "--templates", "t")
-    assert (said.code, said.stdout) == (2, "")
-    assert said.lines == FOUND
-
-
-@pytest.mark.usefixtures("own_templates")
 def test_a_field_that_a_template_writes_twice_is_told_for_the_file(
     tmp_path: Path, engine: Engine
 ) -> None:

@@ -148,8 +148,3 @@ def test_a_folder_of_templates_must_be_there(tmp_path: Path, engine: Engine) -> 
     said = engine("render", "a.yaml", "--templates", "nope")
     assert said.code == 2
     assert "nope" in said.stderr
-
-
-def test_the_same_input_renders_the_same_output(tmp_path: Path, engine: Engine) -> None:
-    write(tmp_path, "a.yaml", document(secrets=SECRET, files={"x": "y"}))
-    assert engine("render", ".").stdout == engine("render", ".").stdout

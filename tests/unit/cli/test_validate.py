@@ -98,22 +98,6 @@ def test_an_unknown_template_set_is_told_at_the_job(tmp_path: Path, engine: Engi
     assert said.stdout == "a.yaml:1:1: there is no template set nope (there are: job)\n"
 
 
-def test_a_broken_template_is_told_at_its_own_line(tmp_path: Path, engine: Engine) -> None:
-    write(tmp_path, "a.yaml", SPEC + "  template: own\n")
-    write(tmp_path, "t/own/pod.yaml.j2", "apiVersion: v1\n{% if %}\n")
-    said = engine("validate", "a.yaml", "--templates", "t")
-    assert said.code == 2
-    assert "t/own/pod.yaml.j2:2:1: " in said.stdout
-
-
-def test_an_undefined_variable_is_told_at_its_own_line(tmp_path: Path, engine: Engine) -> None:
-    write(tmp_path, "a.yaml", SPEC)
-    write(tmp_path, "t/job/pod.yaml.j2", "apiVersion: v1\nkind: Pod\nspec: {{ nope }}\n")
-    said = engine("validate", "a.yaml", "--templates", "t")
-    assert said.code == 2
-    assert "t/job/pod.yaml.j2:3:1: 'nope' is undefined" in said.stdout
-
-
 def test_a_pod_patch_that_does_not_fit_is_told(tmp_path: Path, engine: Engine) -> None:
     write(tmp_path, "a.yaml", SPEC + "  podPatch: {spec: {restartPolicy: Always}}\n")
     said = engine("validate", ".")

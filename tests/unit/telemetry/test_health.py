@@ -1,6 +1,5 @@
 """Probes and scrapes, over real connections."""
 
-import http.client
 import socket
 import threading
 import time
@@ -15,6 +14,7 @@ from engine.telemetry.health import HealthServer
 from engine.telemetry.http_address import Address, parse_address
 from engine.telemetry.metrics import Metrics
 from engine.telemetry.redact import KNOWN
+from tests.support.http import Reply, request
 
 
 @dataclass
@@ -23,13 +23,6 @@ class State:
 
     checks: dict[str, str] = field(default_factory=lambda: {"caches": "", "directory": ""})
     alive: str = ""
-
-
-@dataclass(frozen=True)
-class Reply:
-    status: int
-    headers: Mapping[str, str]
-    text: str
 
 
 @pytest.fixture
@@ -46,63 +39,57 @@ def server(state: State) -> Iterator[HealthServer]:
 
 
 def ask(server: HealthServer, path: str, method: str = "GET", accept: str = "*/*") -> Reply:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
-    try:
-        connection.request(method, path, headers={"Accept": accept})
-        reply = connection.getresponse()
-        return Reply(reply.status, dict(reply.getheaders()), reply.read().decode())
-    finally:
-        connection.close()
+    return request(method, f"http://127.0.0.1:{server.port}{path}", headers={"Accept": accept})
 
 
 def test_a_healthy_engine_says_ok(server: HealthServer) -> None:
     reply = ask(server, "/healthz")
-    assert (reply.status, reply.text) == (200, "ok\n")
+    assert (reply.code, reply.body) == (200, "ok\n")
     assert reply.headers["Content-Type"] == "text/plain; charset=utf-8"
 
 
 def test_an_engine_that_is_stuck_says_why(server: HealthServer, state: State) -> None:
     state.alive = "no worker has moved for 120s"
     reply = ask(server, "/healthz")
-    assert (reply.status, reply.text) == (503, "no worker has moved for 120s\n")
+    assert (reply.code, reply.body) == (503, "no worker has moved for 120s\n")
 
 
 def test_readiness_has_a_line_per_check(server: HealthServer, state: State) -> None:
-    assert ask(server, "/readyz").text == "[+]caches ok\n[+]directory ok\n"
-    assert ask(server, "/readyz").status == 200
+    assert ask(server, "/readyz").body == "[+]caches ok\n[+]directory ok\n"
+    assert ask(server, "/readyz").code == 200
     state.checks["directory"] = "/x: no such folder"
     reply = ask(server, "/readyz")
-    assert reply.status == 503
-    assert reply.text == "[+]caches ok\n[-]directory: /x: no such folder\n"
+    assert reply.code == 503
+    assert reply.body == "[+]caches ok\n[-]directory: /x: no such folder\n"
 
 
 def test_a_query_changes_nothing(server: HealthServer) -> None:
-    assert ask(server, "/readyz?verbose").status == 200
+    assert ask(server, "/readyz?verbose").code == 200
 
 
 def test_metrics_come_in_the_format_that_is_asked_for(server: HealthServer) -> None:
     classic = ask(server, "/metrics")
-    assert classic.status == 200
+    assert classic.code == 200
     assert classic.headers["Content-Type"].startswith("text/plain; version=")
-    assert "engine_build_info{" in classic.text
+    assert "engine_build_info{" in classic.body
     modern = ask(server, "/metrics", accept="application/openmetrics-text; version=1.0.0")
     assert modern.headers["Content-Type"].startswith("application/openmetrics-text")
-    assert modern.text.endswith("# EOF\n")
+    assert modern.body.endswith("# EOF\n")
 
 
 def test_without_metrics_there_is_no_such_page() -> None:
     server = HealthServer("0", dict, str, None)
     server.start()
     try:
-        assert ask(server, "/metrics").status == 404
-        assert ask(server, "/readyz").text == "ok\n"
+        assert ask(server, "/metrics").code == 404
+        assert ask(server, "/readyz").body == "ok\n"
     finally:
         server.stop()
 
 
 @pytest.mark.parametrize("path", ["/", "/healthz/", "/metrics/x", "/../etc/passwd", "/HEALTHZ"])
 def test_any_other_page_is_not_found(server: HealthServer, path: str) -> None:
-    assert ask(server, path).status == 404
+    assert ask(server, path).code == 404
 
 
 @pytest.mark.parametrize(
@@ -110,14 +97,14 @@ def test_any_other_page_is_not_found(server: HealthServer, path: str) -> None:
 )
 def test_only_reading_is_allowed(server: HealthServer, method: str) -> None:
     reply = ask(server, "/healthz", method)
-    assert (reply.status, reply.text) == (405, "method not allowed\n")
+    assert (reply.code, reply.body) == (405, "method not allowed\n")
     assert reply.headers["Allow"] == "GET, HEAD"
 
 
 def test_head_has_the_status_and_no_body(server: HealthServer, state: State) -> None:
     state.alive = "stuck"
     reply = ask(server, "/healthz", "HEAD")
-    assert (reply.status, reply.text, reply.headers["Content-Length"]) == (503, "", "6")
+    assert (reply.code, reply.body, reply.headers["Content-Length"]) == (503, "", "6")
 
 
 def test_a_check_that_breaks_is_a_check_that_fails(
@@ -132,9 +119,9 @@ def test_a_check_that_breaks_is_a_check_that_fails(
     server = HealthServer("0", all_broken, broken, None)
     server.start()
     try:
-        assert ask(server, "/healthz").text == "the check failed: ValueError\n"
-        assert ask(server, "/readyz").text == "the checks failed: KeyError\n"
-        assert ask(server, "/readyz").status == 503
+        assert ask(server, "/healthz").body == "the check failed: ValueError\n"
+        assert ask(server, "/readyz").body == "the checks failed: KeyError\n"
+        assert ask(server, "/readyz").code == 503
     finally:
         server.stop()
     assert capfd.readouterr() == ("", "")
@@ -143,7 +130,7 @@ def test_a_check_that_breaks_is_a_check_that_fails(
 def test_known_secrets_are_masked(server: HealthServer, state: State) -> None:
     KNOWN.learn(["correct-horse-battery"])
     state.alive = "no such folder: /run/correct-horse-battery"
-    assert "correct-horse" not in ask(server, "/healthz").text
+    assert "correct-horse" not in ask(server, "/healthz").body
 
 
 def test_garbage_is_refused_without_a_word_on_stderr(
@@ -166,7 +153,7 @@ def test_garbage_is_refused_without_a_word_on_stderr(
                 continue
             assert b"Traceback" not in answer
             assert b"ok\n" not in answer
-    assert ask(server, "/healthz").status == 200
+    assert ask(server, "/healthz").code == 200
     assert capfd.readouterr() == ("", "")
 
 
@@ -174,7 +161,7 @@ def test_a_client_that_says_nothing_keeps_no_other_waiting(server: HealthServer)
     silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(20)]
     try:
         began = time.monotonic()
-        assert ask(server, "/healthz").status == 200
+        assert ask(server, "/healthz").code == 200
         assert time.monotonic() - began < 1
     finally:
         for connection in silent:
@@ -201,15 +188,15 @@ def test_more_clients_than_there_is_room_for_are_turned_away(
 ) -> None:
     monkeypatch.setattr(http_server, "_MOST_CONNECTIONS", 3)
     silent = [socket.create_connection(("127.0.0.1", server.port), timeout=5) for _ in range(3)]
-    with pytest.raises((OSError, http.client.HTTPException)):
+    with pytest.raises(ConnectionError):
         ask(server, "/healthz")
     for connection in silent:
         connection.close()
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
         try:
-            assert ask(server, "/healthz").status == 200
-        except (OSError, http.client.HTTPException):
+            assert ask(server, "/healthz").code == 200
+        except OSError:
             time.sleep(0.05)
         else:
             return
@@ -248,7 +235,7 @@ def test_a_port_can_be_used_again_at_once() -> None:
     second = HealthServer(str(port), dict, str, None)
     second.start()
     try:
-        assert ask(second, "/healthz").status == 200
+        assert ask(second, "/healthz").code == 200
     finally:
         second.stop()
 
@@ -293,7 +280,7 @@ def test_every_interface_answers_on_loopback_too() -> None:
     server = HealthServer(":0", dict, str, None)
     server.start()
     try:
-        assert ask(server, "/healthz").status == 200
+        assert ask(server, "/healthz").code == 200
         assert server.url == f"http://127.0.0.1:{server.port}"
     finally:
         server.stop()
@@ -303,7 +290,7 @@ def test_many_ask_at_once(server: HealthServer) -> None:
     found: list[int] = []
 
     def scrape() -> None:
-        found.extend(ask(server, path).status for path in ("/metrics", "/readyz", "/healthz"))
+        found.extend(ask(server, path).code for path in ("/metrics", "/readyz", "/healthz"))
 
     run(scrape, times=20)
     assert found == [200] * 60
