@@ -13,7 +13,7 @@ from benchmarks.finished import finished_record
 from benchmarks.specs import text_of
 from engine.api.build import build_job
 from engine.api.model import Config, Job, Limits, LoadedJobs
-from engine.api.parse import SourceText
+from engine.api.parse import SpecText
 from engine.api.schema import check_document
 from engine.api.yaml_reader import Document, read_yaml
 from engine.decide import decide
@@ -106,7 +106,7 @@ def test_9_record(benchmark: BenchmarkFixture, job: Job) -> None:
 @pytest.mark.parametrize("size", SIZES)
 def test_load(benchmark: BenchmarkFixture, size: int) -> None:
     texts = [
-        SourceText(f"/specs/job-{n:05}.yaml", "/specs", text_of(n, "ci").encode())
+        SpecText(f"/specs/job-{n:05}.yaml", "/specs", text_of(n, "ci").encode())
         for n in range(size)
     ]
     config = Config()

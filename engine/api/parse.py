@@ -13,7 +13,7 @@ from engine.kubeschema import KubernetesTypes, shipped_types
 
 
 @dataclass(frozen=True, slots=True)
-class SourceText:
+class SpecText:
     """One file with specs."""
 
     file: str
@@ -44,7 +44,7 @@ class ParsedFile:
     """What is wrong with the file."""
 
 
-def parse_file(text: SourceText, kubernetes: KubernetesTypes = shipped_types) -> ParsedFile:
+def parse_file(text: SpecText, kubernetes: KubernetesTypes = shipped_types) -> ParsedFile:
     """Documents of `text`, each checked against its schema and the types of Kubernetes, and
     converted to the model.
 
@@ -74,7 +74,7 @@ def parse_file(text: SourceText, kubernetes: KubernetesTypes = shipped_types) ->
     )
 
 
-def second_defaults(second: Document, first: Document) -> Problem:
+def duplicate_defaults(second: Document, first: Document) -> Problem:
     """A folder has one JobDefaults."""
     return Problem(
         second.place,

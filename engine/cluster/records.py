@@ -53,6 +53,7 @@ def recorded_pod_uids(client: Client, namespace: str) -> Iterator[str]:
 
 
 def read_record(client: Client, key: JobKey) -> Record | None:
+    """The record of one job; None if there is none. Errors: ApiError, also for a broken record."""
     item = api.get(client, Ref("ConfigMap", key.namespace, record_name(key.name)))
     return parse_record(item) if item is not None else None
 

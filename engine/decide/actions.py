@@ -180,7 +180,7 @@ def delete_pod_action(situation: Situation, pod: Pod, why: str) -> DeletePod | L
     """
     if is_terminating(pod) or main_containers_terminated(pod):
         return Wait()
-    if not situation.is_certain_of(uid_of(pod)):
+    if not situation.is_fresh(uid_of(pod)):
         return LookAgain(name_of(pod), uid_of(pod))
     grace = None if has_running_container(pod) else 0
     version = pod["metadata"].get("resourceVersion", "")

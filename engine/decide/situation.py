@@ -14,7 +14,7 @@ from engine.status.deletion import UNSEEN, Deletion
 from engine.status.outcome import Outcome
 from engine.wellknown import ATTEMPT, RUN
 
-CERTAIN_FOR = timedelta(seconds=10)
+FRESH_FOR = timedelta(seconds=10)
 """How long an answer of the API itself counts as fresh."""
 DEFAULT_PULL = PullSettings()
 FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
@@ -122,10 +122,10 @@ class Situation:
         numbers = [found.get(ATTEMPT, "") for found in labels if found.get(RUN) == self.job.run]
         return max((int(number) for number in numbers if number.isdecimal()), default=1)
 
-    def is_certain_of(self, uid: str) -> bool:
+    def is_fresh(self, uid: str) -> bool:
         """Whether pod and record are as the API had them a moment ago, not as a watch left them."""
         asked = self.observed.asked.get(uid)
-        return asked is not None and self.now - asked < CERTAIN_FOR
+        return asked is not None and self.now - asked < FRESH_FOR
 
     def other_pods(self, uid: str) -> list[Pod]:
         """Pods of the job, of any run, that have not finished and are not the one with `uid`."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from engine.api.build import build_job, check_job, layers_of, namespace_problems
 from engine.api.model import Config, Job
-from engine.api.parse import parse_file, second_defaults
+from engine.api.parse import duplicate_defaults, parse_file
 from engine.api.yaml_reader import Document
 from engine.errors import Place, Problem, Severity
 from engine.refs import JobKey
@@ -115,7 +115,7 @@ class ActiveSpecs:
                 scope.waited_for += [] if waits_already else [file.source.file]
         claims.sort(key=lambda document: document.place)
         for document in claims[1:]:
-            scope.problems.append(second_defaults(document, claims[0]))
+            scope.problems.append(duplicate_defaults(document, claims[0]))
             scope.refused |= {claims[0].file, document.file}
             scope.waited_for.append(document.file)
         if len(claims) > 1:
@@ -224,7 +224,7 @@ def _jobs_of(
 ) -> tuple[Mapping[JobKey, Job], list[Problem]]:
     parsed = parse_file(file.source, config.kubernetes)
     problems = [*parsed.problems]
-    problems += (second_defaults(other, parsed.defaults[0]) for other in parsed.defaults[1:])
+    problems += (duplicate_defaults(other, parsed.defaults[0]) for other in parsed.defaults[1:])
     jobs: dict[JobKey, Job] = {}
     for document in parsed.jobs:
         job, found = build_job(document, parsed.folder, layers, config, namespaces.given)

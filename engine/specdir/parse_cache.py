@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.api.parse import SourceText, parse_file
+from engine.api.parse import SpecText, parse_file
 from engine.api.versions import JOB_DEFAULTS
 from engine.api.yaml_reader import MAX_BYTES, Document
 from engine.errors import Place, Problem
@@ -35,7 +35,7 @@ class SpecFile:
     The documents of its jobs aren't kept: their node trees are many times the size of the text.
     """
 
-    source: SourceText = field(repr=False)
+    source: SpecText = field(repr=False)
     defaults: Document | None = None
     """The JobDefaults in it, as far as they could be parsed."""
     may_hold_defaults: bool = False
@@ -144,7 +144,7 @@ def read_file(found: ScannedFile, *, wait: bool = False) -> bytes:
         return stream.read(MAX_BYTES + 1)
 
 
-def spec_file(source: SourceText, kubernetes: KubernetesTypes) -> SpecFile:
+def spec_file(source: SpecText, kubernetes: KubernetesTypes) -> SpecFile:
     """A file that holds `source`.
 
     Most of them aren't parsed here: jobs are, as soon as the defaults that hold for them are known.
@@ -165,5 +165,5 @@ def internal_error(file: str, error: Exception) -> Problem:
     return Problem(Place(file), f"the engine failed on this file: {type(error).__name__}: {error}")
 
 
-def _source(found: ScannedFile, text: bytes) -> SourceText:
-    return SourceText(found.file, found.folder, text, found.defaults_only)
+def _source(found: ScannedFile, text: bytes) -> SpecText:
+    return SpecText(found.file, found.folder, text, found.defaults_only)

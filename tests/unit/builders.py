@@ -6,7 +6,7 @@ from typing import Any
 
 from engine.api.config import parse_config
 from engine.api.model import Config, Job, LoadedJobs
-from engine.api.parse import SourceText
+from engine.api.parse import SpecText
 from engine.render.manifests import Manifests, render_job
 from engine.render.templates import Templates
 from engine.render.variables import SecretValues
@@ -31,8 +31,8 @@ def document(name: str = "build", **spec: Any) -> dict[str, Any]:
     }
 
 
-def source(text: str | bytes, file: str = "job.yaml", folder: str = "/specs") -> SourceText:
-    return SourceText(file, folder, text.encode() if isinstance(text, str) else text)
+def source(text: str | bytes, file: str = "job.yaml", folder: str = "/specs") -> SpecText:
+    return SpecText(file, folder, text.encode() if isinstance(text, str) else text)
 
 
 def load(text: str | bytes, config: Config = NO_CONFIG, namespace: str = "ci") -> LoadedJobs:
@@ -40,7 +40,7 @@ def load(text: str | bytes, config: Config = NO_CONFIG, namespace: str = "ci") -
 
 
 def load_texts(
-    texts: Iterable[SourceText], config: Config = NO_CONFIG, namespace: str = ""
+    texts: Iterable[SpecText], config: Config = NO_CONFIG, namespace: str = ""
 ) -> LoadedJobs:
     """What `engine validate` would find in files that hold these texts."""
     files = {text.file: spec_file(text, config.kubernetes) for text in texts}

@@ -35,7 +35,7 @@ def close_attempt(situation: Situation) -> Action | None:
         return Wait()
     for rule in STUCK_RULES:
         action = rule(situation, attempt, pod)
-        if isinstance(action, WriteRecord) and not situation.is_certain_of(attempt.uid):
+        if isinstance(action, WriteRecord) and not situation.is_fresh(attempt.uid):
             return LookAgain(attempt.pod, attempt.uid)
         if action is not None:
             return action

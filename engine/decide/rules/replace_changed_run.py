@@ -52,7 +52,7 @@ def _end_old_run(situation: Situation, record: Record, attempt: Attempt) -> Acti
         return _replaced(record, attempt, now)
     if has_started(pod) and not _is_stuck(pod):
         return Wait()
-    if not situation.is_certain_of(attempt.uid):
+    if not situation.is_fresh(attempt.uid):
         return LookAgain(attempt.pod, attempt.uid)
     return _replaced(record, attempt, now)
 

@@ -28,7 +28,7 @@ def settle_refusal(situation: Situation) -> Action | None:
         return None
     started = record.open_attempt
     pod = situation.pod_of(refusal.uid)
-    if pod is not None and not situation.is_certain_of(refusal.uid):
+    if pod is not None and not situation.is_fresh(refusal.uid):
         return LookAgain(name_of(pod), refusal.uid)
     if refusal.kind is RefusalKind.ADMISSION:
         return _give_up(situation, record, refusal)

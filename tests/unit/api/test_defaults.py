@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from engine.api.model import Config, Job, Limits, LoadedJobs
-from engine.api.parse import SourceText
+from engine.api.parse import SpecText
 from engine.render.yaml_value import to_yaml_value
 from engine.specdir.load import with_namespace
 from tests.unit.builders import API_VERSION, document, lines_of, load_texts, make_config, make_job
@@ -25,7 +25,7 @@ def load_tree(
     for path, content in files.items():
         text = content if isinstance(content, str) else to_yaml_value(content)
         folder = "/".join(["/specs", *path.split("/")[:-1]])
-        texts.append(SourceText(path, folder, text.encode()))
+        texts.append(SpecText(path, folder, text.encode()))
     return load_texts(texts, config, namespace)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from watchdog.observers.inotify import InotifyObserver
 
-from engine.api.parse import ParsedFile, SourceText, parse_file
+from engine.api.parse import ParsedFile, SpecText, parse_file
 from engine.kubeschema import KubernetesTypes
 from engine.specdir.debounce import MAX_DELAY_SECONDS
 from tests.unit.builders import write
@@ -177,7 +177,7 @@ def test_a_burst_of_files_is_read_once_each(
 ) -> None:
     parsed: list[str] = []
 
-    def counting(source: SourceText, kubernetes: KubernetesTypes) -> ParsedFile:
+    def counting(source: SpecText, kubernetes: KubernetesTypes) -> ParsedFile:
         parsed.append(source.file)
         return parse_file(source, kubernetes)
 
