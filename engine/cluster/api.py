@@ -63,11 +63,16 @@ _OWN = {
 
 
 def get(
-    client: Client, ref: Ref, resource: Resource | None = None, *, accept: str = JSON
+    client: Client,
+    ref: Ref,
+    resource: Resource | None = None,
+    *,
+    accept: str = JSON,
+    timeout: float | None = None,
 ) -> Answer | None:
     """The object, or None if it isn't there."""
     try:
-        return client.request("GET", _path(ref, resource), accept=accept)
+        return client.request("GET", _path(ref, resource), accept=accept, timeout=timeout)
     except NotFoundError:
         return None
 
@@ -78,17 +83,23 @@ def get_metadata(client: Client, ref: Ref, resource: Resource | None = None) -> 
     return None if found is None else found["metadata"]
 
 
-def create(client: Client, manifest: dict[str, Any], *, dry_run: bool = False) -> Answer:
+def create(
+    client: Client,
+    manifest: dict[str, Any],
+    *,
+    dry_run: bool = False,
+    timeout: float | None = None,
+) -> Answer:
     """The object as the server made it. A repeated create meets AlreadyExistsError."""
     path = _OWN[manifest["kind"]].path(manifest["metadata"]["namespace"])
     query = [*_WRITE_OPTIONS, *([("dryRun", "All")] if dry_run else [])]
-    return client.request("POST", path, body=manifest, query=query)
+    return client.request("POST", path, body=manifest, query=query, timeout=timeout)
 
 
-def update(client: Client, manifest: dict[str, Any]) -> Answer:
+def update(client: Client, manifest: dict[str, Any], *, timeout: float | None = None) -> Answer:
     """Write the whole object; its resourceVersion makes it a compare-and-swap (ConflictError)."""
     path = _path(ref_of(manifest), None)
-    return client.request("PUT", path, body=manifest, query=_WRITE_OPTIONS)
+    return client.request("PUT", path, body=manifest, query=_WRITE_OPTIONS, timeout=timeout)
 
 
 def patch(client: Client, ref: Ref, operations: list[dict[str, Any]]) -> Answer:

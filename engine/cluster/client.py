@@ -52,9 +52,11 @@ class Client:
         query: Query | None = None,
         content_type: str = JSON,
         accept: str = JSON,
+        timeout: float | None = None,
     ) -> dict[str, Any]:
-        """The JSON object that the server answers with."""
-        response = self._send(Request(method, path, body, query or [], content_type, accept))
+        """The JSON object that the server answers with, in all within `timeout` seconds."""
+        wanted = Request(method, path, body, query or [], content_type, accept, total=timeout)
+        response = self._send(wanted)
         try:
             data = response.data
         except HTTPError as error:

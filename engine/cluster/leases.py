@@ -8,20 +8,23 @@ from engine.errors import ConflictError, NotFoundError
 from engine.refs import Ref
 
 
-def read_lease(client: Client, namespace: str, name: str) -> dict[str, Any] | None:
-    """The Lease, or None if it isn't there."""
-    return api.get(client, Ref("Lease", namespace, name))
+def read_lease(
+    client: Client, namespace: str, name: str, *, timeout: float
+) -> dict[str, Any] | None:
+    """The Lease, or None if it isn't there. Errors: UnreachableError after `timeout` seconds."""
+    return api.get(client, Ref("Lease", namespace, name), timeout=timeout)
 
 
-def write_lease(client: Client, lease: dict[str, Any]) -> dict[str, Any]:
+def write_lease(client: Client, lease: dict[str, Any], *, timeout: float) -> dict[str, Any]:
     """The Lease as the server has it now: updated if it has a version, else created.
 
     Errors: ConflictError when it has been changed or deleted since it was read, AlreadyExistsError
-    when it has been made since; NotFoundError when its namespace isn't there.
+    when it has been made since; NotFoundError when its namespace isn't there, UnreachableError
+    after `timeout` seconds.
     """
     if not lease["metadata"].get("resourceVersion"):
-        return api.create(client, lease)
+        return api.create(client, lease, timeout=timeout)
     try:
-        return api.update(client, lease)
+        return api.update(client, lease, timeout=timeout)
     except NotFoundError as error:
         raise ConflictError(error.cause, status=error.status, reason=error.reason) from None

@@ -23,7 +23,7 @@ Query = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; `timeout` is how many seconds of silence end it."""
+    """One request; `timeout` is how many seconds of silence end it, `total` how many in all."""
 
     method: str
     path: str
@@ -32,6 +32,7 @@ class Request:
     content_type: str = JSON
     accept: str = JSON
     timeout: float = READ_TIMEOUT
+    total: float | None = None
 
 
 class Transport:
@@ -64,7 +65,7 @@ class Transport:
             f"{self.server}{request.path}{query}",
             body=body,
             headers=headers,
-            timeout=Timeout(connect=CONNECT_TIMEOUT, read=request.timeout),
+            timeout=Timeout(connect=CONNECT_TIMEOUT, read=request.timeout, total=request.total),
             preload_content=False,
             redirect=False,
             retries=False,

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from engine.manager.removals import Removals
 from engine.manager.turns import Turns
 from engine.refs import JobKey
+from engine.runtime.supervisor import Supervisor
 from engine.runtime.workers import Workers
 from engine.runtime.workqueue import WorkQueue
 
 _REMOVERS = 4
+_REMOVAL = 3600.0
 
 
 class Crew:
@@ -26,14 +28,17 @@ class Crew:
         removals: Removals | None,
         concurrency: int,
         on_turn: Callable[[float, str], None],
+        supervisor: Supervisor,
     ) -> None:
         self._queue = queue
         self._turns = turns
         self._removals = removals
         self._on_turn = on_turn
         self._removing: WorkQueue[JobKey] = WorkQueue()
-        self._workers = Workers(queue, self._take_turn, concurrency)
-        self._removers = Workers(self._removing, self._remove, _REMOVERS)
+        self._workers = Workers(queue, self._take_turn, concurrency, supervisor)
+        self._removers = Workers(
+            self._removing, self._remove, _REMOVERS, supervisor, "removal", stall_timeout=_REMOVAL
+        )
 
     def start(self) -> None:
         self._workers.start()
@@ -44,7 +49,7 @@ class Crew:
 
         A removal needs no end: the next engine goes on with it.
         """
-        self._removing.close()
+        self._removing.shut_down()
         return self._workers.stop(seconds)
 
     def _take_turn(self, key: JobKey) -> bool:
@@ -55,7 +60,7 @@ class Crew:
         turn = self._turns.take(key)
         self._on_turn(time.monotonic() - began, turn.error)
         if turn.again is None:
-            self._queue.cancel(key)
+            self._queue.forget_delayed(key)
         else:
             self._queue.add_after(key, turn.again)
         return True

@@ -4,6 +4,7 @@ One thread (the caller's) reads specs and minds the rest; workers give jobs thei
 happens elsewhere arrives in an inbox, so signal handlers may put things there, too.
 """
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +18,6 @@ from engine.errors import EngineError
 from engine.manager.crew import Crew
 from engine.manager.intake import Intake
 from engine.manager.jobs import Jobs
-from engine.manager.leadership import Leadership
 from engine.manager.options import ManagerOptions, Surroundings
 from engine.manager.probes import Probes
 from engine.manager.pruner import Pruner
@@ -28,14 +28,16 @@ from engine.manager.turns import Turns
 from engine.reconcile.watches import Listeners, Watches
 from engine.refs import JobKey
 from engine.render.templates import Templates
-from engine.runtime.leader import Leader
+from engine.runtime.leader_election import LeaderElector
+from engine.runtime.lease_lock import LeaseLock
 from engine.runtime.retry import retry_transient
+from engine.runtime.supervisor import SupervisedThread, Supervisor
 from engine.runtime.workqueue import WorkQueue
 from engine.specdir.source import DirectorySource
 from engine.telemetry.events import Notice, Ready, Stopping
 
 _TICK, _SYNC_TICK = 1.0, 0.02
-_LAST_STEP = 5.0
+_LAST_STEP, _RELEASE = 5.0, 3.0
 _SLOW_LOOK = 600.0
 
 
@@ -107,24 +109,21 @@ class Manager:
             self.watches,
             options.prune_interval,
             options.concurrency,
-            lambda: self.leadership.leads,
+            lambda: self.elector.is_leader,
             lambda: self._config,
             self._emit,
         )
-        self.leadership = Leadership(
-            Leader(
-                client,
-                namespace=options.namespace,
-                source=options.source,
-                waits=options.waits,
-                duration=options.lease_duration,
-                identity=options.identity,
-                say=lambda message: self._emit(Notice(message)),
+        self.elector = LeaderElector(
+            LeaseLock(
+                client, options.namespace, options.source, options.identity, options.lease_duration
             ),
-            on_change=self._leads,
-            on_end=self._end_with,
+            wait=options.waits,
             emit=self._emit,
+            on_change=self._leads,
         )
+        self.supervisor = Supervisor(self._emit)
+        self._election: SupervisedThread | None = None
+        self._election_stopped = threading.Event()
         self.intake = Intake(
             source,
             config,
@@ -137,12 +136,12 @@ class Manager:
             self._set_up,
             self._emit,
         )
-        self.probes = Probes(self.watches, self.intake, self.leadership)
+        self.probes = Probes(self.watches, self.intake, self.elector, self.supervisor)
         self._maker = SettingsMaker(client, self.watches, options.source, around, {})
         self._settings: Settings
         removals = self._removals if options.prune else None
         count = options.concurrency
-        self._crew = Crew(self.queue, self.turns, removals, count, around.on_turn)
+        self._crew = Crew(self.queue, self.turns, removals, count, around.on_turn, self.supervisor)
 
     def run(self) -> None:
         """Returns once `stop` was called.
@@ -154,7 +153,7 @@ class Manager:
         try:
             with self._cut_short():
                 retry_transient(lambda: check_server_version(self._client), self._troubles)
-            self.leadership.start()
+            self._election = self.supervisor.start("leader election", self._elect)
             if self._options.waits or self._wait_for_the_lead():
                 self._begin()
                 while self._listen():
@@ -196,7 +195,7 @@ class Manager:
 
     def _wait_for_the_lead(self) -> bool:
         """Whether it came; False when the engine is to end before it began."""
-        while not self.leadership.leads:
+        while not self.elector.is_leader:
             self.probes.beat()
             try:
                 if self._inbox.get(timeout=_SYNC_TICK) in (_Call.STOP, _Call.END):
@@ -264,9 +263,12 @@ class Manager:
         else:
             self.queue.pause()
 
-    def _end_with(self, error: EngineError) -> None:
-        self._failure = error
-        self._inbox.put(_Call.END)
+    def _elect(self, thread: SupervisedThread) -> None:
+        try:
+            self.elector.run(self._election_stopped, thread.expect)
+        except EngineError as error:
+            self._failure = error
+            self._inbox.put(_Call.END)
 
     def _end(self) -> None:
         self._emit(Stopping(self._reason or str(self._failure or "an error")))
@@ -274,4 +276,6 @@ class Manager:
         self._source.stop()
         self._crew.stop(_LAST_STEP)
         self.watches.stop()
-        self.leadership.stop()
+        self._election_stopped.set()
+        if self._election is not None:
+            self._election.join(_RELEASE)

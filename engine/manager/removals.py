@@ -17,7 +17,7 @@ from engine.prune.removed import JobRemover
 from engine.prune.result import PruneEntry, ResultCollector
 from engine.reconcile.watches import Watches
 from engine.refs import JobKey
-from engine.runtime.rate_limit import RateLimit
+from engine.runtime.rate_limiter import ItemRateLimiter
 from engine.telemetry.events import Emit, Notice, ObjectPruned
 
 _GONE_FOR = 2.0
@@ -52,7 +52,7 @@ class Removals:
         self._objection = "the specs have not been read"
         self._told = ""
         self._since: dict[JobKey, float] = {}
-        self._limit = RateLimit()
+        self._limit = ItemRateLimiter()
         self._pass: tuple[float, JobRemover] | None = None
 
     def permit(self, objection: str) -> None:

@@ -15,7 +15,7 @@ from engine.reconcile.reconciler import Result
 from engine.reconcile.run_state import is_over, is_under_way
 from engine.reconcile.watches import Watches
 from engine.refs import JobKey
-from engine.runtime.rate_limit import RateLimit
+from engine.runtime.rate_limiter import ItemRateLimiter
 from engine.telemetry.events import Emit, JobForgotten, JobUnchanged, SpecProblem, Trouble
 from engine.telemetry.redact import Redactor
 
@@ -61,7 +61,7 @@ class Turns:
         self._redactor = redactor
         self._emit = emit
         self._settings = settings
-        self.limit = RateLimit()
+        self.limit = ItemRateLimiter()
         self.unprepared: set[JobKey] = set()
 
     def take(self, key: JobKey) -> Turn:

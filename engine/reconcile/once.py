@@ -28,8 +28,9 @@ from engine.reconcile.watches import Listeners, Watches
 from engine.refs import JobKey
 from engine.render.templates import Templates
 from engine.render.variables import SecretValues
-from engine.runtime.rate_limit import RateLimit
+from engine.runtime.rate_limiter import ItemRateLimiter
 from engine.runtime.retry import retry_transient
+from engine.runtime.supervisor import Supervisor
 from engine.runtime.workers import Workers
 from engine.runtime.workqueue import WorkQueue
 from engine.telemetry.events import Emit, JobUnchanged, Trouble
@@ -59,7 +60,7 @@ class OnceRun:
         self._templates = templates
         self._emit = emit
         self._queue: WorkQueue[JobKey] = WorkQueue()
-        self._limit = RateLimit()
+        self._limit = ItemRateLimiter()
         self._memories: dict[JobKey, JobMemory] = {}
         self._condition = threading.Condition()
         self._settled: set[JobKey] = set()
@@ -142,7 +143,9 @@ class OnceRun:
         for key in waiting:
             self._queue.add(key)
         count = min(self._options.concurrency, len(waiting))
-        workers = Workers(self._queue, lambda key: self._attend(reconciler, key), count)
+        workers = Workers(
+            self._queue, lambda key: self._attend(reconciler, key), count, Supervisor(self._emit)
+        )
         workers.start()
         timed_out = interrupted = False
         try:

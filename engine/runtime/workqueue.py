@@ -19,20 +19,29 @@ _SLACK = 1000
 class WorkQueue(Generic[Key]):
     """Keys to be worked on, in the order they came, some of them later.
 
-    `on_wait` hears for how many seconds each key that is handed out was ready.
+    `on_queue_latency` is given the seconds for which each key that is handed out was ready.
     """
 
-    def __init__(self, on_wait: Callable[[float], None] | None = None) -> None:
+    def __init__(self, on_queue_latency: Callable[[float], None] | None = None) -> None:
         self.adds = 0
-        self._on_wait = on_wait
+        """How many keys were put into the queue, those counted once that were there already."""
+        self._on_queue_latency = on_queue_latency
         self._condition = threading.Condition()
         self._ready: deque[tuple[Key, float]] = deque()
+        """Keys to hand out, in order, with the time since when. Each of them is dirty, and none is
+        being processed."""
         self._dirty: set[Key] = set()
+        """Keys that need processing: those that are ready, and those to be ready once they are
+        done."""
         self._processing: set[Key] = set()
-        self._later: list[tuple[float, int, Key]] = []
+        """Keys that were handed out and are not done yet; they may be dirty, too."""
+        self._waiting: list[tuple[float, int, Key]] = []
+        """A heap of when, in which order, and what to add; an entry that `_due` doesn't confirm
+        counts no more."""
         self._due: dict[Key, float] = {}
+        """When each waiting key is added: the earliest of the times it was asked for."""
         self._count = 0
-        self._closed = False
+        self._shut_down = False
         self._paused = False
 
     def __len__(self) -> int:
@@ -40,6 +49,7 @@ class WorkQueue(Generic[Key]):
         return len(self._ready)
 
     def add(self, key: Key) -> None:
+        """Mark `key` dirty: it is handed out once more."""
         with self._condition:
             self._add(key)
 
@@ -47,41 +57,43 @@ class WorkQueue(Generic[Key]):
         """Add `key` after `seconds`; the earliest of several such times counts."""
         due = time.monotonic() + max(0.0, seconds)
         with self._condition:
-            if self._closed or self._due.get(key, float("inf")) <= due:
+            if self._shut_down or self._due.get(key, float("inf")) <= due:
                 return
             self._due[key] = due
             self._count += 1
-            heapq.heappush(self._later, (due, self._count, key))
+            heapq.heappush(self._waiting, (due, self._count, key))
             self._condition.notify()
 
-    def cancel(self, key: Key) -> None:
+    def forget_delayed(self, key: Key) -> None:
         """Take back what `add_after` was asked for; a key that is ready stays so."""
         with self._condition:
-            if self._due.pop(key, None) is not None and len(self._later) > _SLACK + len(self._due):
-                self._later = [
-                    entry for entry in self._later if self._due.get(entry[2]) == entry[0]
+            if self._due.pop(key, None) is not None and len(self._waiting) > _SLACK + len(
+                self._due
+            ):
+                self._waiting = [
+                    entry for entry in self._waiting if self._due.get(entry[2]) == entry[0]
                 ]
-                heapq.heapify(self._later)
+                heapq.heapify(self._waiting)
 
     def get(self) -> Key | None:
-        """The next key, as soon as there is one; None once the queue is closed."""
+        """The next key, as soon as there is one; None once it is shut down."""
         with self._condition:
             while True:
-                if self._closed:
+                if self._shut_down:
                     return None
-                wait = self._promote()
+                wait = self._move_ready()
                 if self._ready and not self._paused:
                     key, since = self._ready.popleft()
                     self._dirty.discard(key)
                     self._processing.add(key)
                     break
                 self._condition.wait(wait)
-        if self._on_wait is not None:
-            self._on_wait(time.monotonic() - since)
+        if self._on_queue_latency is not None:
+            self._on_queue_latency(time.monotonic() - since)
         return key
 
     def done(self, key: Key) -> None:
-        """The work on `key` is over; it comes again if it was added meanwhile."""
+        """`key` is processed; if it became dirty meanwhile, it is ready again."""
         with self._condition:
             self._processing.discard(key)
             if key in self._dirty:
@@ -94,18 +106,19 @@ class WorkQueue(Generic[Key]):
             self._paused = True
 
     def resume(self) -> None:
+        """Hand out again."""
         with self._condition:
             self._paused = False
             self._condition.notify_all()
 
-    def close(self) -> None:
-        """Wake every reader with None; keys that are still waiting are dropped."""
+    def shut_down(self) -> None:
+        """Wake every reader with None; keys that are ready or waiting are dropped."""
         with self._condition:
-            self._closed = True
+            self._shut_down = True
             self._condition.notify_all()
 
     def _add(self, key: Key) -> None:
-        if self._closed or key in self._dirty:
+        if self._shut_down or key in self._dirty:
             return
         self._dirty.add(key)
         self.adds += 1
@@ -113,15 +126,15 @@ class WorkQueue(Generic[Key]):
             self._ready.append((key, time.monotonic()))
             self._condition.notify()
 
-    def _promote(self) -> float | None:
+    def _move_ready(self) -> float | None:
         """Move keys whose time has come; seconds until the next one."""
         now = time.monotonic()
-        while self._later:
-            due, _, key = self._later[0]
+        while self._waiting:
+            due, _, key = self._waiting[0]
             if self._due.get(key) != due:
-                heapq.heappop(self._later)
+                heapq.heappop(self._waiting)
             elif due <= now:
-                heapq.heappop(self._later)
+                heapq.heappop(self._waiting)
                 del self._due[key]
                 self._add(key)
             else:

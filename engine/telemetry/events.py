@@ -108,6 +108,22 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
+class InternalError:
+    """Something raised what it never should have: a defect, contained so that the rest goes on."""
+
+    key: JobKey | None
+    """The job whose problem alone it is, if it is one's."""
+    component: str
+    """The thread or part of the engine that it happened in."""
+    kind: str
+    """The exception's class."""
+    message: str
+    traceback: str
+    """Text of many lines; printers mask what is secret in it."""
+    retrying: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """Something worth saying once."""
 
@@ -198,6 +214,7 @@ Event = (
     | JobUnchanged
     | DependentRestored
     | Trouble
+    | InternalError
     | Notice
     | SpecsRead
     | SpecProblem

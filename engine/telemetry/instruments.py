@@ -71,6 +71,12 @@ class ScrapeCollector(Collector):
             ),
             (
                 CounterMetricFamily,
+                "engine_internal_errors",
+                "Defects of the engine that were contained.",
+                sources.internal_errors,
+            ),
+            (
+                CounterMetricFamily,
                 "engine_api_requests",
                 "Requests to the API server, watches included.",
                 sources.api_requests,

@@ -30,7 +30,7 @@ class GaugeSources:
     """What is asked at each scrape; a metric without a source is left out.
 
     Each is called from the server's thread and has to be quick. `queue_adds`, `queue_retries`,
-    `api_requests` and `watch_restarts` count from the start and never go down.
+    `internal_errors`, `api_requests` and `watch_restarts` count from the start and never go down.
     """
 
     jobs: Callable[[], Mapping[State, int]] | None = None
@@ -39,6 +39,7 @@ class GaugeSources:
     queue_depth: Callable[[], int] | None = None
     queue_adds: Callable[[], int] | None = None
     queue_retries: Callable[[], int] | None = None
+    internal_errors: Callable[[], int] | None = None
     api_requests: Callable[[], int] | None = None
     watch_restarts: Callable[[], int] | None = None
 

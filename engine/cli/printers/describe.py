@@ -5,6 +5,7 @@ from engine.telemetry.events import (
     AttemptFailed,
     DependentRestored,
     Event,
+    InternalError,
     JobForgotten,
     JobUnchanged,
     LeaderChanged,
@@ -21,6 +22,7 @@ from engine.telemetry.events import (
     Trouble,
 )
 
+REPORT_IT = "this is a defect: report it with -vv"
 _WORTH_TELLING = frozenset({"deleted", "failed", "invalid"})
 _OfEngine = SpecsRead | SpecProblem | SpecMended | ObjectPruned | LeaderChanged | Ready | Stopping
 
@@ -52,6 +54,9 @@ def describe(event: Event, *, verbose: bool) -> str:
         case Trouble(key, message, retrying):
             where = f"{key}: " if key else ""
             return f"{where}{message}{'; trying again' if retrying else ''}"
+        case InternalError(key, component, kind, _, _, retrying):
+            again = "; trying again" if retrying else ""
+            return f"{key or component}: internal error: {kind} ({REPORT_IT}){again}"
         case Notice(message):
             return f"note: {message}"
         case _:

@@ -16,6 +16,7 @@ from engine.telemetry.events import (
     AttemptFailed,
     DependentRestored,
     Event,
+    InternalError,
     Notice,
     ObjectPruned,
     PullPolicyFallback,
@@ -25,7 +26,7 @@ from engine.telemetry.events import (
 )
 from engine.telemetry.redact import Redactor
 
-_LONGEST = 2000
+_LONGEST, _LONGEST_TRACEBACK = 2000, 16_000
 _NAMES = {"key": "job", "ref": "object", "message": "cause"}
 
 
@@ -60,7 +61,7 @@ class JsonLines:
             **_fields_of(event),
             "message": describe(event, verbose=True),
         }
-        masked = {name: self._mask(value) for name, value in entry.items()}
+        masked = {name: self._mask(name, value) for name, value in entry.items()}
         with self._lock, suppress(OSError, ValueError):
             stamp = self._now().astimezone(UTC).isoformat(timespec="milliseconds")
             whole = {"time": stamp.replace("+00:00", "Z"), **masked}
@@ -70,10 +71,12 @@ class JsonLines:
     def close(self) -> None:
         """Nothing is left open."""
 
-    def _mask(self, value: Any) -> Any:
+    def _mask(self, name: str, value: Any) -> Any:
         if not isinstance(value, str):
             return value
         text = self._redact(value)
+        if name == "traceback":
+            return text[-_LONGEST_TRACEBACK:]
         return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
@@ -84,6 +87,8 @@ def level_of(event: Event) -> str:
             return "warning" if ": warning: " in problem else "error"
         case Trouble(_, _, retrying):
             return "warning" if retrying else "error"
+        case InternalError():
+            return "error"
         case ObjectPruned(_, action):
             return {"failed": "error", "invalid": "warning"}.get(action, "info")
         case StateChanged(_, State.FAILED):

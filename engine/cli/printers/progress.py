@@ -22,13 +22,16 @@ class Progress(Protocol):
 
 
 def progress(
-    redact: Redactor, *, verbose: bool, no_colour: bool, log_format: str = "text"
+    redact: Redactor, *, verbose: int, no_colour: bool, log_format: str = "text"
 ) -> Progress:
-    """The live view on a terminal, lines elsewhere and with -v; `json` is the same everywhere."""
+    """The live view on a terminal, lines elsewhere and with -v; `json` is the same everywhere.
+
+    `verbose` counts the -v: the second brings the tracebacks of internal errors.
+    """
     if log_format == "json":
-        return JsonLines(sys.stderr, redact, verbose=verbose)
+        return JsonLines(sys.stderr, redact, verbose=verbose > 0)
     terminal = sys.stderr.isatty()
     colour = terminal and not no_colour
     if terminal and not verbose and os.environ.get("TERM") != "dumb":
         return LiveTable(sys.stderr, redact, colour=colour)
-    return Lines(sys.stderr, redact, verbose=verbose, colour=colour)
+    return Lines(sys.stderr, redact, verbose=verbose > 0, colour=colour, tracebacks=verbose > 1)

@@ -21,7 +21,7 @@ def shown(asked: Asked) -> Progress:
     """Where events go: a live view, lines, or JSON lines, on stderr."""
     return progress(
         KNOWN,
-        verbose=asked.verbose > 0,
+        verbose=asked.verbose,
         no_colour="NO_COLOR" in os.environ,
         log_format=asked.log_format,
     )

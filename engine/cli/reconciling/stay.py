@@ -20,7 +20,7 @@ from engine.cluster.connect import Connection, connect
 from engine.errors import ExitCode
 from engine.manager import Manager, ManagerOptions, Surroundings
 from engine.render.templates import Templates
-from engine.runtime.leader import default_identity
+from engine.runtime.leader_election import default_identity
 from engine.specdir.load import load_specs
 from engine.specdir.scan import require_paths
 from engine.specdir.source import DirectorySource
@@ -148,7 +148,8 @@ def _served(
             spec_problems=lambda: manager.intake.problems,
             queue_depth=lambda: len(manager.queue),
             queue_adds=lambda: manager.queue.adds,
-            queue_retries=lambda: manager.turns.limit.total,
+            internal_errors=lambda: manager.supervisor.panics,
+            queue_retries=lambda: manager.turns.limit.retries_total,
             api_requests=lambda: connection.client.requests,
             watch_restarts=lambda: sum(watch.restarts for watch in manager.watches.watchers()),
         )

@@ -6,7 +6,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,11 @@ import pytest
 
 from engine.cluster.connect import connect
 from engine.decide.lease import lease_name
-from engine.errors import UnreachableError
-from engine.runtime.leader import Leader
+from engine.errors import EngineError, UnreachableError
+from engine.runtime.leader_election import LeaderElector
+from engine.runtime.lease_lock import LeaseLock
 from engine.sandbox import Sandbox
+from engine.telemetry.events import Event, LeaderChanged, Notice
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import ClusterUnavailable
 from tests.cluster.fixtures import do_without
@@ -45,46 +46,67 @@ class Place:
 
 
 class Candidate:
-    """One engine's Leader, what it said, and a network that can be cut."""
+    """One engine's elector in a thread, what it said, and a network that can be cut."""
 
-    def __init__(self, leader: Leader, said: list[str], cut: threading.Event) -> None:
-        self.leader = leader
-        self.said = said
+    def __init__(self, lock: LeaseLock, *, wait: bool, cut: threading.Event) -> None:
         self.cut = cut
-        self.stopped = threading.Event()
-        self.lost: list[str] = []
-        self.regained: list[bool] = []
+        self.said: list[str] = []
+        self.changes: list[bool] = []
+        self.heartbeats: list[float] = []
+        self.failure: EngineError | None = None
+        self.elector = LeaderElector(
+            lock, wait=wait, emit=self._hear, on_change=self.changes.append
+        )
+        self._stop = threading.Event()
+        self._thread = threading.Thread()
 
-    def acquire(self) -> bool:
-        return self.leader.acquire(self.stopped)
-
-    def acquire_soon(self) -> Future[bool]:
-        """`acquire` in a thread of its own."""
-        future: Future[bool] = Future()
-
-        def run() -> None:
-            try:
-                future.set_result(self.acquire())
-            except Exception as error:  # noqa: BLE001 - raised again where it is asked for
-                future.set_exception(error)
-
-        threading.Thread(target=run, daemon=True).start()
-        return future
-
-    def keep(self) -> None:
-        self.leader.start(self.lost.append, lambda: self.regained.append(self.leader.holds))
-
-    def lead(self) -> Candidate:
-        assert self.acquire()
-        self.keep()
+    def start(self) -> Candidate:
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(self._stop,), daemon=True)
+        self._thread.start()
         return self
 
+    def lead(self) -> Candidate:
+        """Start, and wait until it leads. Errors: what ended it before."""
+        self.start()
+        eventually(lambda: self.elector.is_leader or not self._thread.is_alive(), 30.0)
+        return self.checked()
+
+    def ended(self) -> Candidate:
+        """Wait until it has ended by itself. Errors: what ended it."""
+        eventually(lambda: not self._thread.is_alive())
+        return self.checked()
+
+    def checked(self) -> Candidate:
+        if self.failure is not None:
+            raise self.failure
+        return self
+
+    def stop(self, within: float = 10.0) -> None:
+        """End in order: the Lease is released."""
+        self._stop.set()
+        self._thread.join(within)
+        assert not self._thread.is_alive()
+
     def die(self) -> None:
-        """As a process does that is killed: nothing is renewed, nothing is given up."""
-        self.leader._ended.set()
+        """As a process does that is killed: nothing is renewed, nothing is released."""
+        self.cut.set()
+        self._stop.set()
 
     def hears(self, words: str) -> bool:
         return any(words in line for line in self.said)
+
+    def _run(self, stop: threading.Event) -> None:
+        try:
+            self.elector.run(stop, self.heartbeats.append)
+        except EngineError as error:
+            self.failure = error
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, Notice):
+            self.said.append(event.message)
+        else:
+            assert isinstance(event, LeaderChanged)
 
 
 @dataclass
@@ -98,12 +120,11 @@ class Candidates:
         self,
         identity: str,
         *,
-        waits: bool = False,
+        wait: bool = False,
         duration: float = 1.0,
         source: str = SOURCE,
         kubeconfig: Path | None = None,
     ) -> Candidate:
-        said: list[str] = []
         cut = threading.Event()
         client = connect(str(kubeconfig or self.place.kubeconfig)).client
         request = client.request
@@ -114,16 +135,8 @@ class Candidates:
             return request(*args, **kwargs)
 
         client.request = over_the_wire  # type: ignore[method-assign]
-        leader = Leader(
-            client,
-            namespace=self.place.namespace,
-            source=source,
-            waits=waits,
-            duration=duration,
-            identity=identity,
-            say=said.append,
-        )
-        candidate = Candidate(leader, said, cut)
+        lock = LeaseLock(client, self.place.namespace, source, identity, duration)
+        candidate = Candidate(lock, wait=wait, cut=cut)
         self.made.append(candidate)
         return candidate
 
@@ -133,6 +146,20 @@ def eventually(true: Callable[[], object], within: float = 15.0) -> None:
     while not true():
         assert time.monotonic() < end, f"not within {within} s"
         time.sleep(0.01)
+
+
+def together(engines: list[Candidate]) -> list[str]:
+    """Two that hold at the same time; looked at twice, as the Lease may pass on meanwhile."""
+    for one in engines:
+        for two in engines:
+            if (
+                one is not two
+                and one.elector.is_leader
+                and two.elector.is_leader
+                and one.elector.is_leader
+            ):
+                return [one.elector.holder, two.elector.holder]
+    return []
 
 
 @pytest.fixture
@@ -174,5 +201,4 @@ def candidate(place: Place) -> Iterator[Candidates]:
     candidates = Candidates(place)
     yield candidates
     for made in candidates.made:
-        made.stopped.set()
         made.die()

@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from engine.errors import ExitCode, ForbiddenError, LeaseHeldError, NotFoundError
-from engine.runtime.leader import default_identity
-from tests.component.leader.conftest import LEASES, SOURCE, Candidates, Place, eventually
+from engine.runtime.leader_election import default_identity
+from tests.component.leader.conftest import LEASES, SOURCE, Candidates, Place, eventually, together
 
 
 def test_the_lease_tells_who_holds_it_and_carries_no_ttl(
@@ -36,18 +36,18 @@ def test_a_second_engine_is_refused_and_told_who_is_first(candidate: Candidates)
     first = candidate("one").lead()
     second = candidate("two")
     with pytest.raises(LeaseHeldError) as refused:
-        second.acquire()
+        second.lead()
     assert refused.value.exit_code == ExitCode.REFUSED
     assert all(words in str(refused.value) for words in (SOURCE, "one", "--leader-elect"))
-    assert (second.leader.holds, second.leader.holder) == (False, "one")
-    assert first.leader.holds
+    assert (second.elector.is_leader, second.elector.holder) == (False, "one")
+    assert first.elector.is_leader
 
 
 def test_a_second_engine_is_refused_as_soon_as_the_first_renews(candidate: Candidates) -> None:
     candidate("one", duration=6.0).lead()
     began = time.monotonic()
     with pytest.raises(LeaseHeldError):
-        candidate("two").acquire()
+        candidate("two").lead()
     assert time.monotonic() - began < 4.0
 
 
@@ -57,9 +57,9 @@ def test_the_lease_of_an_engine_that_died_is_taken_over(
     first, second = candidate("one").lead(), candidate("two")
     eventually(lambda: place.spec()["renewTime"] != place.spec()["acquireTime"])
     first.die()
-    assert second.acquire()
-    assert not first.leader.holds
-    assert (second.leader.holds, second.leader.holder) == (True, "two")
+    second.lead()
+    assert not first.elector.is_leader
+    assert (second.elector.is_leader, second.elector.holder) == (True, "two")
     assert second.hears("was last held by one")
     assert second.hears("over from one")
     spec = place.spec()
@@ -68,24 +68,23 @@ def test_the_lease_of_an_engine_that_died_is_taken_over(
 
 def test_a_lease_that_was_given_up_is_taken_at_once(place: Place, candidate: Candidates) -> None:
     first, second = candidate("one", duration=30.0).lead(), candidate("two", duration=30.0)
-    first.leader.release()
-    assert (first.leader.holds, first.leader.holder) == (False, "")
+    first.stop()
+    assert (first.elector.is_leader, first.elector.holder) == (False, "")
     assert place.spec().get("holderIdentity", "") == ""
     began = time.monotonic()
-    assert second.acquire()
+    second.lead()
     assert time.monotonic() - began < 2.0
     assert second.said == []
     assert place.spec()["leaseTransitions"] == 1
 
 
 def test_an_engine_that_waits_says_so_once_and_takes_over(candidate: Candidates) -> None:
-    first, second = candidate("one").lead(), candidate("two", waits=True)
-    taken = second.acquire_soon()
+    first, second = candidate("one").lead(), candidate("two", wait=True).start()
     eventually(lambda: second.hears("standing by"))
     time.sleep(1.5)
-    assert not taken.done()
-    first.leader.release()
-    assert taken.result(10)
+    assert not second.elector.is_leader
+    first.stop()
+    eventually(lambda: second.elector.is_leader)
     assert second.said == [
         'source "team-web" is held by one: standing by',
         'took source "team-web" over from one',
@@ -94,11 +93,10 @@ def test_an_engine_that_waits_says_so_once_and_takes_over(candidate: Candidates)
 
 def test_an_engine_that_waits_can_be_stopped(candidate: Candidates) -> None:
     candidate("one").lead()
-    second = candidate("two", waits=True)
-    taken = second.acquire_soon()
+    second = candidate("two", wait=True).start()
     eventually(lambda: second.said)
-    second.stopped.set()
-    assert taken.result(2) is False
+    second.stop(2)
+    assert second.changes == []
 
 
 def test_the_holders_own_duration_counts(candidate: Candidates) -> None:
@@ -106,7 +104,7 @@ def test_the_holders_own_duration_counts(candidate: Candidates) -> None:
     first.die()
     second = candidate("two", duration=0.5)
     began = time.monotonic()
-    assert second.acquire()
+    second.lead()
     assert time.monotonic() - began >= 3.0
 
 
@@ -119,7 +117,7 @@ def test_clocks_that_differ_do_not_matter(place: Place, candidate: Candidates, h
     place.api.replace(LEASES, lease, place.namespace)
     second = candidate("two")
     began = time.monotonic()
-    assert second.acquire()
+    second.lead()
     assert 0.9 < time.monotonic() - began < 5.0
 
 
@@ -129,17 +127,18 @@ def test_of_many_engines_exactly_one_leads(place: Place, candidate: Candidates) 
         ends = [end.exception() for end in [pool.submit(engine.lead) for engine in engines]]
     assert ends.count(None) == 1
     assert all(isinstance(end, LeaseHeldError) for end in ends if end is not None)
-    winners = [engine for engine in engines if engine.leader.holds]
-    assert [winner.leader.holder for winner in winners] == [place.spec()["holderIdentity"]]
+    winners = [engine for engine in engines if engine.elector.is_leader]
+    assert [winner.elector.holder for winner in winners] == [place.spec()["holderIdentity"]]
 
 
 def test_of_many_engines_exactly_one_takes_over(place: Place, candidate: Candidates) -> None:
     candidate("dead").lead().die()
-    engines = [candidate(f"engine-{number}", waits=True, duration=10.0) for number in range(8)]
-    taken = [engine.acquire_soon() for engine in engines]
-    eventually(lambda: any(future.done() for future in taken))
+    engines = [candidate(f"engine-{number}", wait=True, duration=10.0) for number in range(8)]
+    for engine in engines:
+        engine.start()
+    eventually(lambda: any(engine.elector.is_leader for engine in engines))
     time.sleep(1.0)
-    assert [engine.leader.holds for engine in engines].count(True) == 1
+    assert [engine.elector.is_leader for engine in engines].count(True) == 1
     assert place.spec()["leaseTransitions"] == 1
 
 
@@ -149,8 +148,8 @@ def test_an_api_server_that_is_away_for_a_moment_costs_nothing(candidate: Candid
     eventually(lambda: first.hears("can't be renewed"))
     first.cut.clear()
     time.sleep(2.5)
-    assert first.leader.holds
-    assert (first.lost, first.regained) == ([], [])
+    assert first.elector.is_leader
+    assert first.changes == [True]
 
 
 def test_a_holder_that_cannot_renew_pauses_and_goes_on_later(
@@ -159,31 +158,27 @@ def test_a_holder_that_cannot_renew_pauses_and_goes_on_later(
     first = candidate("one").lead()
     first.cut.set()
     began = time.monotonic()
-    eventually(lambda: first.lost == [""])
+    eventually(lambda: first.changes == [True, False])
     assert time.monotonic() - began < 2.0
-    assert first.leader.holds is False
+    assert first.elector.is_leader is False
     first.cut.clear()
-    eventually(lambda: first.regained == [True])
-    assert first.lost == [""]
+    eventually(lambda: first.changes == [True, False, True])
     assert place.spec().get("leaseTransitions", 0) == 0
 
 
 def test_a_holder_that_was_away_too_long_learns_who_took_its_place(candidate: Candidates) -> None:
-    first, second = candidate("one", waits=True).lead(), candidate("two")
+    first, second = candidate("one", wait=True).lead(), candidate("two")
     first.cut.set()
-    assert second.acquire()
-    assert not first.leader.holds, "two engines at once"
-    second.keep()
+    second.lead()
+    assert together([first, second]) == []
     first.cut.clear()
-    eventually(lambda: first.lost == ["", "two"])
-    assert (first.leader.holds, first.leader.holder) == (False, "two")
-    again = first.acquire_soon()
     eventually(lambda: first.hears("held by two: standing by"))
-    second.leader.release()
-    assert again.result(10)
-    first.keep()
+    assert first.elector.holder == "two"
+    second.stop()
+    eventually(lambda: first.elector.is_leader)
     time.sleep(1.2)
-    assert first.leader.holds
+    assert first.elector.holder == "one"
+    assert first.changes == [True, False, True]
 
 
 def test_a_displaced_engine_that_does_not_wait_is_refused(candidate: Candidates) -> None:
@@ -191,18 +186,17 @@ def test_a_displaced_engine_that_does_not_wait_is_refused(candidate: Candidates)
     first.cut.set()
     second.lead()
     first.cut.clear()
-    eventually(lambda: "two" in first.lost)
     with pytest.raises(LeaseHeldError, match="two"):
-        first.acquire()
+        first.ended()
 
 
 def test_an_api_server_that_is_away_at_the_start_is_waited_for(candidate: Candidates) -> None:
     first = candidate("one")
     first.cut.set()
-    taken = first.acquire_soon()
+    first.start()
     eventually(lambda: first.hears("out of reach: the wire is cut"))
     first.cut.clear()
-    assert taken.result(15)
+    eventually(lambda: first.elector.is_leader)
     assert len(first.said) == 1
 
 
@@ -210,18 +204,18 @@ def test_giving_up_without_an_api_server_takes_two_seconds_at_most(candidate: Ca
     first = candidate("one").lead()
     first.cut.set()
     began = time.monotonic()
-    first.leader.release()
+    first.stop()
     assert time.monotonic() - began < 2.5
-    assert not first.leader.holds
+    assert not first.elector.is_leader
 
 
 def test_giving_up_stops_the_renewal(place: Place, candidate: Candidates) -> None:
     first = candidate("one").lead()
-    first.leader.release()
+    first.stop()
     version = place.lease()["metadata"]["resourceVersion"]
     time.sleep(1.0)
     assert place.lease()["metadata"]["resourceVersion"] == version
-    first.leader.release()
+    first.stop()
     assert place.lease()["metadata"]["resourceVersion"] == version
 
 
@@ -229,8 +223,8 @@ def test_an_engine_that_was_refused_gives_up_nothing(place: Place, candidate: Ca
     candidate("one").lead()
     second = candidate("two")
     with pytest.raises(LeaseHeldError):
-        second.acquire()
-    second.leader.release()
+        second.lead()
+    second.stop()
     assert place.spec()["holderIdentity"] == "one"
 
 
@@ -239,7 +233,7 @@ def test_a_lease_that_is_deleted_is_made_again(place: Place, candidate: Candidat
     place.api.delete(LEASES, "engine-team-web", place.namespace)
     eventually(lambda: place.api.find(LEASES, "engine-team-web", place.namespace))
     assert place.spec()["holderIdentity"] == "one"
-    assert first.lost == []
+    assert first.changes == [True]
 
 
 def test_what_others_wrote_on_the_lease_stays(place: Place, candidate: Candidates) -> None:
@@ -254,25 +248,25 @@ def test_what_others_wrote_on_the_lease_stays(place: Place, candidate: Candidate
 
 def test_without_the_right_to_leases_it_is_said_once(place: Place, candidate: Candidates) -> None:
     first = candidate("one", kubeconfig=place.without_rights())
-    assert first.lead().leader.holds
+    assert first.lead().elector.is_leader
     assert len(first.said) == 1
     assert first.hears("can't be noticed")
     assert first.hears("get, create and update on leases")
-    first.leader.release()
-    assert not first.leader.holds
+    first.stop()
+    assert not first.elector.is_leader
 
 
 def test_without_the_right_to_leases_nobody_can_wait(place: Place, candidate: Candidates) -> None:
     with pytest.raises(ForbiddenError, match="cannot get resource") as refused:
-        candidate("one", waits=True, kubeconfig=place.without_rights()).acquire()
+        candidate("one", wait=True, kubeconfig=place.without_rights()).lead()
     assert "get, create and update on leases" in refused.value.hint
 
 
 def test_a_namespace_that_is_not_there_is_an_error(place: Place, candidate: Candidates) -> None:
     first = candidate("one")
-    first.leader._lease._namespace = "nowhere"
+    first.elector._lock._namespace = "nowhere"
     with pytest.raises(NotFoundError, match="nowhere"):
-        first.acquire()
+        first.lead()
 
 
 @pytest.mark.parametrize(
@@ -289,7 +283,7 @@ def test_sources_do_not_disturb_each_other(candidate: Candidates) -> None:
         candidate("two", source="Web").lead(),
         candidate("three", source="WEB").lead(),
     ]
-    assert all(leader.leader.holds for leader in leaders)
+    assert all(leader.elector.is_leader for leader in leaders)
 
 
 def test_no_two_processes_have_one_identity() -> None:

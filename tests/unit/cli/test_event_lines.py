@@ -21,6 +21,7 @@ from engine.telemetry.events import (
     AttemptFailed,
     DependentRestored,
     Event,
+    InternalError,
     JobForgotten,
     JobUnchanged,
     LeaderChanged,
@@ -82,6 +83,18 @@ TOLD: list[tuple[Event, str, bool, str]] = [
         "warning",
     ),
     (Trouble(None, "forbidden", retrying=False), "forbidden", False, "error"),
+    (
+        InternalError(KEY, "worker-0", "KeyError", "'x'", "Traceback: ...", retrying=False),
+        "ci/build: internal error: KeyError (this is a defect: report it with -vv)",
+        False,
+        "error",
+    ),
+    (
+        InternalError(None, "worker-0", "KeyError", "'x'", "Traceback: ..."),
+        "worker-0: internal error: KeyError (this is a defect: report it with -vv); trying again",
+        False,
+        "error",
+    ),
     (Notice("hello"), "note: hello", False, "info"),
     (SpecsRead(2, 3, 3, 0, 0), "specs read: 3 jobs in 2 files", False, "info"),
     (
@@ -129,6 +142,18 @@ def test_every_event_has_its_line(event: Event, line: str, only_verbose: bool, l
     quiet = io.StringIO()
     JsonLines(quiet, Redactor(), verbose=False)(event)
     assert bool(quiet.getvalue()) is not only_verbose
+
+
+def test_an_internal_error_has_its_traceback_at_vv_and_in_json_without_the_secrets() -> None:
+    redact = Redactor()
+    redact.learn(["hunter2"])
+    event = InternalError(KEY, "worker-0", "KeyError", "hunter2", "Traceback:\n  of hunter2\n")
+    out = io.StringIO()
+    Lines(out, redact, verbose=True, colour=False, tracebacks=True)(event)
+    assert out.getvalue().splitlines()[1:] == ["Traceback:", "  of ***"]
+    entry = said(event, redact=redact)
+    assert entry["traceback"] == "Traceback:\n  of ***\n"
+    assert (entry["component"], entry["kind"], entry["cause"]) == ("worker-0", "KeyError", "***")
 
 
 def test_no_event_was_forgotten_above() -> None:

@@ -38,6 +38,7 @@ def registered() -> set[tuple[str, str, str]]:
             queue_depth=int,
             queue_adds=int,
             queue_retries=int,
+            internal_errors=int,
             api_requests=int,
             watch_restarts=int,
         )

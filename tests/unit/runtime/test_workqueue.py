@@ -18,7 +18,7 @@ def taken(queue: WorkQueue[str], seconds: float = 0.05) -> list[str]:
     reader = threading.Thread(target=take)
     reader.start()
     time.sleep(seconds)
-    queue.close()
+    queue.shut_down()
     reader.join(5)
     assert not reader.is_alive()
     return found
@@ -111,7 +111,7 @@ def test_a_time_that_has_passed_is_now() -> None:
     assert queue.get() == "a"
 
 
-def test_a_key_whose_time_comes_while_it_is_worked_on_waits_for_its_end() -> None:
+def test_a_key_whose_time_comes_while_it_is_worked_on_queue_latencys_for_its_end() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     assert queue.get() == "a"
@@ -129,7 +129,7 @@ def test_closing_wakes_every_reader_and_drops_what_waits() -> None:
     for reader in readers:
         reader.start()
     queue.add_after("later", 60)
-    queue.close()
+    queue.shut_down()
     for reader in readers:
         reader.join(5)
     assert found == [None, None, None]
@@ -138,7 +138,7 @@ def test_closing_wakes_every_reader_and_drops_what_waits() -> None:
 def test_a_closed_queue_takes_nothing_more() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("before")
-    queue.close()
+    queue.shut_down()
     queue.add("a")
     queue.add_after("b", 0)
     assert queue.get() is None
@@ -196,7 +196,7 @@ def test_many_workers_never_share_a_key() -> None:
     deadline = time.monotonic() + 10
     while len(set(handled)) < 10 and time.monotonic() < deadline:
         time.sleep(0.01)
-    queue.close()
+    queue.shut_down()
     for worker in workers:
         worker.join(5)
     assert shared == []
@@ -228,8 +228,8 @@ def test_what_was_to_come_later_can_be_taken_back() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add_after("a", 0.01)
     queue.add_after("b", 0.01)
-    queue.cancel("a")
-    queue.cancel("unknown")
+    queue.forget_delayed("a")
+    queue.forget_delayed("unknown")
     assert taken(queue) == ["b"]
 
 
@@ -237,5 +237,5 @@ def test_what_is_taken_back_costs_no_memory() -> None:
     queue: WorkQueue[int] = WorkQueue()
     for number in range(10_000):
         queue.add_after(number, 3600)
-        queue.cancel(number)
-    assert len(queue._later) < 2_000
+        queue.forget_delayed(number)
+    assert len(queue._waiting) < 2_000

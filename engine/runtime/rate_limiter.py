@@ -14,7 +14,7 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.1, 15.0
 _RATE, _BURST = 100.0, 500.0
 
 
-class Bucket:
+class TokenBucket:
     """A token bucket: `burst` at once, then `rate` a second. Safe to use from several threads."""
 
     def __init__(
@@ -36,24 +36,26 @@ class Bucket:
             return max(0.0, -self._tokens / self._rate)
 
 
-class RateLimit:
-    """Waits for keys that failed, `total` times by now. Safe to use from several threads."""
+class ItemRateLimiter:
+    """Waits for keys that failed. Safe to use from several threads."""
 
-    def __init__(self, bucket: Bucket | None = None) -> None:
-        self.total = 0
-        self._bucket = bucket or Bucket()
+    def __init__(self, bucket: TokenBucket | None = None) -> None:
+        self.retries_total = 0
+        """How often `when` was asked."""
+        self._bucket = bucket or TokenBucket()
         self._failures: dict[Hashable, int] = {}
         self._lock = threading.Lock()
 
     def when(self, key: Hashable, *, longest: float = _LONGEST_WAIT) -> float:
         """Seconds to wait after one more failure of `key`."""
         with self._lock:
-            self.total += 1
+            self.retries_total += 1
             failures = self._failures[key] = self._failures.get(key, 0) + 1
         own = backoff(failures, first=_FIRST_WAIT, longest=longest)
         return max(own, self._bucket.reserve())
 
     def failures(self, key: Hashable) -> int:
+        """How often `key` has failed since it was forgotten."""
         with self._lock:
             return self._failures.get(key, 0)
 

@@ -1,4 +1,4 @@
-from engine.runtime.rate_limit import Bucket, RateLimit
+from engine.runtime.rate_limiter import ItemRateLimiter, TokenBucket
 
 
 class Clock:
@@ -9,13 +9,13 @@ class Clock:
 
 
 def test_a_burst_passes_and_then_a_key_at_a_time() -> None:
-    bucket = Bucket(rate=10, burst=3, clock=Clock())
+    bucket = TokenBucket(rate=10, burst=3, clock=Clock())
     assert [round(bucket.reserve(), 3) for _ in range(5)] == [0, 0, 0, 0.1, 0.2]
 
 
 def test_what_has_waited_long_enough_passes_again() -> None:
     clock = Clock()
-    bucket = Bucket(rate=10, burst=1, clock=clock)
+    bucket = TokenBucket(rate=10, burst=1, clock=clock)
     bucket.reserve()
     bucket.reserve()
     clock.now = 60.0
@@ -23,7 +23,7 @@ def test_what_has_waited_long_enough_passes_again() -> None:
 
 
 def test_each_failure_of_a_key_doubles_its_own_wait_only() -> None:
-    limit = RateLimit()
+    limit = ItemRateLimiter()
     waits = [limit.when("a") for _ in range(6)]
     assert waits[5] > 10 * waits[0]
     assert limit.when("b") < 0.13
@@ -31,7 +31,7 @@ def test_each_failure_of_a_key_doubles_its_own_wait_only() -> None:
 
 
 def test_success_makes_a_key_begin_anew() -> None:
-    limit = RateLimit()
+    limit = ItemRateLimiter()
     for _ in range(8):
         limit.when("a")
     limit.forget("a")
@@ -39,6 +39,6 @@ def test_success_makes_a_key_begin_anew() -> None:
 
 
 def test_thousands_of_keys_that_fail_at_once_come_back_one_after_the_other() -> None:
-    limit = RateLimit(Bucket(rate=100, burst=50, clock=Clock()))
+    limit = ItemRateLimiter(TokenBucket(rate=100, burst=50, clock=Clock()))
     waits = sorted(limit.when(number) for number in range(1000))
     assert 9 < waits[-1] < 10

@@ -1,0 +1,129 @@
+"""The threads of one engine: what they raise is contained, and liveness knows each of them.
+
+A thread that ends in silence is worse than a process that ends: nothing starts it again. So every
+loop of the engine runs here, a panic is reported and the loop run again, and a thread that is dead
+or hangs is told to whoever asks for liveness.
+"""
+
+import math
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+
+from engine.refs import JobKey
+from engine.runtime.backoff import backoff
+from engine.telemetry.events import Emit, InternalError
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.1, 10.0
+_REPORT_AGAIN_AFTER = 300.0
+
+Run = Callable[["SupervisedThread"], None]
+
+
+class SupervisedThread:
+    """A thread that calls `run` until it returns.
+
+    Guarantees: an exception doesn't end it; it is reported, and `run` is called again after a
+    back-off that starts anew once a call has lasted longer than the longest wait.
+    Assumptions: `run` says with `expect` how long it may be silent, and returns when it is asked to
+    by whatever it watches.
+    """
+
+    def __init__(self, supervisor: "Supervisor", name: str, run: Run) -> None:
+        self.name = name
+        self._supervisor = supervisor
+        self._run = run
+        self._deadline = math.inf
+        self._stopped = threading.Event()
+        self._returned = False
+        self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
+        self._thread.start()
+
+    def expect(self, seconds: float) -> None:
+        """A heartbeat: the next one comes within `seconds`; `math.inf` while there is no work."""
+        self._deadline = time.monotonic() + seconds
+
+    def stop(self) -> None:
+        """Don't call `run` again after a failure; to make it return is its owner's business."""
+        self._stopped.set()
+
+    def join(self, seconds: float) -> bool:
+        """Wait for the end, no longer than `seconds`; whether it has come."""
+        if self._thread is not threading.current_thread():
+            self._thread.join(max(0.0, seconds))
+        return not self._thread.is_alive()
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with it, "" for one that works, waits for work, or has returned."""
+        if self._returned:
+            return ""
+        if not self._thread.is_alive():
+            return f"thread {self.name} is dead"
+        late = time.monotonic() - self._deadline
+        return f"thread {self.name} hangs, {late:.0f} s overdue" if late > 0 else ""
+
+    def _loop(self) -> None:
+        failures = 0
+        while not self._stopped.is_set():
+            began = time.monotonic()
+            try:
+                self._run(self)
+                break
+            except Exception as error:  # noqa: BLE001 - this is where panics end
+                self._supervisor.report(self.name, error)
+            failures = 1 if time.monotonic() - began > _LONGEST_WAIT else failures + 1
+            self.expect(math.inf)
+            self._stopped.wait(backoff(failures, first=_FIRST_WAIT, longest=_LONGEST_WAIT))
+        self._returned = True
+
+
+class Supervisor:
+    """Starts threads, reports their panics, and answers for their liveness.
+
+    Guarantees: the same panic at the same place is reported once in five minutes and counted every
+    time. Errors: none of its own.
+    """
+
+    def __init__(self, emit: Emit) -> None:
+        self.panics = 0
+        self._emit = emit
+        self._lock = threading.Lock()
+        self._threads: list[SupervisedThread] = []
+        self._reported: dict[tuple[str, JobKey | None, str], float] = {}
+
+    def start(self, name: str, run: Run) -> SupervisedThread:
+        """Call `run` in a thread of its own."""
+        thread = SupervisedThread(self, name, run)
+        with self._lock:
+            self._threads = [t for t in self._threads if not t._returned]  # noqa: SLF001
+            self._threads.append(thread)
+        return thread
+
+    def report(self, component: str, error: Exception, key: JobKey | None = None) -> None:
+        """Count what `component` raised, and report it unless that was done a while ago.
+
+        Guarantees: raises nothing itself, whatever the listener does.
+        """
+        kind, message = type(error).__name__, str(error)
+        now = time.monotonic()
+        with self._lock:
+            self.panics += 1
+            last = self._reported.get((component, key, message), -math.inf)
+            if now - last < _REPORT_AGAIN_AFTER:
+                return
+            self._reported = {
+                known: at for known, at in self._reported.items() if now - at < _REPORT_AGAIN_AFTER
+            }
+            self._reported[component, key, message] = now
+        trace = "".join(traceback.format_exception(error))
+        with suppress(Exception):
+            self._emit(InternalError(key, component, kind, message, trace))
+
+    def liveness(self) -> str:
+        """Why the process should be started again; "" while every thread lives and keeps up."""
+        with self._lock:
+            threads = list(self._threads)
+        return "; ".join(thread.trouble for thread in threads if thread.trouble)
