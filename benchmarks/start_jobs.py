@@ -17,7 +17,7 @@ from benchmarks.place import Place
 from benchmarks.process import engine, run
 from benchmarks.specs import TOKEN, write_specs
 from engine.api.model import Config, Job, Limits
-from engine.reconcile.attempt_manifests import Rendering, attempt_manifests
+from engine.reconcile.rendering import RenderConfig, render_attempt
 from engine.reconcile.secret_values import resolve_secrets
 from engine.refs import record_name
 from engine.render.manifests import Manifests
@@ -80,12 +80,12 @@ def _kubectl(place: Place, folder: Path, count: int) -> float:
 def _rendered(folder: Path, count: int, namespace: str) -> list[tuple[Job, Manifests]]:
     specs = write_specs(folder / f"{namespace}-specs", count, namespace)
     jobs = load_specs([str(specs)], Config()).jobs
-    rendering = Rendering(Templates(), "default", Limits())
+    rendering = RenderConfig(Templates(), "default", Limits())
     made = []
     for job in jobs:
         values, _ = resolve_secrets(job, {**os.environ, TOKEN: "not-a-secret"})
         policies = {name: wanted[0] for name, wanted in job.policies.items()}
-        made.append((job, attempt_manifests(rendering, job, 1, policies, values)))
+        made.append((job, render_attempt(rendering, job, 1, policies, values)))
     return made
 
 

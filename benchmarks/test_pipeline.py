@@ -20,7 +20,7 @@ from engine.decide import decide
 from engine.decide.actions import Done
 from engine.decide.record import record_from_data, record_to_data
 from engine.decide.situation import Observed, Situation
-from engine.reconcile.attempt_manifests import Rendering, attempt_manifests
+from engine.reconcile.rendering import RenderConfig, render_attempt
 from engine.render.manifests import render_job
 from engine.render.templates import Templates
 from engine.render.variables import SecretValues
@@ -89,8 +89,8 @@ def test_7_transform(benchmark: BenchmarkFixture, job: Job, pod: dict[str, Any])
 
 
 def test_8_manifests_of_an_attempt(benchmark: BenchmarkFixture, job: Job) -> None:
-    rendering = Rendering(TEMPLATES, "default", Limits())
-    assert benchmark(attempt_manifests, rendering, job, 1, POLICIES, VALUES).pod
+    rendering = RenderConfig(TEMPLATES, "default", Limits())
+    assert benchmark(render_attempt, rendering, job, 1, POLICIES, VALUES).pod
 
 
 def test_9_record(benchmark: BenchmarkFixture, job: Job) -> None:

@@ -23,7 +23,7 @@ def command(
     """
     from engine.cluster.connect import connect  # noqa: PLC0415 - --help needs no cluster
     from engine.cluster.server import check_server_version  # noqa: PLC0415
-    from engine.reconcile.requests import cancel_job  # noqa: PLC0415
+    from engine.reconcile.job_requests import cancel_job  # noqa: PLC0415
     from engine.refs import JobKey  # noqa: PLC0415
 
     connection = connect(kubeconfig, context)

@@ -11,7 +11,7 @@ from engine.cli.loading import load_config, load_valid_specs
 from engine.cli.printers.manifests import print_json, print_yaml
 from engine.decide.pull_cursor import policies_of_attempt
 from engine.errors import InvalidInputError, Problem
-from engine.reconcile.attempt_manifests import Rendering, checked_manifests
+from engine.reconcile.rendering import RenderConfig, try_render_attempt
 from engine.reconcile.secret_values import resolve_secrets
 from engine.render.templates import Templates
 
@@ -43,13 +43,13 @@ def command(
     """
     settings = load_config(config, kubernetes_schema)
     jobs = load_valid_specs(options.all_paths(paths, filenames), settings, namespace).jobs
-    rendering = Rendering(Templates(templates, settings.kubernetes), source, settings.limits)
+    rendering = RenderConfig(Templates(templates, settings.kubernetes), source, settings.limits)
     manifests: list[dict[str, Any]] = []
     problems: list[Problem] = []
     for job in jobs:
         secrets, missing = resolve_secrets(job, os.environ) if show_secrets else (None, ())
         policies = policies_of_attempt(job, ())
-        made, found = checked_manifests(rendering, job, 1, policies, secrets)
+        made, found = try_render_attempt(rendering, job, 1, policies, secrets)
         problems.extend((*missing, *found))
         manifests.extend((made.pod, *made.dependents) if made else ())
     if problems:

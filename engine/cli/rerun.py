@@ -13,7 +13,7 @@ def command(jobs: tuple[str, ...], namespace: str, kubeconfig: str, context: str
     """Ask for another run of JOBS, which must be over; the next reconcile starts it."""
     from engine.cluster.connect import connect  # noqa: PLC0415 - --help needs no cluster
     from engine.cluster.server import check_server_version  # noqa: PLC0415
-    from engine.reconcile.requests import rerun_job  # noqa: PLC0415
+    from engine.reconcile.job_requests import rerun_job  # noqa: PLC0415
     from engine.refs import JobKey  # noqa: PLC0415
 
     connection = connect(kubeconfig, context)

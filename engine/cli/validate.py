@@ -9,7 +9,7 @@ from engine.cli import options
 from engine.cli.loading import load_config
 from engine.decide.pull_cursor import policies_of_attempt
 from engine.errors import ExitCode, Problem, Severity, TemplateRenderError
-from engine.reconcile.attempt_manifests import Rendering, checked_manifests, may_be_broken
+from engine.reconcile.rendering import RenderConfig, has_user_templates, try_render_attempt
 from engine.reconcile.secret_values import resolve_secrets
 from engine.render.templates import Templates
 from engine.specdir.load import load_specs
@@ -38,7 +38,7 @@ def command(
     settings = load_config(config, kubernetes_schema)
     loaded = load_specs(options.all_paths(paths, filenames), settings, namespace)
     problems = [*loaded.problems]
-    rendering = Rendering(Templates(templates, settings.kubernetes), "default", settings.limits)
+    rendering = RenderConfig(Templates(templates, settings.kubernetes), "default", settings.limits)
     broken = set()
     for name, job in {job.spec["template"]: job for job in reversed(loaded.jobs)}.items():
         try:
@@ -50,9 +50,9 @@ def command(
     for job in loaded.jobs:
         if job.spec["template"] in broken:
             continue
-        if may_be_broken(rendering, job):
+        if has_user_templates(rendering, job):
             policies = policies_of_attempt(job, ())
-            problems.extend(checked_manifests(rendering, job, 1, policies, None)[1])
+            problems.extend(try_render_attempt(rendering, job, 1, policies, None)[1])
         problems.extend(map(_unset_is_a_warning, resolve_secrets(job, os.environ)[1]))
     for problem in sorted(set(problems), key=lambda problem: (problem.where, problem.message)):
         click.echo(str(problem))

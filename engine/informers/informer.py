@@ -1,206 +1,164 @@
-"""Keep a local picture of the engine's pods in one namespace: list once, then watch."""
+"""A local store of one resource in one namespace, by job: list once, then watch.
 
-import sys
+A reply to a write of ours and the watch arrive in any order; so each object is kept in its newest
+version, and what was deleted leaves a tombstone that a late reply doesn't get past.
+"""
+
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from engine.cluster import api
+from engine.cluster.api import version_number
 from engine.cluster.client import Client
-from engine.informers.reflector import Watcher
+from engine.informers.reflector import Reflector
 from engine.refs import JobKey
-from engine.status.deletion import UNSEEN, Deletion, read_deleted
-from engine.status.outcome import Outcome
-from engine.wellknown import JOB
+from engine.runtime.supervisor import Supervisor
 
-_TOMBSTONES = 10_000
-_SHORT = 64
-_OVER = frozenset({"Succeeded", "Failed"})
+Item = TypeVar("Item")
+Manifest = dict[str, Any]
+
+TOMBSTONES = 10_000
 
 
-class PodInformer:
-    """All pods of one namespace that a label selector picks, by job.
+class Informer(Generic[Item]):
+    """What is kept of each object is the subclass's: `_index`, `_convert` and the hooks below.
 
-    Guarantees: `on_change` is called with the job of every pod that appears, changes or goes, and
-    a pod whose deletion was seen never comes back, however late a reply that still has it.
-    Errors: `sync` raises what the list raises; the watch goes on by itself, with back-off.
+    Guarantees: `on_change` is called with the job of every object that appears, changes or goes;
+    of two versions the newer one counts, whatever the order they come in.
+    Errors: `list` raises what the request raises; the watch goes on by itself, with back-off.
     """
 
     def __init__(
         self,
         client: Client,
-        namespace: str,
+        path: str,
         selector: str,
+        supervisor: Supervisor,
         on_change: Callable[[JobKey], None],
-        on_trouble: Callable[[str], None],
+        on_error: Callable[[str], None],
     ) -> None:
+        self.has_synced = False
+        """Whether the first list is in the store."""
         self._client = client
-        self._namespace = namespace
+        self._path = path
         self._selector = selector
         self._on_change = on_change
-        self._path = api.PODS.path(namespace)
         self._lock = threading.Lock()
-        self._pods: dict[JobKey, dict[str, dict[str, Any]]] = {}
-        self._dead: OrderedDict[str, Outcome | None] = OrderedDict()
-        self._deletions: dict[str, Deletion] = {}
+        self._items: dict[JobKey, dict[str, tuple[int, Item]]] = {}
+        """By job and by what identifies an object: its version, and what is kept of it."""
+        self._tombstones: OrderedDict[str, int] = OrderedDict()
+        """In which version an object was deleted; the oldest ones are dropped."""
         self._version = ""
-        self._synced = False
-        self.watcher = Watcher(
+        self.reflector = Reflector(
             client,
-            self._path,
+            path,
             selector,
-            sync=self.sync,
-            on_event=self._take,
-            on_trouble=on_trouble,
+            supervisor,
+            list_=self.list,
+            on_event=self._on_event,
+            on_error=on_error,
         )
 
-    def sync(self) -> str:
-        """Read every pod, page by page; what has changed or gone is reported. The version."""
-        found: dict[JobKey, dict[str, dict[str, Any]]] = {}
+    def list(self) -> str:
+        """Read every object, page by page; what has changed or gone is reported. The version."""
         pages = api.list_all(self._client, self._path, self._selector)
-        for page in pages:
-            for pod in page["items"]:
-                key = self._key(pod)
-                if key is not None:
-                    found.setdefault(key, {})[pod["metadata"]["uid"]] = _slim(pod)
+        found = {
+            index: manifest
+            for page in pages
+            for manifest in page["items"]
+            if (index := self._index(manifest)) is not None
+        }
         with self._lock:
-            self._version = pages[0]["metadata"]["resourceVersion"]
-            before = {key: dict(pods) for key, pods in self._pods.items()}
-            self._take_over(found)
-            changed = {key for key in {*before, *found} if before.get(key) != self._pods.get(key)}
-            self._synced = True
+            self._version = str(pages[0]["metadata"]["resourceVersion"])
+            changed = self._replace(found, version_number(self._version))
+            self.has_synced = True
         for key in changed:
             self._on_change(key)
         return self._version
 
-    @property
-    def has_synced(self) -> bool:
-        return self._synced
-
     def start(self) -> None:
-        """Watch from where `sync` ended, in a thread of its own; without one it begins there."""
-        self.watcher.start(self._version)
+        """Watch from where `list` ended, in a thread of its own; without one it begins there."""
+        self.reflector.start(self._version)
 
-    def pods(self, key: JobKey) -> tuple[dict[str, Any], ...]:
+    def items(self, key: JobKey) -> tuple[Item, ...]:
+        """What is known of one job."""
         with self._lock:
-            return tuple(self._pods.get(key, {}).values())
+            return tuple(item for _, item in self._items.get(key, {}).values())
 
-    def all_pods(self) -> tuple[dict[str, Any], ...]:
+    def all_items(self) -> tuple[Item, ...]:
+        """What is known of every job."""
         with self._lock:
-            return tuple(pod for pods in self._pods.values() for pod in pods.values())
+            return tuple(item for items in self._items.values() for _, item in items.values())
 
-    def put(self, pod: dict[str, Any]) -> None:
+    def upsert(self, manifest: Manifest) -> None:
         """Take in what a write answered, unless the watch already knows better."""
-        key = self._key(pod)
-        if key is not None:
+        index = self._index(manifest)
+        if index is not None:
             with self._lock:
-                self._keep(key, pod)
+                self._upsert(*index, manifest)
 
-    def refresh(self, key: JobKey) -> None:
-        """Ask the API for the pods of one job, where the watch may be late to tell of them.
+    def _index(self, manifest: Manifest) -> tuple[JobKey, str] | None:
+        """The object's job and what identifies it for good; None for one that is nobody's."""
+        raise NotImplementedError
 
-        Errors: those of the list.
-        """
-        selector = f"{self._selector},{JOB}={key.name}"
-        for page in api.list_all(self._client, self._path, selector):
-            for pod in page["items"]:
-                self.put(pod)
+    def _convert(self, manifest: Manifest) -> Item:
+        """What is kept of an object."""
+        raise NotImplementedError
 
-    def forget(self, key: JobKey, uid: str) -> None:
-        """The API says that this pod is gone."""
-        with self._lock:
-            self._bury(key, uid, self._pods.get(key, {}).get(uid))
+    def _before_upsert(self, key: JobKey, uid: str, manifest: Manifest) -> None:
+        """Hook: any state of an object that is not deleted, in whichever order they come."""
 
-    def deletion_of(self, uid: str) -> Deletion:
-        """What was seen of the deletion of a pod that is still there."""
-        with self._lock:
-            return self._deletions.get(uid, UNSEEN)
+    def _before_delete(self, key: JobKey, uid: str, last: Manifest | None) -> None:
+        """Hook: the object is gone; `last` is its last state, if the watch told it."""
 
-    def end_of(self, uid: str) -> Outcome | None:
-        """What the states of a pod that is gone told of its end."""
-        with self._lock:
-            return self._dead.get(uid)
-
-    def _take(self, kind: str, pod: dict[str, Any]) -> None:
-        key = self._key(pod)
-        if key is None:
+    def _on_event(self, kind: str, manifest: Manifest) -> None:
+        index = self._index(manifest)
+        if index is None:
             return
         with self._lock:
             if kind == "DELETED":
-                self._bury(key, pod["metadata"]["uid"], pod)
-            else:
-                self._keep(key, pod)
-        self._on_change(key)
+                self._delete(*index, _version_of(manifest), manifest)
+            elif not self._upsert(*index, manifest):
+                return
+        self._on_change(index[0])
 
-    def _take_over(self, found: dict[JobKey, dict[str, dict[str, Any]]]) -> None:
-        """Make `found` the picture; what the list is too old to know of stays."""
-        listed = api.version_number(self._version)
-        for key, pods in [(key, dict(pods)) for key, pods in self._pods.items()]:
-            for uid, pod in pods.items():
-                if uid not in found.get(key, {}) and _version_of(pod) <= listed:
-                    self._bury(key, uid, pod)
-        for key, pods in found.items():
-            for pod in pods.values():
-                self._keep(key, pod)
+    def _replace(self, found: dict[tuple[JobKey, str], Manifest], version: int) -> set[JobKey]:
+        """Make `found` the store; what the list is too old to know of stays. What has changed."""
+        gone = [
+            (key, uid)
+            for key, items in self._items.items()
+            for uid, (known, _) in items.items()
+            if (key, uid) not in found and known <= version
+        ]
+        for key, uid in gone:
+            self._delete(key, uid, version)
+        changed = {key for key, _ in gone}
+        return changed | {key for (key, uid), m in found.items() if self._upsert(key, uid, m)}
 
-    def _keep(self, key: JobKey, pod: dict[str, Any]) -> None:
-        uid = pod["metadata"]["uid"]
-        if uid in self._dead:
-            return
-        self._note_deletion(key, pod)
-        known = self._pods.get(key, {}).get(uid)
-        if known is None or _version_of(known) < _version_of(pod):
-            kept = _slim(pod)
-            is_over = (pod.get("status") or {}).get("phase") in _OVER
-            self._pods.setdefault(key, {})[uid] = _shared(kept) if is_over else kept
+    def _upsert(self, key: JobKey, uid: str, manifest: Manifest) -> bool:
+        """Whether this is newer than what was known."""
+        version = _version_of(manifest)
+        if version <= self._tombstones.get(uid, -1):
+            return False
+        self._before_upsert(key, uid, manifest)
+        known = self._items.get(key, {}).get(uid)
+        if known is not None and version <= known[0]:
+            return False
+        self._items.setdefault(key, {})[uid] = (version, self._convert(manifest))
+        return True
 
-    def _note_deletion(self, key: JobKey, pod: dict[str, Any]) -> None:
-        """Whatever is seen of a deletion, in whichever order, tells when it was asked for."""
-        uid = pod["metadata"]["uid"]
-        deletion = self._deletions.get(uid, UNSEEN).seen(pod, self._pods.get(key, {}).get(uid))
-        if deletion is not UNSEEN:
-            self._deletions[uid] = deletion
-
-    def _bury(self, key: JobKey, uid: str, last: dict[str, Any] | None) -> None:
-        """`last` is the last state that is known of the pod."""
-        end = self._dead.get(uid)
-        if end is None and last is not None:
-            self._note_deletion(key, last)
-            end = read_deleted(last, self._deletions.get(uid, UNSEEN), gone=True)
-        self._dead[uid] = end
-        self._deletions.pop(uid, None)
-        if len(self._dead) > _TOMBSTONES:
-            self._dead.popitem(last=False)
-        pods = self._pods.get(key, {})
-        pods.pop(uid, None)
-        if not pods:
-            self._pods.pop(key, None)
-
-    def _key(self, pod: dict[str, Any]) -> JobKey | None:
-        name = (pod["metadata"].get("labels") or {}).get(JOB)
-        return JobKey(self._namespace, name) if name else None
+    def _delete(self, key: JobKey, uid: str, version: int, last: Manifest | None = None) -> None:
+        self._before_delete(key, uid, last)
+        self._tombstones[uid] = max(version, self._tombstones.pop(uid, -1))
+        if len(self._tombstones) > TOMBSTONES:
+            self._tombstones.popitem(last=False)
+        items = self._items.get(key, {})
+        items.pop(uid, None)
+        if not items:
+            self._items.pop(key, None)
 
 
-def _slim(pod: dict[str, Any]) -> dict[str, Any]:
-    """Without the field owners' book-keeping, which is half of a pod."""
-    pod["metadata"].pop("managedFields", None)
-    return pod
-
-
-def _shared(value: Any) -> Any:
-    """The same, its short texts shared with all other pods: half the memory.
-
-    Worth its time for a pod that is over: it stays until its TTL has passed, thousands of them do.
-    """
-    if isinstance(value, dict):
-        return {sys.intern(name): _shared(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_shared(item) for item in value]
-    if isinstance(value, str) and len(value) < _SHORT:
-        return sys.intern(value)
-    return value
-
-
-def _version_of(pod: dict[str, Any]) -> int:
-    return api.version_number(pod["metadata"].get("resourceVersion", ""))
+def _version_of(manifest: Manifest) -> int:
+    return version_number(manifest["metadata"].get("resourceVersion", ""))

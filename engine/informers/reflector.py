@@ -1,4 +1,4 @@
-"""One watch in a thread of its own that goes on until it is stopped.
+"""Lists and watches one resource in a thread of its own, until it is stopped.
 
 Written by hand because the client's own informer reconnects without a wait and has neither
 paging nor a way to know when it has synced.
@@ -11,24 +11,25 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.cluster.client import Client, WatchStream
-from engine.cluster.transport import JSON
 from engine.errors import EngineError, ExpiredError, ForbiddenError, UnreachableError
 from engine.runtime.backoff import backoff
+from engine.runtime.supervisor import SupervisedThread, Supervisor
 
 _WATCH_SECONDS = (240, 300)
-_SILENCE = 330.0
+_READ_TIMEOUT = 330.0
+_STALL_TIMEOUT = 600.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 10.0
 _SHORTEST_WATCH = 1.0
 
 
-class Watcher:
-    """Watches `path` from the version that `sync` returns.
+class Reflector:
+    """Watches `path` from the version that `list_` returns.
 
     Guarantees: `on_event` gets every event but bookmarks, in order; after a version has expired,
-    or anything unforeseen, `sync` is called again before the watch goes on: at once, unless a new
-    version expires at once, too. Reconnects with back-off and jitter; `failing` has the last
-    failure's words for as long as nothing is heard.
-    Errors: none; the second failure in a row is told to `on_trouble`. An `optional` watch ends in
+    or anything unforeseen, `list_` is called again before the watch goes on: at once, unless a new
+    version expires at once, too. Reconnects with back-off and jitter, and no sooner than the server
+    asks for. An event or a list that raises is the supervisor's to report.
+    Errors: none; the second failure in a row is told to `on_error`. An `optional` watch ends in
     silence where the right to it is missing.
     """
 
@@ -37,38 +38,43 @@ class Watcher:
         client: Client,
         path: str,
         selector: str,
+        supervisor: Supervisor,
         *,
-        sync: Callable[[], str],
+        list_: Callable[[], str],
         on_event: Callable[[str, dict[str, Any]], None],
-        on_trouble: Callable[[str], None],
-        accept: str = JSON,
+        on_error: Callable[[str], None],
         optional: bool = False,
     ) -> None:
-        self._client = client
         self.path = path
+        self.restarts = 0
+        """How often a watch was opened again."""
+        self.failing = ""
+        """The last failure's words, for as long as nothing is heard."""
+        self._client = client
         self._selector = selector
-        self._sync = sync
+        self._supervisor = supervisor
+        self._list = list_
         self._on_event = on_event
-        self._on_trouble = on_trouble
-        self._accept = accept
+        self._on_error = on_error
         self._optional = optional
         self._version = ""
-        self.restarts = 0
-        self.failing = ""
+        """From where to watch; "" to list first."""
+        self._failures = 0
         self._stopped = threading.Event()
         self._lock = threading.Lock()
         self._stream: WatchStream | None = None
-        self._thread: threading.Thread | None = None
+        self._thread: SupervisedThread | None = None
 
     def start(self, version: str) -> None:
-        """Watch from `version`; from what `sync` returns where there is none."""
+        """Watch from `version`; from what `list_` returns where there is none."""
         self._version = version
-        self._thread = threading.Thread(target=self._run, name=f"watch {self.path}", daemon=True)
-        self._thread.start()
+        self._thread = self._supervisor.start(f"watch of {self.path}", self._run)
 
-    def halt(self) -> None:
+    def stop(self) -> None:
         """Ask the thread to end, without waiting for it."""
         self._stopped.set()
+        if self._thread is not None:
+            self._thread.stop()
         with self._lock:
             stream = self._stream
         if stream is not None:
@@ -79,43 +85,49 @@ class Watcher:
         if self._thread is not None:
             self._thread.join(seconds)
 
-    def _run(self) -> None:
-        failures = 0
+    def _run(self, thread: SupervisedThread) -> None:
         while not self._stopped.is_set():
-            began = time.monotonic()
+            began, wait = time.monotonic(), 0.0
+            thread.expect(_STALL_TIMEOUT)
             try:
                 if not self._version:
-                    self._version = self._sync()
-                self._watch()
+                    self._version = self._list()
+                self._watch(thread)
                 self.restarts += 1
-                failures = 0 if time.monotonic() - began > _SHORTEST_WATCH else failures + 1
+                self._ended(began)
             except ExpiredError:
                 self._version = ""
-                failures = 0 if time.monotonic() - began > _SHORTEST_WATCH else failures + 1
-                if failures <= 1:
+                self._ended(began)
+                if self._failures <= 1:
                     continue
             except ForbiddenError as error:
                 if self._optional:
                     return
-                failures += 1
-                self._tell(failures, error.cause, expected=False)
+                self._failed(error, expected=False)
             except EngineError as error:
-                failures += 1
-                self._tell(failures, error.cause, isinstance(error, UnreachableError))
-            except Exception as error:  # noqa: BLE001 - a watch that ends in silence blinds us
-                failures += 1
-                self._version = ""
-                self._tell(failures, f"{type(error).__name__}: {error}", expected=False)
-            if failures:
-                self._stopped.wait(backoff(failures, first=_FIRST_WAIT, longest=_LONGEST_WAIT))
+                self._failed(error, expected=isinstance(error, UnreachableError))
+                wait = getattr(error, "retry_after", 0.0)
+            except Exception as error:
+                self._version, self.failing = "", f"{type(error).__name__}: {error}"
+                raise
+            if self._failures:
+                own = backoff(self._failures, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
+                thread.expect(_STALL_TIMEOUT + wait)
+                self._stopped.wait(max(own, wait))
 
-    def _tell(self, failures: int, words: str, expected: bool) -> None:
+    def _ended(self, began: float) -> None:
+        """A watch that ends at once, and so again and again, counts as failed."""
+        lasted = time.monotonic() - began > _SHORTEST_WATCH
+        self._failures = 0 if lasted else self._failures + 1
+
+    def _failed(self, error: EngineError, *, expected: bool) -> None:
         """A connection that breaks once is no news."""
-        self.failing = words
-        if not self._stopped.is_set() and (failures > 1 or not expected):
-            self._on_trouble(f"watch of {self.path}: {words}")
+        self._failures += 1
+        self.failing = error.cause
+        if not self._stopped.is_set() and (self._failures > 1 or not expected):
+            self._on_error(f"watch of {self.path}: {error.cause}")
 
-    def _watch(self) -> None:
+    def _watch(self, thread: SupervisedThread) -> None:
         query = [
             ("watch", "1"),
             ("allowWatchBookmarks", "true"),
@@ -123,7 +135,7 @@ class Watcher:
             ("resourceVersion", self._version),
             ("timeoutSeconds", str(random.randint(*_WATCH_SECONDS))),
         ]
-        stream = self._client.stream(self.path, query, _SILENCE, accept=self._accept)
+        stream = self._client.stream(self.path, query, _READ_TIMEOUT)
         self.failing = ""
         with self._lock:
             self._stream = stream
@@ -131,6 +143,7 @@ class Watcher:
             stream.discard()
             return
         for event in stream:
+            thread.expect(_STALL_TIMEOUT)
             self._version = event["object"]["metadata"]["resourceVersion"]
             if event["type"] != "BOOKMARK":
                 self._on_event(event["type"], event["object"])

@@ -8,71 +8,71 @@ from engine.cluster.client import Client
 from engine.decide.pull_cursor import policies_of_attempt
 from engine.decide.record import Record
 from engine.errors import ForbiddenError, InvalidInputError, Problem
-from engine.reconcile.attempt_manifests import Rendering, checked_manifests, may_be_broken
-from engine.reconcile.memory import JobMemory
+from engine.reconcile.job_state import JobState, Rendered
+from engine.reconcile.rendering import RenderConfig, has_user_templates, try_render_attempt
 from engine.reconcile.secret_values import resolve_secrets
-from engine.refs import Ref
+from engine.refs import JobKey, Ref
 from engine.telemetry.redact import Redactor
 
 
 def preflight(
     client: Client,
-    memories: Iterable[JobMemory],
-    under_way: Collection[JobMemory],
-    rendering: Rendering,
+    states: Iterable[JobState],
+    started: Collection[JobKey],
+    config: RenderConfig,
     environment: Mapping[str, str],
     redactor: Redactor,
 ) -> None:
     """Resolve secrets, and render the next attempt where users wrote templates or patches.
 
-    Those `under_way` need neither now: what they miss is a problem only if they are tried again.
-    Errors: InvalidInputError with every problem of every job; nothing has been written then.
+    Those that are `started` need neither now: what they miss is a problem only if they are tried
+    again. Errors: InvalidInputError with every problem of every job; nothing has been written then.
     """
     problems: list[Problem] = []
     to_create: dict[str, Job] = {}
-    running = {memory.job.key for memory in under_way}
-    for memory in memories:
-        to_start = memory.job.key not in running
-        problems.extend(prepare(memory, rendering, environment, redactor, to_start=to_start))
-        if memory.record is None:
-            to_create.setdefault(memory.job.namespace, memory.job)
+    for state in states:
+        key = state.job.key
+        to_start = key not in started
+        problems.extend(resolve_and_render(state, config, environment, redactor, to_start=to_start))
+        if state.record is None:
+            to_create.setdefault(key.namespace, state.job)
     problems.extend(_missing_namespaces(client, to_create))
     if problems:
         raise InvalidInputError(tuple(sorted(set(problems), key=lambda p: p.where)))
 
 
-def prepare(
-    memory: JobMemory,
-    rendering: Rendering,
+def resolve_and_render(
+    state: JobState,
+    config: RenderConfig,
     environment: Mapping[str, str],
     redactor: Redactor,
     *,
     to_start: bool,
 ) -> tuple[Problem, ...]:
-    """Resolve a job's secrets into its memory and, if it is `to_start`, render what may be broken.
+    """Resolve a job's secrets into its state and, if it is `to_start`, render what may be broken.
 
     What is wrong, if that matters now: a job whose attempt is under way needs neither.
     """
-    memory.secrets, found = resolve_secrets(memory.job, environment)
-    memory.knows_secrets = not found
-    redactor.learn(memory.secrets.all)
+    secrets, problems = resolve_secrets(state.job, environment)
+    redactor.learn(secrets.all)
+    state.rendered = Rendered(config, secrets, secrets_resolved=not problems)
     if not to_start:
         return ()
-    if found or not may_be_broken(rendering, memory.job):
-        return found
-    return _render_next(memory, rendering)
+    if problems or not has_user_templates(config, state.job):
+        return problems
+    return _render_next(state, config)
 
 
-def _render_next(memory: JobMemory, rendering: Rendering) -> tuple[Problem, ...]:
+def _render_next(state: JobState, config: RenderConfig) -> tuple[Problem, ...]:
     """Render what will be sent first, so that a broken template is found before any write."""
-    job, fresh = memory.job, Record(memory.job.key, "", memory.job.spec_hash)
-    same = memory.record is not None and memory.record.spec_hash == job.spec_hash
-    record = memory.record if memory.record is not None and same else fresh
-    number, attempts = record.next_number, record.attempts
-    policies = policies_of_attempt(job, attempts)
-    made, problems = checked_manifests(rendering, job, number, policies, memory.secrets)
-    if made is not None:
-        memory.manifests = ((number, tuple(sorted(policies.items()))), made)
+    job, rendered = state.job, state.rendered
+    record = state.record
+    if record is None or record.spec_hash != job.spec_hash:
+        record = Record(job.key, "", job.spec_hash)
+    number = record.next_number
+    policies = policies_of_attempt(job, record.attempts)
+    made, problems = try_render_attempt(config, job, number, policies, rendered.secrets)
+    rendered.attempt, rendered.manifests = (number, tuple(sorted(policies.items()))), made
     return problems
 
 

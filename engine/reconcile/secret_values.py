@@ -1,6 +1,5 @@
 """Read the values behind fromEnv and fromFile; they stay in memory and go into the Secret alone."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,10 +18,6 @@ def resolve_secrets(
     variables = {name: _value(s, job, environment, problems) for name, s in job.secrets.items()}
     passwords = tuple(_value(c.password, job, environment, problems) for c in job.credentials)
     return SecretValues(variables, passwords), tuple(problems)
-
-
-def process_environment() -> Mapping[str, str]:
-    return os.environ
 
 
 def _value(

@@ -32,6 +32,9 @@ class LeaderElector:
     by hand; clocks run at about the same speed.
     """
 
+    name = "leader election"
+    grace = _RELEASE_TIMEOUT + 1.0
+
     def __init__(
         self, lock: LeaseLock, *, wait: bool, emit: Emit, on_change: Callable[[bool], None]
     ) -> None:

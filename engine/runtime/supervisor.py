@@ -102,7 +102,14 @@ class Supervisor:
             self._threads.append(thread)
         return thread
 
-    def report(self, component: str, error: Exception, key: JobKey | None = None) -> None:
+    def report(
+        self,
+        component: str,
+        error: Exception,
+        key: JobKey | None = None,
+        *,
+        retrying: bool = True,
+    ) -> None:
         """Count what `component` raised, and report it unless that was done a while ago.
 
         Guarantees: raises nothing itself, whatever the listener does.
@@ -120,7 +127,7 @@ class Supervisor:
             self._reported[component, key, message] = now
         trace = "".join(traceback.format_exception(error))
         with suppress(Exception):
-            self._emit(InternalError(key, component, kind, message, trace))
+            self._emit(InternalError(key, component, kind, message, trace, retrying))
 
     def liveness(self) -> str:
         """Why the process should be started again; "" while every thread lives and keeps up."""

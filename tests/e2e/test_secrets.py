@@ -13,10 +13,11 @@ pytestmark = pytest.mark.only("sandbox")
 VALUE = "hunter2-of-the-environment"
 ENCODED = "aHVudGVyMi1vZi10aGUtZW52aXJvbm1lbnQ="
 CRASH = """
-import engine.reconcile.steps as steps
-def crash(self, memory, action):
-    raise RuntimeError(f"crashed beside {memory.secrets.variables['TOKEN']}")
-steps.Steps.write_record = crash
+from engine.decide.actions import WriteRecord
+from engine.reconcile.executor import EXECUTORS
+def crash(self, state, action):
+    raise RuntimeError(f"crashed beside {state.rendered.secrets.variables['TOKEN']}")
+EXECUTORS[WriteRecord] = crash
 """
 
 

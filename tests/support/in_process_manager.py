@@ -6,7 +6,8 @@ from typing import Self
 
 from engine.api.model import Config
 from engine.cluster.connect import connect
-from engine.manager import Manager, ManagerOptions, Surroundings
+from engine.reconcile.controller import ControllerDependencies
+from engine.reconcile.controller_manager import ControllerManager, ManagerOptions
 from engine.render.templates import Templates
 from engine.specdir.source import DirectorySource
 from engine.telemetry.events import Event
@@ -36,11 +37,9 @@ class InProcessManager:
             prune=True,
             lease_duration=lease_duration,
         )
-        around = Surroundings(
-            {}, Redactor(), self.events.append, lambda _seconds, _error: None, lambda _seconds: None
-        )
+        dependencies = ControllerDependencies({}, Redactor(), self.events.append)
         client = connect(str(kubeconfig), connections=64).client
-        self.manager = Manager(client, source, Config(), Templates, options, around)
+        self.manager = ControllerManager(client, source, Config(), Templates, options, dependencies)
         self._thread = threading.Thread(target=self._run, name="running", daemon=True)
 
     def __enter__(self) -> Self:

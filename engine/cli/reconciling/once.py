@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-import traceback
 from types import FrameType
 
 import click
@@ -14,7 +13,6 @@ from engine.cli.reconciling.asked import Asked
 from engine.cli.reconciling.common import sandbox_for, shown
 from engine.errors import UsageError
 from engine.prune.result import PruneReport
-from engine.reconcile.once_result import OnceResult
 from engine.render.templates import Templates
 from engine.specdir.load import with_namespace
 from engine.telemetry.redact import KNOWN
@@ -30,7 +28,8 @@ def run_once(asked: Asked) -> None:
 
     from engine.cluster.connect import connect  # noqa: PLC0415 - valid specs come first
     from engine.prune.after_reconcile import prune_after_reconcile  # noqa: PLC0415
-    from engine.reconcile.once import OnceRun  # noqa: PLC0415
+    from engine.reconcile.controller import ControllerDependencies  # noqa: PLC0415
+    from engine.reconcile.once import RunOnce  # noqa: PLC0415
     from engine.reconcile.once_result import OnceOptions, WaitFor  # noqa: PLC0415
 
     kubeconfig, context = asked.kubeconfig, asked.context
@@ -43,10 +42,11 @@ def run_once(asked: Asked) -> None:
         asked.source, asked.concurrency, asked.timeout, asked.queue_timeout, WaitFor(asked.wait)
     )
     templates = Templates(asked.templates, settings.kubernetes)
-    run = OnceRun(connection.client, jobs, settings, once, templates, show)
+    dependencies = ControllerDependencies(os.environ, KNOWN, show)
+    run = RunOnce(connection.client, jobs, settings, once, templates, dependencies)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        result, pruned = run.run(os.environ, KNOWN), PruneReport()
+        result, pruned = run.run(), PruneReport()
         if not result.interrupted:
             keys = frozenset(job.key for job in jobs)
             places = {connection.namespace, asked.namespace, *(key.namespace for key in keys)} - {
@@ -69,16 +69,7 @@ def run_once(asked: Asked) -> None:
         click.echo(text, err=True)
     elif result.timed_out:
         click.echo(f"timeout: {told}; what has started goes on", err=True)
-    if asked.verbose > 1:
-        _tell_crashes(result)
     sys.exit(max(exit_code(result), pruned.exit_code))
-
-
-def _tell_crashes(result: OnceResult) -> None:
-    for job in result.jobs:
-        if job.error is not None and job.error.__cause__ is not None:
-            lines = traceback.format_exception(job.error.__cause__)
-            click.echo(KNOWN(f"{job.job.key}: {''.join(lines)}"), err=True)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

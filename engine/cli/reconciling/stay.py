@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,8 @@ from engine.cli.reconciling.asked import Asked
 from engine.cli.reconciling.common import sandbox_for, shown
 from engine.cluster.connect import Connection, connect
 from engine.errors import ExitCode
-from engine.manager import Manager, ManagerOptions, Surroundings
+from engine.reconcile.controller import ControllerDependencies
+from engine.reconcile.controller_manager import ControllerManager, ManagerOptions
 from engine.render.templates import Templates
 from engine.runtime.leader_election import default_identity
 from engine.specdir.load import load_specs
@@ -83,7 +85,7 @@ def _manager(
     connection: Connection,
     emit: Emit,
     metrics: "Metrics | None",
-) -> Manager:
+) -> ControllerManager:
     source = DirectorySource(
         asked.paths,
         config_file=asked.config,
@@ -101,21 +103,21 @@ def _manager(
         prune=asked.prune,
         allow_empty=asked.allow_empty,
         prune_interval=asked.prune_interval,
-        waits=asked.leader_elect,
+        leader_elect=asked.leader_elect,
         lease_duration=asked.lease_duration,
     )
-    around = Surroundings(
-        os.environ,
-        KNOWN,
-        emit,
-        metrics.observe_reconcile if metrics else lambda _seconds, _error: None,
-        metrics.observe_queue_wait if metrics else lambda _seconds: None,
-    )
+    dependencies = ControllerDependencies(os.environ, KNOWN, emit)
+    if metrics is not None:
+        dependencies = replace(
+            dependencies,
+            on_reconcile=metrics.observe_reconcile,
+            on_queue_latency=metrics.observe_queue_wait,
+        )
 
     def templates() -> Templates:
         return Templates(asked.templates, settings.kubernetes)
 
-    return Manager(connection.client, source, settings, templates, options, around)
+    return ControllerManager(connection.client, source, settings, templates, options, dependencies)
 
 
 def _metrics() -> "Metrics":
@@ -127,7 +129,7 @@ def _metrics() -> "Metrics":
 @contextmanager
 def _served(
     asked: Asked,
-    manager: Manager,
+    manager: ControllerManager,
     connection: Connection,
     metrics: "Metrics | None",
     listeners: list[Emit],
@@ -139,23 +141,26 @@ def _served(
     from engine.telemetry.health import HealthServer  # noqa: PLC0415 - as above
     from engine.telemetry.metrics import GaugeSources  # noqa: PLC0415
 
-    states = StateCounts()
+    states, controller = StateCounts(), manager.controller
     listeners += [metrics, states]
     metrics.bind(
         GaugeSources(
             jobs=states.counts,
-            quota_waiting=lambda: len(manager.watches.line),
-            spec_problems=lambda: manager.intake.problems,
-            queue_depth=lambda: len(manager.queue),
-            queue_adds=lambda: manager.queue.adds,
-            internal_errors=lambda: manager.supervisor.panics,
-            queue_retries=lambda: manager.turns.limit.retries_total,
+            quota_waiting=lambda: len(controller.quota_queue),
+            spec_problems=lambda: manager.specs.problems,
+            queue_depth=lambda: len(controller.queue),
+            queue_adds=lambda: controller.queue.adds,
+            internal_errors=lambda: controller.supervisor.panics,
+            queue_retries=lambda: controller.rate_limiter.retries_total,
             api_requests=lambda: connection.client.requests,
-            watch_restarts=lambda: sum(watch.restarts for watch in manager.watches.watchers()),
+            watch_restarts=lambda: sum(watch.restarts for watch in controller.reflectors()),
         )
     )
     server = HealthServer(
-        asked.metrics_address, manager.probes.checks, manager.probes.alive, metrics
+        asked.metrics_address,
+        manager.health_checks.readiness,
+        manager.health_checks.liveness,
+        metrics,
     )
     server.start()
     for listener in listeners:
@@ -167,7 +172,7 @@ def _served(
 
 
 @contextmanager
-def _signals(manager: Manager) -> Iterator[set[int]]:
+def _signals(manager: ControllerManager) -> Iterator[set[int]]:
     """SIGTERM and SIGINT end the manager, a second one at once; SIGHUP reads all again."""
     ended_by: set[int] = set()
 

@@ -11,7 +11,8 @@ from engine.cluster.client import Client
 from engine.cluster.connect import connect
 from engine.errors import EngineError
 from engine.package_data import resource_dir
-from engine.reconcile.once import OnceRun
+from engine.reconcile.controller import ControllerDependencies
+from engine.reconcile.once import RunOnce
 from engine.reconcile.once_result import JobResult, OnceOptions, OnceResult
 from engine.render.templates import Templates
 from engine.sandbox import Sandbox
@@ -53,8 +54,9 @@ class Stage:
             self.say(f"    {line}")
 
         options = OnceOptions("demo", timeout=60.0, queue_timeout=queue_timeout)
-        run = OnceRun(self.client, loaded.jobs, Config(), options, Templates(), tell)
-        result = run.run(ENVIRONMENT, redactor)
+        dependencies = ControllerDependencies(ENVIRONMENT, redactor, tell)
+        run = RunOnce(self.client, loaded.jobs, Config(), options, Templates(), dependencies)
+        result = run.run()
         self.expect(not result.timed_out and not result.interrupted, "every job comes to its end")
         return result
 

@@ -9,7 +9,8 @@ import pytest
 
 from engine.api.model import Config
 from engine.cluster.connect import connect
-from engine.reconcile.once import OnceRun
+from engine.reconcile.controller import ControllerDependencies
+from engine.reconcile.once import RunOnce
 from engine.reconcile.once_result import OnceOptions, OnceResult
 from engine.render.templates import Templates
 from engine.sandbox import Sandbox
@@ -60,8 +61,8 @@ def _reconcile(kubeconfig: Path, specs: list[str]) -> OnceResult:
     jobs = load_specs(specs, Config(), NAMESPACE).jobs
     options = OnceOptions("campaign", timeout=TIMEOUT)
     client = connect(str(kubeconfig)).client
-    run = OnceRun(client, jobs, Config(), options, Templates(), _say_nothing)
-    return run.run({}, Redactor())
+    dependencies = ControllerDependencies({}, Redactor(), _say_nothing)
+    return RunOnce(client, jobs, Config(), options, Templates(), dependencies).run()
 
 
 def _say_nothing(event: Event) -> None:

@@ -11,6 +11,7 @@ from engine.cluster.client import Client
 from engine.cluster.connect import connect
 from engine.refs import JobKey
 from engine.sandbox import DropConnection, Fault, Sandbox
+from engine.telemetry.events import Event
 from tests.component.sandbox.conftest import ci, sandbox
 
 __all__ = ["ci", "client", "sandbox", "told"]
@@ -23,12 +24,16 @@ class Told:
     def __init__(self) -> None:
         self.jobs: Counter[str] = Counter()
         self.troubles: list[str] = []
+        self.events: list[Event] = []
         self._changed = threading.Condition()
 
     def job(self, key: JobKey) -> None:
         with self._changed:
             self.jobs[key.name] += 1
             self._changed.notify_all()
+
+    def event(self, event: Event) -> None:
+        self.events.append(event)
 
     def trouble(self, words: str) -> None:
         self.troubles.append(words)

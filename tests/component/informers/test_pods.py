@@ -8,8 +8,9 @@ import pytest
 
 from engine.cluster import api
 from engine.cluster.client import Client
-from engine.informers.informer import PodInformer
+from engine.informers.pods import PodInformer
 from engine.refs import JobKey
+from engine.runtime.supervisor import Supervisor
 from engine.sandbox import Sandbox
 from engine.status.outcome import Reason
 from engine.wellknown import JOB, SOURCE
@@ -21,10 +22,12 @@ Make = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def informer(client: Client, told: Told) -> Iterator[PodInformer]:
-    pods = PodInformer(client, "ci", f"{SOURCE}=team", told.job, told.trouble)
+    pods = PodInformer(
+        client, "ci", f"{SOURCE}=team", Supervisor(told.event), told.job, told.trouble
+    )
     yield pods
-    pods.watcher.halt()
-    pods.watcher.join(5)
+    pods.reflector.stop()
+    pods.reflector.join(5)
 
 
 @pytest.fixture
@@ -47,7 +50,7 @@ def make(ci: Namespace) -> Make:
 
 
 def names(informer: PodInformer) -> list[str]:
-    return sorted(pod["metadata"]["name"] for pod in informer.all_pods())
+    return sorted(pod["metadata"]["name"] for pod in informer.all_items())
 
 
 def delete(ci: Namespace, name: str) -> None:
@@ -67,9 +70,9 @@ def test_what_is_listed_is_told_once_and_only_of_this_source(
 ) -> None:
     make("a"), make("b"), make("c", source="other")
     assert not informer.has_synced
-    informer.sync()
+    informer.list()
     assert (informer.has_synced, names(informer), told.jobs) == (True, ["a", "b"], {"a": 1, "b": 1})
-    informer.sync()
+    informer.list()
     assert told.jobs == {"a": 1, "b": 1}
 
 
@@ -77,7 +80,7 @@ def test_a_watch_goes_on_where_the_list_ended(
     informer: PodInformer, make: Make, told: Told, ci: Namespace
 ) -> None:
     make("listed")
-    informer.sync()
+    informer.list()
     make("between")
     informer.start()
     told.wait(lambda: told.jobs["between"] == 1)
@@ -93,7 +96,7 @@ def test_what_was_missed_is_listed_again_and_the_past_not_told_anew(
     informer: PodInformer, make: Make, told: Told, ci: Namespace, sandbox: Sandbox
 ) -> None:
     make("stays"), make("goes"), make("changes")
-    informer.sync()
+    informer.list()
     informer.start()
     make("last")
     told.wait(lambda: told.jobs["last"] == 1)
@@ -118,7 +121,7 @@ def test_a_late_reply_brings_nothing_back(
     informer: PodInformer, make: Make, told: Told, ci: Namespace, sandbox: Sandbox
 ) -> None:
     make("heard"), make("missed"), make("said")
-    informer.sync()
+    informer.list()
     informer.start()
     late = {name: label(ci, name) for name in ("heard", "missed", "said")}
     told.wait(lambda: told.jobs["said"] == 2)
@@ -126,9 +129,9 @@ def test_a_late_reply_brings_nothing_back(
     told.wait(lambda: told.jobs["heard"] == 4)
     miss(sandbox, "pods", lambda: delete(ci, "missed"))
     told.wait(lambda: told.jobs["missed"] == 3)
-    informer.forget(JobKey("ci", "said"), late["said"]["metadata"]["uid"])
+    informer.mark_deleted(JobKey("ci", "said"), late["said"]["metadata"]["uid"])
     for pod in late.values():
-        informer.put(pod)
+        informer.upsert(pod)
     assert names(informer) == []
 
 
@@ -146,15 +149,15 @@ def test_an_older_list_or_version_takes_back_nothing_that_was_written(
     uid = label(ci, "gone")["metadata"]["uid"]
     delete(ci, "gone")
     for pod in written:
-        informer.put(pod)
-    informer.forget(JobKey("ci", "gone"), uid)
+        informer.upsert(pod)
+    informer.mark_deleted(JobKey("ci", "gone"), uid)
 
     with monkeypatch.context() as slow:
         slow.setattr(api, "list_all", lambda *_: listed)
-        informer.sync()
-    informer.put(older)
+        informer.list()
+    informer.upsert(older)
     assert names(informer) == ["changed", "created"]
-    assert informer.pods(JobKey("ci", "changed")) == (written[0],)
+    assert informer.items(JobKey("ci", "changed")) == (written[0],)
 
 
 def test_how_a_pod_ended_is_known_after_it_was_missed(
@@ -168,11 +171,11 @@ def test_how_a_pod_ended_is_known_after_it_was_missed(
     ci.client.post(ci.path("pods"), body)
     sandbox.clock.advance(60)
     assert ci.phase() == "Succeeded"
-    informer.sync()
+    informer.list()
     uid = ci.pod()["metadata"]["uid"]
     informer.start()
     miss(sandbox, "pods", lambda: delete(ci, "job"))
     told.wait(lambda: told.jobs["job"] == 2)
-    end = informer.end_of(uid)
+    end = informer.deleted_outcome(uid)
     assert end is not None
     assert end.reason is Reason.SUCCEEDED

@@ -9,8 +9,9 @@ from engine.cluster.client import Client
 from engine.cluster.records import write_record
 from engine.decide.record import Record
 from engine.errors import ApiError
-from engine.informers.record_informer import RecordInformer
+from engine.informers.records import RecordInformer
 from engine.refs import JobKey, record_name
+from engine.runtime.supervisor import Supervisor
 from engine.sandbox import Sandbox
 from engine.status.outcome import State
 from tests.component.informers.conftest import Told, miss
@@ -21,10 +22,10 @@ KEY = JobKey("ci", "job")
 
 @pytest.fixture
 def informer(client: Client, told: Told) -> Iterator[RecordInformer]:
-    records = RecordInformer(client, "ci", told.job, told.trouble)
+    records = RecordInformer(client, "ci", Supervisor(told.event), told.job, told.trouble)
     yield records
-    records.watcher.halt()
-    records.watcher.join(5)
+    records.reflector.stop()
+    records.reflector.join(5)
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def delete(ci: Namespace) -> None:
 def test_the_newer_of_what_was_written_and_what_was_heard_counts(
     informer: RecordInformer, first: Record, client: Client, told: Told
 ) -> None:
-    informer.sync()
+    informer.list()
     ahead = write_record(client, replace(first, state=State.RUNNING))
     assert informer.newest(KEY, None) == first
     assert informer.newest(KEY, ahead) is ahead
@@ -54,8 +55,8 @@ def test_the_newer_of_what_was_written_and_what_was_heard_counts(
 def test_what_is_listed_again_unchanged_is_told_once(
     informer: RecordInformer, first: Record, told: Told
 ) -> None:
-    informer.sync()
-    informer.sync()
+    informer.list()
+    informer.list()
     assert informer.newest(KEY, None) == first
     assert told.jobs == {"job": 1}
 

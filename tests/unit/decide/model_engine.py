@@ -1,7 +1,7 @@
 """An engine against the model of a cluster: its memory, its cache, and each action carried out.
 
-It does what `engine.reconcile.steps` and the informer do, one write at a time, so that a crash or
-a lost reply can come between any two.
+It does what `engine.reconcile.executor` and the informer do, one write at a time, so that a crash
+or a lost reply can come between any two.
 """
 
 from collections.abc import Callable

@@ -16,16 +16,19 @@ from engine.transform.manifest_edit import containers_of
 
 
 @dataclass(frozen=True, slots=True)
-class Rendering:
-    """How this engine renders: its templates, its source, and the operator's limits."""
+class RenderConfig:
+    """How this engine renders: its templates, its source, and the operator's limits.
+
+    What was rendered under another one, even an equal one, is rendered anew.
+    """
 
     templates: Templates
     source: str
     limits: Limits
 
 
-def attempt_manifests(
-    rendering: Rendering,
+def render_attempt(
+    config: RenderConfig,
     job: Job,
     attempt: int,
     policies: Mapping[str, str],
@@ -36,25 +39,25 @@ def attempt_manifests(
     Errors: TemplateRenderError, PatchError, InvalidInputError when a template or the pod patch
     brought in what the operator's limits forbid.
     """
-    raw = render_job(rendering.templates, job, attempt, secrets=secrets)
-    kubernetes = rendering.templates.kubernetes
-    context = TransformContext(job, rendering.source, attempt, policies, kubernetes)
+    raw = render_job(config.templates, job, attempt, secrets=secrets)
+    kubernetes = config.templates.kubernetes
+    context = TransformContext(job, config.source, attempt, policies, kubernetes)
     pod = transform(raw.pod, context)
-    _check_limits(pod, job, rendering.limits)
+    _check_limits(pod, job, config.limits)
     return Manifests(pod, tuple(transform(manifest, context) for manifest in raw.dependents))
 
 
-def may_be_broken(rendering: Rendering, job: Job) -> bool:
+def has_user_templates(config: RenderConfig, job: Job) -> bool:
     """Whether users wrote anything that only rendering can find wrong: templates, a pod patch.
 
     The built-in templates alone have nothing to go wrong in a spec that passed its checks.
     """
-    own = rendering.templates.has_own or job.spec["template"] != BUILT_IN_SET
+    own = config.templates.has_own or job.spec["template"] != BUILT_IN_SET
     return own or "podPatch" in job.spec
 
 
-def checked_manifests(
-    rendering: Rendering,
+def try_render_attempt(
+    config: RenderConfig,
     job: Job,
     attempt: int,
     policies: Mapping[str, str],
@@ -62,7 +65,7 @@ def checked_manifests(
 ) -> tuple[Manifests | None, tuple[Problem, ...]]:
     """The same, with what is wrong as problems at the template's or else the job's place."""
     try:
-        return attempt_manifests(rendering, job, attempt, policies, secrets), ()
+        return render_attempt(config, job, attempt, policies, secrets), ()
     except InvalidInputError as error:
         return None, error.problems
     except (TemplateRenderError, PatchError) as error:

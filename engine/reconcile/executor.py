@@ -1,4 +1,4 @@
-"""Carry out one action of `decide`: each function is one step that the engine may die after.
+"""Execute one action of `decide`: each method is one step that the engine may die after.
 
 Errors of the API go up unless they are themselves an answer: an object that exists is adopted, a
 refusal is remembered, a lost race makes the engine look again.
@@ -23,6 +23,7 @@ from engine.decide.actions import (
     LookAgain,
     RestoreDependents,
     StampExpiry,
+    Step,
     Ungate,
     WriteRecord,
 )
@@ -39,12 +40,14 @@ from engine.errors import (
     QuotaExceededError,
     UnauthorizedError,
 )
-from engine.informers.informer import PodInformer
-from engine.reconcile.attempt_manifests import Rendering, attempt_manifests
-from engine.reconcile.memory import JobMemory
+from engine.informers.factory import InformerFactory
+from engine.reconcile.job_state import JobState
+from engine.reconcile.rendering import RenderConfig, render_attempt
+from engine.reconcile.reporter import AttemptReporter
 from engine.refs import Ref, ref_of
 from engine.render.manifests import Manifests
 from engine.runtime.backoff import backoff
+from engine.telemetry.events import DependentRestored, PodRemoved, Trouble
 from engine.transform.set_owner_reference import set_owner_reference
 from engine.wellknown import EXPIRES_AT, RUN
 
@@ -53,91 +56,100 @@ _REFUSALS = (ForbiddenError, AdmissionRefusedError, QuotaExceededError)
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
-    """The steps, for one cluster."""
+class ActionExecutor:
+    """Executes actions on one cluster; `EXECUTORS` says which method each kind of them has.
+
+    Errors: those of the API; what has been written stays valid.
+    """
 
     client: Client
-    rendering: Rendering
-    pods: Callable[[str], PodInformer]
+    informers: InformerFactory
+    config: RenderConfig
+    reporter: AttemptReporter
     redact: Callable[[str], str]
 
-    def create_pod(self, memory: JobMemory, action: CreatePod) -> None:
+    def execute(self, state: JobState, action: Step) -> None:
+        """Take the one step that `action` is."""
+        EXECUTORS[type(action)](self, state, action)
+
+    def create_pod(self, state: JobState, action: CreatePod) -> None:
         """Step 1. A pod of this name is adopted if it is this run's; `decide` looks at the rest."""
-        job = memory.job
-        manifests = self._manifests(memory, action.attempt, action.policies)
-        memory.writes += 1
-        memory.unanswered = True
+        job = state.job
+        manifests = self._manifests(state, action.attempt, action.policies)
+        state.writes += 1
+        state.observed.create_unanswered = True
         try:
             pod = api.create(self.client, manifests.pod)
         except AlreadyExistsError:
             existing = api.get(self.client, ref_of(manifests.pod))
             if existing is not None:
-                self._adopt(memory, existing)
+                self._adopt(state, existing)
         except (QuotaExceededError, AdmissionRefusedError) as error:
-            self._remember_refusal(memory, error, "")
+            self._store_rejection(state, error, "")
         except EngineError as error:
-            memory.unanswered = error.retryable
+            state.observed.create_unanswered = error.retryable
             raise
         else:
-            memory.refusal = None
-            self.pods(job.namespace).put(pod)
-        memory.unanswered = False
+            state.observed.refusal = None
+            self.informers.pods(job.namespace).upsert(pod)
+        state.observed.create_unanswered = False
 
-    def create_dependents(self, memory: JobMemory, action: CreateDependents) -> None:
+    def create_dependents(self, state: JobState, action: CreateDependents) -> None:
         """Step 2. What is there already must be this pod's; leftovers of a namesake go first."""
-        manifests = self._manifests(memory, action.attempt, action.policies)
+        manifests = self._manifests(state, action.attempt, action.policies)
         for manifest in manifests.dependents:
             owned = set_owner_reference(manifest, pod=action.pod, uid=action.uid)
-            memory.writes += 1
+            state.writes += 1
             try:
                 self._create_owned(owned, action.uid)
             except (QuotaExceededError, AdmissionRefusedError) as error:
-                self._remember_refusal(memory, error, action.uid)
+                self._store_rejection(state, error, action.uid)
                 return
             except (ForbiddenError, UnauthorizedError):
-                self._take_back(memory, action)
+                self._delete_unrunnable_pod(state, action)
                 raise
-        memory.refusal, memory.refusals = None, 0
-        memory.settled.add(action.uid)
+        state.observed.refusal, state.observed.refusals = None, 0
+        state.observed.dependents_ready.add(action.uid)
 
-    def restore_dependents(self, memory: JobMemory, action: RestoreDependents) -> list[Ref]:
-        """What was missing and is there again; only names are read, never a secret's value.
+    def restore_dependents(self, state: JobState, action: RestoreDependents) -> None:
+        """What is missing is made again; only names are read, never a secret's value.
 
         A refusal changes nothing: the pod goes on to say what it lacks, and its attempt ends so.
         """
-        manifests = self._manifests(memory, action.attempt, action.policies)
-        restored = []
-        for manifest in manifests.dependents if memory.knows_secrets else ():
+        manifests = self._manifests(state, action.attempt, action.policies)
+        for manifest in manifests.dependents if state.rendered.secrets_resolved else ():
             ref = ref_of(manifest)
             with suppress(AlreadyExistsError, *_REFUSALS):
                 if api.get_metadata(self.client, ref) is None:
-                    memory.writes += 1
+                    state.writes += 1
                     owned = set_owner_reference(manifest, pod=action.pod, uid=action.uid)
                     api.create(self.client, owned)
-                    restored.append(ref)
-        memory.looked_up[action.uid, action.reported] = self.client.now()
-        return restored
+                    self.reporter.emit(DependentRestored(state.job.key, ref))
+        state.observed.dependents_looked_up[action.uid, action.reported] = self.client.now()
 
-    def write_record(self, memory: JobMemory, action: WriteRecord) -> bool:
-        """Step 3 and 5. False when another engine wrote first: then its record counts.
+    def write_record(self, state: JobState, action: WriteRecord) -> None:
+        """Step 3 and 5. When another engine wrote first, its record counts.
 
         A write of our own whose reply was lost meets itself, which is no conflict.
         """
-        record = map_messages(action.record, self.redact)
-        memory.writes += 1
+        before, record = state.record, map_messages(action.record, self.redact)
+        state.writes += 1
         try:
-            memory.record = write_record(self.client, record)
+            state.record = write_record(self.client, record)
         except (ConflictError, AlreadyExistsError):
-            memory.record = read_record(self.client, action.record.key)
-            return memory.record is not None and _same(memory.record, record)
+            state.record = read_record(self.client, action.record.key)
+            if state.record is None or not _same(state.record, record):
+                words = "another engine wrote this job's record first"
+                self.reporter.emit(Trouble(state.job.key, words, retrying=True))
+                return
         except NotFoundError:
             if not record.version:
                 raise
             deleted_by_hand = replace(record, version="")
-            memory.record = write_record(self.client, deleted_by_hand)
-        return True
+            state.record = write_record(self.client, deleted_by_hand)
+        self.reporter.report_record(state, before, state.record)
 
-    def ungate(self, memory: JobMemory, action: Ungate) -> None:
+    def remove_scheduling_gate(self, state: JobState, action: Ungate) -> None:
         """Step 4. Only this very pod, only this very gate."""
         path = "/spec/schedulingGates"
         single = action.gate_count == 1
@@ -145,46 +157,49 @@ class Steps:
             {"op": "test", "path": "/metadata/uid", "value": action.uid},
             {"op": "remove", "path": path if single else f"{path}/{action.gate_index}"},
         ]
-        memory.writes += 1
-        ref = Ref("Pod", memory.job.namespace, action.pod)
+        state.writes += 1
+        ref = Ref("Pod", state.job.namespace, action.pod)
         try:
             pod = api.patch(self.client, ref, operations)
         except (NotFoundError, ConflictError, AdmissionRefusedError) as error:
-            found = self._look_again(memory, action.pod, action.uid)
+            found = self._get_pod(state, action.pod, action.uid)
             unchanged = found and gate_position(found) == (action.gate_index, action.gate_count)
             if unchanged and isinstance(error, AdmissionRefusedError):
-                self._remember_refusal(memory, error, action.uid)
+                self._store_rejection(state, error, action.uid)
             return
-        self.pods(memory.job.namespace).put(pod)
+        self.informers.pods(state.job.namespace).upsert(pod)
 
-    def delete_pod(self, memory: JobMemory, action: DeletePod) -> bool:
-        """False for a pod that is no longer the one that was decided on."""
-        memory.writes += 1
-        ref = Ref("Pod", memory.job.namespace, action.pod)
+    def delete_pod(self, state: JobState, action: DeletePod) -> None:
+        """Step 5. A pod that is no longer the one that was decided on is spared."""
+        state.writes += 1
+        ref = Ref("Pod", state.job.namespace, action.pod)
         is_same = True
         try:
             api.delete(self.client, ref, uid=action.uid, grace=action.grace, version=action.version)
         except ConflictError:
             is_same = False
-        self._look_again(memory, action.pod, action.uid)
-        return is_same
+        self._get_pod(state, action.pod, action.uid)
+        if is_same:
+            self.reporter.emit(PodRemoved(state.job.key, action.pod, action.why))
 
-    def look_again(self, memory: JobMemory, action: LookAgain) -> None:
+    def refresh(self, state: JobState, action: LookAgain) -> None:
         """Pod and record as they are now; what was known of them may have been old."""
-        self._look_again(memory, action.pod, action.uid)
-        memory.record = read_record(self.client, memory.job.key)
-        memory.asked[action.uid] = self.client.now()
+        self._get_pod(state, action.pod, action.uid)
+        state.record = read_record(self.client, state.job.key)
+        state.observed.refreshed_at[action.uid] = self.client.now()
 
-    def confirm_gone(self, memory: JobMemory, action: ConfirmGone) -> None:
-        self._look_again(memory, action.pod, action.uid)
+    def confirm_deleted(self, state: JobState, action: ConfirmGone) -> None:
+        """Whether the pod is gone, from the API itself."""
+        self._get_pod(state, action.pod, action.uid)
 
-    def find_cause(self, memory: JobMemory, action: FindCause) -> None:
-        ref = Ref("Pod", memory.job.namespace, action.pod)
+    def find_cause(self, state: JobState, action: FindCause) -> None:
+        """The first real reason of a pull failure, from the Events."""
+        ref = Ref("Pod", state.job.namespace, action.pod)
         words = find_pull_cause(self.client, ref, action.uid, action.image)
         unknown = f'image "{action.image}" could not be pulled; the cause was not reported'
-        memory.causes[action.uid, action.container] = words or unknown
+        state.observed.pull_causes[action.uid, action.container] = words or unknown
 
-    def stamp_expiry(self, memory: JobMemory, action: StampExpiry) -> None:
+    def stamp_expiry(self, state: JobState, action: StampExpiry) -> None:
         """A pod that is gone or another one needs no stamp; a refusal of this one goes up."""
         path = "/metadata/annotations"
         key = EXPIRES_AT.replace("/", "~1")
@@ -194,34 +209,34 @@ class Steps:
         ]
         if not action.annotated:
             operations.insert(1, {"op": "add", "path": path, "value": {}})
-        memory.writes += 1
-        ref = Ref("Pod", memory.job.namespace, action.pod)
+        state.writes += 1
+        ref = Ref("Pod", state.job.namespace, action.pod)
         try:
             pod = api.patch(self.client, ref, operations)
         except (NotFoundError, ConflictError, AdmissionRefusedError) as error:
-            found = self._look_again(memory, action.pod, action.uid)
+            found = self._get_pod(state, action.pod, action.uid)
             if found is not None and isinstance(error, AdmissionRefusedError):
                 raise
             return
-        self.pods(memory.job.namespace).put(pod)
+        self.informers.pods(state.job.namespace).upsert(pod)
 
-    def _manifests(self, memory: JobMemory, attempt: int, policies: Mapping[str, str]) -> Manifests:
+    def _manifests(self, state: JobState, attempt: int, policies: Mapping[str, str]) -> Manifests:
         """Rendered once for an attempt with these policies."""
-        wanted = (attempt, tuple(sorted(policies.items())))
-        if memory.manifests is None or memory.manifests[0] != wanted:
-            manifests = attempt_manifests(
-                self.rendering, memory.job, attempt, policies, memory.secrets
+        wanted, rendered = (attempt, tuple(sorted(policies.items()))), state.rendered
+        if rendered.manifests is None or rendered.attempt != wanted:
+            rendered.manifests = render_attempt(
+                self.config, state.job, attempt, policies, rendered.secrets
             )
-            memory.manifests = (wanted, manifests)
-        return memory.manifests[1]
+            rendered.attempt = wanted
+        return rendered.manifests
 
-    def _take_back(self, memory: JobMemory, action: CreateDependents) -> None:
+    def _delete_unrunnable_pod(self, state: JobState, action: CreateDependents) -> None:
         """Without the right to make what the pod owns it can't ever run; don't leave it gated."""
-        record = memory.record
+        record = state.record
         attempt = record.open_attempt if record else None
         if attempt is not None and attempt.uid == action.uid:
             return
-        ref = Ref("Pod", memory.job.namespace, action.pod)
+        ref = Ref("Pod", state.job.namespace, action.pod)
         with suppress(EngineError):
             api.delete(self.client, ref, uid=action.uid, grace=0)
 
@@ -240,34 +255,49 @@ class Steps:
             api.delete(self.client, ref_of(manifest), uid=existing["metadata"]["uid"])
         api.create(self.client, manifest)
 
-    def _adopt(self, memory: JobMemory, pod: dict[str, Any]) -> None:
+    def _adopt(self, state: JobState, pod: dict[str, Any]) -> None:
         labels = pod["metadata"].get("labels") or {}
-        if labels.get(RUN) != memory.job.run:
+        if labels.get(RUN) != state.job.run:
             raise _not_ours(pod)
-        memory.refusal = None
-        self.pods(memory.job.namespace).put(pod)
+        state.observed.refusal = None
+        self.informers.pods(state.job.namespace).upsert(pod)
 
-    def _look_again(self, memory: JobMemory, name: str, uid: str) -> dict[str, Any] | None:
+    def _get_pod(self, state: JobState, name: str, uid: str) -> dict[str, Any] | None:
         """The very pod, as the API has it now; None when it is gone."""
-        pods = self.pods(memory.job.namespace)
-        found = api.get(self.client, Ref("Pod", memory.job.namespace, name))
+        pods = self.informers.pods(state.job.namespace)
+        found = api.get(self.client, Ref("Pod", state.job.namespace, name))
         if found is None or found["metadata"]["uid"] != uid:
-            memory.gone.add(uid)
-            pods.forget(memory.job.key, uid)
+            state.observed.deleted_uids.add(uid)
+            pods.mark_deleted(state.job.key, uid)
         if found is not None:
-            pods.put(found)
+            pods.upsert(found)
         return found if found is not None and found["metadata"]["uid"] == uid else None
 
-    def _remember_refusal(self, memory: JobMemory, error: ApiError, uid: str) -> None:
-        memory.refusals += 1
+    def _store_rejection(self, state: JobState, error: ApiError, uid: str) -> None:
+        state.observed.refusals += 1
         quota = isinstance(error, QuotaExceededError)
-        seconds = backoff(memory.refusals, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
-        memory.refusal = Refusal(
+        seconds = backoff(state.observed.refusals, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
+        state.observed.refusal = Refusal(
             RefusalKind.QUOTA if quota else RefusalKind.ADMISSION,
             self.redact(error.cause),
             self.client.now() + timedelta(seconds=seconds),
             uid,
         )
+
+
+EXECUTORS: Mapping[type[Step], Callable[[ActionExecutor, JobState, Any], None]] = {
+    CreatePod: ActionExecutor.create_pod,
+    CreateDependents: ActionExecutor.create_dependents,
+    RestoreDependents: ActionExecutor.restore_dependents,
+    WriteRecord: ActionExecutor.write_record,
+    Ungate: ActionExecutor.remove_scheduling_gate,
+    DeletePod: ActionExecutor.delete_pod,
+    ConfirmGone: ActionExecutor.confirm_deleted,
+    LookAgain: ActionExecutor.refresh,
+    FindCause: ActionExecutor.find_cause,
+    StampExpiry: ActionExecutor.stamp_expiry,
+}
+"""Every step that `decide` can ask for."""
 
 
 def _same(found: Record, written: Record) -> bool:

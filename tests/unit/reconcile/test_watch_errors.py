@@ -1,4 +1,4 @@
-from engine.manager.troubles import WatchTroubles
+from engine.reconcile.watch_errors import WatchErrorReporter
 from engine.telemetry.events import Event, Notice, Trouble
 
 
@@ -12,12 +12,12 @@ class Clock:
 def test_a_hundred_watches_that_lose_the_server_are_one_line_until_it_is_back() -> None:
     told: list[Event] = []
     clock = Clock()
-    troubles = WatchTroubles(told.append, clock)
+    troubles = WatchErrorReporter(told.append, clock)
     for number in range(100):
         troubles(f"watch of /api/v1/namespaces/n{number}/pods: connection refused")
     clock.now = 42.0
-    troubles.all_is_well()
-    troubles.all_is_well()
+    troubles.recovered()
+    troubles.recovered()
     assert [type(event) for event in told] == [Trouble, Notice]
     assert "back after 42 s" in str(told[1])
 
@@ -25,7 +25,7 @@ def test_a_hundred_watches_that_lose_the_server_are_one_line_until_it_is_back() 
 def test_another_cause_is_told_at_once_and_the_same_one_after_five_minutes() -> None:
     told: list[Event] = []
     clock = Clock()
-    troubles = WatchTroubles(told.append, clock)
+    troubles = WatchErrorReporter(told.append, clock)
     for words in ("connection refused", "forbidden", "connection refused"):
         troubles(f"watch of /pods: {words}")
     assert len(told) == 2
@@ -36,5 +36,5 @@ def test_another_cause_is_told_at_once_and_the_same_one_after_five_minutes() -> 
 
 def test_nothing_is_told_while_nothing_was_wrong() -> None:
     told: list[Event] = []
-    WatchTroubles(told.append).all_is_well()
+    WatchErrorReporter(told.append).recovered()
     assert told == []

@@ -12,56 +12,64 @@ so a change of the quota is let settle before anybody is called.
 import threading
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
+from typing import Any
 
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.errors import EngineError, ForbiddenError
-from engine.informers.reflector import Watcher
+from engine.informers.reflector import Reflector
 from engine.refs import JobKey
+from engine.runtime.supervisor import Supervisor
 
-SETTLE = 0.2
+SETTLE_SECONDS = 0.2
 
 
-class QuotaLine:
+class QuotaQueue:
     """Lines of all namespaces; safe to use from several threads.
 
-    Guarantees: `call` is called with the first in line, and the seconds after which it may ask:
-    SETTLE after a quota of its namespace has changed, and none after the one before got in.
+    Guarantees: `wake` is called with the first in line, and the seconds after which it may ask:
+    SETTLE_SECONDS after a quota of its namespace has changed, and none after the one before got in.
     Without the right to watch quotas only back-off is left.
     """
 
     def __init__(
         self,
         client: Client,
-        call: Callable[[JobKey, float], None],
-        on_trouble: Callable[[str], None],
+        supervisor: Supervisor,
+        wake: Callable[[JobKey, float], None],
+        on_error: Callable[[str], None],
     ) -> None:
         self._client = client
-        self._call = call
-        self._on_trouble = on_trouble
+        self._supervisor = supervisor
+        self._wake = wake
+        self._on_error = on_error
         self._lock = threading.Lock()
         self._lines: dict[str, dict[JobKey, datetime]] = {}
+        """By namespace, who waits and since when."""
         self._called: set[JobKey] = set()
-        self._watchers: dict[str, Watcher | None] = {}
+        """Whose turn it is to ask again."""
+        self._reflectors: dict[str, Reflector | None] = {}
+        """None where the quotas can't be watched, or not yet."""
 
-    def join(self, key: JobKey, since: datetime) -> None:
+    def enqueue(self, key: JobKey, since: datetime) -> None:
         """`key` was refused; it keeps the place that it has."""
         with self._lock:
             self._lines.setdefault(key.namespace, {}).setdefault(key, since)
-            watched = key.namespace in self._watchers
-            self._watchers.setdefault(key.namespace, None)
+            watched = key.namespace in self._reflectors
+            self._reflectors.setdefault(key.namespace, None)
         if not watched:
             self._watch(key.namespace)
 
-    def leave(self, key: JobKey) -> None:
+    def dequeue(self, key: JobKey) -> None:
         """`key` got in or gave up: the next one may have room as well."""
         with self._lock:
             line = self._lines.get(key.namespace, {})
             was_waiting = line.pop(key, None) is not None
         if was_waiting:
-            self._room(key.namespace, 0.0)
+            self._wake_first(key.namespace, 0.0)
 
-    def is_called(self, key: JobKey) -> bool:
+    def take_turn(self, key: JobKey) -> bool:
         """Whether it is `key`'s turn to ask again now; true once for each call."""
         with self._lock:
             called = key in self._called
@@ -73,41 +81,50 @@ class QuotaLine:
         with self._lock:
             return sum(len(line) for line in self._lines.values())
 
-    @property
-    def watchers(self) -> list[Watcher]:
-        return [watcher for watcher in list(self._watchers.values()) if watcher is not None]
+    def reflectors(self) -> list[Reflector]:
+        """One for each namespace whose quotas are watched."""
+        return [reflector for reflector in list(self._reflectors.values()) if reflector is not None]
 
-    def _room(self, namespace: str, settle: float = SETTLE) -> None:
+    def _wake_first(self, namespace: str, after: float) -> None:
         with self._lock:
             line = self._lines.get(namespace)
             if not line:
                 return
             first = min(line, key=lambda key: (line[key], key))
             self._called.add(first)
-        self._call(first, settle)
+        self._wake(first, after)
 
     def _watch(self, namespace: str) -> None:
         path = api.RESOURCE_QUOTAS.path(namespace)
-
-        def sync() -> str:
-            pages = api.list_all(self._client, path, "")
-            self._room(namespace)
-            return str(pages[0]["metadata"]["resourceVersion"])
-
-        watcher = Watcher(
+        reflector = Reflector(
             self._client,
             path,
             "",
-            sync=sync,
-            on_event=lambda _, __: self._room(namespace),
-            on_trouble=self._on_trouble,
+            self._supervisor,
+            list_=partial(self._relist, namespace),
+            on_event=partial(self._on_event, namespace),
+            on_error=self._on_error,
             optional=True,
         )
         try:
-            version = str(api.list_all(self._client, path, "")[0]["metadata"]["resourceVersion"])
+            version = self._list(namespace)
         except ForbiddenError:
             return
         except EngineError:
             version = ""
-        watcher.start(version)
-        self._watchers[namespace] = watcher
+        reflector.start(version)
+        self._reflectors[namespace] = reflector
+
+    def _list(self, namespace: str) -> str:
+        path = api.RESOURCE_QUOTAS.path(namespace)
+        pages = api.list_all(self._client, path, "")
+        return str(pages[0]["metadata"]["resourceVersion"])
+
+    def _relist(self, namespace: str) -> str:
+        version = self._list(namespace)
+        self._wake_first(namespace, SETTLE_SECONDS)
+        return version
+
+    def _on_event(self, namespace: str, kind: str, quota: dict[str, Any]) -> None:
+        del kind, quota
+        self._wake_first(namespace, SETTLE_SECONDS)

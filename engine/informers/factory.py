@@ -1,0 +1,133 @@
+"""The informers of one source, by namespace: pods of the source, and run records."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+from engine.cluster.client import Client
+from engine.informers.pods import PodInformer
+from engine.informers.records import RecordInformer
+from engine.informers.reflector import Reflector
+from engine.refs import JobKey
+from engine.runtime.supervisor import Supervisor
+from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
+
+_STOP_TIMEOUT = 1.0
+
+
+class InformerFactory:
+    """Safe to use from several threads.
+
+    Guarantees: nothing is watched before `watch_pods` or `start`; every thread ends with `stop`.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        source: str,
+        supervisor: Supervisor,
+        on_change: Callable[[JobKey], None],
+        on_error: Callable[[str], None],
+    ) -> None:
+        self._client = client
+        self._selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={source}"
+        self._supervisor = supervisor
+        self._on_change = on_change
+        self._on_error = on_error
+        self._lock = threading.Lock()
+        self._pods: dict[str, PodInformer] = {}
+        self._records: dict[str, RecordInformer] = {}
+        self._watched: set[str] = set()
+        """Namespaces whose pods are watched."""
+
+    def pods(self, namespace: str) -> PodInformer:
+        """Of a namespace that was listed or started."""
+        return self._pods[namespace]
+
+    def records(self, namespace: str) -> RecordInformer:
+        """Of a namespace that was listed or started."""
+        return self._records[namespace]
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """Every one that was listed or started."""
+        return tuple(self._pods)
+
+    def list_all(self, namespaces: Iterable[str]) -> None:
+        """Read all records, then all pods: a pod that is in a record can't be missed so.
+
+        Errors: what the lists raise.
+        """
+        wanted = tuple(namespaces)
+        for namespace in wanted:
+            self._add(namespace)
+        for namespace in wanted:
+            self._records[namespace].list()
+        for namespace in wanted:
+            self._pods[namespace].list()
+
+    def start(self, namespace: str) -> None:
+        """List and watch pods and records, in threads, if that isn't done yet."""
+        if self._add(namespace):
+            self._records[namespace].start()
+            self.watch_pods(namespace)
+
+    def watch_pods(self, namespace: str) -> None:
+        """Watch from where the list ended, if that isn't done yet."""
+        with self._lock:
+            if namespace in self._watched:
+                return
+            self._watched.add(namespace)
+        self._pods[namespace].start()
+
+    def remove(self, namespace: str) -> None:
+        """Watch there no longer, and forget what was read."""
+        with self._lock:
+            self._watched.discard(namespace)
+            records, pods = self._records.pop(namespace, None), self._pods.pop(namespace, None)
+        for informer in (records, pods):
+            if informer is not None:
+                informer.reflector.stop()
+
+    def has_synced(self, namespace: str) -> bool:
+        """Whether pods and records of a namespace have been read."""
+        records, pods = self._records.get(namespace), self._pods.get(namespace)
+        return bool(records and pods and records.has_synced and pods.has_synced)
+
+    def reflectors(self) -> list[Reflector]:
+        """Those of all informers."""
+        with self._lock:
+            records = [informer.reflector for informer in self._records.values()]
+            return [*records, *(informer.reflector for informer in self._pods.values())]
+
+    def stop(self) -> None:
+        """End every thread; one that doesn't notice in time is left to the process's end."""
+        stop_all(self.reflectors())
+
+    def _add(self, namespace: str) -> bool:
+        """Whether the namespace is new."""
+        with self._lock:
+            if namespace in self._pods:
+                return False
+            self._records[namespace] = RecordInformer(
+                self._client, namespace, self._supervisor, self._on_change, self._on_error
+            )
+            self._pods[namespace] = PodInformer(
+                self._client,
+                namespace,
+                self._selector,
+                self._supervisor,
+                self._on_change,
+                self._on_error,
+            )
+            return True
+
+
+def stop_all(reflectors: Iterable[Reflector]) -> None:
+    """Ask all to end, and wait a moment."""
+    stopping = list(reflectors)
+    for reflector in stopping:
+        reflector.stop()
+    deadline = time.monotonic() + _STOP_TIMEOUT
+    for reflector in stopping:
+        reflector.join(deadline - time.monotonic())

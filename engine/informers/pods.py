@@ -1,0 +1,110 @@
+"""The engine's pods in one namespace, and how those ended that are gone."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from engine.cluster import api
+from engine.cluster.client import Client
+from engine.informers.informer import TOMBSTONES, Informer, Manifest
+from engine.refs import JobKey
+from engine.runtime.supervisor import Supervisor
+from engine.status.deletion import UNSEEN, Deletion, read_deleted
+from engine.status.outcome import Outcome
+from engine.wellknown import JOB
+
+_SHORT = 64
+_FINISHED = frozenset({"Succeeded", "Failed"})
+
+
+class PodInformer(Informer[Manifest]):
+    """All pods of one namespace that a label selector picks, by job and UID.
+
+    Guarantees: a pod whose deletion was seen never comes back, however late a reply that still has
+    it.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        selector: str,
+        supervisor: Supervisor,
+        on_change: Callable[[JobKey], None],
+        on_error: Callable[[str], None],
+    ) -> None:
+        path = api.PODS.path(namespace)
+        super().__init__(client, path, selector, supervisor, on_change, on_error)
+        self._namespace = namespace
+        self._deletions: dict[str, Deletion] = {}
+        """What was seen of the deletion of pods that are still there, by UID."""
+        self._outcomes: dict[str, Outcome | None] = {}
+        """How pods ended that are gone, by UID; the oldest ones are dropped."""
+
+    def refresh(self, key: JobKey) -> None:
+        """Ask the API for the pods of one job, where the watch may be late to tell of them.
+
+        Errors: those of the list.
+        """
+        selector = f"{self._selector},{JOB}={key.name}"
+        for page in api.list_all(self._client, self._path, selector):
+            for pod in page["items"]:
+                self.upsert(pod)
+
+    def mark_deleted(self, key: JobKey, uid: str) -> None:
+        """The API says that this pod is gone."""
+        with self._lock:
+            self._delete(key, uid, sys.maxsize)
+
+    def deletion_of(self, uid: str) -> Deletion:
+        """What was seen of the deletion of a pod that is still there."""
+        with self._lock:
+            return self._deletions.get(uid, UNSEEN)
+
+    def deleted_outcome(self, uid: str) -> Outcome | None:
+        """What the states of a pod that is gone told of its end."""
+        with self._lock:
+            return self._outcomes.get(uid)
+
+    def _index(self, manifest: Manifest) -> tuple[JobKey, str] | None:
+        metadata = manifest["metadata"]
+        name = (metadata.get("labels") or {}).get(JOB)
+        return (JobKey(self._namespace, name), metadata["uid"]) if name else None
+
+    def _convert(self, manifest: Manifest) -> Manifest:
+        """Without the field owners' book-keeping, which is half of a pod."""
+        manifest["metadata"].pop("managedFields", None)
+        finished = (manifest.get("status") or {}).get("phase") in _FINISHED
+        return intern_strings(manifest) if finished else manifest
+
+    def _before_upsert(self, key: JobKey, uid: str, manifest: Manifest) -> None:
+        """Whatever is seen of a deletion, in whichever order, tells when it was asked for."""
+        _, known = self._items.get(key, {}).get(uid, (0, None))
+        deletion = self._deletions.get(uid, UNSEEN).seen(manifest, known)
+        if deletion is not UNSEEN:
+            self._deletions[uid] = deletion
+
+    def _before_delete(self, key: JobKey, uid: str, last: Manifest | None) -> None:
+        if last is None:
+            _, last = self._items.get(key, {}).get(uid, (0, None))
+        if self._outcomes.get(uid) is None and last is not None:
+            self._before_upsert(key, uid, last)
+            deletion = self._deletions.get(uid, UNSEEN)
+            self._outcomes[uid] = read_deleted(last, deletion, gone=True)
+        self._deletions.pop(uid, None)
+        if len(self._outcomes) > TOMBSTONES:
+            del self._outcomes[next(iter(self._outcomes))]
+
+
+def intern_strings(value: Any) -> Any:
+    """The same, its short strings shared with all other pods: half the memory.
+
+    Pays for a pod that is finished: it stays until its TTL has passed, thousands of them do.
+    """
+    if isinstance(value, dict):
+        return {sys.intern(name): intern_strings(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [intern_strings(item) for item in value]
+    if isinstance(value, str) and len(value) < _SHORT:
+        return sys.intern(value)
+    return value

@@ -1,0 +1,63 @@
+"""The run records in one namespace, of every source.
+
+Whoever asks for a job to be cancelled or run again writes its record; an engine that stays hears
+of it here.
+"""
+
+from collections.abc import Callable
+
+from engine.cluster import api
+from engine.cluster.api import version_number
+from engine.cluster.client import Client
+from engine.cluster.records import SELECTOR, key_of, parse_record
+from engine.decide.record import Record
+from engine.errors import ApiError
+from engine.informers.informer import Informer, Manifest
+from engine.refs import JobKey
+from engine.runtime.supervisor import Supervisor
+
+
+class RecordInformer(Informer[Record | ApiError]):
+    """Records by job; one that can't be read is kept as the error, and is its job's alone."""
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        supervisor: Supervisor,
+        on_change: Callable[[JobKey], None],
+        on_error: Callable[[str], None],
+    ) -> None:
+        path = api.CONFIG_MAPS.path(namespace)
+        super().__init__(client, path, SELECTOR, supervisor, on_change, on_error)
+
+    def newest(self, key: JobKey, known: Record | None) -> Record | None:
+        """The job's record, unless `known` is newer: a write of ours may be ahead of the watch.
+
+        Errors: ApiError when the record can't be read.
+        """
+        with self._lock:
+            version, found = self._items.get(key, {}).get(key.name, (0, None))
+            deleted = self._tombstones.get(key.name, 0)
+        if isinstance(found, ApiError):
+            raise found
+        if known is None:
+            return found
+        known_version = version_number(known.version)
+        if found is None:
+            return None if deleted > known_version else known
+        return found if version > known_version else known
+
+    def all_records(self) -> list[Record]:
+        """Every record that can be read."""
+        return [item for item in self.all_items() if isinstance(item, Record)]
+
+    def _index(self, manifest: Manifest) -> tuple[JobKey, str]:
+        key = key_of(manifest)
+        return key, key.name
+
+    def _convert(self, manifest: Manifest) -> Record | ApiError:
+        try:
+            return parse_record(manifest)
+        except ApiError as error:
+            return error

@@ -1,0 +1,118 @@
+"""What the engine keeps in memory of a job; all of it can be found out again."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from engine.api.model import Job
+from engine.decide.record import Record
+from engine.decide.rules.stamp_expiry import expiry_due
+from engine.decide.situation import Refusal, gate_position, has_ended
+from engine.reconcile.rendering import RenderConfig
+from engine.render.manifests import Manifests
+from engine.render.variables import SecretValues
+from engine.status.outcome import Outcome
+
+Pods = Iterable[dict[str, Any]]
+
+
+@dataclass(slots=True)
+class Observations:
+    """What was observed of a job's pods, and what no watch tells again."""
+
+    dependents_ready: set[str] = field(default_factory=set)
+    """UIDs of pods whose Secret and ConfigMap are known to exist."""
+    dependents_looked_up: dict[tuple[str, bool], datetime] = field(default_factory=dict)
+    """When they were looked up, by the pod's UID and whether it had said that it lacks one."""
+    deleted_uids: set[str] = field(default_factory=set)
+    """UIDs that the API itself no longer has."""
+    deleted_outcomes: dict[str, Outcome] = field(default_factory=dict)
+    """What the states of a pod that is gone told of its end, by UID."""
+    refreshed_at: dict[str, datetime] = field(default_factory=dict)
+    """When the API itself was last asked for a pod and its record, by UID."""
+    pull_causes: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The first real message of a pull failure, by UID and container."""
+    pull_failing_since: dict[tuple[str, str], datetime] = field(default_factory=dict)
+    """When a pull failure was first seen, by UID and container."""
+    refusal: Refusal | None = None
+    """The answer to the last create, if it was no."""
+    refusals: int = 0
+    """How many of them there were in a row."""
+    create_unanswered: bool = False
+    """Whether a pod may be there of which nothing is known: its create was never answered."""
+
+
+@dataclass(slots=True)
+class Rendered:
+    """What was resolved and rendered for the next attempt."""
+
+    config: RenderConfig | None = None
+    """What it was made under; None as long as nothing was prepared."""
+    secrets: SecretValues = field(default_factory=SecretValues)
+    secrets_resolved: bool = True
+    """False while a value is missing."""
+    attempt: tuple[int, tuple[tuple[str, str], ...]] | None = None
+    """Number and pull policies of the attempt whose manifests are kept."""
+    manifests: Manifests | None = None
+
+
+@dataclass(slots=True)
+class Reported:
+    """What was reported of a job, so that it is reported once."""
+
+    state: tuple[object, ...] = ()
+    """The last change of state."""
+    error: str = ""
+    """The last error, for as long as it stays the same."""
+    unchanged: bool = False
+    """Whether the run was found to be over before."""
+
+
+@dataclass(slots=True)
+class JobState:
+    """One job in this process; used by one reconcile at a time."""
+
+    job: Job
+    record: Record | None = None
+    writes: int = 0
+    """How many requests to change anything were sent."""
+    observed: Observations = field(default_factory=Observations)
+    rendered: Rendered = field(default_factory=Rendered)
+    reported: Reported = field(default_factory=Reported)
+
+    def replace_job(self, job: Job) -> None:
+        """Take over another revision of the spec, or the same with other defaults."""
+        self.job = job
+        self.rendered = Rendered()
+        self.observed.refusal, self.observed.refusals = None, 0
+        self.reported.error = ""
+
+    def release(self) -> None:
+        """The run is over: keep no more than says so, least of all a secret."""
+        self.rendered, self.observed = Rendered(), Observations()
+
+    def is_finished(self, source: str) -> bool:
+        """Whether the run of this very spec has its outcome."""
+        record = self.record
+        return (
+            record is not None
+            and record.source == source
+            and record.spec_hash == self.job.spec_hash
+            and record.state.is_final
+        )
+
+    def is_started(self, pods: Pods) -> bool:
+        """Whether nothing of this attempt is still to be created, so that no secret is needed."""
+        record = self.record
+        if record is None or record.spec_hash != self.job.spec_hash:
+            return False
+        gated = any(gate_position(pod) is not None for pod in pods)
+        return record.open_attempt is not None and not gated
+
+    def needs_cleanup(self, pods: Pods) -> bool:
+        """Whether anything is left to do about the pods of a run that is over."""
+        record = self.record
+        return record is not None and any(
+            not has_ended(pod) or expiry_due(self.job, record, pod) is not None for pod in pods
+        )

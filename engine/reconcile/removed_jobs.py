@@ -1,0 +1,153 @@
+"""Jobs whose spec is gone, while the engine stays: when they may be removed, and doing it.
+
+A file that is missing for a moment is no removal: editors and version control take a file away
+before they put the new one there.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+
+from engine.decide.record import Record
+from engine.prune.delete import DeleteBudget
+from engine.prune.removed import JobRemover
+from engine.prune.result import PruneEntry, ResultCollector
+from engine.reconcile.controller import JobController
+from engine.refs import JobKey
+from engine.runtime.rate_limiter import ItemRateLimiter
+from engine.runtime.workers import Workers
+from engine.runtime.workqueue import WorkQueue
+from engine.telemetry.events import Notice, ObjectPruned
+
+_TICK = 1.0
+_STALL_TIMEOUT = 60.0
+_GRACE_PERIOD = 2.0
+_WORKERS, _LONGEST_REMOVAL = 4, 3600.0
+
+
+class RemovedJobs:
+    """Finds and removes jobs of a source that have a record and no spec any more.
+
+    Guarantees: nothing is removed unless `set_blocked` was told last that the source is whole; of
+    one job there is one reconcile or one removal at a time. A removal takes long, so it has workers
+    of its own. Every record is looked for again after `interval`, whatever became of its removal,
+    and one whose removal failed sooner than that, with back-off.
+    """
+
+    name = "removed jobs"
+    grace = 0.0
+
+    def __init__(self, controller: JobController, interval: float) -> None:
+        self._controller = controller
+        self._interval = interval
+        self._lock = threading.Lock()
+        self._blocked_by = "the specs have not been read"
+        self._reported = ""
+        self._since: dict[JobKey, float] = {}
+        """Since when the spec of each is missed."""
+        self._rate_limiter = ItemRateLimiter()
+        self._remover_since: tuple[float, JobRemover] | None = None
+        self._queue: WorkQueue[JobKey] = WorkQueue()
+        self._workers: Workers[JobKey] | None = None
+        controller.takeover = self
+
+    def run(self, stop: threading.Event, heartbeat: Callable[[float], None]) -> None:
+        """Remove what is ready, until `stop` is set.
+
+        What is half-way needs no end: the next engine goes on with it.
+        """
+        if self._workers is None:
+            self._workers = Workers(
+                self._queue,
+                self._remove,
+                _WORKERS,
+                self._controller.supervisor,
+                "remover",
+                stall_timeout=_LONGEST_REMOVAL,
+            )
+            self._workers.start()
+        while not stop.wait(_TICK):
+            heartbeat(_STALL_TIMEOUT)
+            for key in self._ready():
+                self._controller.queue.add(key)
+        self._queue.shut_down()
+
+    def set_blocked(self, why: str) -> None:
+        """From now on jobs may be removed, unless `why` says otherwise."""
+        self._blocked_by = why
+        if not why:
+            self._reported = ""
+
+    def take_over(self, key: JobKey) -> bool:
+        """Whether the job is removed from now on instead of reconciled."""
+        with self._lock:
+            since = self._since.get(key)
+        gone = since is not None and time.monotonic() - since >= _GRACE_PERIOD
+        if not gone or self._blocked_by or self._controller.store.is_desired(key):
+            return False
+        self._queue.add(key)
+        return True
+
+    def _ready(self) -> list[JobKey]:
+        """Jobs that may be removed now."""
+        store = self._controller.store
+        gone = {record.key for record in self._records() if not store.is_desired(record.key)}
+        now = time.monotonic()
+        with self._lock:
+            self._since = {key: self._since.get(key, now) for key in gone}
+            ready = [key for key, since in self._since.items() if now - since >= _GRACE_PERIOD]
+        if ready and self._blocked_by:
+            self._report_blocked(len(ready))
+            return []
+        return ready
+
+    def _remove(self, key: JobKey) -> bool:
+        """Remove everything of the job, its record last. Errors are in the pruning's reports."""
+        controller = self._controller
+        try:
+            controller.forget(key)
+            record = controller.informers.records(key.namespace).newest(key, None)
+            self._postpone(key, self._interval)
+            if record is None or controller.store.is_desired(key):
+                return True
+            if self._remover().remove(record):
+                self._postpone(key, self._rate_limiter.when(key, longest=self._interval))
+            else:
+                self._rate_limiter.forget(key)
+        finally:
+            controller.give_back(key)
+        return True
+
+    def _postpone(self, key: JobKey, seconds: float) -> None:
+        with self._lock:
+            self._since[key] = time.monotonic() + seconds - _GRACE_PERIOD
+
+    def _records(self) -> list[Record]:
+        informers = self._controller.informers
+        return [
+            record
+            for namespace in informers.namespaces
+            if informers.has_synced(namespace)
+            for record in informers.records(namespace).all_records()
+            if record.source == self._controller.source
+        ]
+
+    def _remover(self) -> JobRemover:
+        """One for each interval: so often the operator's limit of deletes begins anew."""
+        now, controller = time.monotonic(), self._controller
+        with self._lock:
+            if self._remover_since is None or now - self._remover_since[0] >= self._interval:
+                budget = DeleteBudget(controller.config.limits.max_deletes_per_pass)
+                collector = ResultCollector(self._report)
+                remover = JobRemover(controller.client, controller.source, collector, budget)
+                self._remover_since = (now, remover)
+            return self._remover_since[1]
+
+    def _report(self, entry: PruneEntry) -> None:
+        self._controller.emit(ObjectPruned(entry.ref, entry.action, entry.reason))
+
+    def _report_blocked(self, count: int) -> None:
+        if self._reported != self._blocked_by:
+            self._reported = self._blocked_by
+            jobs = f"{count} job{' has' if count == 1 else 's have'} no spec any more"
+            self._controller.emit(Notice(f"{jobs}, but nothing is removed: {self._blocked_by}"))

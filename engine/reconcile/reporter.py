@@ -1,0 +1,104 @@
+"""Report what becomes of a job's attempts, once: as events of ours and as Events on its pods."""
+
+from dataclasses import dataclass
+
+from engine.api.model import Job
+from engine.cluster.client import Client
+from engine.cluster.events import record_event
+from engine.decide.pull_cursor import policies_of_attempt
+from engine.decide.record import Attempt, Record
+from engine.decide.situation import Situation
+from engine.reconcile.job_state import JobState
+from engine.refs import Ref
+from engine.status.containers import has_started
+from engine.status.outcome import Reason, State
+from engine.telemetry.events import AttemptFailed, Emit, PullPolicyFallback, StateChanged
+
+_NO_FAILURE = frozenset({None, Reason.SUCCEEDED, Reason.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptReporter:
+    """Guarantees: what is reported is in the record already, and nothing is reported of a write
+    that did not end an attempt. Events on pods are best effort; their names make a second one
+    impossible.
+    """
+
+    client: Client
+    emit: Emit
+    on_pods: bool
+    """Whether Events are written on pods, too."""
+
+    def report_record(self, state: JobState, before: Record | None, record: Record) -> None:
+        """`before` and `record` are the record as it was and as it has been written now."""
+        attempt = record.last
+        ended = attempt is not None and attempt.outcome not in _NO_FAILURE
+        if attempt is not None and ended and not _was_reported(before, record, attempt):
+            if attempt.failures and not record.state.is_final:
+                self._report_fallback(state.job, record, attempt)
+            else:
+                self._report_failure(state.job, attempt)
+        self._report_state(state, record.state, record, record.message)
+
+    def report_progress(self, state: JobState, situation: Situation) -> None:
+        """That the pod of the open attempt runs is in no record."""
+        record = situation.run_record
+        attempt = record.open_attempt
+        pod = situation.pod_of(attempt.uid) if attempt and attempt.uid else None
+        if pod is not None and has_started(pod):
+            self._report_state(state, State.RUNNING, record, "")
+
+    def _report_state(self, job: JobState, state: State, record: Record, message: str) -> None:
+        """A line per change of state, not per write."""
+        number = record.last.number if record.last else 0
+        reported = (record.run, state, number if not state.is_final else 0, record.reason)
+        if job.reported.state != reported:
+            job.reported.state = reported
+            self.emit(StateChanged(job.job.key, state, record.reason, message, number))
+
+    def _report_failure(self, job: Job, attempt: Attempt) -> None:
+        reason = attempt.outcome or Reason.CANCELLED
+        self.emit(AttemptFailed(job.key, attempt.number, attempt.pod, reason, attempt.message))
+        text = f"{reason}: {attempt.message}" if attempt.message else reason.value
+        self._write_event(job, attempt, "AttemptFailed", text)
+
+    def _report_fallback(self, job: Job, record: Record, attempt: Attempt) -> None:
+        after = policies_of_attempt(job, record.attempts)
+        for failure in attempt.failures:
+            change = PullPolicyFallback(
+                job.key,
+                attempt.number,
+                failure.container,
+                (attempt.policies or {}).get(failure.container, "default"),
+                after.get(failure.container, "default"),
+                failure.message,
+                failure.pull_class,
+            )
+            self.emit(change)
+            text = (
+                f"{change.container}: pull policy {change.before} failed, "
+                f"next is {change.after}: {change.message}"
+            )
+            self._write_event(job, attempt, "PullPolicyFallback", text, note=f".{change.container}")
+
+    def _write_event(
+        self, job: Job, attempt: Attempt, reason: str, text: str, note: str = ""
+    ) -> None:
+        if not self.on_pods or not attempt.uid:
+            return
+        record_event(
+            self.client,
+            Ref("Pod", job.namespace, attempt.pod),
+            attempt.uid,
+            reason=reason,
+            message=text,
+            now=attempt.finished_at or self.client.now(),
+            suffix=note,
+        )
+
+
+def _was_reported(before: Record | None, record: Record, attempt: Attempt) -> bool:
+    """Whether the attempt was over before this write, which was about something else then."""
+    if before is None or before.spec_hash != record.spec_hash:
+        return False
+    return any(a.number == attempt.number and a.outcome is not None for a in before.attempts)

@@ -1,0 +1,173 @@
+"""From the directory to the controller: what the specs say now, and what is reported of it."""
+
+import threading
+from collections.abc import Callable
+from enum import Enum
+from queue import Empty, SimpleQueue
+
+from engine.errors import Problem, Severity
+from engine.reconcile.controller import JobController
+from engine.reconcile.job_store import Changes
+from engine.reconcile.removed_jobs import RemovedJobs
+from engine.render.templates import Templates
+from engine.runtime.leader_election import LeaderElector
+from engine.specdir.source import DirectorySource, Snapshot
+from engine.telemetry.events import Emit, Notice, SpecMended, SpecProblem, SpecsRead
+
+_TICK, _LEADER_TICK = 1.0, 0.02
+_STALL_TIMEOUT = 60.0
+
+
+class _Call(Enum):
+    CHANGED = "changed"
+    RELOAD = "reload"
+
+
+class SpecSync:
+    """Reads the directory whenever it changes, and makes its jobs the controller's.
+
+    `unreadable` and `problems` are for everybody to read. `templates` reads the templates; with
+    `wait_for` nothing is read before that elector leads.
+    """
+
+    name = "spec directory"
+    grace = 0.0
+
+    def __init__(
+        self,
+        source: DirectorySource,
+        controller: JobController,
+        templates: Callable[[], Templates],
+        *,
+        removed_jobs: RemovedJobs | None,
+        allow_empty: bool,
+        wait_for: LeaderElector | None,
+    ) -> None:
+        self.unreadable = "not read yet"
+        """Why the directory can't be read; "" if it can."""
+        self.problems = 0
+        """Of its files, warnings counted."""
+        self._source = source
+        self._controller = controller
+        self._templates = templates
+        self._removed_jobs = removed_jobs
+        self._allow_empty = allow_empty
+        self._wait_for = wait_for
+        self._reporter = SpecReporter(controller.emit)
+        self._calls: SimpleQueue[_Call] = SimpleQueue()
+        self._pending: set[_Call] = set()
+        self._started = False
+        self._snapshot: Snapshot | None = None
+
+    def reload(self) -> None:
+        """Read configuration, templates and specs again. May be called from a signal handler."""
+        self._calls.put(_Call.RELOAD)
+
+    def run(self, stop: threading.Event, heartbeat: Callable[[float], None]) -> None:
+        """Read, and read again after each change, until `stop` is set.
+
+        Errors: none of the source's own; after any other the next call goes on where this ended.
+        """
+        while self._wait_for is not None and not self._wait_for.is_leader:
+            heartbeat(_STALL_TIMEOUT)
+            if stop.wait(_LEADER_TICK):
+                return
+        if not self._started:
+            self._started = True
+            self._pending.add(_Call.CHANGED)
+            self._source.start(self._on_change)
+        while not stop.is_set():
+            heartbeat(_STALL_TIMEOUT)
+            try:
+                self._sync(stop)
+            except Exception as error:
+                self.unreadable = f"internal error: {type(error).__name__}"
+                raise
+            self._listen()
+        self._source.stop()
+
+    def _on_change(self) -> None:
+        self._calls.put(_Call.CHANGED)
+
+    def _listen(self) -> None:
+        """Wait for a call, and take all there are."""
+        try:
+            self._pending.add(self._calls.get(timeout=_TICK))
+            while True:
+                self._pending.add(self._calls.get_nowait())
+        except Empty:
+            return
+
+    def _sync(self, stop: threading.Event) -> None:
+        """Put in force what the source says now, if it may have changed."""
+        if not self._pending:
+            return
+        controller = self._controller
+        if _Call.RELOAD in self._pending:
+            controller.emit(Notice("reading configuration, templates and specs again"))
+            self._source.reload()
+            controller.configure(controller.config, self._templates())
+            self._pending = {_Call.CHANGED}
+        snapshot = self._source.read()
+        if stop.is_set():
+            return
+        if snapshot.config is not controller.config:
+            controller.configure(snapshot.config, self._templates())
+        self.unreadable, self.problems = snapshot.unreadable, len(snapshot.problems)
+        changes = controller.sync(snapshot.jobs)
+        if self._removed_jobs is not None:
+            self._removed_jobs.set_blocked(self._prune_blocked_by(snapshot))
+        if snapshot is not self._snapshot:
+            self._reporter.report(snapshot, changes)
+        if self._snapshot is None and self._removed_jobs is not None:
+            controller.watch_namespaces_with_records()
+        self._snapshot = snapshot
+        self._pending.clear()
+
+    def _prune_blocked_by(self, snapshot: Snapshot) -> str:
+        """Why nothing may be removed now; "" if it may."""
+        if snapshot.unreadable:
+            return snapshot.unreadable
+        in_error = any(problem.severity is Severity.ERROR for problem in snapshot.problems)
+        if in_error or not snapshot.complete:
+            return "not every spec can be read"
+        if not snapshot.jobs and not self._allow_empty:
+            return "there are no specs at all (--allow-empty, if that is meant)"
+        return ""
+
+
+class SpecReporter:
+    """What another reading of the specs brought: each problem once for as long as it stays."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self._problems: frozenset[Problem] = frozenset()
+        self._unreadable = ""
+
+    def report(self, snapshot: Snapshot, changes: Changes) -> None:
+        """New problems, fixed files, counts."""
+        problems = frozenset(snapshot.problems)
+        for problem in snapshot.problems:
+            if problem not in self._problems:
+                self._emit(SpecProblem(str(problem)))
+        files = {problem.where.file for problem in problems}
+        for file in sorted({problem.where.file for problem in self._problems} - files):
+            self._emit(SpecMended(file))
+        self._problems = problems
+        self._report_unreadable(snapshot.unreadable)
+        self._emit(
+            SpecsRead(
+                snapshot.files,
+                len(snapshot.jobs),
+                len(changes.added),
+                len(changes.changed),
+                len(changes.removed),
+            )
+        )
+
+    def _report_unreadable(self, why: str) -> None:
+        if why and why != self._unreadable:
+            self._emit(SpecProblem(f"{why}; what was read before stays in force"))
+        if self._unreadable and not why:
+            self._emit(Notice("the specs can be read again"))
+        self._unreadable = why

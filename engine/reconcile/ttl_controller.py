@@ -1,0 +1,55 @@
+"""The TTL rule of an engine that stays: over its own pods, from what it has read already."""
+
+import threading
+from collections.abc import Callable
+
+from engine.errors import EngineError
+from engine.prune.options import ttl_options
+from engine.prune.result import PruneEntry
+from engine.prune.run import prune
+from engine.reconcile.controller import JobController
+from engine.runtime.leader_election import LeaderElector
+from engine.telemetry.events import ObjectPruned, Trouble
+
+_STALL_TIMEOUT = 600.0
+
+
+class TtlController:
+    """One pass every `interval` seconds, whenever this engine leads.
+
+    Guarantees: no request while nothing has expired. Errors: none of the cluster's; they are
+    reported.
+    """
+
+    name = "TTL controller"
+    grace = 0.0
+
+    def __init__(
+        self, controller: JobController, elector: LeaderElector, interval: float, concurrency: int
+    ) -> None:
+        self._controller = controller
+        self._elector = elector
+        self._interval = interval
+        self._concurrency = concurrency
+
+    def run(self, stop: threading.Event, heartbeat: Callable[[float], None]) -> None:
+        """Prune until `stop` is set; a pass that is half-way then ends by itself."""
+        while not stop.wait(self._interval):
+            heartbeat(_STALL_TIMEOUT + self._interval)
+            if self._elector.is_leader:
+                self._prune()
+
+    def _prune(self) -> None:
+        controller = self._controller
+        config, informers = controller.config, controller.informers
+        options = ttl_options(config, self._concurrency, config.limits.max_deletes_per_pass)
+        pods = [pod for name in informers.namespaces for pod in informers.pods(name).all_items()]
+        try:
+            errors = tuple(prune(controller.client, options, self._report, pods).errors)
+        except EngineError as raised:
+            errors = (raised,)
+        for error in errors:
+            controller.emit(Trouble(None, f"pruning: {error}", retrying=True))
+
+    def _report(self, entry: PruneEntry) -> None:
+        self._controller.emit(ObjectPruned(entry.ref, entry.action, entry.reason))

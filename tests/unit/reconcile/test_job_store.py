@@ -1,0 +1,53 @@
+from dataclasses import replace
+
+from engine.reconcile.job_state import Rendered
+from engine.reconcile.job_store import Changes, JobStore
+from engine.render.variables import SecretValues
+from tests.unit.builders import make_job
+
+A, B = make_job("a"), make_job("b")
+
+
+def test_another_reading_tells_what_is_new_changed_and_gone() -> None:
+    store = JobStore()
+    assert store.update({A.key: A, B.key: B}) == Changes((A.key, B.key), (), ())
+    other = make_job("a", script="other")
+    assert store.update({A.key: other}) == Changes((), (A.key,), (B.key,))
+    assert store.update({A.key: other}) == Changes((), (), ())
+
+
+def test_a_reconcile_keeps_its_spec_while_another_one_comes_into_force() -> None:
+    store = JobStore()
+    store.update({A.key: A})
+    state = store.checkout(A.key)
+    assert state is not None
+    other = make_job("a", script="other")
+    store.update({A.key: other})
+    assert state.job is A
+    again = store.checkout(A.key)
+    assert again is state
+    assert state.job is other
+
+
+def test_what_was_prepared_for_one_spec_is_not_used_for_another() -> None:
+    store = JobStore()
+    store.update({A.key: A})
+    state = store.checkout(A.key)
+    assert state is not None
+    state.rendered = Rendered(secrets=SecretValues({"A": "secret"}))
+    store.update({A.key: replace(A)})
+    store.checkout(A.key)
+    assert state.rendered == Rendered()
+
+
+def test_a_job_without_a_spec_is_remembered_until_it_is_forgotten() -> None:
+    store = JobStore()
+    store.update({A.key: A, B.key: B})
+    state = store.checkout(A.key)
+    assert not store.forget(A.key)
+    store.update({})
+    assert store.checkout(A.key) is state
+    assert store.checkout(B.key) is None
+    assert store.forget(A.key)
+    assert store.checkout(A.key) is None
+    assert not store.forget(A.key)
