@@ -13,7 +13,7 @@ from engine.sandbox import Fault, Sandbox, TooManyRequests
 from engine.telemetry.events import InternalError
 from engine.wellknown import JOB, SOURCE
 from tests.component.informers.conftest import Told
-from tests.component.sandbox.place import Place, container
+from tests.support.sandbox_namespace import Namespace, container
 
 
 class Panicking(Told):
@@ -46,7 +46,7 @@ def informer(client: Client, told: Panicking, supervisor: Supervisor) -> Iterato
 
 
 @pytest.fixture
-def make(ci: Place) -> Callable[[str], None]:
+def make(ci: Namespace) -> Callable[[str], None]:
     def made(name: str) -> None:
         body = {
             "metadata": {"name": name, "labels": {JOB: name, SOURCE: "team"}},

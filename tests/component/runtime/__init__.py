@@ -1,0 +1,1 @@
+"""An engine of whose parts each is made to raise."""
