@@ -15,7 +15,7 @@ from engine.cli.main import cli
 from engine.cluster.connect import connect
 from engine.decide.actions import CreatePod
 from engine.informers.pods import PodInformer
-from engine.prune.own import prune_own
+from engine.prune.run import prune
 from engine.reconcile import ttl_controller
 from engine.reconcile.controller import ControllerDependencies
 from engine.reconcile.controller_manager import ControllerManager, ManagerOptions
@@ -25,7 +25,7 @@ from engine.refs import JobKey
 from engine.render.templates import Templates
 from engine.runtime.lease_lock import LeaseLock
 from engine.sandbox import Sandbox
-from engine.specdir import DirectorySource
+from engine.specdir.source import DirectorySource
 from engine.status.outcome import State
 from engine.telemetry.events import Event, InternalError, StateChanged
 from engine.telemetry.health import HealthServer
@@ -47,7 +47,7 @@ class Engine:
             config=Config(),
             namespace="ci",
             context_namespace="ci",
-            tell=lambda _message: None,
+            on_notice=lambda _message: None,
         )
         options = ManagerOptions(
             source="test",
@@ -229,7 +229,7 @@ def test_a_pass_of_the_ttl_rule_that_raises_is_followed_by_another(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     panic = Panic(2)
-    monkeypatch.setattr(ttl_controller, "prune_own", panic.instead_of(prune_own))
+    monkeypatch.setattr(ttl_controller, "prune", panic.instead_of(prune))
     engine.spec("good")
     engine.start()
     engine.succeeds(GOOD)
