@@ -33,7 +33,7 @@ def granted() -> set[tuple[str, str]]:
 def test_the_role_of_the_deployment_suffices_for_all_that_an_engine_does(
     engine: Engine, sandbox: Sandbox, objects: Objects
 ) -> None:
-    """Secrets, drift, a full quota, a registry that is down, a failure, a spec that goes."""
+    """Secrets, a full quota, a registry that is down, a failure, a spec that goes."""
     full = Refuse(403, "Forbidden", 'pods "x" is forbidden: exceeded quota: q, requested: pods=1')
     sandbox.faults.add(Fault(full, verb="create", resource="pods", name="waits-*", times=1))
     sandbox.images.down("down.example")
