@@ -43,7 +43,7 @@ class Bare:
     def write(
         self, method: str, path: str, body: object, content_type: str = "application/json"
     ) -> dict[str, Any]:
-        """The object that the server answers with. Errors: RuntimeError for a refusal."""
+        """The object that the server answers with. Errors: RuntimeError for a rejection."""
         status, data = self.send(method, path, body, content_type=content_type)
         if status >= _REFUSED:
             raise RuntimeError(f"{method} {path}: {status} {data[:300]!r}")

@@ -10,7 +10,7 @@ import click
 
 from engine import __version__
 from engine.errors import EngineError, ExitCode, InvalidInputError
-from engine.telemetry.redact import KNOWN
+from engine.telemetry.redact import REDACTOR
 
 COMMANDS = {
     "reconcile": "Bring the jobs of a folder to their end.",
@@ -67,10 +67,10 @@ def main() -> None:
         code = cli.main(prog_name="engine", standalone_mode=False)
     except InvalidInputError as error:
         for problem in error.problems:
-            click.echo(KNOWN(str(problem)), err=True)
+            click.echo(REDACTOR(str(problem)), err=True)
         code = error.exit_code
     except EngineError as error:
-        click.echo(KNOWN(f"error: {error}"), err=True)
+        click.echo(REDACTOR(f"error: {error}"), err=True)
         code = error.exit_code
     except click.UsageError as error:
         error.show()
@@ -87,6 +87,6 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001 - no traceback reaches a user who didn't ask
         click.echo(f"error: internal error: {type(error).__name__}: report it with -vv", err=True)
         if "-vv" in sys.argv:
-            click.echo(KNOWN(traceback.format_exc()), err=True)
+            click.echo(REDACTOR(traceback.format_exc()), err=True)
         code = INTERNAL_ERROR
     sys.exit(int(code or 0))

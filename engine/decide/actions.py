@@ -10,7 +10,7 @@ from engine.status.containers import has_running_container, main_containers_term
 
 
 @dataclass(frozen=True, slots=True)
-class Refuse:
+class RejectForeign:
     """Touch nothing: the job belongs to somebody else."""
 
     message: str
@@ -66,7 +66,7 @@ class WriteRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Ungate:
+class RemoveSchedulingGate:
     """Step 4: remove the engine's gate, so that the pod is scheduled."""
 
     pod: str
@@ -96,7 +96,7 @@ class DeletePod:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfirmGone:
+class ConfirmDeleted:
     """Ask the API itself: a cache is no proof that a pod is gone."""
 
     pod: str
@@ -106,7 +106,7 @@ class ConfirmGone:
 
 
 @dataclass(frozen=True, slots=True)
-class LookAgain:
+class RefreshPod:
     """Ask the API itself for the pod and the record, before what can't be taken back."""
 
     pod: str
@@ -116,7 +116,7 @@ class LookAgain:
 
 
 @dataclass(frozen=True, slots=True)
-class FindCause:
+class FindPullCause:
     """The pod's status has lost the first reason of a pull failure: look for it in the Events."""
 
     pod: str
@@ -161,17 +161,17 @@ Step = (
     | CreateDependents
     | RestoreDependents
     | WriteRecord
-    | Ungate
+    | RemoveSchedulingGate
     | DeletePod
-    | ConfirmGone
-    | LookAgain
-    | FindCause
+    | ConfirmDeleted
+    | RefreshPod
+    | FindPullCause
     | StampExpiry
 )
-Action = Refuse | Wait | Done | Step
+Action = RejectForeign | Wait | Done | Step
 
 
-def delete_pod_action(situation: Situation, pod: Pod, why: str) -> DeletePod | LookAgain | Wait:
+def delete_pod_action(situation: Situation, pod: Pod, why: str) -> DeletePod | RefreshPod | Wait:
     """Delete the pod, at once if nothing of it ever ran, with its own grace otherwise.
 
     Or wait for a deletion, or an end of its own, that is under way. Only the API can tell whether
@@ -181,7 +181,7 @@ def delete_pod_action(situation: Situation, pod: Pod, why: str) -> DeletePod | L
     if is_terminating(pod) or main_containers_terminated(pod):
         return Wait()
     if not situation.is_fresh(uid_of(pod)):
-        return LookAgain(name_of(pod), uid_of(pod))
+        return RefreshPod(name_of(pod), uid_of(pod))
     grace = None if has_running_container(pod) else 0
     version = pod["metadata"].get("resourceVersion", "")
     return DeletePod(name_of(pod), uid_of(pod), grace, why, version)

@@ -26,14 +26,14 @@ _LIVELY, _SHORTEST_LOOK, _LONGEST_LOOK = 15, 0.1, 1.0
 LeaseObject = dict[str, Any]
 
 
-class Standing(Enum):
+class LeaseStatus(Enum):
     """Whether a Lease can be acquired."""
 
     FREE = "free"
     """Nobody holds it."""
     OURS = "ours"
     """This engine holds it."""
-    UNPROVED = "unproved"
+    UNCONFIRMED = "unproved"
     """Another holds it, and has not been seen to renew it yet."""
     ALIVE = "alive"
     """Another holds it, and renews it."""
@@ -42,7 +42,7 @@ class Standing(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class LeaseRecord:
     """What a Lease says."""
 
     holder: str = ""
@@ -56,41 +56,41 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class ObservedLease:
     """A Lease as this engine has seen it, by its own clock."""
 
-    hold: Hold
+    record: LeaseRecord
     """What it says."""
     since: float
     """When it was first seen to say so."""
     changed: bool = False
     """Whether it was seen to change, which proves that its holder is alive."""
 
-    def standing(self, identity: str, now: float, duration: float) -> Standing:
+    def standing(self, identity: str, now: float, duration: float) -> LeaseStatus:
         """What can be said of the Lease at `now`; `duration` counts where it says none."""
-        if not self.hold.holder:
-            return Standing.FREE
-        if self.hold.holder == identity:
-            return Standing.OURS
+        if not self.record.holder:
+            return LeaseStatus.FREE
+        if self.record.holder == identity:
+            return LeaseStatus.OURS
         if now >= self.expires(duration):
-            return Standing.EXPIRED
-        return Standing.ALIVE if self.changed else Standing.UNPROVED
+            return LeaseStatus.EXPIRED
+        return LeaseStatus.ALIVE if self.changed else LeaseStatus.UNCONFIRMED
 
     def expires(self, duration: float) -> float:
         """When it has expired unless it is renewed; `duration` counts where it says none."""
-        return self.since + (self.hold.seconds or duration)
+        return self.since + (self.record.seconds or duration)
 
     def next_look(self, now: float, duration: float) -> float:
         """Seconds until a look is worth a request: several per renewal, and when it expires."""
-        often = (self.hold.seconds or duration) / _LIVELY
+        often = (self.record.seconds or duration) / _LIVELY
         often = min(max(often, _SHORTEST_LOOK), _LONGEST_LOOK)
         return max(0.0, min(often, self.expires(duration) - now))
 
 
-def read_hold(lease: LeaseObject | None) -> Hold:
+def read_lease_record(lease: LeaseObject | None) -> LeaseRecord:
     """What a Lease says; a missing one, or a field that makes no sense, says nothing."""
     spec = (lease or {}).get("spec") or {}
-    return Hold(
+    return LeaseRecord(
         str(spec.get("holderIdentity") or ""),
         _count(spec.get("leaseDurationSeconds")),
         str(spec.get("renewTime") or ""),
@@ -98,14 +98,14 @@ def read_hold(lease: LeaseObject | None) -> Hold:
     )
 
 
-def sight(before: Sighting | None, hold: Hold, now: float) -> Sighting:
+def observe(before: ObservedLease | None, record: LeaseRecord, now: float) -> ObservedLease:
     """Our clock starts again with every change of what the Lease says."""
     if before is None:
-        return Sighting(hold, now)
-    return before if before.hold == hold else Sighting(hold, now, changed=True)
+        return ObservedLease(record, now)
+    return before if before.record == record else ObservedLease(record, now, changed=True)
 
 
-def taken(
+def acquired(
     lease: LeaseObject | None,
     *,
     namespace: str,
@@ -115,7 +115,7 @@ def taken(
     now: datetime,
 ) -> LeaseObject:
     """The Lease to write so that `identity` holds it: taken when it was another's, else renewed."""
-    before = read_hold(lease)
+    before = read_lease_record(lease)
     spec = {
         "holderIdentity": identity,
         "leaseDurationSeconds": max(1, math.ceil(duration)),
@@ -130,7 +130,7 @@ def taken(
     return _written(lease, spec, source)
 
 
-def given_up(lease: LeaseObject, *, source: str, now: datetime) -> LeaseObject:
+def released(lease: LeaseObject, *, source: str, now: datetime) -> LeaseObject:
     """The Lease to write so that nobody holds it."""
     spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": micro_time(now)}
     return _written(lease, spec, source)

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from engine.decide.actions import Action, FindCause, Wait, WriteRecord
+from engine.decide.actions import Action, FindPullCause, Wait, WriteRecord
 from engine.decide.pull_cursor import has_policy_left
 from engine.decide.record import Attempt, PullFailure
 from engine.decide.situation import Pod, Situation, uid_of
@@ -18,8 +18,8 @@ def fall_back(situation: Situation, attempt: Attempt, pod: Pod) -> Action | None
         return None
     uid = uid_of(pod)
     for trouble in troubles:
-        if not trouble.has_cause and (uid, trouble.container) not in situation.observed.causes:
-            return FindCause(attempt.pod, uid, trouble.container, trouble.image)
+        if not trouble.has_cause and (uid, trouble.container) not in situation.observed.pull_causes:
+            return FindPullCause(attempt.pod, uid, trouble.container, trouble.image)
     waiting = [at for t in troubles if (at := _grace_end(situation, uid, t)) is not None]
     if len(waiting) == len(troubles):
         return Wait(min(waiting))
@@ -53,13 +53,13 @@ def _may_go_on(situation: Situation, failure: PullFailure, attempts: tuple[Attem
 
 
 def _failure(situation: Situation, uid: str, trouble: PullError) -> PullFailure:
-    message = situation.observed.causes.get((uid, trouble.container), trouble.message)
+    message = situation.observed.pull_causes.get((uid, trouble.container), trouble.message)
     return PullFailure(trouble.container, trouble.reason, classify_pull(message), message)
 
 
 def _grace_end(situation: Situation, uid: str, trouble: PullError) -> datetime | None:
     """When the failure has lasted long enough to count; None if it has."""
-    since = situation.observed.failing_since.get((uid, trouble.container), situation.now)
+    since = situation.observed.pull_failing_since.get((uid, trouble.container), situation.now)
     end = since + timedelta(seconds=situation.pull.grace)
     return end if situation.now < end else None
 

@@ -22,7 +22,7 @@ FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
 Pod = Mapping[str, Any]
 
 
-class RefusalKind(StrEnum):
+class RejectionKind(StrEnum):
     """What refused a create."""
 
     QUOTA = "quota"
@@ -32,10 +32,10 @@ class RefusalKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Rejection:
     """The server's last answer to a create was no."""
 
-    kind: RefusalKind
+    kind: RejectionKind
     """What refused it."""
     message: str
     """The server's words."""
@@ -51,21 +51,21 @@ class Observed:
 
     pods: tuple[Pod, ...] = ()
     """All pods of the job, as the cache has them."""
-    settled: frozenset[str] = frozenset()
+    dependents_ready: frozenset[str] = frozenset()
     """UIDs of pods whose Secret and ConfigMap are known to exist."""
-    gone: frozenset[str] = frozenset()
+    deleted_uids: frozenset[str] = frozenset()
     """UIDs that the API itself no longer has."""
-    refusal: Refusal | None = None
+    rejection: Rejection | None = None
     """The server's last answer to a create, if it was no."""
-    causes: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    pull_causes: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """First real message of a pull failure, by UID and container."""
-    failing_since: Mapping[tuple[str, str], datetime] = field(default_factory=dict)
+    pull_failing_since: Mapping[tuple[str, str], datetime] = field(default_factory=dict)
     """When a pull failure was first seen, by UID and container."""
-    ends: Mapping[str, Outcome] = field(default_factory=dict)
+    deleted_outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     """How a pod that is gone had ended, as far as its states told, by UID."""
-    asked: Mapping[str, datetime] = field(default_factory=dict)
+    refreshed_at: Mapping[str, datetime] = field(default_factory=dict)
     """When the API itself was last asked for a pod and its record, by UID."""
-    looked_up: Mapping[tuple[str, bool], datetime] = field(default_factory=dict)
+    dependents_looked_up: Mapping[tuple[str, bool], datetime] = field(default_factory=dict)
     """When a pod's Secret and ConfigMap were looked up and, if need be, made anew, by UID and
     whether the pod had said that it lacks one.
     """
@@ -124,7 +124,7 @@ class Situation:
 
     def is_fresh(self, uid: str) -> bool:
         """Whether pod and record are as the API had them a moment ago, not as a watch left them."""
-        asked = self.observed.asked.get(uid)
+        asked = self.observed.refreshed_at.get(uid)
         return asked is not None and self.now - asked < FRESH_FOR
 
     def other_pods(self, uid: str) -> list[Pod]:

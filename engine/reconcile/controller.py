@@ -35,11 +35,11 @@ from engine.runtime.workers import Workers
 from engine.runtime.workqueue import WorkQueue
 from engine.telemetry.events import (
     Emit,
-    JobForgotten,
+    ErrorReported,
     JobUnchanged,
+    JobUnmanaged,
     Ready,
     SpecProblem,
-    Trouble,
 )
 from engine.telemetry.redact import Redactor
 from engine.wellknown import SOURCE
@@ -252,7 +252,7 @@ class JobController:
         self.rate_limiter.forget(key)
         self._blocked.discard(key)
         if self.store.forget(key):
-            self.emit(JobForgotten(key))
+            self.emit(JobUnmanaged(key))
 
     def on_leadership(self, leads: bool) -> None:
         """Hand out jobs as long as this engine leads."""
@@ -314,11 +314,11 @@ class JobController:
             self.forget(key)
             return None
         self._prepare(state)
-        refusal = state.observed.refusal
-        if refusal is not None and self.quota_queue.take_turn(key):
-            state.observed.refusal = replace(refusal, retry_at=self.client.now())
+        rejection = state.observed.rejection
+        if rejection is not None and self.quota_queue.take_turn(key):
+            state.observed.rejection = replace(rejection, retry_at=self.client.now())
         result = self._reconciler.reconcile(state)
-        if state.observed.refusal is None:
+        if state.observed.rejection is None:
             self.quota_queue.dequeue(key)
         elif state.record is not None:
             self.quota_queue.enqueue(key, state.record.queued_at or self.client.now())
@@ -390,7 +390,7 @@ class JobController:
         key = state.job.key
         if result.started and until.started:
             return True
-        if state.observed.refusal is None:
+        if state.observed.rejection is None:
             self._queued_since.pop(key, None)
             return False
         since = self._queued_since.setdefault(key, time.monotonic())
@@ -400,7 +400,7 @@ class JobController:
         """Report it and give up, or say when to try again: see the class."""
         key = state.job.key
         if self._gives_up(key, error):
-            self.emit(Trouble(key, str(error), retrying=False))
+            self.emit(ErrorReported(key, str(error), retrying=False))
             self.complete(key, error)
             return None
         longest = _MAX_BACKOFF if error.retryable else _MAX_BACKOFF_PERMANENT
@@ -410,7 +410,7 @@ class JobController:
             state.rendered = Rendered()
             self._report(state, *(SpecProblem(str(problem)) for problem in error.problems))
         elif not error.retryable or self.rate_limiter.failures(key) >= _REPORT_AFTER:
-            self._report(state, Trouble(key, str(error), retrying=True))
+            self._report(state, ErrorReported(key, str(error), retrying=True))
         return max(wait, getattr(error, "retry_after", 0.0))
 
     def _on_defect(self, state: JobState, error: Exception) -> float | None:
@@ -431,7 +431,7 @@ class JobController:
             not error.retryable or time.monotonic() - since > until.retry_timeout
         )
 
-    def _report(self, state: JobState, *events: SpecProblem | Trouble) -> None:
+    def _report(self, state: JobState, *events: SpecProblem | ErrorReported) -> None:
         """Once for as long as the cause stays the same."""
         words = str(events)
         if state.reported.error != words:

@@ -1,7 +1,7 @@
 """Execute one action of `decide`: each method is one step that the engine may die after.
 
 Errors of the API go up unless they are themselves an answer: an object that exists is adopted, a
-refusal is remembered, a lost race makes the engine look again.
+rejection is remembered, a lost race makes the engine look again.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,20 +15,20 @@ from engine.cluster.client import Client
 from engine.cluster.events import find_pull_cause
 from engine.cluster.records import read_record, write_record
 from engine.decide.actions import (
-    ConfirmGone,
+    ConfirmDeleted,
     CreateDependents,
     CreatePod,
     DeletePod,
-    FindCause,
-    LookAgain,
+    FindPullCause,
+    RefreshPod,
+    RemoveSchedulingGate,
     RestoreDependents,
     StampExpiry,
     Step,
-    Ungate,
     WriteRecord,
 )
 from engine.decide.record import Record, map_messages, record_to_data
-from engine.decide.situation import Refusal, RefusalKind, gate_position
+from engine.decide.situation import Rejection, RejectionKind, gate_position
 from engine.errors import (
     AdmissionRefusedError,
     AlreadyExistsError,
@@ -47,7 +47,7 @@ from engine.reconcile.reporter import AttemptReporter
 from engine.refs import Ref, ref_of
 from engine.render.manifests import Manifests
 from engine.runtime.backoff import backoff
-from engine.telemetry.events import DependentRestored, PodRemoved, Trouble
+from engine.telemetry.events import DependentRestored, ErrorReported, PodRemoved
 from engine.transform.set_owner_reference import set_owner_reference
 from engine.wellknown import EXPIRES_AT, RUN
 
@@ -90,7 +90,7 @@ class ActionExecutor:
             state.observed.create_unanswered = error.retryable
             raise
         else:
-            state.observed.refusal = None
+            state.observed.rejection = None
             self.informers.pods(job.namespace).upsert(pod)
         state.observed.create_unanswered = False
 
@@ -108,13 +108,13 @@ class ActionExecutor:
             except (ForbiddenError, UnauthorizedError):
                 self._delete_unrunnable_pod(state, action)
                 raise
-        state.observed.refusal, state.observed.refusals = None, 0
+        state.observed.rejection, state.observed.rejections = None, 0
         state.observed.dependents_ready.add(action.uid)
 
     def restore_dependents(self, state: JobState, action: RestoreDependents) -> None:
         """What is missing is made again; only names are read, never a secret's value.
 
-        A refusal changes nothing: the pod goes on to say what it lacks, and its attempt ends so.
+        A rejection changes nothing: the pod goes on to say what it lacks, and its attempt ends so.
         """
         manifests = self._manifests(state, action.attempt, action.policies)
         for manifest in manifests.dependents if state.rendered.secrets_resolved else ():
@@ -140,7 +140,7 @@ class ActionExecutor:
             state.record = read_record(self.client, action.record.key)
             if state.record is None or not _same(state.record, record):
                 words = "another engine wrote this job's record first"
-                self.reporter.emit(Trouble(state.job.key, words, retrying=True))
+                self.reporter.emit(ErrorReported(state.job.key, words, retrying=True))
                 return
         except NotFoundError:
             if not record.version:
@@ -149,7 +149,7 @@ class ActionExecutor:
             state.record = write_record(self.client, deleted_by_hand)
         self.reporter.report_record(state, before, state.record)
 
-    def remove_scheduling_gate(self, state: JobState, action: Ungate) -> None:
+    def remove_scheduling_gate(self, state: JobState, action: RemoveSchedulingGate) -> None:
         """Step 4. Only this very pod, only this very gate."""
         path = "/spec/schedulingGates"
         single = action.gate_count == 1
@@ -182,17 +182,17 @@ class ActionExecutor:
         if is_same:
             self.reporter.emit(PodRemoved(state.job.key, action.pod, action.why))
 
-    def refresh(self, state: JobState, action: LookAgain) -> None:
+    def refresh(self, state: JobState, action: RefreshPod) -> None:
         """Pod and record as they are now; what was known of them may have been old."""
         self._get_pod(state, action.pod, action.uid)
         state.record = read_record(self.client, state.job.key)
         state.observed.refreshed_at[action.uid] = self.client.now()
 
-    def confirm_deleted(self, state: JobState, action: ConfirmGone) -> None:
+    def confirm_deleted(self, state: JobState, action: ConfirmDeleted) -> None:
         """Whether the pod is gone, from the API itself."""
         self._get_pod(state, action.pod, action.uid)
 
-    def find_cause(self, state: JobState, action: FindCause) -> None:
+    def find_cause(self, state: JobState, action: FindPullCause) -> None:
         """The first real reason of a pull failure, from the Events."""
         ref = Ref("Pod", state.job.namespace, action.pod)
         words = find_pull_cause(self.client, ref, action.uid, action.image)
@@ -200,7 +200,7 @@ class ActionExecutor:
         state.observed.pull_causes[action.uid, action.container] = words or unknown
 
     def stamp_expiry(self, state: JobState, action: StampExpiry) -> None:
-        """A pod that is gone or another one needs no stamp; a refusal of this one goes up."""
+        """A pod that is gone or another one needs no stamp; a rejection of this one goes up."""
         path = "/metadata/annotations"
         key = EXPIRES_AT.replace("/", "~1")
         operations: list[dict[str, Any]] = [
@@ -259,7 +259,7 @@ class ActionExecutor:
         labels = pod["metadata"].get("labels") or {}
         if labels.get(RUN) != state.job.run:
             raise _not_ours(pod)
-        state.observed.refusal = None
+        state.observed.rejection = None
         self.informers.pods(state.job.namespace).upsert(pod)
 
     def _get_pod(self, state: JobState, name: str, uid: str) -> dict[str, Any] | None:
@@ -274,11 +274,11 @@ class ActionExecutor:
         return found if found is not None and found["metadata"]["uid"] == uid else None
 
     def _store_rejection(self, state: JobState, error: ApiError, uid: str) -> None:
-        state.observed.refusals += 1
+        state.observed.rejections += 1
         quota = isinstance(error, QuotaExceededError)
-        seconds = backoff(state.observed.refusals, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
-        state.observed.refusal = Refusal(
-            RefusalKind.QUOTA if quota else RefusalKind.ADMISSION,
+        seconds = backoff(state.observed.rejections, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
+        state.observed.rejection = Rejection(
+            RejectionKind.QUOTA if quota else RejectionKind.ADMISSION,
             self.redact(error.cause),
             self.client.now() + timedelta(seconds=seconds),
             uid,
@@ -290,11 +290,11 @@ EXECUTORS: Mapping[type[Step], Callable[[ActionExecutor, JobState, Any], None]] 
     CreateDependents: ActionExecutor.create_dependents,
     RestoreDependents: ActionExecutor.restore_dependents,
     WriteRecord: ActionExecutor.write_record,
-    Ungate: ActionExecutor.remove_scheduling_gate,
+    RemoveSchedulingGate: ActionExecutor.remove_scheduling_gate,
     DeletePod: ActionExecutor.delete_pod,
-    ConfirmGone: ActionExecutor.confirm_deleted,
-    LookAgain: ActionExecutor.refresh,
-    FindCause: ActionExecutor.find_cause,
+    ConfirmDeleted: ActionExecutor.confirm_deleted,
+    RefreshPod: ActionExecutor.refresh,
+    FindPullCause: ActionExecutor.find_cause,
     StampExpiry: ActionExecutor.stamp_expiry,
 }
 """Every step that `decide` can ask for."""

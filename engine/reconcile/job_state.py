@@ -8,7 +8,7 @@ from typing import Any
 from engine.api.model import Job
 from engine.decide.record import Record
 from engine.decide.rules.stamp_expiry import expiry_due
-from engine.decide.situation import Refusal, gate_position, has_ended
+from engine.decide.situation import Rejection, gate_position, has_ended
 from engine.reconcile.rendering import RenderConfig
 from engine.render.manifests import Manifests
 from engine.render.variables import SecretValues
@@ -35,9 +35,9 @@ class Observations:
     """The first real message of a pull failure, by UID and container."""
     pull_failing_since: dict[tuple[str, str], datetime] = field(default_factory=dict)
     """When a pull failure was first seen, by UID and container."""
-    refusal: Refusal | None = None
+    rejection: Rejection | None = None
     """The answer to the last create, if it was no."""
-    refusals: int = 0
+    rejections: int = 0
     """How many of them there were in a row."""
     create_unanswered: bool = False
     """Whether a pod may be there of which nothing is known: its create was never answered."""
@@ -85,7 +85,7 @@ class JobState:
         """Take over another revision of the spec, or the same with other defaults."""
         self.job = job
         self.rendered = Rendered()
-        self.observed.refusal, self.observed.refusals = None, 0
+        self.observed.rejection, self.observed.rejections = None, 0
         self.reported.error = ""
 
     def release(self) -> None:

@@ -19,7 +19,7 @@ from engine.reconcile.preflight import preflight
 from engine.refs import JobKey
 from engine.render.templates import Templates
 from engine.runtime.retry import retry_transient
-from engine.telemetry.events import JobUnchanged, Trouble
+from engine.telemetry.events import ErrorReported, JobUnchanged
 
 _SHUTDOWN_TIMEOUT = 10.0
 
@@ -91,7 +91,7 @@ class RunOnce:
         try:
             state.record = controller.informers.records(key.namespace).newest(key, None)
         except ApiError as error:
-            controller.emit(Trouble(key, str(error), retrying=False))
+            controller.emit(ErrorReported(key, str(error), retrying=False))
             controller.complete(key, error)
         return state
 

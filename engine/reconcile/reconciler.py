@@ -9,7 +9,7 @@ from datetime import datetime
 from engine.api.model import PullSettings
 from engine.cluster.client import Client
 from engine.decide import decide
-from engine.decide.actions import Done, Refuse, Wait
+from engine.decide.actions import Done, RejectForeign, Wait
 from engine.decide.situation import Observed, Situation, is_terminating, uid_of
 from engine.errors import EngineError, OwnershipError
 from engine.informers.factory import InformerFactory
@@ -69,13 +69,13 @@ class Reconciler:
             match action:
                 case Done():
                     return Result(finished=True, started=True)
-                case Refuse(message):
+                case RejectForeign(message):
                     raise OwnershipError(message, hint="give its own --source")
                 case Wait(until):
                     self._reporter.report_progress(state, situation)
                     started = situation.run_record.open_attempt is not None
                     if started:
-                        state.observed.refusal = None
+                        state.observed.rejection = None
                     return Result(started=started, requeue_at=until)
                 case _:
                     self._executor.execute(state, action)
@@ -99,14 +99,14 @@ class Reconciler:
         terminating = [uid_of(pod) for pod in pods if is_terminating(pod)]
         observed = Observed(
             pods=pods,
-            settled=frozenset(known.dependents_ready),
-            gone=frozenset(known.deleted_uids),
-            refusal=known.refusal,
-            causes=known.pull_causes,
-            failing_since=known.pull_failing_since,
-            ends=known.deleted_outcomes,
-            asked=known.refreshed_at,
-            looked_up=known.dependents_looked_up,
+            dependents_ready=frozenset(known.dependents_ready),
+            deleted_uids=frozenset(known.deleted_uids),
+            rejection=known.rejection,
+            pull_causes=known.pull_causes,
+            pull_failing_since=known.pull_failing_since,
+            deleted_outcomes=known.deleted_outcomes,
+            refreshed_at=known.refreshed_at,
+            dependents_looked_up=known.dependents_looked_up,
             deletions={uid: informer.deletion_of(uid) for uid in terminating},
         )
         return Situation(job, state.record, observed, now, self._source, self._pull)

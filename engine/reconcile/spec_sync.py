@@ -12,7 +12,7 @@ from engine.reconcile.removed_jobs import RemovedJobs
 from engine.render.templates import Templates
 from engine.runtime.leader_election import LeaderElector
 from engine.specdir.source import DirectorySource, Snapshot
-from engine.telemetry.events import Emit, Notice, SpecMended, SpecProblem, SpecsRead
+from engine.telemetry.events import Emit, Notice, SpecFixed, SpecProblem, SpecsRead
 
 _TICK, _LEADER_TICK = 1.0, 0.02
 _STALL_TIMEOUT = 60.0
@@ -152,7 +152,7 @@ class SpecReporter:
                 self._emit(SpecProblem(str(problem)))
         files = {problem.where.file for problem in problems}
         for file in sorted({problem.where.file for problem in self._problems} - files):
-            self._emit(SpecMended(file))
+            self._emit(SpecFixed(file))
         self._problems = problems
         self._report_unreadable(snapshot.unreadable)
         self._emit(

@@ -9,7 +9,7 @@ from engine.prune.result import PruneEntry
 from engine.prune.run import prune
 from engine.reconcile.controller import JobController
 from engine.runtime.leader_election import LeaderElector
-from engine.telemetry.events import ObjectPruned, Trouble
+from engine.telemetry.events import ErrorReported, ObjectPruned
 
 _STALL_TIMEOUT = 600.0
 
@@ -49,7 +49,7 @@ class TtlController:
         except EngineError as raised:
             errors = (raised,)
         for error in errors:
-            controller.emit(Trouble(None, f"pruning: {error}", retrying=True))
+            controller.emit(ErrorReported(None, f"pruning: {error}", retrying=True))
 
     def _report(self, entry: PruneEntry) -> None:
         self._controller.emit(ObjectPruned(entry.ref, entry.action, entry.reason))

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from engine.telemetry.events import Emit, Notice, Trouble
+from engine.telemetry.events import Emit, ErrorReported, Notice
 
 _REPORT_AGAIN_AFTER = 300.0
 
@@ -29,7 +29,7 @@ class WatchErrorReporter:
             if now - self._reported.get(words, -_REPORT_AGAIN_AFTER) < _REPORT_AGAIN_AFTER:
                 return
             self._reported[words] = now
-        self._emit(Trouble(None, message, retrying=True))
+        self._emit(ErrorReported(None, message, retrying=True))
 
     def recovered(self) -> None:
         """Every watch hears its server."""

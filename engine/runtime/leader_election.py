@@ -9,7 +9,7 @@ import socket
 import threading
 from collections.abc import Callable
 
-from engine.decide.lease import Sighting, Standing, sight
+from engine.decide.lease import LeaseStatus, ObservedLease, observe
 from engine.errors import EngineError, ForbiddenError, LeaseHeldError
 from engine.runtime.backoff import backoff
 from engine.runtime.lease_lock import LeaseLock, boottime
@@ -76,13 +76,13 @@ class LeaderElector:
 
     def _acquire(self, stop: threading.Event, heartbeat: Callable[[float], None]) -> bool:
         """Wait until this engine holds the Lease: True; False once `stop` is set."""
-        sighting: Sighting | None = None
+        sighting: ObservedLease | None = None
         failures, self._reported_holder = 0, ""
         while not stop.is_set():
             heartbeat(self._lock.duration + _LONGEST_WAIT)
             self._report_change()
             try:
-                sighting = sight(sighting, self._lock.get(), boottime())
+                sighting = observe(sighting, self._lock.get(), boottime())
                 if self._can_acquire(sighting):
                     self._take(sighting)
                     return True
@@ -128,14 +128,14 @@ class LeaderElector:
             if self._holder != self._lock.identity:
                 return
 
-    def _can_acquire(self, sighting: Sighting) -> bool:
+    def _can_acquire(self, sighting: ObservedLease) -> bool:
         """False while another engine may be alive. Errors: LeaseHeldError."""
         standing = sighting.standing(self._lock.identity, boottime(), self._lock.duration)
-        if standing in (Standing.FREE, Standing.OURS, Standing.EXPIRED):
+        if standing in (LeaseStatus.FREE, LeaseStatus.OURS, LeaseStatus.EXPIRED):
             self._holder = ""
             return True
-        self._holder = holder = sighting.hold.holder
-        if standing is Standing.ALIVE and not self._wait:
+        self._holder = holder = sighting.record.holder
+        if standing is LeaseStatus.ALIVE and not self._wait:
             raise LeaseHeldError(self._lock.source, holder)
         if self._reported_holder != holder:
             self._reported_holder = holder
@@ -145,11 +145,11 @@ class LeaderElector:
             self._say(f"{self._what} {waiting if self._wait else looking}")
         return False
 
-    def _take(self, sighting: Sighting) -> None:
+    def _take(self, sighting: ObservedLease) -> None:
         """Errors: ConflictError or AlreadyExistsError when another engine was quicker."""
         self._lock.update()
         self._holder = self._lock.identity
-        former = sighting.hold.holder or self._reported_holder
+        former = sighting.record.holder or self._reported_holder
         if former not in ("", self._lock.identity):
             self._say(f"took {self._what} over from {former}")
 

@@ -9,7 +9,14 @@ import time
 
 from engine.cluster.client import Client
 from engine.cluster.leases import read_lease, write_lease
-from engine.decide.lease import Hold, LeaseObject, given_up, lease_name, read_hold, taken
+from engine.decide.lease import (
+    LeaseObject,
+    LeaseRecord,
+    acquired,
+    lease_name,
+    read_lease_record,
+    released,
+)
 from engine.errors import AlreadyExistsError, ConflictError, EngineError
 
 _REQUEST_TIMEOUT, _SHORTEST_TIMEOUT = 5.0, 0.1
@@ -40,10 +47,10 @@ class LeaseLock:
         """Seconds until our hold expires, 0 without one. May be asked from any thread."""
         return max(0.0, self._expires - boottime())
 
-    def get(self) -> Hold:
+    def get(self) -> LeaseRecord:
         """What the Lease says now. Errors: any of the client's."""
         self._lease = self._read(self._timeout)
-        return read_hold(self._lease)
+        return read_lease_record(self._lease)
 
     def update(self) -> None:
         """Write the Lease in our name; it counts from before that, as for others from after.
@@ -51,7 +58,7 @@ class LeaseLock:
         Errors: ConflictError or AlreadyExistsError when it isn't as we saw it last.
         """
         began = boottime()
-        mine = taken(
+        mine = acquired(
             self._lease,
             namespace=self._namespace,
             source=self.source,
@@ -104,8 +111,8 @@ class LeaseLock:
     def _release_once(self, until: float) -> None:
         """Reads it first: a request of ours that timed out may have been carried out."""
         lease = self._read(_until(until))
-        if lease is not None and read_hold(lease).holder == self.identity:
-            empty = given_up(lease, source=self.source, now=self._client.now())
+        if lease is not None and read_lease_record(lease).holder == self.identity:
+            empty = released(lease, source=self.source, now=self._client.now())
             write_lease(self._client, empty, timeout=_until(until))
 
 

@@ -96,7 +96,7 @@ class DependentRestored:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class ErrorReported:
     """The cluster said no or nothing."""
 
     key: JobKey | None
@@ -156,7 +156,7 @@ class SpecProblem:
 
 
 @dataclass(frozen=True, slots=True)
-class SpecMended:
+class SpecFixed:
     """Nothing is wrong any more with a file that had problems."""
 
     file: str
@@ -164,7 +164,7 @@ class SpecMended:
 
 
 @dataclass(frozen=True, slots=True)
-class JobForgotten:
+class JobUnmanaged:
     """The engine looks after this job no longer: its spec is gone."""
 
     key: JobKey
@@ -213,13 +213,13 @@ Event = (
     | PodRemoved
     | JobUnchanged
     | DependentRestored
-    | Trouble
+    | ErrorReported
     | InternalError
     | Notice
     | SpecsRead
     | SpecProblem
-    | SpecMended
-    | JobForgotten
+    | SpecFixed
+    | JobUnmanaged
     | ObjectPruned
     | LeaderChanged
     | Ready

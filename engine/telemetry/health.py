@@ -7,7 +7,7 @@ from engine.errors import UsageError
 from engine.telemetry.http_address import Address, parse_address
 from engine.telemetry.http_server import Response, Server
 from engine.telemetry.metrics import Metrics
-from engine.telemetry.redact import KNOWN
+from engine.telemetry.redact import REDACTOR
 
 _TEXT = "text/plain; charset=utf-8"
 _OK, _NOT_FOUND, _BROKEN, _NOT_NOW = 200, 404, 500, 503
@@ -109,4 +109,4 @@ def _ready(ask: Callable[[], Mapping[str, str]]) -> Response:
 
 
 def _text(status: int, text: str) -> Response:
-    return Response(status, _TEXT, f"{KNOWN(text)}\n".encode())
+    return Response(status, _TEXT, f"{REDACTOR(text)}\n".encode())

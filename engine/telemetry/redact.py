@@ -20,7 +20,7 @@ class Redactor:
         self._values: set[str] = set()
         self._by_start: dict[str, tuple[str, ...]] = {}
 
-    def learn(self, values: Iterable[str]) -> None:
+    def add(self, values: Iterable[str]) -> None:
         """From now on mask these values; they may be of several lines."""
         for value in values:
             for text in (value, value.strip()):
@@ -65,5 +65,5 @@ class Redactor:
             self._values.add(value)
 
 
-KNOWN = Redactor()
+REDACTOR = Redactor()
 """What this process has learnt: everything that it prints goes through here, a crash included."""

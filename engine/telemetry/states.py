@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from engine.refs import JobKey
 from engine.status.outcome import State
-from engine.telemetry.events import Event, JobForgotten, JobUnchanged, StateChanged
+from engine.telemetry.events import Event, JobUnchanged, JobUnmanaged, StateChanged
 
 
 class StateCounts:
@@ -25,7 +25,7 @@ class StateCounts:
                     self._remove(key)
                     self._states[key] = state
                     self._counts[state] += 1
-            case JobForgotten(key):
+            case JobUnmanaged(key):
                 with self._lock:
                     self._remove(key)
             case _:

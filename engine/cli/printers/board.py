@@ -11,10 +11,10 @@ from engine.refs import JobKey
 from engine.status.outcome import State
 from engine.telemetry.events import (
     Event,
-    JobForgotten,
     JobUnchanged,
+    JobUnmanaged,
     LeaderChanged,
-    SpecMended,
+    SpecFixed,
     SpecProblem,
     StateChanged,
 )
@@ -61,13 +61,13 @@ class Board:
                 else:
                     self._under_way[key] = row
                 return True
-            case JobUnchanged(key) | JobForgotten(key):
+            case JobUnchanged(key) | JobUnmanaged(key):
                 self._under_way.pop(key, None)
                 return True
             case SpecProblem(problem):
                 if (found := _FILE.match(problem)) and _WARNING not in problem:
                     self._bad_files.add(found[1])
-            case SpecMended(file):
+            case SpecFixed(file):
                 self._bad_files.discard(file)
             case LeaderChanged(leads, holder):
                 self._leader = "leading" if leads else f"standing by, {holder or 'nobody'} leads"

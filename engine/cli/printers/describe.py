@@ -4,27 +4,27 @@ from engine.cli.printers.text import many
 from engine.telemetry.events import (
     AttemptFailed,
     DependentRestored,
+    ErrorReported,
     Event,
     InternalError,
-    JobForgotten,
     JobUnchanged,
+    JobUnmanaged,
     LeaderChanged,
     Notice,
     ObjectPruned,
     PodRemoved,
     PullPolicyFallback,
     Ready,
-    SpecMended,
+    SpecFixed,
     SpecProblem,
     SpecsRead,
     StateChanged,
     Stopping,
-    Trouble,
 )
 
 REPORT_IT = "this is a defect: report it with -vv"
 _WORTH_TELLING = frozenset({"deleted", "failed", "invalid"})
-_OfEngine = SpecsRead | SpecProblem | SpecMended | ObjectPruned | LeaderChanged | Ready | Stopping
+_OfEngine = SpecsRead | SpecProblem | SpecFixed | ObjectPruned | LeaderChanged | Ready | Stopping
 
 
 def describe(event: Event, *, verbose: bool) -> str:
@@ -47,11 +47,11 @@ def describe(event: Event, *, verbose: bool) -> str:
             return f"{key}: pod {pod} deleted: {why}" if verbose else ""
         case JobUnchanged(key, state):
             return f"{key}: {state}, unchanged" if verbose else ""
-        case JobForgotten(key):
+        case JobUnmanaged(key):
             return f"{key}: its spec is gone, it is no longer looked after"
         case DependentRestored(key, ref):
             return f"{key}: {ref} was deleted before its pod had started; created again"
-        case Trouble(key, message, retrying):
+        case ErrorReported(key, message, retrying):
             where = f"{key}: " if key else ""
             return f"{where}{message}{'; trying again' if retrying else ''}"
         case InternalError(key, component, kind, _, _, retrying):
@@ -72,7 +72,7 @@ def _of_engine(event: _OfEngine, *, verbose: bool) -> str:
             return f"{what}{news if verbose else ''}" if verbose or is_first else ""
         case SpecProblem(problem):
             return problem
-        case SpecMended(file):
+        case SpecFixed(file):
             return f"{file}: mended"
         case ObjectPruned(ref, action, reason):
             return f"{ref} {action}: {reason}" if verbose or action in _WORTH_TELLING else ""

@@ -15,6 +15,7 @@ from engine.status.outcome import State
 from engine.telemetry.events import (
     AttemptFailed,
     DependentRestored,
+    ErrorReported,
     Event,
     InternalError,
     Notice,
@@ -22,7 +23,6 @@ from engine.telemetry.events import (
     PullPolicyFallback,
     SpecProblem,
     StateChanged,
-    Trouble,
 )
 from engine.telemetry.redact import Redactor
 
@@ -85,7 +85,7 @@ def level_of(event: Event) -> str:
     match event:
         case SpecProblem(problem):
             return "warning" if ": warning: " in problem else "error"
-        case Trouble(_, _, retrying):
+        case ErrorReported(_, _, retrying):
             return "warning" if retrying else "error"
         case InternalError():
             return "error"

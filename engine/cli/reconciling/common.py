@@ -13,14 +13,14 @@ from engine.api.model import Job
 from engine.cli.printers.progress import Progress, progress
 from engine.cli.reconciling.asked import Asked
 from engine.errors import EngineError, InvalidInputError
-from engine.telemetry.events import SpecProblem, Trouble
-from engine.telemetry.redact import KNOWN
+from engine.telemetry.events import ErrorReported, SpecProblem
+from engine.telemetry.redact import REDACTOR
 
 
 def shown(asked: Asked) -> Progress:
     """Where events go: a live view, lines, or JSON lines, on stderr."""
     return progress(
-        KNOWN,
+        REDACTOR,
         verbose=asked.verbose,
         no_colour="NO_COLOR" in os.environ,
         log_format=asked.log_format,
@@ -40,7 +40,7 @@ def told_as_asked(asked: Asked) -> Iterator[None]:
             for problem in error.problems:
                 show(SpecProblem(str(problem)))
         else:
-            show(Trouble(None, str(error), retrying=False))
+            show(ErrorReported(None, str(error), retrying=False))
         sys.exit(error.exit_code)
 
 

@@ -15,7 +15,7 @@ from engine.errors import UsageError
 from engine.prune.result import PruneReport
 from engine.render.templates import Templates
 from engine.specdir.load import with_namespace
-from engine.telemetry.redact import KNOWN
+from engine.telemetry.redact import REDACTOR
 
 
 def run_once(asked: Asked) -> None:
@@ -42,7 +42,7 @@ def run_once(asked: Asked) -> None:
         asked.source, asked.concurrency, asked.timeout, asked.queue_timeout, WaitFor(asked.wait)
     )
     templates = Templates(asked.templates, settings.kubernetes)
-    dependencies = ControllerDependencies(os.environ, KNOWN, show)
+    dependencies = ControllerDependencies(os.environ, REDACTOR, show)
     run = RunOnce(connection.client, jobs, settings, once, templates, dependencies)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
@@ -59,7 +59,7 @@ def run_once(asked: Asked) -> None:
     finally:
         show.close()
     printed = result_json if asked.output == "json" else result_table
-    click.echo(printed(result, KNOWN, pruned))
+    click.echo(printed(result, REDACTOR, pruned))
     for told in pruned.lines:
         click.echo(told, err=True)
     under_way = sum(not job.over for job in result.jobs)

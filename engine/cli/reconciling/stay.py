@@ -27,7 +27,7 @@ from engine.specdir.load import load_specs
 from engine.specdir.scan import require_paths
 from engine.specdir.source import DirectorySource
 from engine.telemetry.events import Emit, Event, Notice
-from engine.telemetry.redact import KNOWN
+from engine.telemetry.redact import REDACTOR
 from engine.telemetry.states import StateCounts
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _manager(
         leader_elect=asked.leader_elect,
         lease_duration=asked.lease_duration,
     )
-    dependencies = ControllerDependencies(os.environ, KNOWN, emit)
+    dependencies = ControllerDependencies(os.environ, REDACTOR, emit)
     if metrics is not None:
         dependencies = replace(
             dependencies,

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from engine.decide.actions import Action
 from engine.decide.rules.close_attempt import close_attempt
 from engine.decide.rules.finish_run import finish_run
+from engine.decide.rules.handle_rejection import handle_rejection
 from engine.decide.rules.open_gate import open_gate
 from engine.decide.rules.refuse_foreign import refuse_foreign
 from engine.decide.rules.reopen_attempt import reopen_attempt
 from engine.decide.rules.replace_changed_run import replace_changed_run
 from engine.decide.rules.restore_dependents import restore_dependents
-from engine.decide.rules.settle_refusal import settle_refusal
 from engine.decide.rules.stamp_expiry import stamp_expiry
 from engine.decide.rules.start_attempt import start_attempt
 from engine.decide.rules.wait_for_pod import wait_for_pod
@@ -24,7 +24,7 @@ RULES: tuple[Rule, ...] = (
     stamp_expiry,
     finish_run,
     reopen_attempt,
-    settle_refusal,
+    handle_rejection,
     start_attempt,
     open_gate,
     restore_dependents,

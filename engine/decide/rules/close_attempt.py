@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from engine.decide.actions import Action, ConfirmGone, LookAgain, Wait, WriteRecord
+from engine.decide.actions import Action, ConfirmDeleted, RefreshPod, Wait, WriteRecord
 from engine.decide.pull_failure import fall_back
 from engine.decide.record import Attempt
 from engine.decide.rules.restore_dependents import awaits_kubelet
@@ -24,9 +24,9 @@ def close_attempt(situation: Situation) -> Action | None:
         return None
     pod = situation.pod_of(attempt.uid)
     if pod is None:
-        if attempt.uid not in situation.observed.gone:
-            return ConfirmGone(attempt.pod, attempt.uid)
-        end = situation.observed.ends.get(attempt.uid)
+        if attempt.uid not in situation.observed.deleted_uids:
+            return ConfirmDeleted(attempt.pod, attempt.uid)
+        end = situation.observed.deleted_outcomes.get(attempt.uid)
         return _close(situation, attempt, end or deleted_pod(attempt))
     outcome = read_end(pod, situation.deletion_of(attempt.uid))
     if outcome is not None:
@@ -36,7 +36,7 @@ def close_attempt(situation: Situation) -> Action | None:
     for rule in STUCK_RULES:
         action = rule(situation, attempt, pod)
         if isinstance(action, WriteRecord) and not situation.is_fresh(attempt.uid):
-            return LookAgain(attempt.pod, attempt.uid)
+            return RefreshPod(attempt.pod, attempt.uid)
         if action is not None:
             return action
     return None

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from engine.decide.actions import Action, CreateDependents, Ungate, Wait, WriteRecord
+from engine.decide.actions import Action, CreateDependents, RemoveSchedulingGate, Wait, WriteRecord
 from engine.decide.pull_cursor import policies_of_attempt
 from engine.decide.rules.close_attempt import waiting_since
 from engine.decide.situation import Situation, gate_position, is_terminating, name_of, uid_of
@@ -25,11 +25,11 @@ def open_gate(situation: Situation) -> Action | None:
         return None
     if is_terminating(pod):
         return Wait()
-    if uid_of(pod) not in situation.observed.settled:
+    if uid_of(pod) not in situation.observed.dependents_ready:
         policies = policies_of_attempt(situation.job, situation.run_record.attempts)
         return CreateDependents(attempt.number, name_of(pod), uid_of(pod), policies)
     spent = situation.now - waiting_since(attempt, pod)
     if spent > timedelta(seconds=SHARE * situation.job.start_timeout):
         claim = replace(attempt, claimed_at=situation.now)
         return WriteRecord(situation.run_record.with_attempt(claim))
-    return Ungate(name_of(pod), uid_of(pod), *position)
+    return RemoveSchedulingGate(name_of(pod), uid_of(pod), *position)

@@ -9,9 +9,9 @@ from datetime import datetime
 from engine.api.model import OnChange
 from engine.decide.actions import (
     Action,
-    ConfirmGone,
+    ConfirmDeleted,
     DeletePod,
-    LookAgain,
+    RefreshPod,
     Wait,
     WriteRecord,
     delete_pod_action,
@@ -41,9 +41,9 @@ def _end_old_run(situation: Situation, record: Record, attempt: Attempt) -> Acti
     now = situation.now
     pod = situation.pod_of(attempt.uid)
     if pod is None:
-        if attempt.uid not in situation.observed.gone:
-            return ConfirmGone(attempt.pod, attempt.uid)
-        end = situation.observed.ends.get(attempt.uid)
+        if attempt.uid not in situation.observed.deleted_uids:
+            return ConfirmDeleted(attempt.pod, attempt.uid)
+        end = situation.observed.deleted_outcomes.get(attempt.uid)
         return WriteRecord(with_attempt_closed(record, attempt, end or deleted_pod(attempt), now))
     outcome = read_end(pod, situation.deletion_of(attempt.uid))
     if outcome is not None:
@@ -53,7 +53,7 @@ def _end_old_run(situation: Situation, record: Record, attempt: Attempt) -> Acti
     if has_started(pod) and not _is_stuck(pod):
         return Wait()
     if not situation.is_fresh(attempt.uid):
-        return LookAgain(attempt.pod, attempt.uid)
+        return RefreshPod(attempt.pod, attempt.uid)
     return _replaced(record, attempt, now)
 
 
@@ -71,7 +71,7 @@ def _replaced(record: Record, attempt: Attempt, now: datetime) -> WriteRecord:
     return WriteRecord(with_attempt_closed(record, attempt, outcome, now))
 
 
-def _remove_strays(situation: Situation) -> DeletePod | LookAgain | Wait | None:
+def _remove_strays(situation: Situation) -> DeletePod | RefreshPod | Wait | None:
     """Unfinished pods of other runs go before anything of this run begins."""
     for pod in situation.other_pods(""):
         if (pod["metadata"].get("labels") or {}).get(RUN) != situation.job.run:

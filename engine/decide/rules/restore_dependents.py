@@ -56,7 +56,7 @@ def awaits_kubelet(situation: Situation, pod: Pod) -> bool:
 
 
 def _restored_at(situation: Situation, pod: Pod) -> datetime | None:
-    found = situation.observed.looked_up.get((uid_of(pod), True))
+    found = situation.observed.dependents_looked_up.get((uid_of(pod), True))
     return found if lacks_dependents(pod) else None
 
 
@@ -64,7 +64,7 @@ def _lookup_due(situation: Situation, pod: Pod) -> datetime | None:
     if is_terminating(pod) or has_ended(pod) or gate_position(pod) is not None:
         return None
     reported = lacks_dependents(pod)
-    if (uid_of(pod), reported) in situation.observed.looked_up:
+    if (uid_of(pod), reported) in situation.observed.dependents_looked_up:
         return None
     if reported:
         return situation.now

@@ -73,7 +73,7 @@ def _remove_leftover(situation: Situation, number: int) -> Action | None:
 def _own_and_record(situation: Situation, record: Record, number: int, pod: Pod) -> Action:
     if is_terminating(pod) and not has_ended(pod):
         return Wait()
-    if uid_of(pod) not in situation.observed.settled and not has_ended(pod):
+    if uid_of(pod) not in situation.observed.dependents_ready and not has_ended(pod):
         policies = policies_of_attempt(situation.job, record.attempts)
         return CreateDependents(number, name_of(pod), uid_of(pod), policies)
     return WriteRecord(_started(situation, record, number, pod))

@@ -20,22 +20,22 @@ from engine.status.outcome import Reason, State
 from engine.telemetry.events import (
     AttemptFailed,
     DependentRestored,
+    ErrorReported,
     Event,
     InternalError,
-    JobForgotten,
     JobUnchanged,
+    JobUnmanaged,
     LeaderChanged,
     Notice,
     ObjectPruned,
     PodRemoved,
     PullPolicyFallback,
     Ready,
-    SpecMended,
+    SpecFixed,
     SpecProblem,
     SpecsRead,
     StateChanged,
     Stopping,
-    Trouble,
 )
 from engine.telemetry.redact import Redactor
 
@@ -65,7 +65,7 @@ TOLD: list[tuple[Event, str, bool, str]] = [
     (PodRemoved(KEY, "build-1", "over"), "ci/build: pod build-1 deleted: over", True, "info"),
     (JobUnchanged(KEY, State.FAILED), "ci/build: Failed, unchanged", True, "info"),
     (
-        JobForgotten(KEY),
+        JobUnmanaged(KEY),
         "ci/build: its spec is gone, it is no longer looked after",
         False,
         "info",
@@ -77,12 +77,12 @@ TOLD: list[tuple[Event, str, bool, str]] = [
         "warning",
     ),
     (
-        Trouble(KEY, "no answer", retrying=True),
+        ErrorReported(KEY, "no answer", retrying=True),
         "ci/build: no answer; trying again",
         False,
         "warning",
     ),
-    (Trouble(None, "forbidden", retrying=False), "forbidden", False, "error"),
+    (ErrorReported(None, "forbidden", retrying=False), "forbidden", False, "error"),
     (
         InternalError(KEY, "worker-0", "KeyError", "'x'", "Traceback: ...", retrying=False),
         "ci/build: internal error: KeyError (this is a defect: report it with -vv)",
@@ -105,7 +105,7 @@ TOLD: list[tuple[Event, str, bool, str]] = [
     ),
     (SpecProblem("a.yaml:1:2: unknown field"), "a.yaml:1:2: unknown field", False, "error"),
     (SpecProblem("a.yaml:1:2: warning: cut"), "a.yaml:1:2: warning: cut", False, "warning"),
-    (SpecMended("a.yaml"), "a.yaml: mended", False, "info"),
+    (SpecFixed("a.yaml"), "a.yaml: mended", False, "info"),
     (
         ObjectPruned(POD, "deleted", "ttl 1s, age 2s"),
         "pod/ci/build-1 deleted: ttl 1s, age 2s",
@@ -146,7 +146,7 @@ def test_every_event_has_its_line(event: Event, line: str, only_verbose: bool, l
 
 def test_an_internal_error_has_its_traceback_at_vv_and_in_json_without_the_secrets() -> None:
     redact = Redactor()
-    redact.learn(["hunter2"])
+    redact.add(["hunter2"])
     event = InternalError(KEY, "worker-0", "KeyError", "hunter2", "Traceback:\n  of hunter2\n")
     out = io.StringIO()
     Lines(out, redact, verbose=True, colour=False, tracebacks=True)(event)
@@ -180,7 +180,7 @@ def test_a_json_line_has_the_events_own_fields() -> None:
 @pytest.mark.parametrize("secret", ['quo"te\\back', "zwei\nzeilen", "pässwörd-名", "tab\there"])
 def test_a_secret_is_masked_before_escapes_can_hide_it(secret: str) -> None:
     redact = Redactor()
-    redact.learn([secret])
+    redact.add([secret])
     for event in (
         StateChanged(KEY, State.FAILED, None, f"said {secret}!"),
         Notice(f"said {secret}!"),

@@ -12,12 +12,12 @@ from engine.cli.printers.text import age, cut, one_line, width
 from engine.refs import JobKey
 from engine.status.outcome import Reason, State
 from engine.telemetry.events import (
-    JobForgotten,
     JobUnchanged,
+    JobUnmanaged,
     LeaderChanged,
     Notice,
     PodRemoved,
-    SpecMended,
+    SpecFixed,
     SpecProblem,
     StateChanged,
 )
@@ -117,8 +117,8 @@ def test_what_comes_right_before_the_end_is_still_told(live: LiveTable, screen: 
 def test_jobs_whose_spec_is_gone_are_no_longer_counted(live: LiveTable, screen: Screen) -> None:
     live(JobUnchanged(key("a"), State.SUCCEEDED))
     live(StateChanged(key("b"), State.RUNNING))
-    live(JobForgotten(key("b")))
-    live(JobForgotten(key("never-seen")))
+    live(JobUnmanaged(key("b")))
+    live(JobUnmanaged(key("never-seen")))
     screen.wait(lambda lines: lines == ["1 Succeeded"])
 
 
@@ -131,7 +131,7 @@ def test_problems_of_files_are_counted_until_they_are_mended(
     live(SpecProblem("jobs: no such folder; what was read before stays in force"))
     live(SpecProblem("jobs/c.yaml:1:1: warning: timeout is cut"))
     screen.wait(lambda lines: lines[-1:] == ["2 files with problems"])
-    live(SpecMended("jobs/a.yaml"))
+    live(SpecFixed("jobs/a.yaml"))
     screen.wait(lambda lines: lines[-1:] == ["1 file with problems"])
 
 
@@ -169,7 +169,7 @@ def test_a_terminal_that_becomes_narrower_is_cleared_all_the_same(redact: Redact
 
 
 def test_secrets_are_masked(live: LiveTable, screen: Screen, redact: Redactor) -> None:
-    redact.learn(["correct-horse"])
+    redact.add(["correct-horse"])
     live(StateChanged(key("build"), State.RUNNING, None, "said correct-horse"))
     live(Notice("correct-horse"))
     live(LeaderChanged(leads=False, holder="correct-horse"))

@@ -13,21 +13,21 @@ from engine.api.model import Job
 from engine.decide import decide
 from engine.decide.actions import (
     Action,
-    ConfirmGone,
+    ConfirmDeleted,
     CreateDependents,
     CreatePod,
     DeletePod,
     Done,
-    FindCause,
-    LookAgain,
+    FindPullCause,
+    RefreshPod,
+    RemoveSchedulingGate,
     RestoreDependents,
     StampExpiry,
-    Ungate,
     Wait,
     WriteRecord,
 )
 from engine.decide.record import Record
-from engine.decide.situation import Observed, Refusal, RefusalKind, Situation
+from engine.decide.situation import Observed, Rejection, RejectionKind, Situation
 from engine.status.deletion import UNSEEN, Deletion, read_deleted
 from engine.status.outcome import Outcome
 from engine.status.waiting import pull_errors
@@ -65,7 +65,7 @@ class Engine:
     record: Record | None = None
     settled: set[str] = field(default_factory=set)
     gone: set[str] = field(default_factory=set)
-    refusal: Refusal | None = None
+    rejection: Rejection | None = None
     causes: dict[tuple[str, str], str] = field(default_factory=dict)
     failing_since: dict[tuple[str, str], datetime] = field(default_factory=dict)
     asked: dict[str, datetime] = field(default_factory=dict)
@@ -106,14 +106,16 @@ class Engine:
                     self.causes.setdefault(place, trouble.message)
         observed = Observed(
             pods=tuple(self.cache.values()),
-            settled=frozenset(self.settled),
-            gone=frozenset(self.gone),
-            refusal=self.refusal,
-            causes=self.causes,
-            failing_since=self.failing_since,
-            asked=self.asked,
-            looked_up=self.looked_up,
-            ends={uid: end for uid in self.gone if (end := self.dead.get(uid)) is not None},
+            dependents_ready=frozenset(self.settled),
+            deleted_uids=frozenset(self.gone),
+            rejection=self.rejection,
+            pull_causes=self.causes,
+            pull_failing_since=self.failing_since,
+            refreshed_at=self.asked,
+            dependents_looked_up=self.looked_up,
+            deleted_outcomes={
+                uid: end for uid in self.gone if (end := self.dead.get(uid)) is not None
+            },
             deletions=self.deletions,
         )
         return Situation(self.job, self.record, observed, now, SOURCE_NAME)
@@ -163,20 +165,20 @@ class Engine:
                 self._restore_dependents(action)
             case WriteRecord():
                 self._write_record(action)
-            case Ungate():
+            case RemoveSchedulingGate():
                 self._ungate(action)
             case DeletePod():
                 self._delete_pod(action)
-            case ConfirmGone():
+            case ConfirmDeleted():
                 self._look_again(action.pod, action.uid)
-            case LookAgain():
+            case RefreshPod():
                 self._look_again(action.pod, action.uid)
                 self.record = self.cluster.record
                 self.asked[action.uid] = self.cluster.now
             case StampExpiry():
                 self._send(lambda: self.cluster.stamp(action))
                 self._look_again(action.pod, action.uid)
-            case FindCause():
+            case FindPullCause():
                 self.causes[action.uid, action.container] = "the cause was not reported"
             case Wait() | Done():
                 pass
@@ -205,13 +207,13 @@ class Engine:
             name = f"{self.job.name}-{self.job.run}-{action.attempt}"
             found = self.cluster.get(name)
             if found is not None:
-                self.refusal = None
+                self.rejection = None
                 self._put(found)
             return
         except RefusedError as error:
             self._remember(error, "")
             return
-        self.refusal = None
+        self.rejection = None
         self._put(made[0])
 
     def _create_dependents(self, action: CreateDependents) -> None:
@@ -221,7 +223,7 @@ class Engine:
             except RefusedError as error:
                 self._remember(error, action.uid)
                 return
-        self.refusal = None
+        self.rejection = None
         self.settled.add(action.uid)
 
     def _restore_dependents(self, action: RestoreDependents) -> None:
@@ -254,7 +256,7 @@ class Engine:
         if self.fault != "lost" or self.writes_before_fault >= 0:
             self.record = written
 
-    def _ungate(self, action: Ungate) -> None:
+    def _ungate(self, action: RemoveSchedulingGate) -> None:
         made: list[Pod] = []
         try:
             self._send(
@@ -300,8 +302,8 @@ class Engine:
 
     def _remember(self, error: RefusedError, uid: str) -> None:
         quota = str(error) == "quota"
-        self.refusal = Refusal(
-            RefusalKind.QUOTA if quota else RefusalKind.ADMISSION,
+        self.rejection = Rejection(
+            RejectionKind.QUOTA if quota else RejectionKind.ADMISSION,
             QUOTA_WORDS if quota else ADMISSION_WORDS,
             self.cluster.now + RETRY_AFTER,
             uid,

@@ -9,7 +9,7 @@ from engine.api.model import Job, PullSettings
 from engine.decide import decide
 from engine.decide.actions import Action, WriteRecord
 from engine.decide.record import Attempt, Record
-from engine.decide.situation import Observed, Refusal, RefusalKind, Situation
+from engine.decide.situation import Observed, Rejection, RejectionKind, Situation
 from engine.status.deletion import Deletion
 from engine.status.outcome import Outcome, Reason, State
 from tests.unit.builders import make_job
@@ -31,7 +31,7 @@ def situation(
     settled: Iterable[str] = (),
     gone: Iterable[str] = (),
     ends: Mapping[str, Outcome] | None = None,
-    refusal: Refusal | None = None,
+    rejection: Rejection | None = None,
     causes: Mapping[tuple[str, str], str] | None = None,
     since: Mapping[tuple[str, str], datetime] | None = None,
     asked: Mapping[str, datetime] | None = None,
@@ -44,15 +44,15 @@ def situation(
     """Unless `asked` says otherwise, the API itself has just been asked for the pods."""
     observed = Observed(
         pods=tuple(pods),
-        settled=frozenset(settled),
-        gone=frozenset(gone),
-        ends=ends or {},
-        refusal=refusal,
-        causes=causes or {},
-        failing_since=since or {},
+        dependents_ready=frozenset(settled),
+        deleted_uids=frozenset(gone),
+        deleted_outcomes=ends or {},
+        rejection=rejection,
+        pull_causes=causes or {},
+        pull_failing_since=since or {},
         deletions=deletions or {},
-        looked_up=looked_up or {},
-        asked={pod["metadata"]["uid"]: now for pod in pods} if asked is None else asked,
+        dependents_looked_up=looked_up or {},
+        refreshed_at={pod["metadata"]["uid"]: now for pod in pods} if asked is None else asked,
     )
     return Situation(job, record, observed, now, source, pull or PullSettings())
 
@@ -88,9 +88,9 @@ def finished(reason: Reason = Reason.SUCCEEDED, *, job: Job = JOB, **more: Any) 
     return replace(over, state=reason.state)
 
 
-def quota(retry_in: float = 5.0, message: str = "exceeded quota: q", uid: str = "") -> Refusal:
-    return Refusal(RefusalKind.QUOTA, message, at(retry_in), uid)
+def quota(retry_in: float = 5.0, message: str = "exceeded quota: q", uid: str = "") -> Rejection:
+    return Rejection(RejectionKind.QUOTA, message, at(retry_in), uid)
 
 
-def admission(message: str = "denied by policy", uid: str = "") -> Refusal:
-    return Refusal(RefusalKind.ADMISSION, message, at(5.0), uid)
+def admission(message: str = "denied by policy", uid: str = "") -> Rejection:
+    return Rejection(RejectionKind.ADMISSION, message, at(5.0), uid)

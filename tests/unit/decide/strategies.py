@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from engine.api.model import Job, PullClass, PullSettings
 from engine.decide.record import Attempt, PullFailure, Record, RunHistoryEntry
-from engine.decide.situation import Observed, Refusal, RefusalKind, Situation
+from engine.decide.situation import Observed, Rejection, RejectionKind, Situation
 from engine.refs import GATE, JobKey
 from engine.status.deletion import Deletion
 from engine.status.outcome import Outcome, Reason, State
@@ -176,15 +176,19 @@ def situations(draw: st.DrawFn) -> Situation:
     by_container = st.tuples(uids, containers)
     observed = Observed(
         pods=tuple(draw(st.lists(pods(job), max_size=3))),
-        settled=frozenset(draw(st.sets(uids))),
-        gone=frozenset(draw(st.sets(uids))),
-        ends=draw(
+        dependents_ready=frozenset(draw(st.sets(uids))),
+        deleted_uids=frozenset(draw(st.sets(uids))),
+        deleted_outcomes=draw(
             st.dictionaries(uids, st.builds(Outcome, st.sampled_from(Reason), any_text), max_size=2)
         ),
-        refusal=draw(st.none() | st.builds(Refusal, st.sampled_from(RefusalKind), any_text, times)),
-        causes=draw(st.dictionaries(by_container, messages, max_size=3)),
-        failing_since=draw(st.dictionaries(by_container, times, max_size=3)),
-        looked_up=draw(st.dictionaries(st.tuples(uids, st.booleans()), times, max_size=2)),
+        rejection=draw(
+            st.none() | st.builds(Rejection, st.sampled_from(RejectionKind), any_text, times)
+        ),
+        pull_causes=draw(st.dictionaries(by_container, messages, max_size=3)),
+        pull_failing_since=draw(st.dictionaries(by_container, times, max_size=3)),
+        dependents_looked_up=draw(
+            st.dictionaries(st.tuples(uids, st.booleans()), times, max_size=2)
+        ),
         deletions=draw(st.dictionaries(uids, st.builds(Deletion, st.none() | times), max_size=2)),
     )
     pull = PullSettings(

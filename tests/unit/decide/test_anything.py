@@ -12,11 +12,11 @@ from engine.decide.actions import (
     CreatePod,
     DeletePod,
     Done,
-    LookAgain,
-    Refuse,
+    RefreshPod,
+    RejectForeign,
+    RemoveSchedulingGate,
     RestoreDependents,
     StampExpiry,
-    Ungate,
     Wait,
     WriteRecord,
 )
@@ -33,7 +33,7 @@ def nothing_is_done_to_what_belongs_to_another(situation: Situation) -> None:
     record, pods = situation.record, situation.observed.pods
     foreign = any(p["metadata"]["labels"]["jobs.engine/source"] == "nightly" for p in pods)
     if foreign or (record is not None and record.source == "nightly"):
-        assert isinstance(decide(situation), Refuse)
+        assert isinstance(decide(situation), RejectForeign)
 
 
 def a_new_pod_never_joins_one_that_may_still_run(situation: Situation) -> None:
@@ -50,12 +50,12 @@ def a_final_run_stays_as_it_is(situation: Situation) -> None:
     if record is None or record.spec_hash != situation.job.spec_hash or not record.state.is_final:
         return
     action = decide(situation)
-    assert isinstance(action, Done | DeletePod | LookAgain | Refuse | StampExpiry | Wait)
+    assert isinstance(action, Done | DeletePod | RefreshPod | RejectForeign | StampExpiry | Wait)
 
 
 def only_pods_that_are_there_are_deleted_ungated_or_given_dependents(situation: Situation) -> None:
     action = decide(situation)
-    if isinstance(action, DeletePod | Ungate | CreateDependents | RestoreDependents):
+    if isinstance(action, DeletePod | RemoveSchedulingGate | CreateDependents | RestoreDependents):
         assert (action.pod, action.uid) in [
             (name_of(pod), uid_of(pod)) for pod in situation.observed.pods
         ]
@@ -63,11 +63,11 @@ def only_pods_that_are_there_are_deleted_ungated_or_given_dependents(situation: 
 
 def only_a_recorded_pod_whose_dependents_exist_is_let_go(situation: Situation) -> None:
     action = decide(situation)
-    if isinstance(action, Ungate):
+    if isinstance(action, RemoveSchedulingGate):
         attempt = situation.run_record.open_attempt
         assert attempt is not None
         assert attempt.uid == action.uid
-        assert action.uid in situation.observed.settled
+        assert action.uid in situation.observed.dependents_ready
 
 
 def every_record_that_is_written_can_be_read_back(situation: Situation) -> None:

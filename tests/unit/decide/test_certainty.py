@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from engine.api.model import OnChange
-from engine.decide.actions import CreatePod, DeletePod, Done, LookAgain
+from engine.decide.actions import CreatePod, DeletePod, Done, RefreshPod
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
 from tests.unit.decide.situations import (
@@ -22,7 +22,7 @@ from tests.unit.decide.situations import (
 from tests.unit.pods import UID, ended, job_pod, running, waiting
 
 POD = f"build-{JOB.run}-1"
-LOOK = LookAgain(POD, UID)
+LOOK = RefreshPod(POD, UID)
 TWO = make_job(pullPolicy=["Always", "IfNotPresent"])
 
 
@@ -38,12 +38,12 @@ def test_an_end_that_was_seen_needs_no_question() -> None:
     assert written(JOB, record(attempt()), over, asked={}).state is State.SUCCEEDED
 
 
-@pytest.mark.parametrize("refusal", [admission(uid=UID), quota(uid=UID)])
-def test_no_pod_goes_for_a_refusal_before_the_api_was_asked(refusal: object) -> None:
+@pytest.mark.parametrize("rejection", [admission(uid=UID), quota(uid=UID)])
+def test_no_pod_goes_for_a_refusal_before_the_api_was_asked(rejection: object) -> None:
     """Another engine may have got through with what was refused here, and recorded the pod."""
     gated = job_pod(JOB, gated=True)
-    assert act(JOB, record(attempt()), gated, refusal=refusal, asked={}) == LOOK
-    assert act(JOB, None, gated, refusal=refusal, asked={}) == LOOK
+    assert act(JOB, record(attempt()), gated, rejection=rejection, asked={}) == LOOK
+    assert act(JOB, None, gated, rejection=rejection, asked={}) == LOOK
 
 
 def test_on_change_wait_asks_whether_the_old_pod_has_started() -> None:
@@ -54,7 +54,7 @@ def test_on_change_wait_asks_whether_the_old_pod_has_started() -> None:
 def test_a_pod_that_a_finished_run_left_is_asked_for_before_it_goes() -> None:
     """It may be of a run that began since: `engine rerun`, or a record deleted by hand."""
     over, gated = finished(), job_pod(JOB, gated=True, uid="uid-2")
-    assert act(JOB, over, gated, asked={}) == LookAgain(POD, "uid-2")
+    assert act(JOB, over, gated, asked={}) == RefreshPod(POD, "uid-2")
     assert isinstance(act(JOB, over, gated), DeletePod)
     assert act(JOB, over, job_pod(JOB, ended(0), phase="Succeeded"), asked={}) == Done()
 
@@ -66,7 +66,7 @@ def test_a_pod_of_another_attempt_or_run_is_asked_for_before_it_goes() -> None:
     other = job_pod(JOB, running(), run="ffffffff", uid="uid-4")
     for pod in (later, other):
         looked = act(JOB, record(closed), pod, asked={})
-        assert looked == LookAgain(pod["metadata"]["name"], pod["metadata"]["uid"])
+        assert looked == RefreshPod(pod["metadata"]["name"], pod["metadata"]["uid"])
         assert isinstance(act(JOB, record(closed), pod), DeletePod)
 
 

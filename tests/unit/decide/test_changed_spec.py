@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from engine.decide.actions import ConfirmGone, CreatePod, DeletePod, Done, Wait
+from engine.decide.actions import ConfirmDeleted, CreatePod, DeletePod, Done, Wait
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
 from tests.unit.decide.situations import JOB, act, attempt, finished, record, written
@@ -81,7 +81,7 @@ def test_on_change_wait_lets_the_old_run_end() -> None:
 
 
 def test_on_change_wait_ends_when_the_old_pod_is_gone() -> None:
-    assert act(NEW_WAITS, OLD) == ConfirmGone(OLD_POD, UID)
+    assert act(NEW_WAITS, OLD) == ConfirmDeleted(OLD_POD, UID)
     assert written(NEW_WAITS, OLD, gone=[UID]).reason is Reason.POD_DELETED
 
 

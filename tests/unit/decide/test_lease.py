@@ -9,76 +9,84 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.decide.lease import (
-    Hold,
-    Sighting,
-    Standing,
-    given_up,
+    LeaseRecord,
+    LeaseStatus,
+    ObservedLease,
+    acquired,
     lease_name,
-    read_hold,
-    sight,
-    taken,
+    observe,
+    read_lease_record,
+    released,
 )
 from engine.times import micro_time
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 SOURCES = st.from_regex(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", fullmatch=True)
-THEIRS = Hold("two", 10, "2020-01-01T00:00:00.000000Z", 3)
+THEIRS = LeaseRecord("two", 10, "2020-01-01T00:00:00.000000Z", 3)
 
 
 def take(lease: dict[str, Any] | None, duration: float = 15.0) -> dict[str, Any]:
-    return taken(lease, namespace="ci", source="web", identity="one", duration=duration, now=NOW)
+    return acquired(lease, namespace="ci", source="web", identity="one", duration=duration, now=NOW)
 
 
-def standing(sighting: Sighting, now: float) -> Standing:
+def standing(sighting: ObservedLease, now: float) -> LeaseStatus:
     return sighting.standing("one", now, 15.0)
 
 
 def test_a_lease_that_nobody_holds_is_free() -> None:
-    assert standing(sight(None, read_hold(None), 0.0), 0.0) is Standing.FREE
+    assert standing(observe(None, read_lease_record(None), 0.0), 0.0) is LeaseStatus.FREE
     released = {"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}}
-    assert standing(sight(None, read_hold(released), 0.0), 0.0) is Standing.FREE
+    assert standing(observe(None, read_lease_record(released), 0.0), 0.0) is LeaseStatus.FREE
 
 
 def test_our_own_name_is_ours_however_old() -> None:
-    assert standing(sight(None, Hold("one", 1), 0.0), 1e9) is Standing.OURS
+    assert standing(observe(None, LeaseRecord("one", 1), 0.0), 1e9) is LeaseStatus.OURS
 
 
 def test_a_holder_is_alive_only_once_it_was_seen_to_write() -> None:
-    first = sight(None, THEIRS, 100.0)
-    assert standing(first, 109.9) is Standing.UNPROVED
-    assert sight(first, THEIRS, 105.0) == first
-    renewed = sight(first, Hold("two", 10, "another", 3), 105.0)
-    assert standing(renewed, 114.9) is Standing.ALIVE
+    first = observe(None, THEIRS, 100.0)
+    assert standing(first, 109.9) is LeaseStatus.UNCONFIRMED
+    assert observe(first, THEIRS, 105.0) == first
+    renewed = observe(first, LeaseRecord("two", 10, "another", 3), 105.0)
+    assert standing(renewed, 114.9) is LeaseStatus.ALIVE
 
 
 def test_a_lease_that_appears_while_we_look_is_alive() -> None:
-    nobody = sight(None, read_hold(None), 0.0)
-    assert standing(sight(nobody, THEIRS, 0.1), 0.2) is Standing.ALIVE
+    nobody = observe(None, read_lease_record(None), 0.0)
+    assert standing(observe(nobody, THEIRS, 0.1), 0.2) is LeaseStatus.ALIVE
 
 
 def test_a_hold_expires_by_our_clock_after_the_holders_own_duration() -> None:
-    first = sight(None, THEIRS, 100.0)
-    assert standing(first, 110.0) is Standing.EXPIRED
-    assert standing(sight(first, Hold("two", 10, "another"), 109.0), 110.0) is Standing.ALIVE
-    assert standing(sight(first, Hold("two", 10, "another"), 109.0), 119.0) is Standing.EXPIRED
+    first = observe(None, THEIRS, 100.0)
+    assert standing(first, 110.0) is LeaseStatus.EXPIRED
+    assert (
+        standing(observe(first, LeaseRecord("two", 10, "another"), 109.0), 110.0)
+        is LeaseStatus.ALIVE
+    )
+    assert (
+        standing(observe(first, LeaseRecord("two", 10, "another"), 109.0), 119.0)
+        is LeaseStatus.EXPIRED
+    )
 
 
 def test_our_duration_counts_where_the_lease_says_none() -> None:
-    first = sight(None, Hold("two"), 0.0)
-    assert standing(first, 14.9) is Standing.UNPROVED
-    assert standing(first, 15.0) is Standing.EXPIRED
+    first = observe(None, LeaseRecord("two"), 0.0)
+    assert standing(first, 14.9) is LeaseStatus.UNCONFIRMED
+    assert standing(first, 15.0) is LeaseStatus.EXPIRED
 
 
 @pytest.mark.parametrize(
     ("seconds", "passed", "look"), [(15, 0, 1.0), (300, 0, 1.0), (3, 0, 0.2), (1, 0, 0.1)]
 )
 def test_looks_are_several_per_renewal(seconds: int, passed: float, look: float) -> None:
-    assert sight(None, Hold("two", seconds), 0.0).next_look(passed, 15.0) == pytest.approx(look)
+    assert observe(None, LeaseRecord("two", seconds), 0.0).next_look(passed, 15.0) == pytest.approx(
+        look
+    )
 
 
 def test_the_last_look_is_when_it_expires() -> None:
-    first = sight(None, THEIRS, 0.0)
+    first = observe(None, THEIRS, 0.0)
     assert first.next_look(9.8, 15.0) == pytest.approx(0.2)
     assert first.next_look(11.0, 15.0) == 0.0
 
@@ -94,7 +102,7 @@ def test_the_last_look_is_when_it_expires() -> None:
     ],
 )
 def test_a_lease_without_sense_says_nothing(lease: dict[str, Any] | None) -> None:
-    assert read_hold(lease) == Hold()
+    assert read_lease_record(lease) == LeaseRecord()
 
 
 def test_a_new_lease_has_everything() -> None:
@@ -136,8 +144,8 @@ def test_a_change_of_holder_is_counted(former: str) -> None:
 
 
 def test_giving_up_leaves_no_holder_and_nothing_to_wait_for() -> None:
-    lease = given_up(take(None), source="web", now=NOW)
-    assert standing(sight(None, read_hold(lease), 0.0), 0.0) is Standing.FREE
+    lease = released(take(None), source="web", now=NOW)
+    assert standing(observe(None, read_lease_record(lease), 0.0), 0.0) is LeaseStatus.FREE
     assert lease["spec"]["leaseDurationSeconds"] == 1
     assert lease["spec"]["leaseTransitions"] == 0
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from engine.api.model import Job, PullClass, PullSettings
-from engine.decide.actions import CreatePod, DeletePod, FindCause, Wait
+from engine.decide.actions import CreatePod, DeletePod, FindPullCause, Wait
 from engine.decide.record import Record
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
@@ -135,7 +135,7 @@ def test_a_service_that_fails_while_the_job_runs_falls_back_too() -> None:
 def test_back_off_sends_for_the_cause() -> None:
     pod = job_pod(TWO, waiting("ImagePullBackOff", BACK_OFF), **PENDING)
     known = record(attempt(job=TWO), job=TWO)
-    assert act(TWO, known, pod) == FindCause(f"build-{TWO.run}-1", UID, "main", "main:1")
+    assert act(TWO, known, pod) == FindPullCause(f"build-{TWO.run}-1", UID, "main", "main:1")
 
 
 def test_the_remembered_cause_is_recorded_never_the_back_off() -> None:

@@ -7,7 +7,7 @@ first `unauthorized`: such records may have outlived their server's upgrade.
 import json
 from typing import Any
 
-from engine.decide.actions import ConfirmGone, CreatePod, Ungate
+from engine.decide.actions import ConfirmDeleted, CreatePod, RemoveSchedulingGate
 from engine.decide.record import Record, record_from_data, record_to_data
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
@@ -47,11 +47,11 @@ def test_the_pod_of_an_attempt_without_a_uid_is_found_by_its_number_and_goes_on(
 def test_one_that_a_later_engine_of_0_1_created_with_a_gate_is_let_go() -> None:
     pod = job_pod(JOB, gated=True)
     found = written(JOB, read(), pod)
-    assert isinstance(act(JOB, found, pod, settled=[UID]), Ungate)
+    assert isinstance(act(JOB, found, pod, settled=[UID]), RemoveSchedulingGate)
 
 
 def test_a_pod_that_may_have_run_and_is_nowhere_is_not_created_again() -> None:
-    assert act(JOB, read()) == ConfirmGone(POD, "")
+    assert act(JOB, read()) == ConfirmDeleted(POD, "")
     over = written(JOB, read(), gone=[""])
     assert (over.state, over.reason) == (State.FAILED, Reason.POD_DELETED)
     assert over.message == f'pods "{POD}" not found'
@@ -59,7 +59,7 @@ def test_a_pod_that_may_have_run_and_is_nowhere_is_not_created_again() -> None:
 
 def test_an_attempt_without_a_uid_doesnt_stand_in_the_way_of_a_changed_spec() -> None:
     changed = make_job(script="another")
-    assert act(changed, read()) == ConfirmGone(POD, "")
+    assert act(changed, read()) == ConfirmDeleted(POD, "")
     over = written(changed, read(), gone=[""])
     assert not over.open_attempt
     assert act(changed, over) == CreatePod(1, {})

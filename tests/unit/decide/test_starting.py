@@ -1,9 +1,9 @@
 from engine.decide.actions import (
-    ConfirmGone,
+    ConfirmDeleted,
     CreateDependents,
     CreatePod,
     DeletePod,
-    Ungate,
+    RemoveSchedulingGate,
     Wait,
     WriteRecord,
 )
@@ -46,14 +46,14 @@ def test_only_then_is_the_run_recorded() -> None:
 
 
 def test_only_a_recorded_run_is_let_go() -> None:
-    assert act(JOB, record(attempt()), GATED, settled=[UID]) == Ungate(POD, UID, 0, 1)
+    assert act(JOB, record(attempt()), GATED, settled=[UID]) == RemoveSchedulingGate(POD, UID, 0, 1)
 
 
 def test_the_engines_gate_is_found_among_others() -> None:
     gates = [{"name": "example.com/first"}, {"name": GATE}, {"name": "example.com/last"}]
     gated = job_pod(JOB, gated=True)
     gated["spec"]["schedulingGates"] = gates
-    assert act(JOB, record(attempt()), gated, settled=[UID]) == Ungate(POD, UID, 1, 3)
+    assert act(JOB, record(attempt()), gated, settled=[UID]) == RemoveSchedulingGate(POD, UID, 1, 3)
 
 
 def test_an_ungated_pod_is_waited_for_until_it_must_have_started() -> None:
@@ -102,7 +102,7 @@ def test_a_gated_pod_that_is_gone_and_not_recorded_is_created_again() -> None:
 
 
 def test_a_recorded_pod_is_not_believed_gone_before_the_api_says_so() -> None:
-    assert act(JOB, record(attempt())) == ConfirmGone(POD, UID)
+    assert act(JOB, record(attempt())) == ConfirmDeleted(POD, UID)
 
 
 def test_a_gated_pod_under_deletion_is_waited_for() -> None:
@@ -124,14 +124,14 @@ def test_a_pod_that_ended_before_it_was_recorded_is_recorded_then_closed() -> No
 def test_the_time_that_no_engine_looked_is_not_the_pods_time_to_start() -> None:
     gated = job_pod(JOB, gated=True)
     made = written(JOB, None, gated, settled=[UID], now=at(900))
-    assert isinstance(act(JOB, made, gated, settled=[UID], now=at(900)), Ungate)
+    assert isinstance(act(JOB, made, gated, settled=[UID], now=at(900)), RemoveSchedulingGate)
     assert isinstance(act(JOB, made, job_pod(JOB, phase="Pending"), now=at(900)), Wait)
 
 
 def test_a_recorded_pod_that_waited_for_its_engine_starts_its_time_anew() -> None:
     gated = job_pod(JOB, gated=True)
     again = written(JOB, record(attempt()), gated, settled=[UID], now=at(900))
-    assert isinstance(act(JOB, again, gated, settled=[UID], now=at(900)), Ungate)
+    assert isinstance(act(JOB, again, gated, settled=[UID], now=at(900)), RemoveSchedulingGate)
     assert isinstance(act(JOB, again, job_pod(JOB, phase="Pending"), now=at(900)), Wait)
 
 

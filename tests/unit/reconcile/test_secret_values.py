@@ -122,5 +122,5 @@ def test_values_are_not_in_what_they_print_as(tmp_path: Path) -> None:
 
 def test_known_values_are_taken_out_of_every_text() -> None:
     redact = Redactor()
-    redact.learn(["hunter2\n", "hunter2-long", "ab"])
+    redact.add(["hunter2\n", "hunter2-long", "ab"])
     assert redact("a hunter2 b hunter2-long c aHVudGVyMgo= d ab") == "a *** b *** c *** d ab"

@@ -1,5 +1,5 @@
 from engine.reconcile.watch_errors import WatchErrorReporter
-from engine.telemetry.events import Event, Notice, Trouble
+from engine.telemetry.events import ErrorReported, Event, Notice
 
 
 class Clock:
@@ -18,7 +18,7 @@ def test_a_hundred_watches_that_lose_the_server_are_one_line_until_it_is_back() 
     clock.now = 42.0
     troubles.recovered()
     troubles.recovered()
-    assert [type(event) for event in told] == [Trouble, Notice]
+    assert [type(event) for event in told] == [ErrorReported, Notice]
     assert "back after 42 s" in str(told[1])
 
 

@@ -13,7 +13,7 @@ from engine.telemetry import http_server
 from engine.telemetry.health import HealthServer
 from engine.telemetry.http_address import Address, parse_address
 from engine.telemetry.metrics import Metrics
-from engine.telemetry.redact import KNOWN
+from engine.telemetry.redact import REDACTOR
 from tests.support.http import Reply, request
 
 
@@ -128,7 +128,7 @@ def test_a_check_that_breaks_is_a_check_that_fails(
 
 
 def test_known_secrets_are_masked(server: HealthServer, state: State) -> None:
-    KNOWN.learn(["correct-horse-battery"])
+    REDACTOR.add(["correct-horse-battery"])
     state.alive = "no such folder: /run/correct-horse-battery"
     assert "correct-horse" not in ask(server, "/healthz").body
 

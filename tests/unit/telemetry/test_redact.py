@@ -11,7 +11,7 @@ VALUES = st.lists(st.text(st.characters(codec="utf-8"), min_size=3, max_size=12)
 @given(VALUES, st.lists(st.one_of(st.text(max_size=5), st.integers(0, 59)), max_size=8))
 def test_no_value_is_left_in_any_text(values: list[str], parts: list[str | int]) -> None:
     redact = Redactor()
-    redact.learn(values)
+    redact.add(values)
     chosen = [
         part if isinstance(part, str) else values[part % len(values)] for part in parts if values
     ]
@@ -21,24 +21,24 @@ def test_no_value_is_left_in_any_text(values: list[str], parts: list[str | int])
 
 def test_a_value_is_hidden_plain_and_in_base64() -> None:
     redact = Redactor()
-    redact.learn(["hunter2\n"])
+    redact.add(["hunter2\n"])
     coded = base64.b64encode(b"hunter2\n").decode()
     assert redact(f"a hunter2 and {coded}.") == f"a {MASK} and {MASK}."
 
 
 def test_the_longest_of_values_that_begin_alike_is_hidden_whole() -> None:
     redact = Redactor()
-    redact.learn(["pass", "password-1"])
+    redact.add(["pass", "password-1"])
     assert redact("password-1 pass") == f"{MASK} {MASK}"
 
 
 def test_values_that_overlap_leave_nothing_of_each_other() -> None:
     redact = Redactor()
-    redact.learn(["abcd", "cdef"])
+    redact.add(["abcd", "cdef"])
     assert redact("<abcdef>") == f"<{MASK}>"
 
 
 def test_values_of_one_or_two_characters_are_left_alone() -> None:
     redact = Redactor()
-    redact.learn(["no", ""])
+    redact.add(["no", ""])
     assert redact("no news") == "no news"
