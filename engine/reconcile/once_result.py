@@ -9,8 +9,12 @@ from engine.errors import EngineError
 
 
 class WaitFor(StrEnum):
+    """How far `--wait` lets every job get."""
+
     FINISHED = "finished"
+    """Until its run is over."""
     APPLIED = "applied"
+    """Until it is started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,11 @@ class JobResult:
 
 @dataclass(frozen=True, slots=True)
 class OnceResult:
+    """What became of the whole invocation."""
+
     jobs: tuple[JobResult, ...]
+    """Every job of the source."""
     timed_out: bool = False
+    """Whether --timeout was reached."""
     interrupted: bool = False
+    """Whether Ctrl-C ended it."""

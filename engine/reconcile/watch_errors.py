@@ -23,6 +23,7 @@ class WatchErrorReporter:
         self._reported: dict[str, float] = {}
 
     def __call__(self, message: str) -> None:
+        """Report an error, unless its like was reported a moment ago."""
         words, now = message.partition(": ")[2] or message, self._clock()
         with self._lock:
             self._since = now if self._since is None else self._since

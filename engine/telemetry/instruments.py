@@ -1,6 +1,7 @@
 """The metrics themselves: the one table of names, types and words. Imports prometheus_client."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client import (
@@ -19,9 +20,35 @@ from prometheus_client.registry import Collector
 from engine import __version__
 from engine.api.model import PullClass
 from engine.status.outcome import Reason, State
-from engine.telemetry.metrics import GaugeSources
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+@dataclass(frozen=True, slots=True)
+class GaugeSources:
+    """What is asked at each scrape; a metric without a source is left out.
+
+    Each is called from the server's thread and has to be quick.
+    """
+
+    jobs: Callable[[], Mapping[State, int]] | None = None
+    """Jobs by state."""
+    quota_waiting: Callable[[], int] | None = None
+    """Jobs that wait for room in a quota."""
+    spec_problems: Callable[[], int] | None = None
+    """Problems of spec files, warnings not counted."""
+    queue_depth: Callable[[], int] | None = None
+    """Jobs that are ready to be reconciled."""
+    queue_adds: Callable[[], int] | None = None
+    """Adds to the work queue since the start; never goes down."""
+    queue_retries: Callable[[], int] | None = None
+    """Adds after an error since the start; never goes down."""
+    internal_errors: Callable[[], int] | None = None
+    """Errors of the engine itself since the start; never goes down."""
+    api_requests: Callable[[], int] | None = None
+    """Requests since the start; never goes down."""
+    watch_restarts: Callable[[], int] | None = None
+    """Watches opened again since the start; never goes down."""
 
 
 class ScrapeCollector(Collector):

@@ -4,11 +4,8 @@ Nothing here imports prometheus_client before there is a `Metrics`: most command
 No label ever holds a job's name, so that the number of series doesn't grow with the jobs.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.status.outcome import State
 from engine.telemetry.events import (
     AttemptFailed,
     Event,
@@ -22,26 +19,9 @@ from engine.telemetry.events import (
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
+    from engine.telemetry.instruments import GaugeSources
+
 OK = ""
-
-
-@dataclass(frozen=True, slots=True)
-class GaugeSources:
-    """What is asked at each scrape; a metric without a source is left out.
-
-    Each is called from the server's thread and has to be quick. `queue_adds`, `queue_retries`,
-    `internal_errors`, `api_requests` and `watch_restarts` count from the start and never go down.
-    """
-
-    jobs: Callable[[], Mapping[State, int]] | None = None
-    quota_waiting: Callable[[], int] | None = None
-    spec_problems: Callable[[], int] | None = None
-    queue_depth: Callable[[], int] | None = None
-    queue_adds: Callable[[], int] | None = None
-    queue_retries: Callable[[], int] | None = None
-    internal_errors: Callable[[], int] | None = None
-    api_requests: Callable[[], int] | None = None
-    watch_restarts: Callable[[], int] | None = None
 
 
 class Metrics:
@@ -61,7 +41,7 @@ class Metrics:
         """Where the metrics are registered."""
         return self._instruments.registry
 
-    def bind(self, sources: GaugeSources) -> None:
+    def bind(self, sources: "GaugeSources") -> None:
         """From now on ask these; metrics may be served before there is anything to ask."""
         self._instruments.asked.sources = sources
 
@@ -94,10 +74,6 @@ class Metrics:
     def observe_queue_wait(self, seconds: float) -> None:
         """How long a key was ready before a worker took it."""
         self._instruments.queue_wait.observe(seconds)
-
-    def render(self) -> bytes:
-        """The classic text format."""
-        return self.exposition("")[1]
 
     def exposition(self, accept: str) -> tuple[str, bytes]:
         """Content type and text in the format that an Accept header asks for."""

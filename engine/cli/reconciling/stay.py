@@ -139,7 +139,7 @@ def _served(
         yield
         return
     from engine.telemetry.health import HealthServer  # noqa: PLC0415 - as above
-    from engine.telemetry.metrics import GaugeSources  # noqa: PLC0415
+    from engine.telemetry.instruments import GaugeSources  # noqa: PLC0415
 
     states, controller = StateCounts(), manager.controller
     listeners += [metrics, states]

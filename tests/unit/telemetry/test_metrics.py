@@ -24,7 +24,8 @@ from engine.telemetry.events import (
     SpecsRead,
     StateChanged,
 )
-from engine.telemetry.metrics import GaugeSources, Metrics
+from engine.telemetry.instruments import GaugeSources
+from engine.telemetry.metrics import Metrics
 
 KEY = JobKey("ci", "build")
 Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -34,7 +35,7 @@ def values_of(metrics: Metrics) -> Values:
     """Every sample as a scraper reads it."""
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
-        for family in parse_text(metrics.render().decode())
+        for family in parse_text(metrics.exposition("")[1].decode())
         for sample in family.samples
     }
 
@@ -182,7 +183,7 @@ def test_a_thousand_jobs_make_no_more_series_than_one(metrics: Metrics) -> None:
     for number in range(1000):
         tell(f"job-{number}")
     assert values_of(metrics).keys() == before
-    assert b"job-" not in metrics.render()
+    assert b"job-" not in metrics.exposition("")[1]
 
 
 def test_names_and_units_are_as_prometheus_asks_for(metrics: Metrics) -> None:

@@ -10,7 +10,8 @@ from ruamel.yaml import YAML
 from engine.cli.reconcile import command
 from engine.refs import JobKey
 from engine.telemetry.events import Event, LeaderChanged
-from engine.telemetry.metrics import GaugeSources, Metrics
+from engine.telemetry.instruments import GaugeSources
+from engine.telemetry.metrics import Metrics
 from tests.unit.builders import load
 
 ROOT = Path(__file__).parents[3]
