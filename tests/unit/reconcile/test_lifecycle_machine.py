@@ -7,6 +7,7 @@ everything has come to rest.
 
 import os
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -21,12 +22,18 @@ from hypothesis.stateful import (
 )
 
 from engine.api.model import Job, OnChange, Retry
-from engine.decide.actions import Done
 from engine.decide.record import Record
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
-from tests.unit.decide.model_cluster import Cluster, Pod, is_over, is_running
-from tests.unit.decide.model_engine import Engine
+from tests.unit.reconcile.model_cluster import (
+    SETUP_IMAGE,
+    Cluster,
+    Pod,
+    is_over,
+    is_running,
+    owner_of,
+)
+from tests.unit.reconcile.model_engine import Engine
 
 ROUNDS = 200
 RETRIES = st.sampled_from(
@@ -73,14 +80,16 @@ class Undisturbed(RuleBasedStateMachine):
         up: bool,
         cached: bool,
     ) -> None:
+        spec: dict[str, Any] = {"secrets": {"TOKEN": {"value": "anything"}}}
         if keeps:
-            self.base = make_job(ttlAfterFinished={"success": "10m", "failure": "1h"})
+            spec["ttlAfterFinished"] = {"success": "10m", "failure": "1h"}
+        if setup is not None:
+            spec["initContainers"] = [{"name": "setup", "image": SETUP_IMAGE}]
+        self.base = make_job(**spec)
         lists = {"main": main, "setup": setup or ()}
         policies = {name: wanted for name, wanted in lists.items() if wanted}
         self.base = replace(self.base, retry=retry, policies=policies, on_change=on_change)
-        containers = ("main",) if setup is None else ("setup", "main")
         self.cluster = Cluster(
-            containers=containers,
             retried=retry.on if retry.max else frozenset(),
             start_timeout=self.base.start_timeout,
             registry_up=up or not self.disturbed,
@@ -117,7 +126,7 @@ class Undisturbed(RuleBasedStateMachine):
     )
     def work_with_a_fault(self, which: int, fault: str, after: int, die: bool) -> None:
         engine = self._engine(which)
-        engine.fault, engine.writes_before_fault = fault, after
+        engine.client.fault, engine.client.writes_before_fault = fault, after
         engine.step()
         if die:
             self.crash(which)
@@ -151,7 +160,7 @@ class Undisturbed(RuleBasedStateMachine):
 
     @invariant()
     def every_dependent_has_an_owner(self) -> None:
-        assert all(self.cluster.dependents.values())
+        assert all(map(owner_of, self.cluster.dependents.values()))
 
     # At rest
 
@@ -190,7 +199,7 @@ class Undisturbed(RuleBasedStateMachine):
             for pod in cluster.pods.values():
                 if is_running(pod):
                     cluster.exit_main(pod, 0)
-            if before == cluster.serial and all(isinstance(action, Done) for action in last):
+            if before == cluster.serial and all(result and result.finished for result in last):
                 return
             cluster.pass_time(10)
         raise AssertionError(f"no end after {ROUNDS} rounds: {cluster.record} {cluster.pods}")
@@ -199,13 +208,15 @@ class Undisturbed(RuleBasedStateMachine):
         unfinished = [pod for pod in self.cluster.pods.values() if not is_over(pod)]
         assert not unfinished, f"left behind: {unfinished}"
         living = {pod["metadata"]["uid"] for pod in self.cluster.pods.values()}
-        assert set(self.cluster.dependents.values()) <= living
+        assert set(map(owner_of, self.cluster.dependents.values())) <= living
 
     def _assert_no_write_when_nothing_changed(self) -> None:
         writes = self.cluster.writes
         fresh = [engine.crash() for engine in self.engines]
         for engine in (*self.engines, *fresh):
-            assert isinstance(engine.work(), Done)
+            result = engine.work()
+            assert result is not None
+            assert result.finished
         assert self.cluster.writes == writes, "a write although nothing changed"
 
     def _run_node(self, steps: int) -> None:

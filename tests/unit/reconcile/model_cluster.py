@@ -6,45 +6,32 @@ that an end which nobody caused is found.
 """
 
 import copy
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NoReturn
 
-from engine.api.model import Job
-from engine.decide.actions import DeletePod, StampExpiry
+from engine.cluster.api_errors import api_error
+from engine.cluster.records import KEY, parse_record
 from engine.decide.record import Attempt, Record, record_from_data, record_to_data
 from engine.decide.transitions import cancelled, rerun
-from engine.refs import GATE, pod_name
+from engine.errors import ApiError
+from engine.refs import record_name
 from engine.status.outcome import Reason
 from engine.times import format_time
-from engine.wellknown import ATTEMPT, EXPIRES_AT, JOB, MANAGED_BY, MANAGER, RUN, SOURCE
+from engine.wellknown import ATTEMPT, EXPIRES_AT, JOB, RUN
 
 SOURCE_NAME = "default"
-IMAGE = "registry.example/alpine:3.20"
+NAMESPACE = "ci"
 SETUP_IMAGE = "registry.example/setup:1"
 GRACE = 30
-DEPENDENTS = ("Secret", "ConfigMap")
+KINDS = {"secrets": "Secret", "configmaps": "ConfigMap"}
 QUOTA_WORDS = 'pods "x" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1'
 ADMISSION_WORDS = 'admission webhook "policy" denied the request'
 
-Pod = dict[str, Any]
-
-
-class RefusedError(Exception):
-    """The server refuses a create: "quota" or "admission"."""
-
-
-class ExistsError(Exception):
-    """409 on a create."""
-
-
-class ConflictError(Exception):
-    """409 on a write or a delete with a precondition, or 422 on a patch that tests."""
-
-
-class GoneError(Exception):
-    """404."""
+Object = dict[str, Any]
+Pod = Object
 
 
 @dataclass
@@ -53,10 +40,9 @@ class Cluster:
 
     retried: frozenset[str] = frozenset()
     start_timeout: float = 600.0
-    containers: tuple[str, ...] = ("main",)
     now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
     pods: dict[str, Pod] = field(default_factory=dict)
-    dependents: dict[tuple[str, str], str] = field(default_factory=dict)
+    dependents: dict[tuple[str, str], Object] = field(default_factory=dict)
     record: Record | None = None
     log: list[tuple[str, Pod]] = field(default_factory=list)
     refuse_pods: str = ""
@@ -75,83 +61,109 @@ class Cluster:
 
     # What a client can ask for
 
-    def create_pod(self, job: Job, attempt: int, policies: dict[str, str]) -> Pod:
+    def read(self, resource: str, name: str) -> Object:
+        """Answer a GET of an object, or of all pods. Errors: NotFoundError."""
+        if resource == "pods" and not name:
+            version = {"resourceVersion": str(self.serial)}
+            return {"items": list(self.pods.values()), "metadata": version}
+        if resource == "events":
+            return {"items": [], "metadata": {}}
+        if self._is_record(name):
+            return _manifest(self.record) if self.record else _not_found(name)
+        if resource == "pods":
+            return self.pods.get(name) or _not_found(name)
+        return self.dependents.get((KINDS[resource], name)) or _not_found(name)
+
+    def write(self, method: str, resource: str, name: str, body: Any) -> Object:
+        """Answer anything else, as `engine.cluster.api` sends it. Errors: those of the API."""
+        match method, resource:
+            case "POST", "configmaps" if self._is_record(body["metadata"]["name"]):
+                return self._write_record(body)
+            case "PUT", "configmaps":
+                return self._write_record(body)
+            case "POST", "pods":
+                return self._create_pod(body)
+            case "POST", _:
+                return self._create_dependent(body)
+            case "PATCH", "pods":
+                return self._patch_pod(name, body)
+            case "DELETE", "pods":
+                return self._delete_pod(name, body)
+            case "DELETE", _:
+                return self._delete_dependent(KINDS[resource], name, body)
+        raise AssertionError(f"not to be expected: {method} {resource}")
+
+    def _create_pod(self, pod: Pod) -> Pod:
         """Admission comes before the name is looked up, as in the API server."""
         if self.refuse_pods:
-            raise RefusedError(self.refuse_pods)
-        name = pod_name(job.name, job.run, attempt)
-        if name in self.pods:
-            raise ExistsError
-        uid = f"uid-{self._next()}"
-        labels = {
-            MANAGED_BY: MANAGER,
-            SOURCE: SOURCE_NAME,
-            JOB: job.name,
-            RUN: job.run,
-            ATTEMPT: str(attempt),
-        }
-        images = {"setup": SETUP_IMAGE, "main": IMAGE}
-        specs = {
-            c: {"name": c, "image": images[c], "imagePullPolicy": policies.get(c, "IfNotPresent")}
-            for c in self.containers
-        }
-        pod: Pod = {
-            "metadata": {
-                "name": name,
-                "namespace": job.namespace,
-                "uid": uid,
-                "labels": labels,
-                "creationTimestamp": format_time(self.now),
-            },
-            "spec": {
-                "schedulingGates": [{"name": GATE}],
-                "initContainers": [specs[c] for c in self.containers if c != "main"],
-                "containers": [specs["main"]],
-            },
-            "status": {"phase": "Pending"},
-        }
+            raise _refusal(self.refuse_pods)
+        if pod["metadata"]["name"] in self.pods:
+            raise _error("POST", 409, "AlreadyExists")
+        created = format_time(self.now)
+        pod["metadata"] |= {"uid": f"uid-{self._next()}", "creationTimestamp": created}
+        pod["spec"].setdefault("initContainers", [])
+        for container in (*pod["spec"]["initContainers"], *pod["spec"]["containers"]):
+            container.setdefault("imagePullPolicy", "IfNotPresent")
+        pod["status"] = {"phase": "Pending"}
         self.writes += 1
         self._put(pod, "ADDED")
-        return copy.deepcopy(pod)
+        return pod
 
-    def create_dependent(self, kind: str, name: str, owner: str) -> None:
+    def _create_dependent(self, manifest: Object) -> Object:
         if self.refuse_dependents:
-            raise RefusedError(self.refuse_dependents)
-        if (kind, name) in self.dependents:
-            raise ExistsError
+            raise _refusal(self.refuse_dependents)
+        place = manifest["kind"], manifest["metadata"]["name"]
+        if place in self.dependents:
+            raise _error("POST", 409, "AlreadyExists")
+        manifest["metadata"]["uid"] = f"uid-{self._next()}"
         self.writes += 1
-        self.dependents[kind, name] = owner
+        self.dependents[place] = manifest
+        return manifest
 
-    def delete_dependent(self, kind: str, name: str, owner: str) -> None:
-        if self.dependents.get((kind, name)) == owner:
-            self.writes += 1
-            del self.dependents[kind, name]
+    def _delete_dependent(self, kind: str, name: str, options: Object) -> Object:
+        found = self.dependents.get((kind, name)) or _not_found(name)
+        if uid_of(found) != options["preconditions"]["uid"]:
+            raise _error("DELETE", 409, "Conflict")
+        self.writes += 1
+        return self.dependents.pop((kind, name))
 
-    def get(self, name: str) -> Pod | None:
-        return copy.deepcopy(self.pods.get(name))
-
-    def ungate(self, name: str, uid: str, index: int) -> Pod:
-        pod = self.pods.get(name)
-        if pod is None:
-            raise GoneError
-        gates = pod["spec"].get("schedulingGates", [])
-        if uid_of(pod) != uid or index >= len(gates):
-            raise ConflictError
-        del pod["spec"]["schedulingGates"]
-        self.startable[uid] = self.now
+    def _patch_pod(self, name: str, operations: list[Object]) -> Pod:
+        """Open the gate, or stamp the time of its end; a patch of nothing is no write."""
+        pod = self.pods.get(name) or _not_found(name)
+        test, *_, change = operations
+        if test["value"] != uid_of(pod):
+            raise _error("PATCH", 422, "Invalid")
+        if change["op"] == "remove":
+            if "schedulingGates" not in pod["spec"]:
+                raise _error("PATCH", 422, "Invalid")
+            assert change["path"] == "/spec/schedulingGates", "no gate but the engine's is there"
+            del pod["spec"]["schedulingGates"]
+            self.startable[uid_of(pod)] = self.now
+        else:
+            annotations = pod["metadata"]["annotations"]
+            assert annotations.get(EXPIRES_AT, change["value"]) == change["value"], "another time"
+            if EXPIRES_AT in annotations:
+                return pod
+            annotations[EXPIRES_AT] = change["value"]
         self.writes += 1
         self._put(pod)
-        return copy.deepcopy(pod)
+        return pod
 
-    def delete_pod(self, wanted: DeletePod) -> None:
-        pod = self.pods.get(wanted.pod)
-        if pod is None:
-            raise GoneError
-        metadata = pod["metadata"]
-        if (metadata["uid"], metadata["resourceVersion"]) != (wanted.uid, wanted.version):
-            raise ConflictError
+    def _delete_pod(self, name: str, options: Object) -> Pod:
+        pod = self.pods.get(name) or _not_found(name)
+        wanted, metadata = options["preconditions"], pod["metadata"]
+        if wanted != {key: metadata[key] for key in wanted}:
+            raise _error("DELETE", 409, "Conflict")
         self.writes += 1
-        self.delete(pod, GRACE if wanted.grace is None else wanted.grace)
+        self.delete(pod, options.get("gracePeriodSeconds", GRACE))
+        return pod
+
+    def _write_record(self, manifest: Object) -> Object:
+        manifest["metadata"].setdefault("resourceVersion", "")
+        return _manifest(self.write_record(parse_record(manifest)))
+
+    def _is_record(self, name: str) -> bool:
+        return name.endswith(record_name(""))
 
     def delete_by_hand(self, pod: Pod, grace: int) -> None:
         """What an attempt came to that was given up can't be told from a pod that is gone.
@@ -166,27 +178,15 @@ class Cluster:
             self.blind.add(attempt.uid)
         self.delete(pod, grace)
 
-    def stamp(self, wanted: StampExpiry) -> None:
-        """A patch that changes nothing is no write."""
-        pod = self.pods.get(wanted.pod)
-        if pod is None or uid_of(pod) != wanted.uid:
-            return
-        annotations = pod["metadata"].setdefault("annotations", {})
-        assert annotations.get(EXPIRES_AT, wanted.at) == wanted.at, "stamped with another time"
-        if EXPIRES_AT not in annotations:
-            annotations[EXPIRES_AT] = wanted.at
-            self.writes += 1
-            self._put(pod)
-
     def write_record(self, record: Record) -> Record:
         """Compare-and-swap, and back through JSON as the API would have it."""
         found = self.record
         if record.version and found is None:
-            raise GoneError
+            raise _error("PUT", 404, "NotFound")
         if not record.version and found is not None:
-            raise ExistsError
+            raise _error("POST", 409, "AlreadyExists")
         if found is not None and found.version != record.version:
-            raise ConflictError
+            raise _error("PUT", 409, "Conflict")
         if found is not None:
             assert record_to_data(found) != record_to_data(record), (
                 f"a write that changes nothing: {record}"
@@ -243,7 +243,7 @@ class Cluster:
 
     def collect_garbage(self) -> None:
         living = {uid_of(pod) for pod in self.pods.values()}
-        self.dependents = {at: uid for at, uid in self.dependents.items() if uid in living}
+        self.dependents = {at: o for at, o in self.dependents.items() if owner_of(o) in living}
 
     def evict(self, pod: Pod) -> None:
         self.blame.add(Reason.EVICTED)
@@ -333,7 +333,8 @@ class Cluster:
 
     def _missing_dependents(self, pod: Pod) -> str | None:
         name, uid = pod["metadata"]["name"], uid_of(pod)
-        return next((k for k in DEPENDENTS if self.dependents.get((k, name)) != uid), None)
+        owners = {k: owner_of(self.dependents.get((k, name))) for k in KINDS.values()}
+        return next((kind for kind, owner in owners.items() if owner != uid), None)
 
     def _stop(self, pod: Pod, code: int) -> None:
         if is_running(pod):
@@ -408,6 +409,12 @@ def uid_of(pod: Pod) -> str:
     return str(pod["metadata"]["uid"])
 
 
+def owner_of(dependent: Object | None) -> str:
+    """UID of its one owner; "" without one."""
+    owners: list[Object] = dependent["metadata"].get("ownerReferences", []) if dependent else []
+    return str(owners[0]["uid"]) if len(owners) == 1 else ""
+
+
 def is_over(pod: Pod) -> bool:
     return pod["status"]["phase"] in ("Succeeded", "Failed")
 
@@ -423,3 +430,27 @@ def container_state(pod: Pod, name: str) -> dict[str, Any]:
 def _statuses(pod: Pod) -> Iterator[dict[str, Any]]:
     yield from pod["status"].get("initContainerStatuses", ())
     yield from pod["status"].get("containerStatuses", ())
+
+
+def _manifest(record: Record) -> Object:
+    metadata = {
+        "name": record_name(record.key.name),
+        "namespace": record.key.namespace,
+        "labels": {JOB: record.key.name},
+        "resourceVersion": record.version,
+    }
+    return {"metadata": metadata, "data": {KEY: json.dumps(record_to_data(record))}}
+
+
+def _error(method: str, status: int, reason: str, message: str = "") -> ApiError:
+    body = {"kind": "Status", "reason": reason, "message": message or reason}
+    return api_error(method, status, json.dumps(body), None)
+
+
+def _refusal(what: str) -> ApiError:
+    words = {"quota": QUOTA_WORDS, "admission": ADMISSION_WORDS}[what]
+    return _error("POST", 403, "Forbidden", words)
+
+
+def _not_found(name: str) -> NoReturn:
+    raise _error("GET", 404, "NotFound", f'"{name}" not found')

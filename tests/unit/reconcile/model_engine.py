@@ -1,0 +1,166 @@
+"""One engine on the model of a cluster: the real reconciler, executor and pod informer.
+
+The requests of its client go to the model. A crash, a fault, the node or another engine can come
+between any two actions.
+"""
+
+import copy
+from datetime import datetime
+from typing import Any
+
+from engine.api.model import Job, Limits, PullSettings
+from engine.cluster.client import Client
+from engine.cluster.records import read_record
+from engine.cluster.transport import JSON, Query
+from engine.decide.actions import Step
+from engine.errors import UnreachableError
+from engine.informers.factory import InformerFactory
+from engine.reconcile.executor import ActionExecutor
+from engine.reconcile.job_state import JobState, Rendered
+from engine.reconcile.reconciler import Reconciler, Result
+from engine.reconcile.rendering import RenderConfig
+from engine.reconcile.reporter import AttemptReporter
+from engine.render.variables import SecretValues
+from engine.runtime.supervisor import Supervisor
+from tests.unit.builders import TEMPLATES
+from tests.unit.reconcile.model_cluster import NAMESPACE, SOURCE_NAME, Cluster
+
+MOST_STEPS = 100
+CONFIG = RenderConfig(TEMPLATES, SOURCE_NAME, Limits())
+SECRETS = SecretValues({"TOKEN": "anything"})
+
+
+class InterruptedBeforeActionError(Exception):
+    """The step is over, and the engine has more to do."""
+
+
+class ModelClient(Client):
+    """`fault` strikes at a write: "lost" is its reply, "failed" the request; "" for none."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.fault = ""
+        self.writes_before_fault = 0
+        self.actions = 0
+        """How many the step that is under way may still take."""
+
+    def begin_action(self) -> None:
+        """Errors: InterruptedBeforeActionError where the step has had its own."""
+        if not self.actions:
+            raise InterruptedBeforeActionError
+        self.actions -= 1
+
+    def now(self) -> datetime:
+        return self.cluster.now
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: Query | None = None,
+        content_type: str = JSON,
+        accept: str = JSON,
+        timeout: float | None = None,
+    ) -> dict[str, Any]:
+        del query, content_type, accept, timeout
+        resource, _, name = path.partition(f"/namespaces/{NAMESPACE}/")[2].partition("/")
+        if method == "GET":
+            return copy.deepcopy(self.cluster.read(resource, name))
+        due = self.fault if self.writes_before_fault <= 0 else ""
+        self.writes_before_fault -= 1
+        if due == "failed":
+            raise UnreachableError("nothing has happened")
+        answer = self.cluster.write(method, resource, name, copy.deepcopy(body))
+        if due == "lost":
+            raise UnreachableError("it has happened, and the engine doesn't learn it")
+        return copy.deepcopy(answer)
+
+
+class StepExecutor(ActionExecutor):
+    """Executes one action of each step."""
+
+    def execute(self, state: JobState, action: Step) -> None:
+        assert isinstance(self.client, ModelClient)
+        self.client.begin_action()
+        super().execute(state, action)
+
+
+class Engine:
+    """One process with one job."""
+
+    def __init__(self, cluster: Cluster, job: Job) -> None:
+        self.cluster = cluster
+        self.client = ModelClient(cluster)
+        self._booting = 2
+        self._position = 0
+        self._state = JobState(job)
+        emit = list[Any]().append
+        self._informers = InformerFactory(
+            self.client, SOURCE_NAME, Supervisor(emit), lambda _key: None, emit
+        )
+        reporter = AttemptReporter(self.client, emit, on_pods=False)
+        self._reconciler = Reconciler(
+            self.client,
+            self._informers,
+            StepExecutor(self.client, self._informers, CONFIG, reporter, str),
+            reporter,
+            source=SOURCE_NAME,
+            pull=PullSettings(),
+        )
+        self.job = job
+
+    @property
+    def job(self) -> Job:
+        return self._state.job
+
+    @job.setter
+    def job(self, job: Job) -> None:
+        """The spec has been read."""
+        self._state.replace_job(job)
+        self._state.rendered = Rendered(CONFIG, SECRETS)
+
+    def crash(self) -> "Engine":
+        """The same engine, started again; it has yet to read the records and the pods."""
+        return Engine(self.cluster, self.job)
+
+    def step(self) -> Result | None:
+        """Boot, or take one action; None as long as there is more to do now, or after a failure."""
+        if self._booting:
+            self._boot()
+            return None
+        self.client.actions = 1
+        try:
+            return self._reconciler.reconcile(self._state)
+        except (UnreachableError, InterruptedBeforeActionError):
+            return None
+        finally:
+            self.client.fault = ""
+
+    def work(self, steps: int = MOST_STEPS) -> Result | None:
+        """Step until there is nothing to do now."""
+        for _ in range(steps):
+            if (result := self.step()) is not None:
+                return result
+        assert steps < MOST_STEPS, f"does not settle: {self._state}"
+        return None
+
+    def hear(self, count: int) -> None:
+        """The watch delivers the next `count` events."""
+        if self._booting:
+            return
+        pods = self._informers.pods(NAMESPACE)
+        for kind, pod in self.cluster.log[self._position : self._position + count]:
+            pods._on_event(kind, copy.deepcopy(pod))
+            self._position += 1
+
+    def _boot(self) -> None:
+        """Records first, then pods, and something may happen in between."""
+        self._booting -= 1
+        if self._booting:
+            self._state.record = read_record(self.client, self.job.key)
+            return
+        self._informers._add(NAMESPACE)
+        self._informers.pods(NAMESPACE).list()
+        self._position = len(self.cluster.log)
