@@ -2,14 +2,11 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from engine.cluster.client import Client
 from engine.informers.pods import PodInformer
 from engine.informers.records import RecordInformer
-from engine.informers.reflector import Reflector
-from engine.refs import JobKey
-from engine.runtime.supervisor import Supervisor
+from engine.informers.reflector import Reflector, WatchContext
 from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
 
 _STOP_TIMEOUT = 1.0
@@ -18,27 +15,15 @@ _STOP_TIMEOUT = 1.0
 class InformerFactory:
     """Safe to use from several threads.
 
-    Guarantees: nothing is watched before `watch_pods` or `start`; every thread ends with `stop`.
+    Guarantees: nothing is watched before `start`; every thread ends with `stop`.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        source: str,
-        supervisor: Supervisor,
-        on_change: Callable[[JobKey], None],
-        on_error: Callable[[str], None],
-    ) -> None:
-        self._client = client
+    def __init__(self, context: WatchContext, source: str) -> None:
+        self._context = context
         self._selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={source}"
-        self._supervisor = supervisor
-        self._on_change = on_change
-        self._on_error = on_error
         self._lock = threading.Lock()
         self._pods: dict[str, PodInformer] = {}
         self._records: dict[str, RecordInformer] = {}
-        self._watched: set[str] = set()
-        """Namespaces whose pods are watched."""
 
     def pods(self, namespace: str) -> PodInformer:
         """Of a namespace that was listed or started."""
@@ -68,22 +53,13 @@ class InformerFactory:
 
     def start(self, namespace: str) -> None:
         """List and watch pods and records, in threads, if that isn't done yet."""
-        if self._add(namespace):
-            self._records[namespace].start()
-            self.watch_pods(namespace)
-
-    def watch_pods(self, namespace: str) -> None:
-        """Watch from where the list ended, if that isn't done yet."""
-        with self._lock:
-            if namespace in self._watched:
-                return
-            self._watched.add(namespace)
+        self._add(namespace)
+        self._records[namespace].start()
         self._pods[namespace].start()
 
     def remove(self, namespace: str) -> None:
         """Watch there no longer, and forget what was read."""
         with self._lock:
-            self._watched.discard(namespace)
             records, pods = self._records.pop(namespace, None), self._pods.pop(namespace, None)
         for informer in (records, pods):
             if informer is not None:
@@ -104,23 +80,11 @@ class InformerFactory:
         """End every thread; one that doesn't notice in time is left to the process's end."""
         stop_all(self.reflectors())
 
-    def _add(self, namespace: str) -> bool:
-        """Whether the namespace is new."""
+    def _add(self, namespace: str) -> None:
         with self._lock:
-            if namespace in self._pods:
-                return False
-            self._records[namespace] = RecordInformer(
-                self._client, namespace, self._supervisor, self._on_change, self._on_error
-            )
-            self._pods[namespace] = PodInformer(
-                self._client,
-                namespace,
-                self._selector,
-                self._supervisor,
-                self._on_change,
-                self._on_error,
-            )
-            return True
+            if namespace not in self._pods:
+                self._records[namespace] = RecordInformer(self._context, namespace)
+                self._pods[namespace] = PodInformer(self._context, namespace, self._selector)
 
 
 def stop_all(reflectors: Iterable[Reflector]) -> None:

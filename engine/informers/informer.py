@@ -6,15 +6,12 @@ version, and what was deleted leaves a tombstone that a late reply doesn't get p
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from engine.cluster import api
 from engine.cluster.api import version_number
-from engine.cluster.client import Client
-from engine.informers.reflector import Reflector
+from engine.informers.reflector import Reflector, WatchContext
 from engine.refs import JobKey
-from engine.runtime.supervisor import Supervisor
 
 Item = TypeVar("Item")
 Manifest = dict[str, Any]
@@ -25,45 +22,31 @@ TOMBSTONES = 10_000
 class Informer(Generic[Item]):
     """What is kept of each object is the subclass's: `_index`, `_convert` and the hooks below.
 
-    Guarantees: `on_change` is called with the job of every object that appears, changes or goes;
-    of two versions the newer one counts, whatever the order they come in.
+    Guarantees: the context's `on_change` gets the job of every object that appears, changes or
+    goes; of two versions the newer one counts, whatever the order they come in.
     Errors: `list` raises what the request raises; the watch goes on by itself, with back-off.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        path: str,
-        selector: str,
-        supervisor: Supervisor,
-        on_change: Callable[[JobKey], None],
-        on_error: Callable[[str], None],
-    ) -> None:
+    def __init__(self, context: WatchContext, path: str, selector: str) -> None:
         self.has_synced = False
         """Whether the first list is in the store."""
-        self._client = client
+        self._context = context
         self._path = path
         self._selector = selector
-        self._on_change = on_change
         self._lock = threading.Lock()
         self._items: dict[JobKey, dict[str, tuple[int, Item]]] = {}
         """By job and by what identifies an object: its version, and what is kept of it."""
         self._tombstones: OrderedDict[str, int] = OrderedDict()
         """In which version an object was deleted; the oldest ones are dropped."""
         self._version = ""
+        self._is_started = False
         self.reflector = Reflector(
-            client,
-            path,
-            selector,
-            supervisor,
-            list_=self.list,
-            on_event=self._on_event,
-            on_error=on_error,
+            context, path, selector, list_=self.list, on_event=self._on_event
         )
 
     def list(self) -> str:
         """Read every object, page by page; what has changed or gone is reported. The version."""
-        pages = api.list_all(self._client, self._path, self._selector)
+        pages = api.list_all(self._context.client, self._path, self._selector)
         found = {
             index: manifest
             for page in pages
@@ -75,11 +58,18 @@ class Informer(Generic[Item]):
             changed = self._replace(found, version_number(self._version))
             self.has_synced = True
         for key in changed:
-            self._on_change(key)
+            self._context.on_change(key)
         return self._version
 
     def start(self) -> None:
-        """Watch from where `list` ended, in a thread of its own; without one it begins there."""
+        """Watch from where `list` ended, in a thread of its own; without one it begins there.
+
+        Once it is started, nothing happens.
+        """
+        with self._lock:
+            if self._is_started:
+                return
+            self._is_started = True
         self.reflector.start(self._version)
 
     def items(self, key: JobKey) -> tuple[Item, ...]:
@@ -122,7 +112,7 @@ class Informer(Generic[Item]):
                 self._delete(*index, _version_of(manifest), manifest)
             elif not self._upsert(*index, manifest):
                 return
-        self._on_change(index[0])
+        self._context.on_change(index[0])
 
     def _replace(self, found: dict[tuple[JobKey, str], Manifest], version: int) -> set[JobKey]:
         """Make `found` the store; what the list is too old to know of stays. What has changed."""

@@ -1,14 +1,12 @@
 """The engine's pods in one namespace, and how those ended that are gone."""
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from engine.cluster import api
-from engine.cluster.client import Client
 from engine.informers.informer import TOMBSTONES, Informer, Manifest
+from engine.informers.reflector import WatchContext
 from engine.refs import JobKey
-from engine.runtime.supervisor import Supervisor
 from engine.status.deletion import UNSEEN, Deletion, read_deleted
 from engine.status.outcome import Outcome
 from engine.wellknown import JOB
@@ -24,17 +22,8 @@ class PodInformer(Informer[Manifest]):
     it.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        namespace: str,
-        selector: str,
-        supervisor: Supervisor,
-        on_change: Callable[[JobKey], None],
-        on_error: Callable[[str], None],
-    ) -> None:
-        path = api.PODS.path(namespace)
-        super().__init__(client, path, selector, supervisor, on_change, on_error)
+    def __init__(self, context: WatchContext, namespace: str, selector: str) -> None:
+        super().__init__(context, api.PODS.path(namespace), selector)
         self._namespace = namespace
         self._deletions: dict[str, Deletion] = {}
         """What was seen of the deletion of pods that are still there, by UID."""
@@ -47,7 +36,7 @@ class PodInformer(Informer[Manifest]):
         Errors: those of the list.
         """
         selector = f"{self._selector},{JOB}={key.name}"
-        for page in api.list_all(self._client, self._path, selector):
+        for page in api.list_all(self._context.client, self._path, selector):
             for pod in page["items"]:
                 self.upsert(pod)
 

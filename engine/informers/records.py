@@ -4,32 +4,21 @@ Whoever asks for a job to be cancelled or run again writes its record; an engine
 of it here.
 """
 
-from collections.abc import Callable
-
 from engine.cluster import api
 from engine.cluster.api import version_number
-from engine.cluster.client import Client
 from engine.cluster.records import SELECTOR, key_of, parse_record
 from engine.decide.record import Record
 from engine.errors import ApiError
 from engine.informers.informer import Informer, Manifest
+from engine.informers.reflector import WatchContext
 from engine.refs import JobKey
-from engine.runtime.supervisor import Supervisor
 
 
 class RecordInformer(Informer[Record | ApiError]):
     """Records by job; one that can't be read is kept as the error, and is its job's alone."""
 
-    def __init__(
-        self,
-        client: Client,
-        namespace: str,
-        supervisor: Supervisor,
-        on_change: Callable[[JobKey], None],
-        on_error: Callable[[str], None],
-    ) -> None:
-        path = api.CONFIG_MAPS.path(namespace)
-        super().__init__(client, path, SELECTOR, supervisor, on_change, on_error)
+    def __init__(self, context: WatchContext, namespace: str) -> None:
+        super().__init__(context, api.CONFIG_MAPS.path(namespace), SELECTOR)
 
     def newest(self, key: JobKey, known: Record | None) -> Record | None:
         """The job's record, unless `known` is newer: a write of ours may be ahead of the watch.

@@ -8,10 +8,12 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from engine.cluster.client import Client, WatchStream
 from engine.errors import EngineError, ExpiredError, ForbiddenError, UnreachableError
+from engine.refs import JobKey
 from engine.runtime.backoff import backoff
 from engine.runtime.supervisor import SupervisedThread, Supervisor
 
@@ -22,6 +24,18 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.5, 10.0
 _SHORTEST_WATCH = 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class WatchContext:
+    """What all watches of an engine have in common."""
+
+    client: Client
+    supervisor: Supervisor
+    on_change: Callable[[JobKey], None]
+    """Gets the job of what has changed."""
+    on_error: Callable[[str], None]
+    """Gets a line for each failure that is news."""
+
+
 class Reflector:
     """Watches `path` from the version that `list_` returns.
 
@@ -29,20 +43,18 @@ class Reflector:
     or anything unforeseen, `list_` is called again before the watch goes on: at once, unless a new
     version expires at once, too. Reconnects with back-off and jitter, and no sooner than the server
     asks for. An event or a list that raises is the supervisor's to report.
-    Errors: none; the second failure in a row is told to `on_error`. An `optional` watch ends in
-    silence where the right to it is missing.
+    Errors: none; the second failure in a row is told to the context's `on_error`. An `optional`
+    watch ends in silence where the right to it is missing.
     """
 
     def __init__(
         self,
-        client: Client,
+        context: WatchContext,
         path: str,
         selector: str,
-        supervisor: Supervisor,
         *,
         list_: Callable[[], str],
         on_event: Callable[[str, dict[str, Any]], None],
-        on_error: Callable[[str], None],
         optional: bool = False,
     ) -> None:
         self.path = path
@@ -50,12 +62,10 @@ class Reflector:
         """How often a watch was opened again."""
         self.failing = ""
         """The last failure's words, for as long as nothing is heard."""
-        self._client = client
+        self._context = context
         self._selector = selector
-        self._supervisor = supervisor
         self._list = list_
         self._on_event = on_event
-        self._on_error = on_error
         self._optional = optional
         self._version = ""
         """From where to watch; "" to list first."""
@@ -68,7 +78,7 @@ class Reflector:
     def start(self, version: str) -> None:
         """Watch from `version`; from what `list_` returns where there is none."""
         self._version = version
-        self._thread = self._supervisor.start(f"watch of {self.path}", self._run)
+        self._thread = self._context.supervisor.start(f"watch of {self.path}", self._run)
 
     def stop(self) -> None:
         """Ask the thread to end, without waiting for it."""
@@ -125,7 +135,7 @@ class Reflector:
         self._failures += 1
         self.failing = error.cause
         if not self._stopped.is_set() and (self._failures > 1 or not expected):
-            self._on_error(f"watch of {self.path}: {error.cause}")
+            self._context.on_error(f"watch of {self.path}: {error.cause}")
 
     def _watch(self, thread: SupervisedThread) -> None:
         query = [
@@ -135,7 +145,7 @@ class Reflector:
             ("resourceVersion", self._version),
             ("timeoutSeconds", str(random.randint(*_WATCH_SECONDS))),
         ]
-        stream = self._client.stream(self.path, query, _READ_TIMEOUT)
+        stream = self._context.client.stream(self.path, query, _READ_TIMEOUT)
         self.failing = ""
         with self._lock:
             self._stream = stream

@@ -15,7 +15,7 @@ from engine.cluster.client import Client
 from engine.cluster.records import list_records
 from engine.errors import EngineError, ForbiddenError, InvalidInputError
 from engine.informers.factory import InformerFactory, stop_all
-from engine.informers.reflector import Reflector
+from engine.informers.reflector import Reflector, WatchContext
 from engine.reconcile.executor import ActionExecutor
 from engine.reconcile.job_state import JobState, Rendered
 from engine.reconcile.job_store import Changes, JobStore
@@ -121,12 +121,9 @@ class JobController:
         self.rate_limiter = ItemRateLimiter()
         self.supervisor = Supervisor(self.emit)
         self.on_watch_error = WatchErrorReporter(self.emit)
-        self.informers = InformerFactory(
-            client, source, self.supervisor, self._on_change, self.on_watch_error
-        )
-        self.quota_queue = QuotaQueue(
-            client, self.supervisor, self.queue.add_after, self.on_watch_error
-        )
+        context = WatchContext(client, self.supervisor, self._on_change, self.on_watch_error)
+        self.informers = InformerFactory(context, source)
+        self.quota_queue = QuotaQueue(context, self.queue.add_after)
         self.config: Config
         """What `configure` was given last."""
         self.elector: LeaderElector | None = None
@@ -297,7 +294,7 @@ class JobController:
         else:
             self.queue.add_after(key, requeue_after)
         if self._until is not None and key not in self.completed:
-            self.informers.watch_pods(key.namespace)
+            self.informers.pods(key.namespace).start()
         return True
 
     def _reconcile(self, state: JobState) -> float | None:

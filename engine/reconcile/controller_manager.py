@@ -7,7 +7,6 @@ from engine.api.model import Config
 from engine.cluster.client import Client
 from engine.cluster.server import check_server_version
 from engine.reconcile.controller import ControllerDependencies, JobController
-from engine.reconcile.health_checks import HealthChecks
 from engine.reconcile.removed_jobs import RemovedJobs
 from engine.reconcile.spec_sync import SpecSync
 from engine.reconcile.ttl_controller import TtlController
@@ -78,7 +77,6 @@ class ControllerManager:
             allow_empty=options.allow_empty,
             wait_for=None if options.leader_elect else self.elector,
         )
-        self.health_checks = HealthChecks(controller, self.specs, self.elector)
         ttl = TtlController(controller, self.elector, options.prune_interval, options.concurrency)
         runnables: list[Runnable] = [self.elector, controller, ttl]
         if removed_jobs is not None:
@@ -104,6 +102,22 @@ class ControllerManager:
     def reload(self) -> None:
         """Read configuration, templates and every spec again. May be called as `stop` may."""
         self.specs.reload()
+
+    def liveness(self) -> str:
+        """Why the process should be started again; "" while every thread of it works."""
+        return self.controller.supervisor.liveness()
+
+    def readiness(self) -> dict[str, str]:
+        """What makes the engine ready, each with the reason why it isn't so, "" if it is."""
+        failing, informers = self.controller.failing, self.controller.informers
+        unsynced = sorted(name for name in informers.namespaces if not informers.has_synced(name))
+        caches = f"not read yet: {', '.join(unsynced)}" if unsynced else ""
+        known = self.elector.is_leader or self.elector.holder
+        return {
+            "caches": failing[0] if failing else caches,
+            "directory": self.specs.unreadable,
+            "leader": "" if known else "nobody is known to lead this source",
+        }
 
     def _check_server(self) -> None:
         retry_transient(self._ask_version, self.controller.on_watch_error)

@@ -152,22 +152,12 @@ class ActionExecutor:
     def remove_scheduling_gate(self, state: JobState, action: RemoveSchedulingGate) -> None:
         """Step 4. Only this very pod, only this very gate."""
         path = "/spec/schedulingGates"
-        single = action.gate_count == 1
-        operations = [
-            {"op": "test", "path": "/metadata/uid", "value": action.uid},
-            {"op": "remove", "path": path if single else f"{path}/{action.gate_index}"},
-        ]
-        state.writes += 1
-        ref = Ref("Pod", state.job.namespace, action.pod)
-        try:
-            pod = api.patch(self.client, ref, operations)
-        except (NotFoundError, ConflictError, AdmissionRefusedError) as error:
-            found = self._get_pod(state, action.pod, action.uid)
-            unchanged = found and gate_position(found) == (action.gate_index, action.gate_count)
-            if unchanged and isinstance(error, AdmissionRefusedError):
+        path = path if action.gate_count == 1 else f"{path}/{action.gate_index}"
+        refused = self._patch_pod(state, action, [{"op": "remove", "path": path}])
+        if refused is not None:
+            pod, error = refused
+            if gate_position(pod) == (action.gate_index, action.gate_count):
                 self._store_rejection(state, error, action.uid)
-            return
-        self.informers.pods(state.job.namespace).upsert(pod)
 
     def delete_pod(self, state: JobState, action: DeletePod) -> None:
         """Step 5. A pod that is no longer the one that was decided on is spared."""
@@ -204,21 +194,33 @@ class ActionExecutor:
         path = "/metadata/annotations"
         key = EXPIRES_AT.replace("/", "~1")
         operations: list[dict[str, Any]] = [
-            {"op": "test", "path": "/metadata/uid", "value": action.uid},
-            {"op": "add", "path": f"{path}/{key}", "value": action.at},
+            {"op": "add", "path": f"{path}/{key}", "value": action.at}
         ]
         if not action.annotated:
-            operations.insert(1, {"op": "add", "path": path, "value": {}})
+            operations.insert(0, {"op": "add", "path": path, "value": {}})
+        refused = self._patch_pod(state, action, operations)
+        if refused is not None:
+            raise refused[1]
+
+    def _patch_pod(
+        self,
+        state: JobState,
+        action: RemoveSchedulingGate | StampExpiry,
+        operations: list[dict[str, Any]],
+    ) -> tuple[dict[str, Any], AdmissionRefusedError] | None:
+        """Patch this very pod; if that is refused, the pod as it is now, and the refusal."""
+        this_pod = {"op": "test", "path": "/metadata/uid", "value": action.uid}
         state.writes += 1
         ref = Ref("Pod", state.job.namespace, action.pod)
         try:
-            pod = api.patch(self.client, ref, operations)
+            pod = api.patch(self.client, ref, [this_pod, *operations])
         except (NotFoundError, ConflictError, AdmissionRefusedError) as error:
             found = self._get_pod(state, action.pod, action.uid)
             if found is not None and isinstance(error, AdmissionRefusedError):
-                raise
-            return
+                return found, error
+            return None
         self.informers.pods(state.job.namespace).upsert(pod)
+        return None
 
     def _manifests(self, state: JobState, attempt: int, policies: Mapping[str, str]) -> Manifests:
         """Rendered once for an attempt with these policies."""

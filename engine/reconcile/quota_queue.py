@@ -16,11 +16,9 @@ from functools import partial
 from typing import Any
 
 from engine.cluster import api
-from engine.cluster.client import Client
 from engine.errors import EngineError, ForbiddenError
-from engine.informers.reflector import Reflector
+from engine.informers.reflector import Reflector, WatchContext
 from engine.refs import JobKey
-from engine.runtime.supervisor import Supervisor
 
 SETTLE_SECONDS = 0.2
 
@@ -33,17 +31,9 @@ class QuotaQueue:
     Without the right to watch quotas only back-off is left.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        supervisor: Supervisor,
-        wake: Callable[[JobKey, float], None],
-        on_error: Callable[[str], None],
-    ) -> None:
-        self._client = client
-        self._supervisor = supervisor
+    def __init__(self, context: WatchContext, wake: Callable[[JobKey, float], None]) -> None:
+        self._context = context
         self._wake = wake
-        self._on_error = on_error
         self._lock = threading.Lock()
         self._lines: dict[str, dict[JobKey, datetime]] = {}
         """By namespace, who waits and since when."""
@@ -97,13 +87,11 @@ class QuotaQueue:
     def _watch(self, namespace: str) -> None:
         path = api.RESOURCE_QUOTAS.path(namespace)
         reflector = Reflector(
-            self._client,
+            self._context,
             path,
             "",
-            self._supervisor,
             list_=partial(self._relist, namespace),
             on_event=partial(self._on_event, namespace),
-            on_error=self._on_error,
             optional=True,
         )
         try:
@@ -117,7 +105,7 @@ class QuotaQueue:
 
     def _list(self, namespace: str) -> str:
         path = api.RESOURCE_QUOTAS.path(namespace)
-        pages = api.list_all(self._client, path, "")
+        pages = api.list_all(self._context.client, path, "")
         return str(pages[0]["metadata"]["resourceVersion"])
 
     def _relist(self, namespace: str) -> str:

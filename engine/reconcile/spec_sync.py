@@ -82,6 +82,8 @@ class SpecSync:
                 self._sync(stop)
             except Exception as error:
                 self.unreadable = f"internal error: {type(error).__name__}"
+                if self._removed_jobs is not None:
+                    self._removed_jobs.set_blocked(self.unreadable)
                 raise
             self._listen()
         self._source.stop()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.api.model import Config, Job
-from engine.errors import Place, Problem
+from engine.errors import Problem
 from engine.refs import JobKey
 from engine.specdir.active import ActiveSpecs, NamespaceDefaults
 from engine.specdir.config_file import ConfigFile
@@ -120,17 +120,12 @@ class DirectorySource:
     def read(self) -> Snapshot:
         """What is active now.
 
-        Guarantees: never raises. A file becomes active as a whole or not at all; with any error
-        its last good version stays. The same Job and Config objects come back while nothing about
-        them has changed, and the same Snapshot while nothing at all has.
+        Guarantees: a file becomes active as a whole or not at all; with any error its last good
+        version stays. The same Job and Config objects come back while nothing about them has
+        changed, and the same Snapshot while nothing at all has. Errors: none of the files'; a
+        defect goes up, what was active stays so, and the next call tries again.
         """
-        try:
-            self._snapshot = self._read()
-        except Exception as error:  # noqa: BLE001 - the engine goes on with what is active
-            where = Place(self._roots[0].shown if self._roots else "")
-            message = f"the engine failed on this source: {type(error).__name__}: {error}"
-            problems = sorted_unique((*self._snapshot.problems, Problem(where, message)))
-            return replace(self._snapshot, problems=problems, complete=False)
+        self._snapshot = self._read()
         return self._snapshot
 
     def _read(self) -> Snapshot:

@@ -158,8 +158,8 @@ def _served(
     )
     server = HealthServer(
         asked.metrics_address,
-        manager.health_checks.readiness,
-        manager.health_checks.liveness,
+        manager.readiness,
+        manager.liveness,
         metrics,
     )
     server.start()

@@ -9,6 +9,7 @@ import pytest
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.informers.pods import PodInformer
+from engine.informers.reflector import WatchContext
 from engine.refs import JobKey
 from engine.runtime.supervisor import Supervisor
 from engine.sandbox import Sandbox
@@ -23,7 +24,7 @@ Make = Callable[..., dict[str, Any]]
 @pytest.fixture
 def informer(client: Client, told: Told) -> Iterator[PodInformer]:
     pods = PodInformer(
-        client, "ci", f"{SOURCE}=team", Supervisor(told.event), told.job, told.trouble
+        WatchContext(client, Supervisor(told.event), told.job, told.trouble), "ci", f"{SOURCE}=team"
     )
     yield pods
     pods.reflector.stop()

@@ -10,6 +10,7 @@ from engine.cluster.records import write_record
 from engine.decide.record import Record
 from engine.errors import ApiError
 from engine.informers.records import RecordInformer
+from engine.informers.reflector import WatchContext
 from engine.refs import JobKey, record_name
 from engine.runtime.supervisor import Supervisor
 from engine.sandbox import Sandbox
@@ -22,7 +23,9 @@ KEY = JobKey("ci", "job")
 
 @pytest.fixture
 def informer(client: Client, told: Told) -> Iterator[RecordInformer]:
-    records = RecordInformer(client, "ci", Supervisor(told.event), told.job, told.trouble)
+    records = RecordInformer(
+        WatchContext(client, Supervisor(told.event), told.job, told.trouble), "ci"
+    )
     yield records
     records.reflector.stop()
     records.reflector.join(5)

@@ -7,6 +7,7 @@ import pytest
 
 from engine.cluster.client import Client
 from engine.informers.pods import PodInformer
+from engine.informers.reflector import WatchContext
 from engine.refs import JobKey
 from engine.runtime.supervisor import Supervisor
 from engine.sandbox import Fault, Sandbox, TooManyRequests
@@ -39,7 +40,9 @@ def supervisor(told: Panicking) -> Supervisor:
 
 @pytest.fixture
 def informer(client: Client, told: Panicking, supervisor: Supervisor) -> Iterator[PodInformer]:
-    pods = PodInformer(client, "ci", f"{SOURCE}=team", supervisor, told.job, told.trouble)
+    pods = PodInformer(
+        WatchContext(client, supervisor, told.job, told.trouble), "ci", f"{SOURCE}=team"
+    )
     yield pods
     pods.reflector.stop()
     pods.reflector.join(5)

@@ -66,8 +66,9 @@ class Engine:
             options,
             ControllerDependencies({}, Redactor(), self.events.append),
         )
-        checks = self.manager.health_checks
-        self._server = HealthServer("127.0.0.1:0", checks.readiness, checks.liveness, None)
+        self._server = HealthServer(
+            "127.0.0.1:0", self.manager.readiness, self.manager.liveness, None
+        )
         self._thread = threading.Thread(target=self.manager.run, daemon=True)
 
     def start(self) -> None:
