@@ -15,6 +15,7 @@ from engine.cluster.transport import JSON, Query
 from engine.decide.actions import Step
 from engine.errors import UnreachableError
 from engine.informers.factory import InformerFactory
+from engine.informers.reflector import WatchContext
 from engine.reconcile.executor import ActionExecutor
 from engine.reconcile.job_state import JobState, Rendered
 from engine.reconcile.reconciler import Reconciler, Result
@@ -97,9 +98,8 @@ class Engine:
         self._position = 0
         self._state = JobState(job)
         emit = list[Any]().append
-        self._informers = InformerFactory(
-            self.client, SOURCE_NAME, Supervisor(emit), lambda _key: None, emit
-        )
+        context = WatchContext(self.client, Supervisor(emit), lambda _key: None, emit)
+        self._informers = InformerFactory(context, SOURCE_NAME)
         reporter = AttemptReporter(self.client, emit, on_pods=False)
         self._reconciler = Reconciler(
             self.client,
