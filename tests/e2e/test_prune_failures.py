@@ -1,6 +1,5 @@
 """`engine prune` where the clock can be driven and the server told to fail."""
 
-import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from engine.cluster.connect import connect
 from engine.cluster.discovery import find_resources
 from engine.sandbox import Clock, Fault, LostReply, Run, Sandbox
-from engine.sandbox.faults import Conflict, Latency, Refuse, ServerError, TooManyRequests
+from engine.sandbox.faults import Conflict, Refuse, ServerError, TooManyRequests
 from engine.sandbox.furnishing import ROOT_CERTIFICATE
 from tests.support.api import Api
 from tests.support.clusters import NAMESPACE, engine_on
@@ -62,22 +61,6 @@ def actions(run: CommandResult) -> dict[str, str]:
 def reason(run: CommandResult, name: str) -> str:
     (entry,) = [entry for entry in run.result["pruned"] if entry["name"] == name]
     return str(entry["reason"])
-
-
-def test_after_three_hours_and_twenty_minutes_11700_goes_and_one_hour_stays(
-    place: Namespace,
-) -> None:
-    place.pod("old", "11700")
-    place.sandbox.clock.advance(8_400)
-    place.pod("young", "11700")
-    place.sandbox.clock.advance(3_600)
-    run = place.prune()
-    assert run.code == 0, run.stderr
-    assert actions(run) == {"old": "deleted", "young": "kept"}
-    assert reason(run, "old") == "ttl 11700s, age 12000s"
-    assert reason(run, "young") == "ttl 11700s, age 3600s, expires in 2h15m"
-    assert run.result["errors"] == []
-    assert place.names("pods") == ["young"]
 
 
 @pytest.mark.parametrize("days", [-1, 1])
@@ -158,34 +141,6 @@ def test_a_lost_reply_counts_as_deleted_and_a_busy_server_is_asked_again(place: 
     run = place.prune()
     assert run.code == 0, run.stderr
     assert actions(run) == {"lost": "deleted", "busy": "deleted"}
-
-
-def test_a_ttl_that_grows_between_the_list_and_the_delete_keeps_the_object(
-    place: Namespace,
-) -> None:
-    place.config_map("grown")
-    place.config_map("other")
-    place.sandbox.clock.advance(100)
-    changed = threading.Event()
-
-    def lengthen() -> None:
-        """As soon as the list is answered; the delete, still on its way, is refused after that."""
-        while not place.sandbox.requests.where("list", "configmaps"):
-            changed.wait(0.005)
-        patch = {"metadata": {"annotations": {TTL: "7d"}}}
-        place.api.patch("configmaps", "grown", patch, NAMESPACE)
-
-    place.sandbox.faults.add(_slow("grown"))
-    place.sandbox.faults.add(
-        Fault(Conflict(), verb="delete", resource="configmaps", name="grown", times=1)
-    )
-    thread = threading.Thread(target=lengthen)
-    thread.start()
-    run = place.prune()
-    thread.join()
-    assert run.code == 0, run.stderr
-    assert actions(run) == {"grown": "kept", "other": "deleted"}
-    assert place.names("configmaps") == ["grown"]
 
 
 def test_what_only_seems_to_have_changed_is_judged_again_and_goes(place: Namespace) -> None:
@@ -328,7 +283,3 @@ def test_without_an_answer_from_the_server_the_exit_code_says_so(place: Namespac
 
 def _annotated(name: str) -> dict[str, Any]:
     return {"metadata": {"name": name, "annotations": {TTL: "60"}}}
-
-
-def _slow(name: str) -> Fault:
-    return Fault(Latency(2.0), verb="delete", resource="configmaps", name=name, times=1)

@@ -36,55 +36,6 @@ def let_expire(objects: Objects, job: str = "job") -> str:
     return name
 
 
-def test_dependents_go_with_the_pod_and_the_record_and_outcome_remain(
-    engine: Engine, sandbox: Sandbox, objects: Objects
-) -> None:
-    engine.spec("job", script="true", secrets={"A": {"value": "anything"}})
-    assert engine.reconcile().code == 0
-    sandbox.clock.advance(DAY)
-    run = prune(engine)
-    assert run.code == 0, run.stderr
-    assert by_kind(run, "deleted") == ["Pod"]
-    objects.wait_until_clean()
-    assert engine.status()["job"]["state"] == "Succeeded"
-    again = engine.reconcile()
-    assert (again.code, again.job("job")["changed"], objects.pods()) == (0, False, [])
-
-
-def test_the_outcome_is_recorded_before_a_finished_pod_goes(
-    engine: Engine, sandbox: Sandbox, objects: Objects
-) -> None:
-    sandbox.node.will(Run(duration=1, exit_code=3), container="main")
-    start(engine)
-    sandbox.clock.advance(DAY)
-    assert engine.status()["job"]["state"] in ("Starting", "Running")
-    sandbox.requests.clear()
-    run = prune(engine)
-    assert run.code == 0, run.stderr
-    status = engine.status()["job"]
-    assert (status["state"], status["reason"], status["exitCode"]) == ("Failed", "ScriptFailed", 3)
-    writes = [(e.verb, e.resource) for e in sandbox.requests.writes if e.resource != "events"]
-    assert writes == [("update", "configmaps"), ("delete", "pods")]
-    again = engine.reconcile()
-    assert (again.code, again.job("job")["changed"], objects.pods()) == (1, False, [])
-
-
-def test_a_running_pod_that_is_pruned_leaves_a_cancelled_job_that_says_so(
-    engine: Engine, sandbox: Sandbox, objects: Objects
-) -> None:
-    sandbox.node.will(Run(duration=FOREVER), container="main")
-    start(engine)
-    objects.wait_until_running("job")
-    let_expire(objects)
-    sandbox.clock.advance(5)
-    assert prune(engine).code == 0
-    status = engine.status()["job"]
-    assert (status["state"], status["reason"]) == ("Cancelled", "Cancelled")
-    assert status["message"].startswith("pruned before it had finished: ttl 0s, age ")
-    again = engine.reconcile()
-    assert again.job("job")["changed"] is False
-
-
 def test_a_pod_whose_outcome_cannot_be_recorded_stays(
     engine: Engine, sandbox: Sandbox, objects: Objects
 ) -> None:

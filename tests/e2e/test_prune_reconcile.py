@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from engine.sandbox import FOREVER, Fault, Run, Sandbox
+from engine.sandbox import Fault, Run, Sandbox
 from engine.sandbox.faults import Refuse
 from tests.support.clusters import NAMESPACE
 from tests.support.engine import CommandResult, Engine
@@ -97,29 +97,6 @@ def test_what_cannot_be_pruned_is_told_and_is_not_the_jobs_failure(
     (entry,) = run.result["pruned"]
     assert entry["action"] == "failed"
     assert entry["reason"].startswith("forbidden: ")
-
-
-def test_a_removed_spec_takes_its_job_along_and_the_record_goes_last(
-    engine: Engine, sandbox: Sandbox, objects: Objects
-) -> None:
-    sandbox.node.will(Run(duration=FOREVER), pod="gone-*", container="main")
-    engine.spec("stays", script="true")
-    engine.spec("gone", script="sleep 1d", secrets={"A": {"value": "anything"}})
-    assert engine.reconcile("--wait", "applied").code == 0
-    objects.wait_until_running("gone")
-    (engine.folder / "gone.yaml").unlink()
-    sandbox.requests.clear()
-    run = engine.reconcile("--prune")
-    assert run.code == 0, run.stderr
-    assert set(pruned(run).values()) == {"deleted"}
-    assert {e["reason"] for e in run.result["pruned"]} == {
-        "its spec was removed from source default"
-    }
-    assert record(sandbox, "gone") is None
-    assert record(sandbox, "stays") is not None
-    assert [pod["metadata"]["labels"]["jobs.engine/job"] for pod in objects.pods()] == ["stays"]
-    last = sandbox.requests.where("delete")[-1]
-    assert (last.resource, last.name) == ("configmaps", "gone.record")
 
 
 def test_without_prune_a_removed_spec_changes_nothing(

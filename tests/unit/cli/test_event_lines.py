@@ -4,6 +4,7 @@ import io
 import json
 import sys
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, get_args
 
@@ -41,85 +42,51 @@ from engine.telemetry.redact import Redactor
 
 KEY = JobKey("ci", "build")
 POD = Ref("Pod", "ci", "build-1")
-# event, its line, whether only -v tells it, its level in JSON
-TOLD: list[tuple[Event, str, bool, str]] = [
-    (StateChanged(KEY, State.RUNNING), "ci/build: Running", False, "info"),
-    (
-        StateChanged(KEY, State.FAILED, Reason.SCRIPT_FAILED, "exit code 3"),
-        "ci/build: Failed ScriptFailed: exit code 3",
-        False,
-        "warning",
-    ),
-    (
-        PullPolicyFallback(KEY, 1, "main", "Always", "Never", "refused", PullClass.TRANSIENT),
-        "ci/build: attempt 1, container main: pull policy Always failed, next is Never: refused",
-        False,
-        "warning",
-    ),
-    (
-        AttemptFailed(KEY, 2, "build-2", Reason.EVICTED, "low on memory"),
-        "ci/build: attempt 2 failed: Evicted: low on memory",
-        True,
-        "warning",
-    ),
-    (PodRemoved(KEY, "build-1", "over"), "ci/build: pod build-1 deleted: over", True, "info"),
-    (JobUnchanged(KEY, State.FAILED), "ci/build: Failed, unchanged", True, "info"),
-    (
-        JobUnmanaged(KEY),
-        "ci/build: its spec is gone, it is no longer looked after",
-        False,
-        "info",
-    ),
-    (
-        DependentRestored(KEY, Ref("Secret", "ci", "build-1")),
-        "ci/build: secret/ci/build-1 was deleted before its pod had started; created again",
-        False,
-        "warning",
-    ),
-    (
-        ErrorReported(KEY, "no answer", retrying=True),
-        "ci/build: no answer; trying again",
-        False,
-        "warning",
-    ),
-    (ErrorReported(None, "forbidden", retrying=False), "forbidden", False, "error"),
-    (
-        InternalError(KEY, "worker-0", "KeyError", "'x'", "Traceback: ...", retrying=False),
-        "ci/build: internal error: KeyError (this is a defect: report it with -vv)",
-        False,
-        "error",
-    ),
-    (
-        InternalError(None, "worker-0", "KeyError", "'x'", "Traceback: ..."),
-        "worker-0: internal error: KeyError (this is a defect: report it with -vv); trying again",
-        False,
-        "error",
-    ),
-    (Notice("hello"), "note: hello", False, "info"),
-    (SpecsRead(2, 3, 3, 0, 0), "specs read: 3 jobs in 2 files", False, "info"),
-    (
-        SpecsRead(2, 3, 0, 1, 0),
-        "specs read: 3 jobs in 2 files; 0 added, 1 changed, 0 removed",
-        True,
-        "info",
-    ),
-    (SpecProblem("a.yaml:1:2: unknown field"), "a.yaml:1:2: unknown field", False, "error"),
-    (SpecProblem("a.yaml:1:2: warning: cut"), "a.yaml:1:2: warning: cut", False, "warning"),
-    (SpecFixed("a.yaml"), "a.yaml: mended", False, "info"),
-    (
-        ObjectPruned(POD, "deleted", "ttl 1s, age 2s"),
-        "pod/ci/build-1 deleted: ttl 1s, age 2s",
-        False,
-        "info",
-    ),
-    (ObjectPruned(POD, "failed", "webhook"), "pod/ci/build-1 failed: webhook", False, "error"),
-    (ObjectPruned(POD, "invalid", "no TTL"), "pod/ci/build-1 invalid: no TTL", False, "warning"),
-    (ObjectPruned(POD, "kept", "young"), "pod/ci/build-1 kept: young", True, "info"),
-    (LeaderChanged(leads=True, holder="me"), "leading", False, "info"),
-    (LeaderChanged(leads=False, holder=""), "standing by: nobody leads", False, "info"),
-    (Ready(), "ready", False, "info"),
-    (Stopping("SIGTERM"), "stopping: SIGTERM", False, "info"),
-]
+DEFECT = "(this is a defect: report it with -vv)"
+CRASH = InternalError(None, "worker-0", "KeyError", "'x'", "Traceback: ...")
+EVICTED = AttemptFailed(KEY, 2, "build-2", Reason.EVICTED, "low on memory")
+FAILED = StateChanged(KEY, State.FAILED, Reason.SCRIPT_FAILED, "exit code 3")
+PULL = PullPolicyFallback(KEY, 1, "main", "Always", "Never", "no", PullClass.TRANSIENT)
+MADE = DependentRestored(KEY, Ref("Secret", "ci", "build-1"))
+TOLD: dict[tuple[str, bool], dict[str, Event]] = {
+    ("info", False): {
+        "ci/build: Running": StateChanged(KEY, State.RUNNING),
+        "ci/build: its spec is gone, it is no longer looked after": JobUnmanaged(KEY),
+        "note: hello": Notice("hello"),
+        "specs read: 3 jobs in 2 files": SpecsRead(2, 3, 3, 0, 0),
+        "a.yaml: mended": SpecFixed("a.yaml"),
+        "pod/ci/build-1 deleted: ttl 1s, age 2s": ObjectPruned(POD, "deleted", "ttl 1s, age 2s"),
+        "leading": LeaderChanged(leads=True, holder="me"),
+        "standing by: nobody leads": LeaderChanged(leads=False, holder=""),
+        "ready": Ready(),
+        "stopping: SIGTERM": Stopping("SIGTERM"),
+    },
+    ("info", True): {
+        "ci/build: pod build-1 deleted: over": PodRemoved(KEY, "build-1", "over"),
+        "ci/build: Failed, unchanged": JobUnchanged(KEY, State.FAILED),
+        "specs read: 3 jobs in 2 files; 0 added, 1 changed, 0 removed": SpecsRead(2, 3, 0, 1, 0),
+        "pod/ci/build-1 kept: young": ObjectPruned(POD, "kept", "young"),
+    },
+    ("warning", False): {
+        "ci/build: Failed ScriptFailed: exit code 3": FAILED,
+        "ci/build: attempt 1, container main: pull policy Always failed, next is Never: no": PULL,
+        "ci/build: secret/ci/build-1 was deleted before its pod had started; created again": MADE,
+        "ci/build: no answer; trying again": ErrorReported(KEY, "no answer", retrying=True),
+        "a.yaml:1:2: warning: cut": SpecProblem("a.yaml:1:2: warning: cut"),
+        "pod/ci/build-1 invalid: no TTL": ObjectPruned(POD, "invalid", "no TTL"),
+    },
+    ("warning", True): {
+        "ci/build: attempt 2 failed: Evicted: low on memory": EVICTED,
+    },
+    ("error", False): {
+        "forbidden": ErrorReported(None, "forbidden", retrying=False),
+        f"ci/build: internal error: KeyError {DEFECT}": replace(CRASH, key=KEY, retrying=False),
+        f"worker-0: internal error: KeyError {DEFECT}; trying again": CRASH,
+        "a.yaml:1:2: unknown field": SpecProblem("a.yaml:1:2: unknown field"),
+        "pod/ci/build-1 failed: webhook": ObjectPruned(POD, "failed", "webhook"),
+    },
+}
+"""By its level in JSON and whether only -v tells it: an event's line."""
 
 
 def said(event: Event, *, verbose: bool = True, redact: Redactor | None = None) -> dict[str, Any]:
@@ -131,7 +98,14 @@ def said(event: Event, *, verbose: bool = True, redact: Redactor | None = None) 
     return found
 
 
-@pytest.mark.parametrize(("event", "line", "only_verbose", "level"), TOLD)
+@pytest.mark.parametrize(
+    ("event", "line", "only_verbose", "level"),
+    [
+        (e, line, verbose, level)
+        for (level, verbose), told in TOLD.items()
+        for line, e in told.items()
+    ],
+)
 def test_every_event_has_its_line(event: Event, line: str, only_verbose: bool, level: str) -> None:
     out = io.StringIO()
     Lines(out, Redactor(), verbose=False, colour=False)(event)
@@ -157,7 +131,9 @@ def test_an_internal_error_has_its_traceback_at_vv_and_in_json_without_the_secre
 
 
 def test_no_event_was_forgotten_above() -> None:
-    assert {type(event) for event, *_ in TOLD} == set(get_args(Event))
+    assert {type(event) for told in TOLD.values() for event in told.values()} == set(
+        get_args(Event)
+    )
 
 
 def test_a_json_line_has_the_events_own_fields() -> None:

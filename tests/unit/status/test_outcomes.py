@@ -1,3 +1,4 @@
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,237 +10,152 @@ from engine.times import parse_time
 from tests.unit.pods import STARTED, ended, pod, running, waiting
 
 EVICTED = "The node was low on resource: memory."
+TOO_LONG = "ran longer than its timeout of 5s"
+INITIALIZING = waiting("PodInitializing")
+LIMITED = {"containers": [{"name": "main", "resources": {"limits": {"memory": "256Mi"}}}]}
+pending, failed = partial(pod, phase="Pending"), partial(pod, phase="Failed")
+succeeded, late = partial(pod, phase="Succeeded"), partial(failed, reason="DeadlineExceeded")
 
 
-@pytest.mark.parametrize(
-    "unfinished",
-    [
-        pytest.param({"metadata": {}, "spec": {"containers": []}}, id="without a status"),
-        pytest.param(pod(phase="Pending"), id="nothing reported"),
-        pytest.param(pod(waiting("ContainerCreating"), phase="Pending"), id="creating"),
-        pytest.param(pod(waiting("ErrImagePull", "x"), phase="Pending"), id="pulling"),
-        pytest.param(pod(running()), id="running"),
-        pytest.param(pod({"running": {}}), id="running without a time"),
-        pytest.param(pod(running(), others={"redis": ended(1)}), id="a service has ended"),
-        pytest.param(pod(running(), others={"redis": ended(0)}), id="a service is done"),
-        pytest.param(
-            pod(waiting("PodInitializing"), init={"prepare": ended(0)}, phase="Pending"),
-            id="init is done",
+def disrupted(reason: str, message: str = "", status: str = "True") -> list[dict[str, str]]:
+    words = {"message": message} if message else {}
+    return [{"type": "DisruptionTarget", "status": status, "reason": reason, **words}]
+
+
+UNFINISHED = {
+    "without a status": {"metadata": {}, "spec": {"containers": []}},
+    "nothing reported": pending(),
+    "creating": pending(waiting("ContainerCreating")),
+    "pulling": pending(waiting("ErrImagePull", "x")),
+    "running": pod(running()),
+    "running without a time": pod({"running": {}}),
+    "a service has ended": pod(running(), others={"redis": ended(1)}),
+    "a service is done": pod(running(), others={"redis": ended(0)}),
+    "init is done": pending(INITIALIZING, init={"prepare": ended(0)}),
+    "an announced disruption": pod(running(), conditions=disrupted("x")),
+    "a silent node": pod(running(), phase="Unknown"),
+}
+FINISHED: dict[Reason, dict[str, tuple[dict[str, Any], str, int | None]]] = {
+    Reason.SUCCEEDED: {
+        "success": (succeeded(ended(0)), "", 0),
+        "the main container's end is the job's end": (
+            pod(ended(0), others={"redis": running()}),
+            "",
+            0,
         ),
-        pytest.param(
-            pod(
-                running(),
-                conditions=[{"type": "DisruptionTarget", "status": "True", "reason": "x"}],
-            ),
-            id="an announced disruption",
+        "a service failed, the job did not": (failed(ended(0), others={"redis": ended(1)}), "", 0),
+        "a sidecar was killed in the end": (
+            succeeded(ended(0), sidecars={"redis": ended(137)}),
+            "",
+            0,
         ),
-        pytest.param(pod(running(), phase="Unknown"), id="a silent node"),
-    ],
-)
+        "done before the deadline": (late(ended(0)), "", 0),
+        "done before it was evicted": (failed(ended(0), reason="Evicted", message=EVICTED), "", 0),
+        "success by its phase": (succeeded(), "", 0),
+    },
+    Reason.SCRIPT_FAILED: {
+        "3": (failed(ended(3)), "exit code 3", 3),
+        "a termination message": (
+            failed(ended(3, message="no such test\n")),
+            "exit code 3: no such test",
+            3,
+        ),
+        "a signal": (failed(ended(143)), "exit code 143 (signal 15)", 143),
+        "255 is no signal": (failed(ended(255)), "exit code 255", 255),
+        "failed while a service runs": (
+            pod(ended(3), others={"redis": running()}),
+            "exit code 3",
+            3,
+        ),
+        "a disruption that did not happen": (
+            failed(ended(3), conditions=disrupted("x", status="False")),
+            "exit code 3",
+            3,
+        ),
+        "an init container failed": (
+            failed(INITIALIZING, init={"prepare": ended(2)}),
+            "init container prepare: exit code 2",
+            2,
+        ),
+        "the sidecar was only killed with it": (
+            failed(INITIALIZING, sidecars={"redis": ended(137)}, init={"prepare": ended(2)}),
+            "init container prepare: exit code 2",
+            2,
+        ),
+    },
+    Reason.OOM_KILLED: {
+        "out of memory": (failed(ended(137, "OOMKilled")), "out of memory", 137),
+        "out of its limit": (
+            failed(ended(137, "OOMKilled"), spec=LIMITED),
+            "out of memory (limit 256Mi)",
+            137,
+        ),
+        "an init container ran out of memory": (
+            failed(INITIALIZING, init={"prepare": ended(137, "OOMKilled")}),
+            "init container prepare: out of memory",
+            137,
+        ),
+    },
+    Reason.CONTAINER_CONFIG_ERROR: {
+        "the entry point is not there": (
+            failed(ended(128, "StartError", 'exec: "mak": not found')),
+            'exec: "mak": not found',
+            128,
+        ),
+        "without a word": (failed(ended(127, "ContainerCannotRun")), "ContainerCannotRun", 127),
+        "not a word": (failed(), "the pod failed without a word", None),
+    },
+    Reason.DEADLINE_EXCEEDED: {
+        "deadline": (late(ended(137), spec={"activeDeadlineSeconds": 5}), TOO_LONG, 137),
+        "deadline while pulling": (late(spec={"activeDeadlineSeconds": 5}), TOO_LONG, None),
+    },
+    Reason.EVICTED: {
+        "evicted before it ran": (failed(reason="Evicted", message=EVICTED), EVICTED, None),
+        "evicted while it ran": (
+            failed(ended(137), reason="Evicted", message=EVICTED),
+            EVICTED,
+            137,
+        ),
+        "preempted": (failed(reason="Preempting"), "Preempting", None),
+        "refused by the kubelet": (
+            failed(reason="UnexpectedAdmissionError", message="no GPU"),
+            "no GPU",
+            None,
+        ),
+        "the kubelet said no": (
+            failed(reason="OutOfcpu", message="no cpu left"),
+            "no cpu left",
+            None,
+        ),
+        "a disruption by condition": (
+            failed(ended(137), conditions=disrupted("PreemptionByScheduler", "preempted")),
+            "preempted",
+            137,
+        ),
+    },
+    Reason.NODE_LOST: {
+        "lost": (failed(reason="NodeLost"), "NodeLost", None),
+        "shut down": (failed(reason="NodeShutdown", message="going down"), "going down", None),
+        "a lost node by condition": (
+            failed(ended(137), conditions=disrupted("DeletionByPodGC")),
+            "DeletionByPodGC",
+            137,
+        ),
+    },
+}
+
+
+@pytest.mark.parametrize("unfinished", UNFINISHED.values(), ids=UNFINISHED)
 def test_what_goes_on_has_no_outcome(unfinished: dict[str, Any]) -> None:
     assert read_outcome(unfinished) is None
 
 
 @pytest.mark.parametrize(
-    ("finished", "outcome"),
-    [
-        pytest.param(
-            pod(ended(0), phase="Succeeded"), Outcome(Reason.SUCCEEDED, "", 0), id="success"
-        ),
-        pytest.param(
-            pod(ended(3), phase="Failed"), Outcome(Reason.SCRIPT_FAILED, "exit code 3", 3), id="3"
-        ),
-        pytest.param(
-            pod(ended(3, message="no such test\n"), phase="Failed"),
-            Outcome(Reason.SCRIPT_FAILED, "exit code 3: no such test", 3),
-            id="a termination message",
-        ),
-        pytest.param(
-            pod(ended(143), phase="Failed"),
-            Outcome(Reason.SCRIPT_FAILED, "exit code 143 (signal 15)", 143),
-            id="a signal",
-        ),
-        pytest.param(
-            pod(ended(255), phase="Failed"),
-            Outcome(Reason.SCRIPT_FAILED, "exit code 255", 255),
-            id="255 is no signal",
-        ),
-        pytest.param(
-            pod(ended(0), others={"redis": running()}),
-            Outcome(Reason.SUCCEEDED, "", 0),
-            id="the main container's end is the job's end",
-        ),
-        pytest.param(
-            pod(ended(0), others={"redis": ended(1)}, phase="Failed"),
-            Outcome(Reason.SUCCEEDED, "", 0),
-            id="a service failed, the job did not",
-        ),
-        pytest.param(
-            pod(ended(0), sidecars={"redis": ended(137)}, phase="Succeeded"),
-            Outcome(Reason.SUCCEEDED, "", 0),
-            id="a sidecar was killed in the end",
-        ),
-        pytest.param(
-            pod(ended(3), others={"redis": running()}),
-            Outcome(Reason.SCRIPT_FAILED, "exit code 3", 3),
-            id="failed while a service runs",
-        ),
-        pytest.param(
-            pod(ended(137, "OOMKilled"), phase="Failed"),
-            Outcome(Reason.OOM_KILLED, "out of memory", 137),
-            id="out of memory",
-        ),
-        pytest.param(
-            pod(
-                ended(137, "OOMKilled"),
-                phase="Failed",
-                spec={
-                    "containers": [{"name": "main", "resources": {"limits": {"memory": "256Mi"}}}]
-                },
-            ),
-            Outcome(Reason.OOM_KILLED, "out of memory (limit 256Mi)", 137),
-            id="out of its limit",
-        ),
-        pytest.param(
-            pod(ended(128, "StartError", 'exec: "mak": not found'), phase="Failed"),
-            Outcome(Reason.CONTAINER_CONFIG_ERROR, 'exec: "mak": not found', 128),
-            id="the entry point is not there",
-        ),
-        pytest.param(
-            pod(ended(127, "ContainerCannotRun"), phase="Failed"),
-            Outcome(Reason.CONTAINER_CONFIG_ERROR, "ContainerCannotRun", 127),
-            id="the entry point is not there, without a word",
-        ),
-        pytest.param(
-            pod(
-                ended(137),
-                phase="Failed",
-                reason="DeadlineExceeded",
-                spec={"activeDeadlineSeconds": 5},
-            ),
-            Outcome(Reason.DEADLINE_EXCEEDED, "ran longer than its timeout of 5s", 137),
-            id="deadline",
-        ),
-        pytest.param(
-            pod(phase="Failed", reason="DeadlineExceeded", spec={"activeDeadlineSeconds": 5}),
-            Outcome(Reason.DEADLINE_EXCEEDED, "ran longer than its timeout of 5s"),
-            id="deadline while pulling",
-        ),
-        pytest.param(
-            pod(ended(0), phase="Failed", reason="DeadlineExceeded"),
-            Outcome(Reason.SUCCEEDED, "", 0),
-            id="done before the deadline",
-        ),
-        pytest.param(
-            pod(phase="Failed", reason="Evicted", message=EVICTED),
-            Outcome(Reason.EVICTED, EVICTED),
-            id="evicted before it ran",
-        ),
-        pytest.param(
-            pod(ended(137), phase="Failed", reason="Evicted", message=EVICTED),
-            Outcome(Reason.EVICTED, EVICTED, 137),
-            id="evicted while it ran",
-        ),
-        pytest.param(
-            pod(ended(0), phase="Failed", reason="Evicted", message=EVICTED),
-            Outcome(Reason.SUCCEEDED, "", 0),
-            id="done before it was evicted",
-        ),
-        pytest.param(
-            pod(phase="Failed", reason="Preempting"),
-            Outcome(Reason.EVICTED, "Preempting"),
-            id="preempted",
-        ),
-        pytest.param(
-            pod(phase="Failed", reason="UnexpectedAdmissionError", message="no GPU"),
-            Outcome(Reason.EVICTED, "no GPU"),
-            id="refused by the kubelet",
-        ),
-        pytest.param(
-            pod(phase="Failed", reason="NodeLost"), Outcome(Reason.NODE_LOST, "NodeLost"), id="lost"
-        ),
-        pytest.param(
-            pod(phase="Failed", reason="NodeShutdown", message="going down"),
-            Outcome(Reason.NODE_LOST, "going down"),
-            id="shut down",
-        ),
-        pytest.param(
-            pod(
-                ended(137),
-                phase="Failed",
-                conditions=[
-                    {
-                        "type": "DisruptionTarget",
-                        "status": "True",
-                        "reason": "PreemptionByScheduler",
-                        "message": "preempted",
-                    }
-                ],
-            ),
-            Outcome(Reason.EVICTED, "preempted", 137),
-            id="a disruption by condition",
-        ),
-        pytest.param(
-            pod(
-                ended(137),
-                phase="Failed",
-                conditions=[
-                    {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
-                ],
-            ),
-            Outcome(Reason.NODE_LOST, "DeletionByPodGC", 137),
-            id="a lost node by condition",
-        ),
-        pytest.param(
-            pod(
-                ended(3),
-                phase="Failed",
-                conditions=[{"type": "DisruptionTarget", "status": "False", "reason": "x"}],
-            ),
-            Outcome(Reason.SCRIPT_FAILED, "exit code 3", 3),
-            id="a disruption that did not happen",
-        ),
-        pytest.param(
-            pod(waiting("PodInitializing"), init={"prepare": ended(2)}, phase="Failed"),
-            Outcome(Reason.SCRIPT_FAILED, "init container prepare: exit code 2", 2),
-            id="an init container failed",
-        ),
-        pytest.param(
-            pod(
-                waiting("PodInitializing"),
-                init={"prepare": ended(137, "OOMKilled")},
-                phase="Failed",
-            ),
-            Outcome(Reason.OOM_KILLED, "init container prepare: out of memory", 137),
-            id="an init container ran out of memory",
-        ),
-        pytest.param(
-            pod(
-                waiting("PodInitializing"),
-                sidecars={"redis": ended(137)},
-                init={"prepare": ended(2)},
-                phase="Failed",
-            ),
-            Outcome(Reason.SCRIPT_FAILED, "init container prepare: exit code 2", 2),
-            id="the sidecar was only killed with it",
-        ),
-        pytest.param(
-            pod(phase="Failed", reason="OutOfcpu", message="no cpu left"),
-            Outcome(Reason.EVICTED, "no cpu left"),
-            id="the kubelet said no",
-        ),
-        pytest.param(
-            pod(phase="Failed"),
-            Outcome(Reason.CONTAINER_CONFIG_ERROR, "the pod failed without a word"),
-            id="not a word",
-        ),
-        pytest.param(
-            pod(phase="Succeeded"), Outcome(Reason.SUCCEEDED, "", 0), id="success by its phase"
-        ),
-    ],
+    ("reason", "how"), [(reason, how) for reason in FINISHED for how in FINISHED[reason]]
 )
-def test_how_a_pod_ended(finished: dict[str, Any], outcome: Outcome) -> None:
-    assert read_outcome(finished) == outcome
+def test_how_a_pod_ended(reason: Reason, how: str) -> None:
+    finished, message, code = FINISHED[reason][how]
+    assert read_outcome(finished) == Outcome(reason, message, code)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from engine.transform.set_security_defaults import set_security_defaults
-from tests.unit.builders import context, other_manifest, pod_manifest
+from tests.unit.builders import context, pod_manifest
 from tests.unit.transform.support import apply
 
 
@@ -52,7 +52,3 @@ def test_other_security_fields_of_the_pod_stay() -> None:
 def test_what_asks_for_privileges_is_not_contradicted(written: dict[str, Any]) -> None:
     containers = [{"name": "main", "securityContext": written}]
     assert secured(containers=containers)["containers"][0]["securityContext"] == written
-
-
-def test_other_kinds_have_no_security_context() -> None:
-    assert apply(set_security_defaults, other_manifest(), context()) == other_manifest()

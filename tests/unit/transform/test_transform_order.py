@@ -1,8 +1,16 @@
 import copy
 
+import pytest
+
 from engine.refs import GATE
-from engine.transform import TRANSFORMS, transform
-from tests.unit.builders import context, make_job, pod_manifest, render
+from engine.transform import TRANSFORMS, Transform, transform
+from engine.transform.apply_pod_patch import apply_pod_patch
+from engine.transform.set_active_deadline import set_active_deadline
+from engine.transform.set_pull_policy import set_pull_policy
+from engine.transform.set_scheduling_gate import set_scheduling_gate
+from engine.transform.set_security_defaults import set_security_defaults
+from tests.unit.builders import context, make_job, other_manifest, pod_manifest, render
+from tests.unit.transform.support import apply
 
 
 def test_the_order_is_the_designs() -> None:
@@ -41,3 +49,18 @@ def test_a_rendered_job_is_transformed_without_being_changed() -> None:
     made = [transform(m, known) for m in (rendered.pod, *rendered.dependents)]
     assert rendered == before
     assert len({manifest["metadata"]["name"] for manifest in made}) == 1
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        apply_pod_patch,
+        set_active_deadline,
+        set_pull_policy,
+        set_scheduling_gate,
+        set_security_defaults,
+    ],
+)
+def test_what_is_about_pods_leaves_other_kinds_alone(step: Transform) -> None:
+    known = context(policies={"main": "Always"})
+    assert apply(step, other_manifest(), known) == other_manifest()
