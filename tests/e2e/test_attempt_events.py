@@ -24,7 +24,7 @@ def messages(sandbox: Sandbox, reason: str = "AttemptFailed") -> list[str]:
 def test_a_failed_attempt_is_a_warning_on_its_pod(engine: Engine, sandbox: Sandbox) -> None:
     sandbox.node.will(Run(exit_code=3), pod="job-*")
     engine.spec("job", script="exit 3")
-    assert engine.reconcile().code == 1
+    engine.reconcile(ends=1)
     (event,) = told(sandbox)
     (pod,) = sandbox.objects("pods", NAMESPACE)
     assert event["metadata"]["name"] == f"{pod['metadata']['name']}.attemptfailed"
@@ -38,10 +38,10 @@ def test_a_failed_attempt_is_a_warning_on_its_pod(engine: Engine, sandbox: Sandb
 def test_what_succeeds_or_is_cancelled_is_no_failure(engine: Engine, sandbox: Sandbox) -> None:
     sandbox.node.will(Run(duration=60), pod="long-*")
     engine.spec("job", script="true")
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     engine.spec("long", script="sleep 60")
-    assert engine.reconcile("--wait", "applied").code == 0
-    assert engine.run("cancel", "long", "-n", NAMESPACE).code == 0
+    engine.reconcile("--wait", "applied", ends=0)
+    engine.run("cancel", "long", "-n", NAMESPACE, ends=0)
     assert engine.status()["long"]["state"] == "Cancelled"
     assert told(sandbox) == []
 
@@ -49,7 +49,7 @@ def test_what_succeeds_or_is_cancelled_is_no_failure(engine: Engine, sandbox: Sa
 def test_each_attempt_that_fails_has_its_own(engine: Engine, sandbox: Sandbox) -> None:
     sandbox.node.will(Run(exit_code=137, reason="OOMKilled"), pod="job-*")
     engine.spec("job", script="true", retry={"max": 1, "on": ["OOMKilled"]})
-    assert engine.reconcile().code == 1
+    engine.reconcile(ends=1)
     assert len(messages(sandbox)) == 2
     assert {message.partition(":")[0] for message in messages(sandbox)} == {"OOMKilled"}
 
@@ -59,7 +59,7 @@ def test_a_pull_that_another_policy_answers_is_a_fallback_and_the_last_one_a_fai
 ) -> None:
     sandbox.images.down("down.example")
     engine.spec("job", image="down.example/tool:1", pullPolicy=["Always", "IfNotPresent"])
-    assert engine.reconcile().code == 4
+    engine.reconcile(ends=4)
     assert len(messages(sandbox, "PullPolicyFallback")) == 1
     (message,) = messages(sandbox)
     assert message.startswith("ImagePullFailed: ")
@@ -84,7 +84,7 @@ def test_without_events_there_is_none(engine: Engine, sandbox: Sandbox) -> None:
     config.write_text(f"{head}features: {{events: false}}\n", encoding="utf-8")
     sandbox.node.will(Run(exit_code=3), pod="job-*")
     engine.spec("job", script="exit 3")
-    assert engine.reconcile("--config", str(config)).code == 1
+    engine.reconcile("--config", str(config), ends=1)
     assert told(sandbox) == []
 
 
@@ -93,8 +93,7 @@ def test_an_event_that_may_not_be_written_changes_nothing(engine: Engine, sandbo
     sandbox.faults.add(Fault(refusal, verb="create", resource="events", times=None))
     sandbox.node.will(Run(exit_code=3), pod="job-*")
     engine.spec("job", script="exit 3")
-    run = engine.reconcile()
-    assert run.code == 1
+    run = engine.reconcile(ends=1)
     assert run.job("job")["reason"] == "ScriptFailed"
 
 
@@ -103,7 +102,7 @@ def test_it_is_written_after_the_record_and_before_the_pod_goes(
 ) -> None:
     sandbox.images.down("down.example")
     engine.spec("job", image="down.example/tool:1", pullPolicy=["Always"])
-    assert engine.reconcile().code == 4
+    engine.reconcile(ends=4)
     writes = [(entry.verb, entry.resource) for entry in sandbox.requests.writes]
     end = writes[writes.index(("update", "configmaps")) :]
     assert end == [("update", "configmaps"), ("create", "events"), ("delete", "pods")]
@@ -116,7 +115,6 @@ def test_a_fallback_is_told_once_although_a_quota_refuses_what_comes_next(
     full = Refuse(403, "Forbidden", 'pods "x" is forbidden: exceeded quota: q, requested: pods=1')
     sandbox.faults.add(Fault(full, verb="create", resource="pods", skip=1, times=2))
     engine.spec("job", image="down.example/tool:1", pullPolicy=["Always", "IfNotPresent"])
-    run = engine.reconcile()
-    assert run.code == 4
+    run = engine.reconcile(ends=4)
     assert "exceeded quota" in run.stderr
     assert run.stderr.count("next is IfNotPresent") == 1

@@ -23,8 +23,7 @@ def cached(engine: Engine, images: Images, private_registry: Registry) -> str:
     ref = images.build(registry="private")
     right = credentials(private_registry, str(private_registry.password))
     engine.spec("first", image=ref, registryCredentials=right, pullPolicy="Always", script="true")
-    run = engine.reconcile()
-    assert run.code == 0, run.stderr
+    engine.reconcile(ends=0)
     private_registry.stop()
     return ref
 
@@ -36,8 +35,7 @@ def test_the_right_credentials_run_it_from_the_nodes_cache(
     engine.spec(
         "allowed", image=cached, registryCredentials=right, pullPolicy=POLICIES, script="echo ran"
     )
-    run = engine.reconcile()
-    assert run.code == 0, run.stderr
+    run = engine.reconcile(ends=0)
     first, second = run.job("allowed")["attempts"]
     assert (first["outcome"], first["class"]) == ("ImagePullFailed", "transient")
     assert "connection refused" in first["message"]
@@ -57,8 +55,7 @@ def test_wrong_credentials_or_none_do_not_run_it_and_are_told_why(
     if password is not None:
         given["registryCredentials"] = credentials(private_registry, password)
     engine.spec("refused", image=cached, pullPolicy=POLICIES, script="echo ran", **given)
-    run = engine.reconcile()
-    assert run.code == 4, run.stderr
+    run = engine.reconcile(ends=4)
     job = run.job("refused")
     assert job["reason"] == "ImagePullFailed"
     assert [attempt["outcome"] for attempt in job["attempts"]] == ["ImagePullFailed"] * 2
@@ -80,8 +77,7 @@ def test_for_wrong_credentials_and_never_the_image_is_not_present(
     engine.spec(
         "refused", image=cached, registryCredentials=wrong, pullPolicy="Never", script="true"
     )
-    run = engine.reconcile()
-    assert run.code == 4, run.stderr
+    run = engine.reconcile(ends=4)
     (attempt,) = run.job("refused")["attempts"]
     assert attempt["outcome"] == "ImagePullFailed"
     assert f'"{cached}" is not present with pull policy of Never' in attempt["message"]

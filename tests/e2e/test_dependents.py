@@ -22,8 +22,7 @@ def test_what_is_deleted_before_its_pod_starts_is_made_anew_and_the_job_succeeds
     for kind in ("secrets", "configmaps"):
         objects.api.delete(kind, pod["name"], objects.namespace)
     objects.api.patch("pods", pod["name"], {"spec": {"schedulingGates": []}}, objects.namespace)
-    run = finish(process)
-    assert run.code == 0, run.stderr
+    run = finish(process, ends=0)
     for kind in ("secrets", "configmaps"):
         owners = objects.api.get(kind, pod["name"], objects.namespace)["metadata"]
         assert [owner["uid"] for owner in owners["ownerReferences"]] == [pod["uid"]]
@@ -45,8 +44,7 @@ def test_a_secret_that_a_container_waits_for_is_made_anew_at_once(
     objects.api.wait(lambda: first_runs(objects), "the init container")
     name = objects.pod("job")["metadata"]["name"]
     objects.api.delete("secrets", name, objects.namespace)
-    run = finish(process)
-    assert run.code == 0, run.stderr
+    run = finish(process, ends=0)
     assert run.stderr.count("created again") == 1
     assert "the-right-value" not in run.stderr + run.stdout
 
@@ -61,8 +59,7 @@ def test_what_a_started_pod_owns_is_left_deleted_and_can_not_be_changed(
         with pytest.raises(ApiError, match="field is immutable when `immutable` is set"):
             objects.api.patch(kind, name, {"data": body}, objects.namespace)
         objects.api.delete(kind, name, objects.namespace)
-    run = finish(process)
-    assert run.code == 0, run.stderr
+    run = finish(process, ends=0)
     assert not objects.owned()
     assert "created again" not in run.stderr
 

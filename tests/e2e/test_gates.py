@@ -23,7 +23,7 @@ def test_the_gate_opens_after_the_secret_the_configmap_and_the_record(
     engine: Engine, sandbox: Sandbox
 ) -> None:
     engine.spec("job", script="true", secrets={"A": {"value": "anything"}})
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     writes = [(entry.verb, entry.resource) for entry in sandbox.requests.writes]
     assert writes[:5] == [
         ("create", "pods"),
@@ -43,7 +43,7 @@ def test_a_pod_whose_dependents_can_not_be_made_never_starts(
 ) -> None:
     sandbox.faults.add(Fault(ServerError(503), verb="create", resource=stuck, times=None))
     engine.spec("job", script="true", secrets={"A": {"value": "anything"}})
-    assert engine.reconcile("--timeout", "3s").code == 3
+    engine.reconcile("--timeout", "3s", ends=3)
     pod = objects.pod("job")
     assert gates(pod) == [GATE]
     assert pod["status"]["phase"] == "Pending"
@@ -60,8 +60,7 @@ def test_a_gated_pod_of_a_dead_engine_is_adopted_and_runs_once(
     uid = objects.api.wait(lambda: _uid(sandbox), "gated pod")
     kill(process)
     sandbox.faults.clear()
-    run = engine.reconcile()
-    assert run.code == 0, run.stderr
+    run = engine.reconcile(ends=0)
     assert [attempt["uid"] for attempt in run.job("job")["attempts"]] == [uid]
 
 
@@ -76,8 +75,7 @@ def test_a_gated_pod_that_is_gone_before_it_was_recorded_is_made_again(
     sandbox.faults.clear()
     api = Api.from_kubeconfig(engine.kubeconfig)
     api.delete("pods", objects.pod("job")["metadata"]["name"], NAMESPACE, grace=0)
-    run = engine.reconcile()
-    assert run.code == 0, run.stderr
+    run = engine.reconcile(ends=0)
     (attempt,) = run.job("job")["attempts"]
     assert attempt["uid"] != uid
 
@@ -86,7 +84,7 @@ def test_a_gate_of_the_users_own_keeps_the_pod_waiting_for_its_owner(
     engine: Engine, objects: Objects
 ) -> None:
     engine.spec("job", script="true", podPatch={"spec": {"schedulingGates": [{"name": "my/gate"}]}})
-    assert engine.reconcile("--timeout", "2s").code == 3
+    engine.reconcile("--timeout", "2s", ends=3)
     assert gates(objects.pod("job")) == [{"name": "my/gate"}]
 
 

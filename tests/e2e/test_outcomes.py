@@ -17,8 +17,7 @@ def test_the_output_of_a_script_is_in_its_log_and_the_exit_code_is_0(
     engine: Engine, objects: Objects
 ) -> None:
     engine.spec("hello", script="echo hello from $0\n")
-    run = engine.reconcile()
-    assert run.code == 0, run.stderr
+    run = engine.reconcile(ends=0)
     assert objects.log("hello") == "hello from /engine/scripts/main\n"
     job = run.job("hello")
     assert (job["state"], job["reason"], job["exitCode"]) == ("Succeeded", "Succeeded", 0)
@@ -31,8 +30,7 @@ def test_a_script_that_ends_with_3_is_reported_with_its_exit_code(
     engine: Engine, objects: Objects
 ) -> None:
     engine.spec("three", script="exit 3")
-    run = engine.reconcile()
-    assert run.code == 1
+    run = engine.reconcile(ends=1)
     job = run.job("three")
     assert (job["state"], job["reason"], job["exitCode"]) == ("Failed", "ScriptFailed", 3)
     assert job["attempts"][0]["exitCode"] == 3
@@ -42,8 +40,7 @@ def test_a_script_that_ends_with_3_is_reported_with_its_exit_code(
 
 def test_a_script_stops_at_its_first_failing_command(engine: Engine, objects: Objects) -> None:
     engine.spec("strict", script="echo one\nfalse\necho two\n")
-    run = engine.reconcile()
-    assert run.code == 1
+    engine.reconcile(ends=1)
     assert objects.log("strict") == "one\n"
 
 
@@ -68,8 +65,7 @@ def test_env_files_and_secrets_reach_the_container_as_written(
             "base64 -w0 '/engine/files/config/ä b.txt'; echo\n"
         ),
     )
-    run = engine.reconcile()
-    assert run.code == 0, run.stderr
+    engine.reconcile(ends=0)
     seen = [_decode(line) for line in objects.log("odd").splitlines()]
     assert seen == [
         ODD,
@@ -84,8 +80,7 @@ def test_env_files_and_secrets_reach_the_container_as_written(
 def test_a_secret_is_in_the_secret_and_nowhere_else(engine: Engine, objects: Objects) -> None:
     engine.environment["TOKEN_FROM_CI"] = "hunter2-in-the-environment"
     engine.spec("quiet", secrets={"TOKEN": {"fromEnv": "TOKEN_FROM_CI"}}, script="test -n $TOKEN")
-    run = engine.reconcile("-vv")
-    assert run.code == 0, run.stderr
+    run = engine.reconcile("-vv", ends=0)
     kinds = ("pods", "configmaps", "events")
     told = [json.dumps(objects.api.list(kind, objects.namespace)) for kind in kinds]
     told += [run.stdout, run.stderr]
@@ -94,8 +89,7 @@ def test_a_secret_is_in_the_secret_and_nowhere_else(engine: Engine, objects: Obj
 
 def test_command_and_args_are_passed_on_as_they_are(engine: Engine, objects: Objects) -> None:
     engine.spec("plain", command=["printf", "%s|"], args=["a b", "", "*"])
-    run = engine.reconcile()
-    assert run.code == 0, run.stderr
+    engine.reconcile(ends=0)
     assert objects.log("plain") == "a b||*|"
     assert objects.owned() == []
 
@@ -104,8 +98,7 @@ def test_a_command_that_is_not_there_is_a_configuration_error(
     engine: Engine, objects: Objects
 ) -> None:
     engine.spec("nothing", command=["/no/such/program"])
-    run = engine.reconcile()
-    assert run.code == 1
+    run = engine.reconcile(ends=1)
     job = run.job("nothing")
     assert job["reason"] == "ContainerConfigError"
     assert "/no/such/program" in job["message"]
@@ -118,8 +111,7 @@ def test_an_init_container_runs_first_and_its_failure_ends_the_job(
     engine.spec("after", initContainers=init, script="echo main")
     broken = [{"name": "prepare", "image": engine.image, "script": "exit 7"}]
     engine.spec("never", initContainers=broken, script="echo main")
-    run = engine.reconcile()
-    assert run.code == 1
+    run = engine.reconcile(ends=1)
     assert run.job("after")["state"] == "Succeeded"
     assert objects.log("after", "prepare") == "ready\n"
     job = run.job("never")
@@ -141,8 +133,7 @@ def test_a_service_serves_and_does_not_keep_the_job_alive(engine: Engine, object
     }
     ask = "until wget -qO- http://127.0.0.1:8080/; do sleep 0.1; done"
     engine.spec("served", services=[service], script=ask)
-    run = engine.reconcile()
-    assert run.code == 0, run.stderr
+    run = engine.reconcile(ends=0)
     assert run.job("served")["reason"] == "Succeeded"
     assert objects.wait_until_over("served")["status"]["phase"] == "Succeeded"
     assert objects.log("served") == "served\n"
@@ -154,8 +145,7 @@ def test_memory_beyond_the_limit_is_told_apart_from_a_failing_script(engine: Eng
         command=["sh", "-c", "tail /dev/zero"],
         resources={"limits": {"memory": "16Mi"}},
     )
-    run = engine.reconcile()
-    assert run.code == 1
+    run = engine.reconcile(ends=1)
     assert run.job("hungry")["reason"] == "OOMKilled"
 
 

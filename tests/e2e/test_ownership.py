@@ -21,8 +21,7 @@ def test_secret_and_configmap_are_owned_by_the_pod_from_their_first_appearance(
         objects.api.watch("secrets", objects.namespace, labels=labels) as secrets,
         objects.api.watch("configmaps", objects.namespace, labels=labels) as configmaps,
     ):
-        run = engine.reconcile()
-        assert run.code == 0, run.stderr
+        engine.reconcile(ends=0)
         pod = objects.pod("owned")["metadata"]
         for recorder in (secrets, configmaps):
             first = recorder.wait_for(lambda event: event.name == pod["name"])
@@ -36,7 +35,7 @@ def test_every_object_carries_the_engines_labels_and_its_ttl(
     engine: Engine, objects: Objects
 ) -> None:
     engine.spec("marked", script="true", ttl="3h15m", **DEPENDENTS)
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     found = [objects.pod("marked")]
     for kind in ("secrets", "configmaps"):
         labels = "jobs.engine/job=marked,jobs.engine/component!=record"
@@ -61,8 +60,7 @@ def test_a_pod_deleted_while_it_runs_ends_the_job_and_takes_its_objects_along(
     pod = objects.wait_until_running("gone")["metadata"]["name"]
     assert len(objects.owned()) == 2
     target.delete_pod(pod, "--grace-period=1")
-    run = finish(process)
-    assert run.code == 1, run.stderr
+    finish(process, ends=1)
     _assert_only_the_record_is_left(engine, objects, pod)
 
 
@@ -74,8 +72,7 @@ def test_a_pod_deleted_after_the_engine_was_killed_ends_the_job_the_same_way(
     pod = objects.wait_until_running("gone")["metadata"]["name"]
     kill(process)
     target.delete_pod(pod, "--grace-period=1")
-    run = engine.reconcile()
-    assert run.code == 1, run.stderr
+    engine.reconcile(ends=1)
     _assert_only_the_record_is_left(engine, objects, pod)
 
 
@@ -86,8 +83,7 @@ def test_a_running_job_is_taken_up_by_the_next_engine_and_not_started_again(
     process = engine.start()
     uid = objects.wait_until_running("long")["metadata"]["uid"]
     kill(process)
-    run = engine.reconcile()
-    assert run.code == 0, run.stderr
+    run = engine.reconcile(ends=0)
     assert [a["uid"] for a in run.job("long")["attempts"]] == [uid]
 
 
@@ -97,7 +93,6 @@ def _assert_only_the_record_is_left(engine: Engine, objects: Objects, pod: str) 
     assert job["message"] == f'pods "{pod}" not found'
     assert objects.pods() == []
     objects.wait_until_clean()
-    again = engine.reconcile()
-    assert again.code == 1
+    again = engine.reconcile(ends=1)
     assert again.job("gone")["changed"] is False
     assert objects.pods() == []

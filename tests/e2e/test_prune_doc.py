@@ -62,7 +62,7 @@ def test_the_documented_rights_suffice_for_all_that_prune_does(
     for document in documents(objects.namespace):
         apply(api, cluster, document)
     engine.spec("job", script="echo done", secrets={"A": {"value": "anything"}})
-    assert engine.reconcile("--wait", "applied").code == 0
+    engine.reconcile("--wait", "applied", ends=0)
     api.wait(lambda: objects.pod("job")["status"]["phase"] == "Succeeded", "end of the pod")
     annotations = {"jobs.engine/ttl": "0"}
     for resource in ("secrets", "configmaps"):
@@ -92,7 +92,6 @@ def test_the_documented_rights_end_at_the_namespace(
         apply(api, cluster, document)
     engine.kubeconfig = as_account(api, cluster, objects.namespace)
     where = ["-A"] if mode == "-A" else ["-n", mode]
-    run = engine.run("prune", *where, "-o", "json")
-    assert run.code == 6
+    run = engine.run("prune", *where, "-o", "json", ends=6)
     assert len(run.result["errors"]) == 3
     assert all("forbidden: " in error for error in run.result["errors"])

@@ -26,7 +26,7 @@ def by_kind(run: CommandResult, action: str) -> list[str]:
 def start(engine: Engine, name: str = "job") -> None:
     """Leave the job with its record open, as an engine that died does."""
     engine.spec(name, script="true", secrets={"A": {"value": "anything"}})
-    assert engine.reconcile("--wait", "applied").code == 0
+    engine.reconcile("--wait", "applied", ends=0)
 
 
 def let_expire(objects: Objects, job: str = "job") -> str:
@@ -77,7 +77,7 @@ def test_many_pods_cost_one_read_of_the_records_not_one_each(
 ) -> None:
     for number in range(60):
         engine.spec(f"job-{number}", script="true")
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     sandbox.clock.advance(DAY)
     sandbox.requests.clear()
     run = prune(engine)
@@ -92,7 +92,7 @@ def test_logs_are_saved_before_the_pod_goes(
 ) -> None:
     sandbox.node.will(Run(log=("first", "zweite Zeile ü")), container="main")
     engine.spec("job", script="true", initContainers=[{"name": "prepare", "image": engine.image}])
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     name = objects.pod("job")["metadata"]["name"]
     sandbox.clock.advance(DAY)
     run = prune(engine, "--logs-dir", str(tmp_path / "logs"))
@@ -107,7 +107,7 @@ def test_a_pod_whose_log_cannot_be_saved_stays_and_is_reported(
     engine: Engine, sandbox: Sandbox, objects: Objects, tmp_path: Path
 ) -> None:
     engine.spec("job", script="true")
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     sandbox.clock.advance(DAY)
     fault = Fault(ServerError(500, "no kubelet"), verb="get", resource="pods/log", times=None)
     sandbox.faults.add(fault)
@@ -134,7 +134,7 @@ def test_a_record_is_never_pruned_whatever_its_annotations(
     engine: Engine, sandbox: Sandbox, objects: Objects
 ) -> None:
     engine.spec("job", script="true")
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     patch = {"metadata": {"annotations": {"jobs.engine/ttl": "1"}}}
     objects.api.patch("configmaps", "job.record", patch, NAMESPACE)
     sandbox.clock.advance(DAY)

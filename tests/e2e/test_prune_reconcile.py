@@ -27,12 +27,11 @@ def test_expired_pods_go_at_the_end_and_their_jobs_do_not_run_again(
     engine: Engine, sandbox: Sandbox, objects: Objects
 ) -> None:
     engine.spec("job", script="true", secrets={"A": {"value": "anything"}})
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     (pod,) = objects.pods()
     sandbox.clock.advance(DAY)
     sandbox.requests.clear()
-    run = engine.reconcile()
-    assert run.code == 0, run.stderr
+    run = engine.reconcile(ends=0)
     assert pruned(run) == {f"Pod/{pod['metadata']['name']}": "deleted"}
     assert run.result["pruned"][0]["reason"].startswith("ttl 4500s, age 864")
     assert run.job("job")["changed"] is False
@@ -49,7 +48,7 @@ def test_without_anything_expired_a_reconcile_reads_no_more_than_before(
 ) -> None:
     for number in range(20):
         engine.spec(f"job-{number}", script="true")
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     sandbox.requests.clear()
     run = engine.reconcile()
     assert run.result["pruned"] == []
@@ -62,10 +61,10 @@ def test_pods_of_another_source_are_left_to_it(
     engine: Engine, sandbox: Sandbox, objects: Objects
 ) -> None:
     engine.spec("theirs", script="true")
-    assert engine.reconcile("--source", "theirs").code == 0
+    engine.reconcile("--source", "theirs", ends=0)
     (engine.folder / "theirs.yaml").unlink()
     engine.spec("ours", script="true")
-    assert engine.reconcile("--source", "ours").code == 0
+    engine.reconcile("--source", "ours", ends=0)
     sandbox.clock.advance(DAY)
     run = engine.reconcile("--source", "ours")
     assert [entry["name"].split("-")[0] for entry in run.result["pruned"]] == ["ours"]
@@ -79,7 +78,7 @@ def test_the_operator_keeps_the_last_failed_pods(
     engine.spec("job", script="false")
     text = "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\nprune: {keepFailed: 1}\n"
     config = str(engine.write("../engine.yaml", text))
-    assert engine.reconcile().code == 1
+    engine.reconcile(ends=1)
     sandbox.clock.advance(DAY)
     assert engine.reconcile("--config", config).result["pruned"] == []
     assert len(objects.pods()) == 1
@@ -89,11 +88,10 @@ def test_what_cannot_be_pruned_is_told_and_is_not_the_jobs_failure(
     engine: Engine, sandbox: Sandbox
 ) -> None:
     engine.spec("job", script="true")
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     sandbox.clock.advance(DAY)
     sandbox.deny("delete", "pods")
-    run = engine.reconcile()
-    assert run.code == 0
+    run = engine.reconcile(ends=0)
     (entry,) = run.result["pruned"]
     assert entry["action"] == "failed"
     assert entry["reason"].startswith("forbidden: ")
@@ -104,7 +102,7 @@ def test_without_prune_a_removed_spec_changes_nothing(
 ) -> None:
     engine.spec("stays", script="true")
     engine.spec("gone", script="true")
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     (engine.folder / "gone.yaml").unlink()
     assert engine.reconcile().result["pruned"] == []
     assert len(objects.pods()) == 2
@@ -115,14 +113,12 @@ def test_an_empty_source_is_refused_unless_it_is_meant(
     engine: Engine, sandbox: Sandbox, objects: Objects
 ) -> None:
     engine.spec("job", script="true")
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     (engine.folder / "job.yaml").unlink()
-    refused = engine.reconcile("--prune")
-    assert refused.code == 2
+    refused = engine.reconcile("--prune", ends=2)
     assert "--allow-empty" in refused.stderr
     assert len(objects.pods()) == 1
-    meant = engine.reconcile("--prune", "--allow-empty")
-    assert meant.code == 0, meant.stderr
+    engine.reconcile("--prune", "--allow-empty", ends=0)
     assert objects.pods() == []
     assert record(sandbox, "job") is None
 
@@ -130,10 +126,9 @@ def test_an_empty_source_is_refused_unless_it_is_meant(
 def test_a_source_that_cannot_be_read_is_refused(engine: Engine, objects: Objects) -> None:
     engine.spec("job", script="true")
     engine.spec("other", script="true")
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     engine.write("job.yaml", "kind: [")
-    run = engine.reconcile("--prune")
-    assert run.code == 2
+    engine.reconcile("--prune", ends=2)
     assert len(objects.pods()) == 2
 
 
@@ -141,7 +136,7 @@ def test_jobs_of_other_sources_are_not_removed(
     engine: Engine, sandbox: Sandbox, objects: Objects
 ) -> None:
     engine.spec("theirs", script="true")
-    assert engine.reconcile("--source", "theirs").code == 0
+    engine.reconcile("--source", "theirs", ends=0)
     (engine.folder / "theirs.yaml").unlink()
     engine.spec("ours", script="true")
     run = engine.reconcile("--source", "ours", "--prune")
@@ -155,27 +150,25 @@ def test_the_record_stays_until_the_pod_is_gone_and_the_next_pass_ends_it(
 ) -> None:
     engine.spec("stays", script="true")
     engine.spec("gone", script="true")
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     (engine.folder / "gone.yaml").unlink()
     denial = sandbox.deny("delete", "pods")
-    run = engine.reconcile("--prune")
-    assert run.code == 1
+    run = engine.reconcile("--prune", ends=1)
     assert record(sandbox, "gone") is not None
     assert "could not be deleted" in run.result["errors"][0]
     sandbox.allow(denial)
-    assert engine.reconcile("--prune").code == 0
+    engine.reconcile("--prune", ends=0)
     assert record(sandbox, "gone") is None
 
 
 def test_a_hold_protects_the_whole_job(engine: Engine, sandbox: Sandbox, objects: Objects) -> None:
     engine.spec("stays", script="true")
     engine.spec("held", script="true")
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     patch = {"metadata": {"annotations": {"jobs.engine/hold": "true"}}}
     objects.api.patch("pods", objects.pod("held")["metadata"]["name"], patch, NAMESPACE)
     (engine.folder / "held.yaml").unlink()
-    run = engine.reconcile("--prune")
-    assert run.code == 0
+    run = engine.reconcile("--prune", ends=0)
     assert pruned(run) == {"ConfigMap/held.record": "protected"}
     assert len(objects.pods()) == 2
 
@@ -185,13 +178,12 @@ def test_no_more_goes_in_one_pass_than_the_operator_allows(
 ) -> None:
     for name in ("stays", "gone-a", "gone-b", "gone-c"):
         engine.spec(name, script="true")
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     for name in ("gone-a", "gone-b", "gone-c"):
         (engine.folder / f"{name}.yaml").unlink()
     text = "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\nlimits: {maxDeletesPerPass: 2}\n"
     config = str(engine.write("../engine.yaml", text))
-    run = engine.reconcile("--prune", "--config", config)
-    assert run.code == 1
+    run = engine.reconcile("--prune", "--config", config, ends=1)
     assert "limits.maxDeletesPerPass is reached" in run.result["errors"][0]
     deleted = [entry for entry in run.result["pruned"] if entry["action"] == "deleted"]
     assert len(deleted) == 2
@@ -202,7 +194,7 @@ def test_who_may_not_look_everywhere_looks_where_the_specs_are(
 ) -> None:
     engine.spec("stays", script="true")
     engine.spec("gone", script="true")
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     (engine.folder / "gone.yaml").unlink()
     words = (
         'configmaps is forbidden: User "x" cannot list resource "configmaps" at the cluster scope'
@@ -210,8 +202,7 @@ def test_who_may_not_look_everywhere_looks_where_the_specs_are(
     sandbox.faults.add(
         Fault(Refuse(403, "Forbidden", words), verb="list", resource="configmaps", skip=1)
     )
-    run = engine.reconcile("--prune")
-    assert run.code == 0, run.stderr
+    engine.reconcile("--prune", ends=0)
     assert record(sandbox, "gone") is None
 
 
@@ -239,10 +230,10 @@ def test_a_time_that_was_not_written_before_a_crash_is_written_by_the_next_engin
     engine: Engine, objects: Objects
 ) -> None:
     engine.spec("job", script="true", ttlAfterFinished={"success": "10m"})
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     pod = objects.pod("job")
     stamp = pod["metadata"]["annotations"]["jobs.engine/expires-at"]
     patch = {"metadata": {"annotations": {"jobs.engine/expires-at": None}}}
     objects.api.patch("pods", pod["metadata"]["name"], patch, NAMESPACE)
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     assert objects.pod("job")["metadata"]["annotations"]["jobs.engine/expires-at"] == stamp

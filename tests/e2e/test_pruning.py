@@ -28,7 +28,7 @@ def test_the_pod_goes_with_what_it_owns_and_its_job_stays_done(
     engine: Engine, objects: Objects
 ) -> None:
     engine.spec("job", script="true", secrets={"A": {"value": "anything"}})
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     let_expire(objects, "job")
     run = prune(engine)
     assert run.code == 0, run.stderr
@@ -45,7 +45,7 @@ def test_a_running_pod_leaves_a_cancelled_job_and_its_log(
     engine: Engine, objects: Objects, target: ClusterUnderTest, tmp_path: Path
 ) -> None:
     engine.spec("job", script=f"echo begun\n{target.script('job', lasts=300)}")
-    assert engine.reconcile("--wait", "applied").code == 0
+    engine.reconcile("--wait", "applied", ends=0)
     objects.wait_until_running("job")
     name = let_expire(objects, "job")
     run = prune(engine, "--logs-dir", str(tmp_path / "logs"), "--grace-period", "1")
@@ -64,7 +64,7 @@ def test_an_outcome_that_nobody_recorded_is_recorded_before_the_pod_goes(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
     engine.spec("job", script=target.script("job", lasts=1, ends=3))
-    assert engine.reconcile("--wait", "applied").code == 0
+    engine.reconcile("--wait", "applied", ends=0)
     objects.api.wait(
         lambda: objects.pod("job")["status"]["phase"] == "Failed", "end of the container"
     )
@@ -83,11 +83,10 @@ def test_a_removed_spec_takes_its_running_job_along(
         "gone", script=target.script("gone", lasts=300), secrets={"A": {"value": "anything"}}
     )
     source = ("--source", f"source-{objects.namespace[-8:]}")
-    assert engine.reconcile("--wait", "applied", *source).code == 0
+    engine.reconcile("--wait", "applied", *source, ends=0)
     objects.wait_until_running("gone")
     (engine.folder / "gone.yaml").unlink()
-    run = engine.reconcile("--prune", *source)
-    assert run.code == 0, run.stderr
+    run = engine.reconcile("--prune", *source, ends=0)
     assert run.result["pruned"][-1]["name"] == "gone.record"
     assert list(engine.status()) == ["stays"]
     assert [pod["metadata"]["labels"]["jobs.engine/job"] for pod in objects.pods()] == ["stays"]
@@ -97,7 +96,7 @@ def test_ttl_after_finished_is_written_on_the_pod_and_prunes_it(
     engine: Engine, objects: Objects
 ) -> None:
     engine.spec("job", script="true", ttlAfterFinished={"success": "8s"})
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     assert "jobs.engine/expires-at" in objects.pod("job")["metadata"]["annotations"]
     time.sleep(9)
     run = engine.reconcile()

@@ -32,8 +32,7 @@ def test_an_image_that_only_the_node_has_is_found_by_the_next_policy(
 ) -> None:
     ref = only_on_the_node(images)
     engine.spec("cached", image=ref, pullPolicy=["Always", "IfNotPresent"], script="echo ran")
-    run = engine.reconcile()
-    assert run.code == 0, run.stderr
+    run = engine.reconcile(ends=0)
     assert policies(run, "cached") == ["Always", "IfNotPresent"]
     assert outcomes(run, "cached") == ["ImagePullFailed", "Succeeded"]
     first = run.job("cached")["attempts"][0]
@@ -72,8 +71,7 @@ def test_a_registry_that_is_down_stops_nobody_whose_image_is_on_the_node(
     images.pull_to_node(ref)
     registry.stop()
     engine.spec("offline", image=ref, pullPolicy=["Always", "IfNotPresent"], script="true")
-    run = engine.reconcile()
-    assert run.code == 0, run.stderr
+    run = engine.reconcile(ends=0)
     first = run.job("offline")["attempts"][0]
     assert (first["outcome"], first["class"]) == ("ImagePullFailed", "transient")
     assert "connection refused" in first["message"]
@@ -84,8 +82,7 @@ def test_no_policy_left_ends_with_every_attempt_listed(
 ) -> None:
     engine.spec("absent", image=images.absent(), pullPolicy="IfNotPresent", script="true")
     engine.spec("twice", image=images.absent(), pullPolicy=["Always", "Always"], script="true")
-    run = engine.reconcile()
-    assert run.code == 4, run.stderr
+    run = engine.reconcile(ends=4)
     assert outcomes(run, "absent") == ["ImagePullFailed"]
     assert outcomes(run, "twice") == ["ImagePullFailed", "ImagePullFailed"]
     message = run.job("twice")["message"]
@@ -99,8 +96,7 @@ def test_never_falls_through_to_the_next_policy(engine: Engine, images: Images) 
     ref = images.build()
     images.drop_from_node(ref)
     engine.spec("never", image=ref, pullPolicy=["Never", "Always"], script="true")
-    run = engine.reconcile()
-    assert run.code == 0, run.stderr
+    run = engine.reconcile(ends=0)
     assert policies(run, "never") == ["Never", "Always"]
     assert "Never" in run.job("never")["attempts"][0]["message"]
 
@@ -117,8 +113,7 @@ def test_only_the_cursor_of_the_failing_container_moves(engine: Engine, images: 
         }
     ]
     engine.spec("one", image=cached, pullPolicy=both, services=services, script="true")
-    run = engine.reconcile()
-    assert run.code == 0, run.stderr
+    run = engine.reconcile(ends=0)
     assert policies(run, "one") == ["Always", "IfNotPresent"]
     assert policies(run, "one", "good") == ["Always", "Always"]
 
@@ -135,16 +130,14 @@ def test_an_init_container_and_a_service_fall_back_too(engine: Engine, images: I
     init["script"] = "true"
     engine.spec("inits", initContainers=[init], script="true")
     engine.spec("serves", services=[service], script="sleep 2")
-    run = engine.reconcile()
-    assert run.code == 0, run.stderr
+    run = engine.reconcile(ends=0)
     assert policies(run, "inits", "prepare") == both
     assert policies(run, "serves", "helper") == both
 
 
 def test_an_image_name_that_is_none_is_not_tried_again(engine: Engine, objects: Objects) -> None:
     engine.spec("typo", image="Not/A:Valid:Name", pullPolicy=["Always", "Never"], script="true")
-    run = engine.reconcile()
-    assert run.code == 4, run.stderr
+    run = engine.reconcile(ends=4)
     job = run.job("typo")
     assert job["reason"] == "InvalidImage"
     assert outcomes(run, "typo") == ["InvalidImage"]
@@ -161,8 +154,7 @@ def test_an_operator_can_keep_a_class_of_failures_from_falling_back(
     )
     ref = only_on_the_node(images)
     engine.spec("strict", image=ref, pullPolicy=["Always", "IfNotPresent"], script="true")
-    run = engine.reconcile("--config", str(config))
-    assert run.code == 4, run.stderr
+    run = engine.reconcile("--config", str(config), ends=4)
     assert outcomes(run, "strict") == ["ImagePullFailed"]
 
 
@@ -179,8 +171,7 @@ def test_a_registry_with_a_password_is_opened_by_the_right_credentials(
         }
     ]
     engine.spec("allowed", image=ref, registryCredentials=credentials, script="echo in")
-    run = engine.reconcile()
-    assert run.code == 0, run.stderr
+    run = engine.reconcile(ends=0)
     assert objects.log("allowed") == "in\n"
     assert str(private_registry.password) not in run.stdout + run.stderr
 
@@ -197,8 +188,7 @@ def test_wrong_credentials_are_told_in_the_registrys_words(
         }
     ]
     engine.spec("refused", image=ref, registryCredentials=credentials, script="true")
-    run = engine.reconcile()
-    assert run.code == 4, run.stderr
+    run = engine.reconcile(ends=4)
     last = run.job("refused")["attempts"][-1]
     assert last["class"] == "unauthorized"
     assert "a-wrong-password" not in run.stdout + run.stderr

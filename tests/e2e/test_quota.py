@@ -35,8 +35,7 @@ def test_a_full_queue_is_given_up_after_the_queue_timeout(
 ) -> None:
     limit({"pods": "0"}, name="no-pods")
     engine.spec("waiting", **FULL)
-    run = engine.reconcile("--queue-timeout", "2s")
-    assert run.code == 5, run.stderr
+    run = engine.reconcile("--queue-timeout", "2s", ends=5)
     assert run.job("waiting")["state"] == "Queued"
 
 
@@ -45,8 +44,7 @@ def test_no_room_for_a_secret_leaves_no_pod_behind(
 ) -> None:
     limit({"secrets": "0"}, name="no-secrets")
     engine.spec("waiting", **FULL)
-    run = engine.reconcile("--timeout", "4s")
-    assert run.code == 5, run.stderr
+    run = engine.reconcile("--timeout", "4s", ends=5)
     job = run.job("waiting")
     assert (job["state"], job["reason"]) == ("Queued", "QuotaExceeded")
     assert "exceeded quota: no-secrets" in job["message"]
@@ -60,8 +58,7 @@ def test_a_queued_job_runs_once_there_is_room(
     limit({"pods": "1"}, name="one-pod")
     for name in ("one", "two", "three"):
         engine.spec(name, script="true")
-    run = engine.reconcile("--timeout", "90s")
-    assert run.code == 0, run.stderr
+    run = engine.reconcile("--timeout", "90s", ends=0)
     assert {job["state"] for job in run.result["jobs"]} == {"Succeeded"}
     assert [len(job["attempts"]) for job in run.result["jobs"]] == [1, 1, 1]
 
@@ -71,14 +68,13 @@ def test_terminating_and_not_terminating_scopes_count_as_they_should(
 ) -> None:
     limit({"pods": "0"}, ["NotTerminating"], name="endless")
     engine.spec("short", script="true", timeout="1m")
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     config = engine.write(
         "../engine.yaml",
         "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\n"
         "features: {activeDeadlineSeconds: false}\n",
     )
     engine.spec("endless", script="true", timeout="1m")
-    run = engine.reconcile("--config", str(config), "--timeout", "3s")
-    assert run.code == 5
+    run = engine.reconcile("--config", str(config), "--timeout", "3s", ends=5)
     assert "exceeded quota: endless" in run.job("endless")["message"]
     assert run.job("short")["changed"] is False

@@ -19,7 +19,7 @@ RECORD = "job.record"
 def pod(engine: Engine, objects: Objects) -> dict[str, Any]:
     """The finished pod of a job whose record is as 0.1 left it when it was killed at its start."""
     engine.spec("job", script="true")
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     record = objects.api.get("configmaps", RECORD, NAMESPACE)
     data = json.loads(record["data"]["record.json"])
     (attempt,) = data["attempts"]
@@ -36,8 +36,7 @@ def test_a_pod_that_is_there_tells_the_outcome(
     engine: Engine, sandbox: Sandbox, pod: dict[str, Any]
 ) -> None:
     sandbox.requests.clear()
-    run = engine.reconcile()
-    assert run.code == 0, run.stderr
+    run = engine.reconcile(ends=0)
     (attempt,) = run.job("job")["attempts"]
     assert (attempt["uid"], attempt["outcome"]) == (pod["metadata"]["uid"], "Succeeded")
     assert not sandbox.requests.where("create", "pods")
@@ -59,7 +58,6 @@ def test_a_pod_that_is_nowhere_may_have_run_and_is_not_created_again(
 def test_it_can_be_cancelled_although_it_has_no_uid(
     engine: Engine, objects: Objects, pod: dict[str, Any]
 ) -> None:
-    done = engine.run("cancel", "job", "-n", NAMESPACE)
-    assert done.code == 0, done.stderr
+    engine.run("cancel", "job", "-n", NAMESPACE, ends=0)
     assert engine.reconcile().job("job")["reason"] == "Cancelled"
     assert objects.pod("job")["metadata"]["uid"] == pod["metadata"]["uid"]

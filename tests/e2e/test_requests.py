@@ -12,11 +12,9 @@ def test_a_cancelled_job_loses_its_pod_and_its_record_tells_who_and_why(
     engine.spec("long", script=target.script("long", lasts=60), files={"a": "b"})
     process = engine.start()
     objects.wait_until_running("long")
-    done = engine.run("cancel", "long", "-n", engine.namespace, "--reason", "wrong branch")
-    assert done.code == 0, done.stderr
+    done = engine.run("cancel", "long", "-n", engine.namespace, "--reason", "wrong branch", ends=0)
     assert "cancelled; pod long-" in done.stdout
-    run = finish(process)
-    assert run.code == 1
+    run = finish(process, ends=1)
     job = run.job("long")
     assert (job["state"], job["reason"]) == ("Cancelled", "Cancelled")
     assert job["message"].startswith("cancelled by ")
@@ -31,7 +29,7 @@ def test_a_queued_job_is_cancelled_without_ever_having_a_pod(
 ) -> None:
     limit({"pods": "0"})
     engine.spec("waiting", script="true")
-    assert engine.reconcile("--timeout", "2s").code == 5
+    engine.reconcile("--timeout", "2s", ends=5)
     done = engine.run("cancel", "waiting", "-n", engine.namespace)
     assert "cancelled; it had no pod" in done.stdout
     assert engine.status()["waiting"]["state"] == "Cancelled"
@@ -42,22 +40,18 @@ def test_what_is_over_stays_over_and_what_is_unknown_is_told(
     engine: Engine, objects: Objects
 ) -> None:
     engine.spec("done", script="true")
-    assert engine.reconcile().code == 0
-    again = engine.run("cancel", "done", "-n", engine.namespace)
-    assert again.code == 0
+    engine.reconcile(ends=0)
+    again = engine.run("cancel", "done", "-n", engine.namespace, ends=0)
     assert "is over already: Succeeded" in again.stdout
-    unknown = engine.run("cancel", "nobody", "-n", engine.namespace)
-    assert unknown.code == 2
+    unknown = engine.run("cancel", "nobody", "-n", engine.namespace, ends=2)
     assert "no record of this job" in unknown.stderr
 
 
 def test_after_rerun_the_same_spec_runs_once_more(engine: Engine, objects: Objects) -> None:
     engine.spec("again", script="true")
-    assert engine.reconcile().code == 0
-    done = engine.run("rerun", "again", "-n", engine.namespace)
-    assert done.code == 0, done.stderr
-    run = engine.reconcile()
-    assert run.code == 0, run.stderr
+    engine.reconcile(ends=0)
+    engine.run("rerun", "again", "-n", engine.namespace, ends=0)
+    run = engine.reconcile(ends=0)
     (attempt,) = run.job("again")["attempts"]
     assert attempt["number"] == 2
     assert len(objects.pods()) == 2
@@ -69,13 +63,13 @@ def test_ten_reconciles_leave_a_finished_job_alone_and_rerun_runs_it_once(
     engine: Engine, objects: Objects
 ) -> None:
     engine.spec("job", script="true")
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     objects.api.delete("pods", objects.pod("job")["metadata"]["name"], objects.namespace, grace=0)
     for _ in range(10):
         assert engine.reconcile().job("job")["changed"] is False
     objects.api.wait(lambda: objects.pods() == [], "end of the pod")
     engine.run("rerun", "job", "-n", engine.namespace)
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     assert len(objects.pods()) == 1
 
 
@@ -83,7 +77,6 @@ def test_a_running_job_is_not_run_again(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
     engine.spec("long", script=target.script("long", lasts=60))
-    assert engine.reconcile("--wait", "applied").code == 0
-    done = engine.run("rerun", "long", "-n", engine.namespace)
-    assert done.code == 2
+    engine.reconcile("--wait", "applied", ends=0)
+    done = engine.run("rerun", "long", "-n", engine.namespace, ends=2)
     assert "engine cancel long first" in done.stderr

@@ -13,10 +13,9 @@ def test_a_second_run_makes_no_write_and_says_that_nothing_changed(
 ) -> None:
     engine.spec("good", script="true", secrets={"A": {"value": "anything"}})
     engine.spec("bad", script=target.script("bad", ends=1))
-    assert engine.reconcile().code == 1
+    engine.reconcile(ends=1)
     target.forget_requests()
-    again = engine.reconcile()
-    assert again.code == 1
+    again = engine.reconcile(ends=1)
     assert [job["changed"] for job in again.result["jobs"]] == [False, False]
     table = engine.run("reconcile", "--once", str(engine.folder))
     assert table.stdout.splitlines()[-1] == "nothing changed"
@@ -30,10 +29,9 @@ def test_a_changed_spec_is_a_new_run_and_the_old_one_is_history(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
     engine.spec("job", script="true")
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     engine.spec("job", script=target.script("job", ends=4))
-    run = engine.reconcile()
-    assert run.code == 1
+    run = engine.reconcile(ends=1)
     assert run.job("job")["exitCode"] == 4
     assert [past["state"] for past in engine.status()["job"]["history"]] == ["Succeeded"]
     assert len(objects.pods()) == 2
@@ -45,10 +43,9 @@ def test_a_spec_that_changes_while_it_runs_replaces_the_run(
     engine.spec("job", script=target.script("job", lasts=60))
     process = engine.start("--wait", "applied")
     first = objects.wait_until_running("job")["metadata"]["uid"]
-    assert finish(process).code == 0
+    finish(process, ends=0)
     engine.spec("job", script=target.script("job") + "# changed\n")
-    run = engine.reconcile()
-    assert run.code == 0, run.stderr
+    engine.reconcile(ends=0)
     pod = objects.api.wait(lambda: _single(objects), "one pod", timeout=40)
     assert pod["metadata"]["uid"] != first
     past = engine.status()["job"]["history"][0]
@@ -57,7 +54,7 @@ def test_a_spec_that_changes_while_it_runs_replaces_the_run(
 
 def test_the_rerun_token_runs_the_same_spec_once_more(engine: Engine, objects: Objects) -> None:
     engine.spec("job", script="true")
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     engine.spec("job", script="true", rerun="once more")
     assert engine.reconcile().job("job")["changed"] is True
     assert engine.reconcile().job("job")["changed"] is False
@@ -67,8 +64,7 @@ def test_the_rerun_token_runs_the_same_spec_once_more(engine: Engine, objects: O
 def test_fifty_specs_at_once_all_finish(engine: Engine, objects: Objects) -> None:
     for number in range(50):
         engine.spec(f"job-{number}", script=f"echo {number}", files={"a": str(number)})
-    run = engine.reconcile(timeout=170)
-    assert run.code == 0, run.stderr
+    run = engine.reconcile(timeout=170, ends=0)
     assert len(run.result["jobs"]) == 50
     assert {job["state"] for job in run.result["jobs"]} == {"Succeeded"}
     assert len(objects.pods()) == 50
@@ -77,7 +73,7 @@ def test_fifty_specs_at_once_all_finish(engine: Engine, objects: Objects) -> Non
 def test_a_job_with_a_name_of_48_characters_runs(engine: Engine, objects: Objects) -> None:
     name = "a" * 48
     engine.spec(name, script="hostname", files={"a": "b"})
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     objects.wait_until_over(name)
 
 
@@ -85,10 +81,9 @@ def test_the_timeout_ends_the_waiting_with_3_and_leaves_the_job_running(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
     engine.spec("long", script=target.script("long", lasts=4))
-    run = engine.reconcile("--timeout", "2s")
-    assert run.code == 3, run.stderr
+    run = engine.reconcile("--timeout", "2s", ends=3)
     assert "1 job is not over" in run.stderr
-    assert engine.reconcile().code == 0
+    engine.reconcile(ends=0)
     assert len(run.job("long")["attempts"]) == 1
 
 
@@ -99,18 +94,16 @@ def test_ctrl_c_ends_with_130_and_the_next_engine_takes_over(
     process = engine.start()
     objects.wait_until_running("long")
     process.send_signal(signal.SIGINT)
-    run = finish(process, timeout=20)
-    assert run.code == 130
+    run = finish(process, timeout=20, ends=130)
     assert "Traceback" not in run.stderr
     assert "the next reconcile takes" in run.stderr
-    after = engine.reconcile()
-    assert after.code == 0
+    after = engine.reconcile(ends=0)
     assert len(after.job("long")["attempts"]) == 1
 
 
 def test_what_another_source_made_is_refused_by_name(engine: Engine, objects: Objects) -> None:
     engine.spec("mine", script="true")
-    assert engine.reconcile("--source", "team-a").code == 0
+    engine.reconcile("--source", "team-a", ends=0)
     run = engine.reconcile("--source", "team-b")
     assert run.code != 0
     assert run.job("mine")["changed"] is False
@@ -119,8 +112,7 @@ def test_what_another_source_made_is_refused_by_name(engine: Engine, objects: Ob
 
 
 def test_no_specs_at_all_is_a_success(engine: Engine) -> None:
-    run = engine.reconcile()
-    assert run.code == 0
+    run = engine.reconcile(ends=0)
     assert run.result["jobs"] == []
 
 

@@ -84,7 +84,6 @@ def test_a_refusal_that_quotes_the_secret_is_told_without_it(
     words = f'admission webhook "w" denied the request: {VALUE} and {ENCODED} are weak'
     refusal = Refuse(403, "Forbidden", words)
     sandbox.faults.add(Fault(refusal, verb="create", resource="secrets", times=None))
-    run = telling.reconcile("-vv")
-    assert run.code == 5
+    run = telling.reconcile("-vv", ends=5)
     assert run.job("job")["message"].endswith("*** and *** are weak")
     assert places_with_the_secret(sandbox, tmp_path, run.stdout, run.stderr) == []

@@ -20,8 +20,7 @@ def test_services_start_in_order_before_the_main_container_and_stop_after_it(
 ) -> None:
     services = [service(engine, name, STOPS_WHEN_TOLD) for name in ("first", "second")]
     engine.spec("job", script=target.script("job", lasts=1), services=services)
-    run = engine.reconcile()
-    assert run.code == 0, run.stderr
+    run = engine.reconcile(ends=0)
     assert run.job("job")["reason"] == "Succeeded"
 
     pod = objects.wait_until_over("job")
@@ -43,8 +42,7 @@ def test_a_service_that_will_not_stop_neither_holds_nor_fails_a_job_that_succeed
     services = [service(engine, "stubborn", HOLDS_OUT)]
     script = target.script("job", lasts=0.5)
     engine.spec("job", script=script, services=services, podPatch=patch)
-    run = engine.reconcile()
-    assert run.code == 0, run.stderr
+    engine.reconcile(ends=0)
 
     pod = objects.wait_until_over("job")
     assert pod["status"]["phase"] == "Succeeded"
@@ -57,8 +55,7 @@ def test_a_job_whose_script_fails_stops_its_service_and_says_the_scripts_exit_co
 ) -> None:
     services = [service(engine, "helper", STOPS_WHEN_TOLD)]
     engine.spec("job", script=target.script("job", ends=3), services=services)
-    run = engine.reconcile()
-    assert run.code == 1, run.stderr
+    run = engine.reconcile(ends=1)
     assert (run.job("job")["reason"], run.job("job")["exitCode"]) == ("ScriptFailed", 3)
 
     pod = objects.wait_until_over("job")

@@ -233,10 +233,10 @@ def test_cancel_and_rerun_reach_an_engine_that_stays(
     engine.spec("job", script=target.script("job", lasts=300))
     with EngineProcess(engine) as staying:
         objects.wait_until_running("job")
-        assert engine.run("cancel", "job", "-n", engine.namespace).code == 0
+        engine.run("cancel", "job", "-n", engine.namespace, ends=0)
         wait_for_state(engine, "job", "Cancelled")
         objects.api.wait(lambda: objects.pods() == [], "the end of its pod")
-        assert engine.run("rerun", "job", "-n", engine.namespace).code == 0
+        engine.run("rerun", "job", "-n", engine.namespace, ends=0)
         objects.wait_until_running("job")
         staying.wait_for_line("/job: Running", times=2)
 

@@ -27,8 +27,7 @@ def test_what_only_a_newer_kubernetes_knows_ends_the_job_with_the_servers_words(
     engine: Engine, sandbox: Sandbox, objects: Objects, tmp_path: Path
 ) -> None:
     engine.spec("job", script="true", podPatch={"spec": {"newField": "x"}})
-    run = engine.reconcile("--kubernetes-schema", newer_than_the_server(tmp_path))
-    assert run.code == 5, run.stderr
+    run = engine.reconcile("--kubernetes-schema", newer_than_the_server(tmp_path), ends=5)
     job = run.job("job")
     assert (job["state"], job["reason"]) == ("Failed", "AdmissionRefused")
     assert job["message"].endswith('strict decoding error: unknown field "spec.newField"')
@@ -41,8 +40,7 @@ def test_what_only_a_newer_kubernetes_knows_ends_the_job_with_the_servers_words(
 
 def test_without_the_newer_schema_nothing_is_sent(engine: Engine, sandbox: Sandbox) -> None:
     engine.spec("job", script="true", podPatch={"spec": {"newField": "x"}})
-    run = engine.reconcile()
-    assert run.code == 2
+    run = engine.reconcile(ends=2)
     assert 'unknown field "spec.podPatch.spec.newField"' in run.stderr
     assert sandbox.requests.writes == []
 
@@ -55,8 +53,7 @@ def test_every_object_is_sent_strictly(engine: Engine, sandbox: Sandbox) -> None
         ttlAfterFinished={"success": "1h"},
         pullPolicy=["Always", "Never"],
     )
-    run = engine.reconcile()
-    assert run.code == 0, run.stderr
+    engine.reconcile(ends=0)
     mine = [record for record in sandbox.requests.writes if record.user_agent.startswith("engine")]
     sent = [record for record in mine if not record.verb.startswith("delete")]
     assert {record.verb for record in sent} == {"create", "update", "patch"}

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 COMMAND = [sys.executable, "-m", "engine"]
 
@@ -20,6 +20,11 @@ class CommandResult:
     code: int
     stdout: str
     stderr: str
+
+    def ended(self, code: int | None) -> Self:
+        """Itself. Errors: AssertionError with what was said, if it ended otherwise."""
+        assert code in (None, self.code), f"{self.code}: {self.stderr}"
+        return self
 
     @property
     def lines(self) -> list[str]:
@@ -64,7 +69,8 @@ class Engine:
         path.write_text(text, encoding="utf-8")
         return path
 
-    def run(self, *arguments: str, timeout: float = 120) -> CommandResult:
+    def run(self, *arguments: str, timeout: float = 120, ends: int | None = None) -> CommandResult:
+        """Errors: AssertionError with what was said, if it doesn't end with this exit code."""
         done = subprocess.run(
             [*COMMAND, *arguments],
             capture_output=True,
@@ -74,12 +80,13 @@ class Engine:
             env=self.environment_of_process(),
             stdin=subprocess.DEVNULL,
         )
-        return CommandResult(done.returncode, done.stdout, done.stderr)
+        return CommandResult(done.returncode, done.stdout, done.stderr).ended(ends)
 
-    def reconcile(self, *arguments: str, timeout: float = 120) -> CommandResult:
-        return self.run(
-            "reconcile", "--once", str(self.folder), "-o", "json", *arguments, timeout=timeout
-        )
+    def reconcile(
+        self, *arguments: str, timeout: float = 120, ends: int | None = None
+    ) -> CommandResult:
+        command = ("reconcile", "--once", str(self.folder), "-o", "json", *arguments)
+        return self.run(*command, timeout=timeout, ends=ends)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """The same in the background; the caller waits for it or kills it.
@@ -115,8 +122,7 @@ class Engine:
 
     def status(self) -> dict[str, dict[str, Any]]:
         """Entries of `engine status` by job."""
-        run = self.run("status", "-n", self.namespace, "-o", "json")
-        assert run.code == 0, run.stderr
+        run = self.run("status", "-n", self.namespace, "-o", "json", ends=0)
         return {entry["name"]: entry for entry in run.result["jobs"]}
 
     def environment_of_process(self) -> Mapping[str, str]:
@@ -124,9 +130,11 @@ class Engine:
         return {**kept, "KUBECONFIG": str(self.kubeconfig), **self.environment}
 
 
-def finish(process: subprocess.Popen[str], timeout: float = 120) -> CommandResult:
+def finish(
+    process: subprocess.Popen[str], timeout: float = 120, ends: int | None = None
+) -> CommandResult:
     stdout, stderr = process.communicate(timeout=timeout)
-    return CommandResult(process.returncode, stdout, stderr)
+    return CommandResult(process.returncode, stdout, stderr).ended(ends)
 
 
 def kill(process: subprocess.Popen[str]) -> None:
