@@ -15,7 +15,8 @@ from engine.specdir.source import DirectorySource, Snapshot
 from engine.telemetry.events import Emit, Notice, SpecFixed, SpecProblem, SpecsRead
 
 _TICK, _LEADER_TICK = 1.0, 0.02
-_STALL_TIMEOUT = 60.0
+_STALL_TIMEOUT = 300.0
+"""A busy server may be waited for a minute; that is no reason to start again."""
 
 
 class _Call(Enum):

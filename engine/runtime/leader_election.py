@@ -16,7 +16,7 @@ from engine.runtime.lease_lock import LeaseLock, boottime
 from engine.telemetry.events import Emit, LeaderChanged, Notice
 
 _RENEWALS, _RETRIES = 3, 5
-_RELEASE_TIMEOUT = 2.0
+_RELEASE_TIMEOUT, _STALL_TIMEOUT = 2.0, 60.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 _REPORT_FAILURES_OF_ACQUIRE, _REPORT_FAILURES_OF_RENEWAL = 3, 2
 _RIGHTS = "leader election needs get, create and update on leases in coordination.k8s.io"
@@ -79,7 +79,7 @@ class LeaderElector:
         sighting: ObservedLease | None = None
         failures, self._reported_holder = 0, ""
         while not stop.is_set():
-            heartbeat(self._lock.duration + _LONGEST_WAIT)
+            heartbeat(self._lock.duration + _STALL_TIMEOUT)
             self._report_change()
             try:
                 sighting = observe(sighting, self._lock.get(), boottime())
@@ -98,6 +98,7 @@ class LeaderElector:
                     self._say(f"the Lease of {self._what} is out of reach: {error}")
                 wait = backoff(failures, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
                 wait = max(wait, getattr(error, "retry_after", 0.0))
+            heartbeat(wait + _STALL_TIMEOUT)
             stop.wait(wait)
         return False
 
@@ -110,7 +111,7 @@ class LeaderElector:
         failures = 0
         self._report_change()
         while not stop.wait(self._until_renewal(failures)):
-            heartbeat(self._lock.duration + _LONGEST_WAIT)
+            heartbeat(self._lock.duration + _STALL_TIMEOUT)
             self._report_change()
             if self._without_lease:
                 continue
