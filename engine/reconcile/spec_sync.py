@@ -76,7 +76,7 @@ class SpecSync:
         if not self._started:
             self._started = True
             self._pending.add(_Call.CHANGED)
-            self._source.start(self._on_change)
+            self._source.start(self._on_change, self._controller.supervisor)
         while not stop.is_set():
             heartbeat(_STALL_TIMEOUT)
             try:

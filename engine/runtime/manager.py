@@ -57,7 +57,8 @@ class Manager:
                 stop = threading.Event()
                 run = partial(self._run, runnable, stop)
                 self._running.append((runnable, stop, self._supervisor.start(runnable.name, run)))
-        self._emit(Stopping(str(message)))
+        if self._running or isinstance(message, str):
+            self._emit(Stopping(str(message)))
         for runnable, stop, thread in reversed(self._running):
             stop.set()
             thread.stop()

@@ -5,9 +5,12 @@ import threading
 import time
 from collections.abc import Callable
 
+from engine.runtime.supervisor import SupervisedThread, Supervisor
+
 QUIET_SECONDS = 0.010
 MAX_DELAY_SECONDS = 0.250
 _MAX_DUTY = 20
+_STALL_TIMEOUT, _JOIN_TIMEOUT = 300.0, 60.0
 
 
 class Debouncer:
@@ -38,12 +41,12 @@ class Debouncer:
         self._earliest_check = 0.0
         self._stopped = False
         self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._run, name="specdir-debouncer", daemon=True)
+        self._thread: SupervisedThread | None = None
 
-    def start(self) -> None:
+    def start(self, supervisor: Supervisor) -> None:
         """Begin to wait for events."""
         self._check_due = time.monotonic() + self._poll_interval
-        self._thread.start()
+        self._thread = supervisor.start("debouncer of the spec directory", self._run)
 
     def trigger(self) -> None:
         """An event has come."""
@@ -73,15 +76,18 @@ class Debouncer:
         self.check_in(seconds)
 
     def stop(self) -> None:
-        """Guarantees: once this returns, `callback` isn't called any more; unless it calls this."""
+        """Guarantees: once this returns, `callback` isn't called any more; unless it calls this,
+        or takes a minute.
+        """
         with self._changed:
             self._stopped = True
             self._changed.notify()
-        if self._thread.is_alive() and self._thread is not threading.current_thread():
-            self._thread.join()
+        if self._thread is not None:
+            self._thread.join(_JOIN_TIMEOUT)
 
-    def _run(self) -> None:
+    def _run(self, thread: SupervisedThread) -> None:
         while True:
+            thread.expect(math.inf)
             with self._changed:
                 now = time.monotonic()
                 due, check = self._next_call(), max(self._check_due, self._earliest_check)
@@ -94,6 +100,7 @@ class Debouncer:
                     self._first, self._due = None, math.inf
                 if now >= check:
                     self._check_due = now + self._poll_interval
+            thread.expect(_STALL_TIMEOUT)
             if now >= due or self._check(now):
                 self._callback()
 

@@ -24,6 +24,7 @@ from watchdog.events import (
     FileSystemEventHandler,
 )
 
+from engine.runtime.supervisor import Supervisor
 from engine.specdir.debounce import QUIET_SECONDS, Debouncer
 from engine.specdir.watch_set import WatchSet, is_below
 
@@ -108,7 +109,7 @@ class DirectoryWatch(FileSystemEventHandler):
         """Whether changes are looked for."""
         return self._debouncer is not None
 
-    def start(self, on_change: Callable[[], None]) -> None:
+    def start(self, on_change: Callable[[], None], supervisor: Supervisor) -> None:
         """Errors: none; without inotify it polls."""
         interval = self.poll_interval if self.polling else _RESCAN
         self._started_at = time.time_ns()
@@ -119,7 +120,7 @@ class DirectoryWatch(FileSystemEventHandler):
                 self._observer.start()
             except (ImportError, OSError) as error:
                 self._fall_back(error)
-        self._debouncer.start()
+        self._debouncer.start(supervisor)
 
     def set_watches(self, wanted: WatchSet) -> bool:
         """Watch these folders from now on; whether one is watched that wasn't.

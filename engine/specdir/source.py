@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from engine.api.model import Config, Job
 from engine.errors import Problem
 from engine.refs import JobKey
+from engine.runtime.supervisor import Supervisor
 from engine.specdir.active import ActiveSpecs, NamespaceDefaults
 from engine.specdir.config_file import ConfigFile
 from engine.specdir.directory_watch import DirectoryWatch, inotify_observer
@@ -100,13 +101,13 @@ class DirectorySource:
         """Whether changes are found by a scan every few seconds."""
         return self._watch.polling
 
-    def start(self, on_change: Callable[[], None]) -> None:
+    def start(self, on_change: Callable[[], None], supervisor: Supervisor) -> None:
         """Watch from now on: `on_change` is called, from a thread, when it is time to read.
 
         Guarantees: every change after this leads to a call; after a burst there is one. Errors:
         none; where inotify doesn't do, the source polls and says so.
         """
-        self._watch.start(on_change)
+        self._watch.start(on_change, supervisor)
         self._set_watches(Scan())
 
     def stop(self) -> None:

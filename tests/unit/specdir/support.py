@@ -12,6 +12,7 @@ from watchdog.observers.api import BaseObserver
 
 from engine.api.model import Config, Job
 from engine.render.yaml_value import to_yaml_value
+from engine.runtime.supervisor import Supervisor
 from engine.specdir.directory_watch import inotify_observer
 from engine.specdir.source import DirectorySource, Snapshot
 from tests.unit.builders import API_VERSION, document
@@ -127,10 +128,13 @@ class Ear:
         return snapshot
 
 
+SUPERVISOR = Supervisor(lambda _event: None)
+
+
 @contextmanager
 def watching(source: DirectorySource) -> Iterator[Ear]:
     ear = Ear(source)
-    source.start(ear.on_change)
+    source.start(ear.on_change, SUPERVISOR)
     try:
         ear.settle()
         yield ear

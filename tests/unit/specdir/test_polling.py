@@ -18,6 +18,7 @@ from watchdog.observers.inotify import InotifyObserver
 from engine.specdir.directory_watch import inotify_observer
 from tests.unit.builders import write
 from tests.unit.specdir.support import (
+    SUPERVISOR,
     age,
     job,
     make_source,
@@ -85,7 +86,7 @@ def test_polling_hears_of_files_of_secrets(tmp_path: Path) -> None:
 
 def test_polling_believes_what_has_looked_the_same_twice_or_is_old(tmp_path: Path) -> None:
     source = make_source(tmp_path, poll=60)
-    source.start(lambda: None)
+    source.start(lambda: None, SUPERVISOR)
     path = write(tmp_path, "a.yaml", spec())
     first = source.read()
     assert (names(first), first.complete) == ([], False)
@@ -135,7 +136,7 @@ def test_looking_costs_next_to_nothing(tmp_path: Path) -> None:
 def test_without_inotify_it_polls_and_says_so_once(tmp_path: Path, number: int, hint: str) -> None:
     told: list[str] = []
     source = make_source(tmp_path, on_notice=told.append, make_observer=refused(number))
-    source.start(lambda: None)
+    source.start(lambda: None, SUPERVISOR)
     assert source.polling
     write(tmp_path, "a.yaml", spec())
     age(tmp_path)
@@ -199,9 +200,9 @@ def test_the_kernels_own_limit_leads_to_polling(tmp_path: Path) -> None:
     age(tmp_path)
     code = """
         import sys
-        from tests.unit.specdir.support import make_source, names
+        from tests.unit.specdir.support import SUPERVISOR, make_source, names
         source = make_source(sys.argv[1])
-        source.start(lambda: None)
+        source.start(lambda: None, SUPERVISOR)
         print(source.polling, names(source.read()))
         source.stop()
     """

@@ -15,6 +15,7 @@ from engine.kubeschema import KubernetesTypes
 from engine.specdir.debounce import MAX_DELAY_SECONDS
 from tests.unit.builders import write
 from tests.unit.specdir.support import (
+    SUPERVISOR,
     Ear,
     age,
     defaults,
@@ -208,7 +209,7 @@ def test_a_burst_is_heard_of_before_it_ends(tmp_path: Path) -> None:
 def test_nothing_is_heard_after_stop(tmp_path: Path) -> None:
     source = make_source(tmp_path)
     ear = Ear(source)
-    source.start(ear.on_change)
+    source.start(ear.on_change, SUPERVISOR)
     source.stop()
     calls = ear.calls
     write(tmp_path, "a.yaml", spec())
