@@ -31,41 +31,6 @@ def test_keys_are_handed_out_in_the_order_they_came() -> None:
     assert [queue.get(), queue.get(), queue.get()] == ["a", "b", "c"]
 
 
-def test_a_key_added_many_times_is_handed_out_once() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    for key in "aabaa":
-        queue.add(key)
-    assert taken(queue) == ["a", "b"]
-
-
-def test_a_key_that_is_worked_on_is_not_handed_out_a_second_time() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    queue.add("a")
-    assert queue.get() == "a"
-    queue.add("a")
-    assert taken(queue) == []
-
-
-def test_a_key_added_while_it_is_worked_on_comes_again_afterwards() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    queue.add("a")
-    assert queue.get() == "a"
-    queue.add("a")
-    queue.add("a")
-    queue.done("a")
-    assert queue.get() == "a"
-    queue.done("a")
-    assert taken(queue) == []
-
-
-def test_work_that_nobody_asked_for_again_is_over() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    queue.add("a")
-    queue.get()
-    queue.done("a")
-    assert taken(queue) == []
-
-
 def test_a_reader_waits_for_the_first_key() -> None:
     queue: WorkQueue[str] = WorkQueue()
     timer = threading.Timer(0.02, queue.add, ["a"])
@@ -103,12 +68,6 @@ def test_a_sooner_time_wakes_a_reader_that_waits_for_a_later_one() -> None:
     timer.start()
     assert queue.get() == "soon"
     timer.join()
-
-
-def test_a_time_that_has_passed_is_now() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    queue.add_after("a", -5)
-    assert queue.get() == "a"
 
 
 def test_a_key_whose_time_comes_while_it_is_worked_on_queue_latencys_for_its_end() -> None:
