@@ -9,14 +9,14 @@ from contextlib import suppress
 
 import pytest
 
-from tests.campaign.waves import (
+from tests.campaign.batches import (
     EXPECTED,
-    JOBS_IN_A_WAVE,
+    JOBS_IN_A_BATCH,
     assert_owned,
     attempts_of,
     bound_pods,
     kind_of,
-    write_wave,
+    write_batch,
 )
 from tests.cluster.cluster import Cluster
 from tests.cluster.images import Images
@@ -34,12 +34,12 @@ def test_a_job_runs_exactly_once_however_often_the_engine_is_killed(
 ) -> None:
     chance = random.Random(SEED)
     before = cluster.audit_position()
-    kills = waves = 0
+    kills = batches = 0
     while kills < KILLS:
-        waves += 1
-        write_wave(engine, images, waves)
+        batches += 1
+        write_batch(engine, images, batches)
         unit = _time_of_a_command(engine)
-        while not _is_over(engine, waves):
+        while not _is_over(engine, batches):
             process = engine.start("--concurrency", str(chance.choice((1, 2, 8))))
             with suppress(subprocess.TimeoutExpired):
                 process.wait(unit * chance.uniform(0.8, 3.2))
@@ -47,7 +47,7 @@ def test_a_job_runs_exactly_once_however_often_the_engine_is_killed(
             kill(process)
     engine.reconcile(ends=1)
     jobs = engine.status()
-    assert len(jobs) == waves * JOBS_IN_A_WAVE
+    assert len(jobs) == batches * JOBS_IN_A_BATCH
     reasons = {name: job["reason"] for name, job in jobs.items()}
     assert reasons == {name: EXPECTED[kind_of(name)] for name in jobs}
     attempts = {name: [a["pod"] for a in job["attempts"]] for name, job in jobs.items()}
@@ -64,7 +64,7 @@ def _time_of_a_command(engine: Engine) -> float:
     return time.monotonic() - began
 
 
-def _is_over(engine: Engine, waves: int) -> bool:
+def _is_over(engine: Engine, batches: int) -> bool:
     final = ("Succeeded", "Failed")
     over = [name for name, job in engine.status().items() if job["state"] in final]
-    return len(over) == waves * JOBS_IN_A_WAVE
+    return len(over) == batches * JOBS_IN_A_BATCH

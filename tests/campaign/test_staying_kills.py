@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.campaign.waves import (
+from tests.campaign.batches import (
     EXPECTED,
-    JOBS_IN_A_WAVE,
+    JOBS_IN_A_BATCH,
     assert_owned,
     attempts_of,
     bound_pods,
@@ -34,7 +34,7 @@ ASIDE = "../aside"
 
 
 class Files:
-    """The wave's files: some lie there at once, one after the other is moved in or changed.
+    """The batch's files: some lie there at once, one after the other is moved in or changed.
 
     One is changed only once its job has a record, so that the change is a new run.
     """
@@ -51,14 +51,14 @@ class Files:
         self.names: list[str] = []
         self.changed: list[str] = []
 
-    def write_wave(self, wave: int) -> None:
-        for number in range(JOBS_IN_A_WAVE):
-            is_late = number >= JOBS_IN_A_WAVE // 2
-            file = f"{ASIDE}/{wave}-{number}.yaml" if is_late else f"{wave}-{number}.yaml"
-            self.names.append(write_job(self._engine, self._images, wave, number, file))
+    def write_batch(self, batch: int) -> None:
+        for number in range(JOBS_IN_A_BATCH):
+            is_late = number >= JOBS_IN_A_BATCH // 2
+            file = f"{ASIDE}/{batch}-{number}.yaml" if is_late else f"{batch}-{number}.yaml"
+            self.names.append(write_job(self._engine, self._images, batch, number, file))
             if is_late:
                 self._waiting.append(file)
-        changes = f"changes-{wave}"
+        changes = f"changes-{batch}"
         self.names.append(self._engine.spec(changes, script="sleep 0.5"))
         self._to_change.append(changes)
 
@@ -87,10 +87,10 @@ def test_a_job_runs_exactly_once_however_often_the_engine_that_stays_is_killed(
     chance = random.Random(SEED)
     before = cluster.audit_position()
     files = Files(engine, objects, images, chance)
-    kills = waves = 0
+    kills = batches = 0
     while kills < KILLS:
-        waves += 1
-        files.write_wave(waves)
+        batches += 1
+        files.write_batch(batches)
         while not (files.is_done and _is_over(engine, files)):
             count = str(chance.choice((1, 2, 8)))
             arguments = ("--lease-duration", "1s", "--concurrency", count)

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.campaign.waves import assert_owned, bound_pods
+from tests.campaign.batches import assert_owned, bound_pods
 from tests.cluster.cluster import Cluster
 from tests.cluster.images import Images
 from tests.cluster.registry import Registry

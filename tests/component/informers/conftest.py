@@ -14,32 +14,32 @@ from engine.sandbox import DropConnection, Fault, Sandbox
 from engine.telemetry.events import Event
 from tests.component.sandbox.conftest import ci, sandbox
 
-__all__ = ["ci", "client", "sandbox", "told"]
+__all__ = ["ci", "client", "handler", "sandbox"]
 PATIENCE = 10.0
 
 
-class Told:
+class Handler:
     """Counts how often each job was told of."""
 
     def __init__(self) -> None:
         self.jobs: Counter[str] = Counter()
-        self.troubles: list[str] = []
+        self.errors: list[str] = []
         self.events: list[Event] = []
         self._changed = threading.Condition()
 
-    def job(self, key: JobKey) -> None:
+    def on_change(self, key: JobKey) -> None:
         with self._changed:
             self.jobs[key.name] += 1
             self._changed.notify_all()
 
-    def event(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         self.events.append(event)
 
-    def trouble(self, words: str) -> None:
-        self.troubles.append(words)
+    def on_error(self, words: str) -> None:
+        self.errors.append(words)
 
     def wait(self, what: Callable[[], bool]) -> None:
-        """Until `what` holds; it is looked at whenever something was told."""
+        """Until `what` holds; it is looked at whenever something was handler."""
         with self._changed:
             assert self._changed.wait_for(what, PATIENCE), dict(self.jobs)
 
@@ -60,5 +60,5 @@ def client(sandbox: Sandbox, tmp_path: Path) -> Client:
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def handler() -> Handler:
+    return Handler()

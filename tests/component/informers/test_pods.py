@@ -15,16 +15,18 @@ from engine.runtime.supervisor import Supervisor
 from engine.sandbox import Sandbox
 from engine.status.outcome import Reason
 from engine.wellknown import JOB, SOURCE
-from tests.component.informers.conftest import Told, miss
+from tests.component.informers.conftest import Handler, miss
 from tests.support.sandbox_namespace import Namespace, container
 
 Make = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def informer(client: Client, told: Told) -> Iterator[PodInformer]:
+def informer(client: Client, handler: Handler) -> Iterator[PodInformer]:
     pods = PodInformer(
-        WatchContext(client, Supervisor(told.event), told.job, told.trouble), "ci", f"{SOURCE}=team"
+        WatchContext(client, Supervisor(handler.emit), handler.on_change, handler.on_error),
+        "ci",
+        f"{SOURCE}=team",
     )
     yield pods
     pods.reflector.stop()
@@ -67,40 +69,44 @@ def label(ci: Namespace, name: str) -> dict[str, Any]:
 
 
 def test_what_is_listed_is_told_once_and_only_of_this_source(
-    informer: PodInformer, make: Make, told: Told
+    informer: PodInformer, make: Make, handler: Handler
 ) -> None:
     make("a"), make("b"), make("c", source="other")
     assert not informer.has_synced
     informer.list()
-    assert (informer.has_synced, names(informer), told.jobs) == (True, ["a", "b"], {"a": 1, "b": 1})
+    assert (informer.has_synced, names(informer), handler.jobs) == (
+        True,
+        ["a", "b"],
+        {"a": 1, "b": 1},
+    )
     informer.list()
-    assert told.jobs == {"a": 1, "b": 1}
+    assert handler.jobs == {"a": 1, "b": 1}
 
 
 def test_a_watch_goes_on_where_the_list_ended(
-    informer: PodInformer, make: Make, told: Told, ci: Namespace
+    informer: PodInformer, make: Make, handler: Handler, ci: Namespace
 ) -> None:
     make("listed")
     informer.list()
     make("between")
     informer.start()
-    told.wait(lambda: told.jobs["between"] == 1)
+    handler.wait(lambda: handler.jobs["between"] == 1)
     make("later")
-    told.wait(lambda: told.jobs["later"] == 1)
+    handler.wait(lambda: handler.jobs["later"] == 1)
     delete(ci, "between")
-    told.wait(lambda: told.jobs["between"] == 3)
-    assert told.jobs["listed"] == 1
+    handler.wait(lambda: handler.jobs["between"] == 3)
+    assert handler.jobs["listed"] == 1
     assert names(informer) == ["later", "listed"]
 
 
 def test_what_was_missed_is_listed_again_and_the_past_not_told_anew(
-    informer: PodInformer, make: Make, told: Told, ci: Namespace, sandbox: Sandbox
+    informer: PodInformer, make: Make, handler: Handler, ci: Namespace, sandbox: Sandbox
 ) -> None:
     make("stays"), make("goes"), make("changes")
     informer.list()
     informer.start()
     make("last")
-    told.wait(lambda: told.jobs["last"] == 1)
+    handler.wait(lambda: handler.jobs["last"] == 1)
 
     def unseen() -> None:
         delete(ci, "goes")
@@ -108,28 +114,28 @@ def test_what_was_missed_is_listed_again_and_the_past_not_told_anew(
         label(ci, "changes")
 
     miss(sandbox, "pods", unseen)
-    told.wait(lambda: told.jobs["comes"] == 1 and told.jobs["goes"] == 2)
+    handler.wait(lambda: handler.jobs["comes"] == 1 and handler.jobs["goes"] == 2)
     assert names(informer) == ["changes", "comes", "last", "stays"]
 
     make("afterwards")
-    told.wait(lambda: told.jobs["afterwards"] == 1)
-    assert told.jobs == {
+    handler.wait(lambda: handler.jobs["afterwards"] == 1)
+    assert handler.jobs == {
         "stays": 1, "goes": 2, "changes": 2, "last": 1, "comes": 1, "afterwards": 1,
     }  # fmt: skip
 
 
 def test_a_late_reply_brings_nothing_back(
-    informer: PodInformer, make: Make, told: Told, ci: Namespace, sandbox: Sandbox
+    informer: PodInformer, make: Make, handler: Handler, ci: Namespace, sandbox: Sandbox
 ) -> None:
     make("heard"), make("missed"), make("said")
     informer.list()
     informer.start()
     late = {name: label(ci, name) for name in ("heard", "missed", "said")}
-    told.wait(lambda: told.jobs["said"] == 2)
+    handler.wait(lambda: handler.jobs["said"] == 2)
     delete(ci, "heard")
-    told.wait(lambda: told.jobs["heard"] == 4)
+    handler.wait(lambda: handler.jobs["heard"] == 4)
     miss(sandbox, "pods", lambda: delete(ci, "missed"))
-    told.wait(lambda: told.jobs["missed"] == 3)
+    handler.wait(lambda: handler.jobs["missed"] == 3)
     informer.mark_deleted(JobKey("ci", "said"), late["said"]["metadata"]["uid"])
     for pod in late.values():
         informer.upsert(pod)
@@ -162,7 +168,7 @@ def test_an_older_list_or_version_takes_back_nothing_that_was_written(
 
 
 def test_how_a_pod_ended_is_known_after_it_was_missed(
-    informer: PodInformer, told: Told, ci: Namespace, sandbox: Sandbox
+    informer: PodInformer, handler: Handler, ci: Namespace, sandbox: Sandbox
 ) -> None:
     labels = {JOB: "job", SOURCE: "team"}
     body = {
@@ -176,7 +182,7 @@ def test_how_a_pod_ended_is_known_after_it_was_missed(
     uid = ci.pod()["metadata"]["uid"]
     informer.start()
     miss(sandbox, "pods", lambda: delete(ci, "job"))
-    told.wait(lambda: told.jobs["job"] == 2)
+    handler.wait(lambda: handler.jobs["job"] == 2)
     end = informer.deleted_outcome(uid)
     assert end is not None
     assert end.reason is Reason.SUCCEEDED

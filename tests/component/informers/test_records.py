@@ -15,16 +15,16 @@ from engine.refs import JobKey, record_name
 from engine.runtime.supervisor import Supervisor
 from engine.sandbox import Sandbox
 from engine.status.outcome import State
-from tests.component.informers.conftest import Told, miss
+from tests.component.informers.conftest import Handler, miss
 from tests.support.sandbox_namespace import Namespace
 
 KEY = JobKey("ci", "job")
 
 
 @pytest.fixture
-def informer(client: Client, told: Told) -> Iterator[RecordInformer]:
+def informer(client: Client, handler: Handler) -> Iterator[RecordInformer]:
     records = RecordInformer(
-        WatchContext(client, Supervisor(told.event), told.job, told.trouble), "ci"
+        WatchContext(client, Supervisor(handler.emit), handler.on_change, handler.on_error), "ci"
     )
     yield records
     records.reflector.stop()
@@ -43,25 +43,25 @@ def delete(ci: Namespace) -> None:
 
 
 def test_the_newer_of_what_was_written_and_what_was_heard_counts(
-    informer: RecordInformer, first: Record, client: Client, told: Told
+    informer: RecordInformer, first: Record, client: Client, handler: Handler
 ) -> None:
     informer.list()
     ahead = write_record(client, replace(first, state=State.RUNNING))
     assert informer.newest(KEY, None) == first
     assert informer.newest(KEY, ahead) is ahead
     informer.start()
-    told.wait(lambda: told.jobs["job"] == 2)
+    handler.wait(lambda: handler.jobs["job"] == 2)
     assert informer.newest(KEY, first) == ahead
     assert informer.all_records() == [ahead]
 
 
 def test_what_is_listed_again_unchanged_is_told_once(
-    informer: RecordInformer, first: Record, told: Told
+    informer: RecordInformer, first: Record, handler: Handler
 ) -> None:
     informer.list()
     informer.list()
     assert informer.newest(KEY, None) == first
-    assert told.jobs == {"job": 1}
+    assert handler.jobs == {"job": 1}
 
 
 @pytest.mark.parametrize("seen", [True, False])
@@ -69,38 +69,42 @@ def test_a_deleted_record_is_gone_unless_a_newer_one_was_written(
     informer: RecordInformer,
     first: Record,
     client: Client,
-    told: Told,
+    handler: Handler,
     ci: Namespace,
     sandbox: Sandbox,
     seen: bool,
 ) -> None:
     informer.start()
-    told.wait(lambda: told.jobs["job"] == 1)
+    handler.wait(lambda: handler.jobs["job"] == 1)
     if seen:
         delete(ci)
     else:
         miss(sandbox, "configmaps", lambda: delete(ci))
-    told.wait(lambda: told.jobs["job"] == 2)
+    handler.wait(lambda: handler.jobs["job"] == 2)
     assert informer.newest(KEY, first) is None
     again = write_record(client, replace(first, version=""))
     assert informer.newest(KEY, again) is again
-    told.wait(lambda: told.jobs["job"] == 3)
+    handler.wait(lambda: handler.jobs["job"] == 3)
     assert informer.newest(KEY, None) == again
 
 
 def test_a_record_that_cant_be_read_is_its_jobs_trouble_alone(
-    informer: RecordInformer, first: Record, told: Told, client: Client, ci: Namespace
+    informer: RecordInformer,
+    first: Record,
+    handler: Handler,
+    client: Client,
+    ci: Namespace,
 ) -> None:
     other = write_record(client, replace(first, key=JobKey("ci", "other"), version=""))
     informer.start()
-    told.wait(lambda: len(told.jobs) == 2)
+    handler.wait(lambda: len(handler.jobs) == 2)
     path = ci.path("configmaps", record_name("job"))
     ci.client.patch(path, {"data": {"record.json": "not JSON"}})
-    told.wait(lambda: told.jobs["job"] == 2)
+    handler.wait(lambda: handler.jobs["job"] == 2)
     with pytest.raises(ApiError, match="can't be read"):
         informer.newest(KEY, first)
     assert informer.newest(other.key, None) == other
     ci.client.patch(path, {"data": {"record.json": "{}"}})
     delete(ci)
-    told.wait(lambda: told.jobs["job"] == 4)
+    handler.wait(lambda: handler.jobs["job"] == 4)
     assert informer.newest(KEY, None) is None

@@ -13,35 +13,37 @@ from engine.runtime.supervisor import Supervisor
 from engine.sandbox import Fault, Sandbox, TooManyRequests
 from engine.telemetry.events import InternalError
 from engine.wellknown import JOB, SOURCE
-from tests.component.informers.conftest import Told
+from tests.component.informers.conftest import Handler
 from tests.support.sandbox_namespace import Namespace, container
 
 
-class Panicking(Told):
+class Panicking(Handler):
     """Raises as long as it is asked to, after it has counted."""
 
     raises = True
 
-    def job(self, key: JobKey) -> None:
-        super().job(key)
+    def on_change(self, key: JobKey) -> None:
+        super().on_change(key)
         if self.raises:
             raise KeyError(key.name)
 
 
 @pytest.fixture
-def told() -> Panicking:
+def handler() -> Panicking:
     return Panicking()
 
 
 @pytest.fixture
-def supervisor(told: Panicking) -> Supervisor:
-    return Supervisor(told.event)
+def supervisor(handler: Panicking) -> Supervisor:
+    return Supervisor(handler.emit)
 
 
 @pytest.fixture
-def informer(client: Client, told: Panicking, supervisor: Supervisor) -> Iterator[PodInformer]:
+def informer(client: Client, handler: Panicking, supervisor: Supervisor) -> Iterator[PodInformer]:
     pods = PodInformer(
-        WatchContext(client, supervisor, told.job, told.trouble), "ci", f"{SOURCE}=team"
+        WatchContext(client, supervisor, handler.on_change, handler.on_error),
+        "ci",
+        f"{SOURCE}=team",
     )
     yield pods
     pods.reflector.stop()
@@ -65,17 +67,17 @@ def make(ci: Namespace) -> Callable[[str], None]:
 
 
 def test_a_handler_that_raises_is_reported_once_and_the_watch_goes_on(
-    informer: PodInformer, told: Panicking, supervisor: Supervisor, make: Callable[[str], None]
+    informer: PodInformer, handler: Panicking, supervisor: Supervisor, make: Callable[[str], None]
 ) -> None:
     informer.list()
     informer.start()
     make("a")
-    told.wait(lambda: told.jobs["a"] == 1)
-    told.raises = False
+    handler.wait(lambda: handler.jobs["a"] == 1)
+    handler.raises = False
     make("b")
-    told.wait(lambda: told.jobs["b"] == 1)
+    handler.wait(lambda: handler.jobs["b"] == 1)
     assert sorted(pod["metadata"]["name"] for pod in informer.all_items()) == ["a", "b"]
-    (event,) = told.events
+    (event,) = handler.events
     assert isinstance(event, InternalError)
     assert (event.kind, event.message) == ("KeyError", "'a'")
     assert event.component == "watch of /api/v1/namespaces/ci/pods"
@@ -83,9 +85,9 @@ def test_a_handler_that_raises_is_reported_once_and_the_watch_goes_on(
 
 
 def test_a_busy_server_is_asked_again_no_sooner_than_it_says(
-    informer: PodInformer, told: Panicking, sandbox: Sandbox, make: Callable[[str], None]
+    informer: PodInformer, handler: Panicking, sandbox: Sandbox, make: Callable[[str], None]
 ) -> None:
-    told.raises = False
+    handler.raises = False
     sandbox.faults.add(
         Fault(TooManyRequests(retry_after=2), verb="watch", resource="pods", times=1)
     )
@@ -93,5 +95,5 @@ def test_a_busy_server_is_asked_again_no_sooner_than_it_says(
     began = time.monotonic()
     informer.start()
     make("a")
-    told.wait(lambda: told.jobs["a"] == 1)
+    handler.wait(lambda: handler.jobs["a"] == 1)
     assert time.monotonic() - began >= 2.0

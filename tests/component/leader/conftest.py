@@ -29,7 +29,7 @@ LEASES = "coordination.k8s.io/v1/leases"
 
 
 @dataclass(frozen=True)
-class Place:
+class Target:
     """One API server and a namespace of the test's own."""
 
     kubeconfig: Path
@@ -113,7 +113,7 @@ class Candidate:
 class Candidates:
     """Makes engines, each with a connection of its own; stops them after the test."""
 
-    place: Place
+    place: Target
     made: list[Candidate] = field(default_factory=list)
 
     def __call__(
@@ -168,18 +168,18 @@ def sandbox() -> Iterator[Sandbox]:
         yield sandbox
 
 
-def sandbox_place(sandbox: Sandbox, folder: Path) -> Place:
+def sandbox_place(sandbox: Sandbox, folder: Path) -> Target:
     def without_rights() -> Path:
         sandbox.deny("*", "leases", user="nobody")
         return sandbox.write_kubeconfig(folder / "nobody", user="nobody")
 
     sandbox.namespace("ci")
     kubeconfig = sandbox.write_kubeconfig(folder / "kubeconfig")
-    return Place(kubeconfig, "ci", Api.from_kubeconfig(kubeconfig), without_rights)
+    return Target(kubeconfig, "ci", Api.from_kubeconfig(kubeconfig), without_rights)
 
 
 @pytest.fixture(params=["sandbox", pytest.param("real", marks=pytest.mark.cluster)])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
     if request.param == "sandbox":
         return sandbox_place(request.getfixturevalue("sandbox"), tmp_path)
     cluster: Cluster = request.getfixturevalue("cluster")
@@ -191,13 +191,13 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
             do_without(str(error))
 
     namespace: str = request.getfixturevalue("namespace")
-    return Place(
+    return Target(
         cluster.kubeconfig, namespace, Api.from_kubeconfig(cluster.kubeconfig), without_rights
     )
 
 
 @pytest.fixture
-def candidate(place: Place) -> Iterator[Candidates]:
+def candidate(place: Target) -> Iterator[Candidates]:
     candidates = Candidates(place)
     yield candidates
     for made in candidates.made:

@@ -6,7 +6,7 @@ import random
 import threading
 import time
 
-from tests.component.leader.conftest import Candidate, Candidates, Place, together
+from tests.component.leader.conftest import Candidate, Candidates, Target, together
 
 _LASTS = 8.0
 
@@ -20,7 +20,7 @@ def take_part(engine: Candidate, over: threading.Event) -> None:
         engine.stop()
 
 
-def test_never_do_two_engines_hold_at_once(place: Place, candidate: Candidates) -> None:
+def test_never_do_two_engines_hold_at_once(place: Target, candidate: Candidates) -> None:
     engines = [candidate(f"engine-{number}", wait=True) for number in range(4)]
     over = threading.Event()
     threads = [threading.Thread(target=take_part, args=(engine, over)) for engine in engines]

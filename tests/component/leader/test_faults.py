@@ -22,19 +22,19 @@ from tests.component.leader.conftest import (
     LEASES,
     Candidate,
     Candidates,
-    Place,
+    Target,
     eventually,
     sandbox_place,
 )
 
 
 @pytest.fixture
-def place(sandbox: Sandbox, tmp_path: Path) -> Place:
+def place(sandbox: Sandbox, tmp_path: Path) -> Target:
     return sandbox_place(sandbox, tmp_path)
 
 
 @pytest.fixture
-def candidate(place: Place) -> Iterator[Candidates]:
+def candidate(place: Target) -> Iterator[Candidates]:
     candidates = Candidates(place)
     yield candidates
     for made in candidates.made:
@@ -107,7 +107,7 @@ def test_giving_up_does_not_wait_for_a_slow_server(sandbox: Sandbox, candidate: 
 
 
 def test_giving_up_gets_over_one_failure(
-    sandbox: Sandbox, place: Place, candidate: Candidates
+    sandbox: Sandbox, place: Target, candidate: Candidates
 ) -> None:
     first = candidate("one", duration=30.0).lead()
     hit(sandbox, Conflict(), "update")
@@ -116,7 +116,7 @@ def test_giving_up_gets_over_one_failure(
 
 
 def test_a_deletion_and_a_lost_reply_together_cost_nothing(
-    sandbox: Sandbox, place: Place, candidate: Candidates
+    sandbox: Sandbox, place: Target, candidate: Candidates
 ) -> None:
     first = candidate("one", duration=2.0).lead()
     hit(sandbox, LostReply(), "create")
@@ -138,7 +138,7 @@ def test_a_right_that_is_taken_away_later_ends_the_hold(
 
 
 def test_an_engine_that_may_only_read_leases_still_sees_another(
-    sandbox: Sandbox, place: Place, candidate: Candidates, tmp_path: Path
+    sandbox: Sandbox, place: Target, candidate: Candidates, tmp_path: Path
 ) -> None:
     candidate("one").lead()
     for verb in ("create", "update"):
@@ -150,7 +150,7 @@ def test_an_engine_that_may_only_read_leases_still_sees_another(
 
 
 def test_a_renewal_that_is_under_way_takes_nothing_back_that_was_given_up(
-    sandbox: Sandbox, place: Place, candidate: Candidates
+    sandbox: Sandbox, place: Target, candidate: Candidates
 ) -> None:
     first = candidate("one").lead()
     slow = hit(sandbox, Latency(0.4), "get")

@@ -11,11 +11,18 @@ import pytest
 
 from engine.errors import ExitCode, ForbiddenError, LeaseHeldError, NotFoundError
 from engine.runtime.leader_election import default_identity
-from tests.component.leader.conftest import LEASES, SOURCE, Candidates, Place, eventually, together
+from tests.component.leader.conftest import (
+    LEASES,
+    SOURCE,
+    Candidates,
+    Target,
+    eventually,
+    together,
+)
 
 
 def test_the_lease_tells_who_holds_it_and_carries_no_ttl(
-    place: Place, candidate: Candidates
+    place: Target, candidate: Candidates
 ) -> None:
     candidate("one", duration=1.5).lead()
     lease = place.lease()
@@ -52,7 +59,7 @@ def test_a_second_engine_is_refused_as_soon_as_the_first_renews(candidate: Candi
 
 
 def test_the_lease_of_an_engine_that_died_is_taken_over(
-    place: Place, candidate: Candidates
+    place: Target, candidate: Candidates
 ) -> None:
     first, second = candidate("one").lead(), candidate("two")
     eventually(lambda: place.spec()["renewTime"] != place.spec()["acquireTime"])
@@ -66,7 +73,7 @@ def test_the_lease_of_an_engine_that_died_is_taken_over(
     assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("two", 1)
 
 
-def test_a_lease_that_was_given_up_is_taken_at_once(place: Place, candidate: Candidates) -> None:
+def test_a_lease_that_was_given_up_is_taken_at_once(place: Target, candidate: Candidates) -> None:
     first, second = candidate("one", duration=30.0).lead(), candidate("two", duration=30.0)
     first.stop()
     assert (first.elector.is_leader, first.elector.holder) == (False, "")
@@ -109,7 +116,7 @@ def test_the_holders_own_duration_counts(candidate: Candidates) -> None:
 
 
 @pytest.mark.parametrize("hours", [-5, 5])
-def test_clocks_that_differ_do_not_matter(place: Place, candidate: Candidates, hours: int) -> None:
+def test_clocks_that_differ_do_not_matter(place: Target, candidate: Candidates, hours: int) -> None:
     candidate("one").lead().die()
     other = datetime.now(UTC) + timedelta(hours=hours)
     lease = place.lease()
@@ -121,7 +128,7 @@ def test_clocks_that_differ_do_not_matter(place: Place, candidate: Candidates, h
     assert 0.9 < time.monotonic() - began < 5.0
 
 
-def test_of_many_engines_exactly_one_leads(place: Place, candidate: Candidates) -> None:
+def test_of_many_engines_exactly_one_leads(place: Target, candidate: Candidates) -> None:
     engines = [candidate(f"engine-{number}", duration=3.0) for number in range(8)]
     with ThreadPoolExecutor(8) as pool:
         ends = [end.exception() for end in [pool.submit(engine.lead) for engine in engines]]
@@ -131,7 +138,7 @@ def test_of_many_engines_exactly_one_leads(place: Place, candidate: Candidates) 
     assert [winner.elector.holder for winner in winners] == [place.spec()["holderIdentity"]]
 
 
-def test_of_many_engines_exactly_one_takes_over(place: Place, candidate: Candidates) -> None:
+def test_of_many_engines_exactly_one_takes_over(place: Target, candidate: Candidates) -> None:
     candidate("dead").lead().die()
     engines = [candidate(f"engine-{number}", wait=True, duration=10.0) for number in range(8)]
     for engine in engines:
@@ -153,7 +160,7 @@ def test_an_api_server_that_is_away_for_a_moment_costs_nothing(candidate: Candid
 
 
 def test_a_holder_that_cannot_renew_pauses_and_goes_on_later(
-    place: Place, candidate: Candidates
+    place: Target, candidate: Candidates
 ) -> None:
     first = candidate("one").lead()
     first.cut.set()
@@ -209,7 +216,7 @@ def test_giving_up_without_an_api_server_takes_two_seconds_at_most(candidate: Ca
     assert not first.elector.is_leader
 
 
-def test_giving_up_stops_the_renewal(place: Place, candidate: Candidates) -> None:
+def test_giving_up_stops_the_renewal(place: Target, candidate: Candidates) -> None:
     first = candidate("one").lead()
     first.stop()
     version = place.lease()["metadata"]["resourceVersion"]
@@ -219,7 +226,7 @@ def test_giving_up_stops_the_renewal(place: Place, candidate: Candidates) -> Non
     assert place.lease()["metadata"]["resourceVersion"] == version
 
 
-def test_an_engine_that_was_refused_gives_up_nothing(place: Place, candidate: Candidates) -> None:
+def test_an_engine_that_was_refused_gives_up_nothing(place: Target, candidate: Candidates) -> None:
     candidate("one").lead()
     second = candidate("two")
     with pytest.raises(LeaseHeldError):
@@ -228,7 +235,7 @@ def test_an_engine_that_was_refused_gives_up_nothing(place: Place, candidate: Ca
     assert place.spec()["holderIdentity"] == "one"
 
 
-def test_a_lease_that_is_deleted_is_made_again(place: Place, candidate: Candidates) -> None:
+def test_a_lease_that_is_deleted_is_made_again(place: Target, candidate: Candidates) -> None:
     first = candidate("one").lead()
     place.api.delete(LEASES, "engine-team-web", place.namespace)
     eventually(lambda: place.api.find(LEASES, "engine-team-web", place.namespace))
@@ -236,7 +243,7 @@ def test_a_lease_that_is_deleted_is_made_again(place: Place, candidate: Candidat
     assert first.changes == [True]
 
 
-def test_what_others_wrote_on_the_lease_stays(place: Place, candidate: Candidates) -> None:
+def test_what_others_wrote_on_the_lease_stays(place: Target, candidate: Candidates) -> None:
     candidate("one").lead()
     labels = {"metadata": {"labels": {"team": "web"}}}
     path = f"/apis/coordination.k8s.io/v1/namespaces/{place.namespace}/leases/engine-team-web"
@@ -246,7 +253,7 @@ def test_what_others_wrote_on_the_lease_stays(place: Place, candidate: Candidate
     assert place.lease()["metadata"]["labels"]["team"] == "web"
 
 
-def test_without_the_right_to_leases_it_is_said_once(place: Place, candidate: Candidates) -> None:
+def test_without_the_right_to_leases_it_is_said_once(place: Target, candidate: Candidates) -> None:
     first = candidate("one", kubeconfig=place.without_rights())
     assert first.lead().elector.is_leader
     assert len(first.said) == 1
@@ -256,13 +263,13 @@ def test_without_the_right_to_leases_it_is_said_once(place: Place, candidate: Ca
     assert not first.elector.is_leader
 
 
-def test_without_the_right_to_leases_nobody_can_wait(place: Place, candidate: Candidates) -> None:
+def test_without_the_right_to_leases_nobody_can_wait(place: Target, candidate: Candidates) -> None:
     with pytest.raises(ForbiddenError, match="cannot get resource") as refused:
         candidate("one", wait=True, kubeconfig=place.without_rights()).lead()
     assert "get, create and update on leases" in refused.value.hint
 
 
-def test_a_namespace_that_is_not_there_is_an_error(place: Place, candidate: Candidates) -> None:
+def test_a_namespace_that_is_not_there_is_an_error(place: Target, candidate: Candidates) -> None:
     first = candidate("one")
     first.elector._lock._namespace = "nowhere"
     with pytest.raises(NotFoundError, match="nowhere"):
@@ -272,7 +279,7 @@ def test_a_namespace_that_is_not_there_is_an_error(place: Place, candidate: Cand
 @pytest.mark.parametrize(
     "source", ["Web", "web_app", "a..b", "a-.b", "1.2.3", "X" * 63, "web-0123456789"]
 )
-def test_every_source_has_a_lease(place: Place, candidate: Candidates, source: str) -> None:
+def test_every_source_has_a_lease(place: Target, candidate: Candidates, source: str) -> None:
     candidate("one", source=source).lead()
     assert place.lease(source)["metadata"]["labels"]["jobs.engine/source"] == source
 

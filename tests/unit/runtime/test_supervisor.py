@@ -10,7 +10,7 @@ from engine.runtime.supervisor import SupervisedThread, Supervisor
 from engine.telemetry.events import Event, InternalError
 
 
-class Heard:
+class EventRecorder:
     """A supervisor's events, and a gate that ends what the tests start."""
 
     def __init__(self) -> None:
@@ -27,13 +27,15 @@ def eventually(true: Callable[[], object]) -> None:
 
 
 @pytest.fixture
-def heard() -> Iterator[Heard]:
-    heard = Heard()
+def heard() -> Iterator[EventRecorder]:
+    heard = EventRecorder()
     yield heard
     heard.over.set()
 
 
-def test_a_panic_is_reported_once_counted_each_time_and_the_work_goes_on(heard: Heard) -> None:
+def test_a_panic_is_reported_once_counted_each_time_and_the_work_goes_on(
+    heard: EventRecorder,
+) -> None:
     calls: list[int] = []
 
     def run(thread: SupervisedThread) -> None:
@@ -53,13 +55,13 @@ def test_a_panic_is_reported_once_counted_each_time_and_the_work_goes_on(heard: 
     assert heard.supervisor.liveness() == ""
 
 
-def test_another_panic_is_reported_too(heard: Heard) -> None:
+def test_another_panic_is_reported_too(heard: EventRecorder) -> None:
     for error in (ValueError("one"), ValueError("two"), ValueError("one")):
         heard.supervisor.report("worker-0", error)
     assert [e.message for e in heard.events if isinstance(e, InternalError)] == ["one", "two"]
 
 
-def test_a_listener_that_raises_doesnt_end_the_thread(heard: Heard) -> None:
+def test_a_listener_that_raises_doesnt_end_the_thread(heard: EventRecorder) -> None:
     def broken(event: Event) -> None:
         raise RuntimeError(event)
 
@@ -68,7 +70,7 @@ def test_a_listener_that_raises_doesnt_end_the_thread(heard: Heard) -> None:
     assert supervisor.panics == 1
 
 
-def test_a_thread_that_hangs_makes_liveness_fail_until_it_goes_on(heard: Heard) -> None:
+def test_a_thread_that_hangs_makes_liveness_fail_until_it_goes_on(heard: EventRecorder) -> None:
     hangs = threading.Event()
 
     def run(thread: SupervisedThread) -> None:
@@ -84,7 +86,7 @@ def test_a_thread_that_hangs_makes_liveness_fail_until_it_goes_on(heard: Heard) 
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_thread_that_died_makes_liveness_fail(heard: Heard) -> None:
+def test_a_thread_that_died_makes_liveness_fail(heard: EventRecorder) -> None:
     def run(thread: SupervisedThread) -> None:
         raise SystemExit(thread.name)
 
@@ -92,7 +94,7 @@ def test_a_thread_that_died_makes_liveness_fail(heard: Heard) -> None:
     eventually(lambda: heard.supervisor.liveness() == "thread elector is dead")
 
 
-def test_a_thread_that_has_returned_is_no_trouble(heard: Heard) -> None:
+def test_a_thread_that_has_returned_is_no_trouble(heard: EventRecorder) -> None:
     thread = heard.supervisor.start("watch", lambda _: None)
     assert thread.join(10)
     assert heard.supervisor.liveness() == ""

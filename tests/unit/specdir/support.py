@@ -88,7 +88,7 @@ def age(folder: Path, seconds: float = 60.0) -> None:
         os.utime(path, (then, then))
 
 
-class Ear:
+class SourceProbe:
     """Reads whenever the source says so, and remembers what it read."""
 
     def __init__(self, source: DirectorySource) -> None:
@@ -132,11 +132,11 @@ SUPERVISOR = Supervisor(lambda _event: None)
 
 
 @contextmanager
-def watching(source: DirectorySource) -> Iterator[Ear]:
-    ear = Ear(source)
-    source.start(ear.on_change, SUPERVISOR)
+def watching(source: DirectorySource) -> Iterator[SourceProbe]:
+    probe = SourceProbe(source)
+    source.start(probe.on_change, SUPERVISOR)
     try:
-        ear.settle()
-        yield ear
+        probe.settle()
+        yield probe
     finally:
         source.stop()

@@ -28,14 +28,14 @@ def mount(root: Path, version: str, files: dict[str, str]) -> None:
 def test_a_swapped_configmap_changes_what_has_changed(tmp_path: Path) -> None:
     root = tmp_path / "specs"
     mount(root, "2026_01", {"a.yaml": spec("a"), "b.yaml": spec("b")})
-    with watching(make_source(root)) as ear:
-        first = ear.source.read()
+    with watching(make_source(root)) as probe:
+        first = probe.source.read()
         assert (names(first), first.files) == (["a", "b"], 2)
         mount(root, "2026_02", {"a.yaml": spec("a"), "b.yaml": spec("b", timeout="2m")})
-        second = ear.read_until(lambda snapshot: job(snapshot, "b").timeout == 120)
+        second = probe.read_until(lambda snapshot: job(snapshot, "b").timeout == 120)
         assert job(second, "a") is job(first, "a")
         mount(root, "2026_03", {"a.yaml": spec("a"), "b.yaml": spec("b", timeout="2m")})
-        third = ear.read_next()
+        third = probe.read_next()
         assert third is second
 
 
@@ -45,18 +45,18 @@ def test_a_swapped_checkout_changes_what_has_changed(tmp_path: Path) -> None:
         write(tmp_path, f"{revision}/b.yaml", spec("b", timeout=timeout))
     link = tmp_path / "current"
     link.symlink_to("rev1")
-    with watching(make_source(link)) as ear:
-        first = ear.source.read()
+    with watching(make_source(link)) as probe:
+        first = probe.source.read()
         for revision, seconds in (("rev2", 120), ("rev3", 180)):
             replace_link(link, revision)
-            swapped = ear.read_until(lambda s, n=seconds: job(s, "b").timeout == n)  # type: ignore[misc]
+            swapped = probe.read_until(lambda s, n=seconds: job(s, "b").timeout == n)  # type: ignore[misc]
             assert job(swapped, "a") is job(first, "a")
             assert lines(swapped) == []
         replace_file(tmp_path / "rev3/web/a.yaml", spec("a", timeout="9m"))
-        ear.read_until(lambda snapshot: job(snapshot, "a").timeout == 540)
-        ear.settle()
+        probe.read_until(lambda snapshot: job(snapshot, "a").timeout == 540)
+        probe.settle()
         replace_file(tmp_path / "rev1/web/a.yaml", spec("a", timeout="8m"))
-        assert ear.hears_nothing(0.1)
+        assert probe.hears_nothing(0.1)
 
 
 def test_a_folder_below_a_swapped_checkout_is_followed(tmp_path: Path) -> None:
@@ -64,21 +64,21 @@ def test_a_folder_below_a_swapped_checkout_is_followed(tmp_path: Path) -> None:
         write(tmp_path, f"{revision}/specs/a.yaml", spec(revision))
     link = tmp_path / "current"
     link.symlink_to(tmp_path / "rev1")
-    with watching(make_source(link / "specs")) as ear:
+    with watching(make_source(link / "specs")) as probe:
         replace_link(link, "rev2")
-        ear.read_until(lambda snapshot: names(snapshot) == ["rev2"])
+        probe.read_until(lambda snapshot: names(snapshot) == ["rev2"])
 
 
 def test_a_file_behind_a_link_to_elsewhere_is_heard_of(tmp_path: Path) -> None:
     target = write(tmp_path, "store/a.yaml", spec())
     root = tmp_path / "specs"
     root.mkdir()
-    with watching(make_source(root)) as ear:
+    with watching(make_source(root)) as probe:
         (root / "a.yaml").symlink_to(target)
-        ear.read_until(lambda snapshot: names(snapshot) == ["build"])
-        ear.settle()
+        probe.read_until(lambda snapshot: names(snapshot) == ["build"])
+        probe.settle()
         replace_file(target, spec(timeout="2m"))
-        ear.read_until(lambda snapshot: job(snapshot).timeout == 120)
+        probe.read_until(lambda snapshot: job(snapshot).timeout == 120)
 
 
 def test_links_to_folders_below_a_root_are_not_followed(tmp_path: Path) -> None:
@@ -96,6 +96,6 @@ def test_a_config_in_a_mounted_configmap_is_followed(tmp_path: Path) -> None:
     mount(tmp_path / "etc", "1", {"engine.yaml": head})
     write(tmp_path, "specs/a.yaml", spec())
     source = make_source(tmp_path / "specs", config_file=tmp_path / "etc/engine.yaml")
-    with watching(source) as ear:
+    with watching(source) as probe:
         mount(tmp_path / "etc", "2", {"engine.yaml": f"{head}defaults: {{timeout: 2m}}\n"})
-        ear.read_until(lambda snapshot: job(snapshot).timeout == 120)
+        probe.read_until(lambda snapshot: job(snapshot).timeout == 120)

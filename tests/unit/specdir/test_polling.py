@@ -62,26 +62,26 @@ class Full(InotifyObserver):
 
 
 def test_polling_hears_what_is_new_changed_and_gone(tmp_path: Path) -> None:
-    with watching(make_source(tmp_path, poll=SOON)) as ear:
-        assert ear.source.polling
+    with watching(make_source(tmp_path, poll=SOON)) as probe:
+        assert probe.source.polling
         path = write(tmp_path, "a.yaml", spec())
-        ear.read_until(lambda snapshot: names(snapshot) == ["build"])
+        probe.read_until(lambda snapshot: names(snapshot) == ["build"])
         replace_file(path, spec(timeout="2m"))
-        ear.read_until(lambda snapshot: job(snapshot).timeout == 120)
+        probe.read_until(lambda snapshot: job(snapshot).timeout == 120)
         path.unlink()
-        ear.read_until(lambda snapshot: names(snapshot) == [])
-        ear.settle()
-        assert ear.hears_nothing(SOON * 4)
+        probe.read_until(lambda snapshot: names(snapshot) == [])
+        probe.settle()
+        assert probe.hears_nothing(SOON * 4)
 
 
 def test_polling_hears_of_files_of_secrets(tmp_path: Path) -> None:
     write(tmp_path, "a.yaml", spec(secrets={"T": {"fromFile": "token"}}))
     token = write(tmp_path, "token", "x")
     age(tmp_path)
-    with watching(make_source(tmp_path, poll=SOON)) as ear:
-        first = ear.settle()
+    with watching(make_source(tmp_path, poll=SOON)) as probe:
+        first = probe.settle()
         token.write_text("y")
-        assert ear.read_next() is first
+        assert probe.read_next() is first
 
 
 def test_polling_believes_what_has_looked_the_same_twice_or_is_old(tmp_path: Path) -> None:
@@ -110,9 +110,9 @@ def test_a_swapped_checkout_is_heard_of_by_polling_too(tmp_path: Path) -> None:
     write(tmp_path, "rev2/a.yaml", spec("b"))
     age(tmp_path)
     replace_link(tmp_path / "current", "rev1")
-    with watching(make_source(tmp_path / "current", poll=SOON)) as ear:
+    with watching(make_source(tmp_path / "current", poll=SOON)) as probe:
         replace_link(tmp_path / "current", "rev2")
-        ear.read_until(lambda snapshot: names(snapshot) == ["b"])
+        probe.read_until(lambda snapshot: names(snapshot) == ["b"])
 
 
 def test_looking_costs_next_to_nothing(tmp_path: Path) -> None:
@@ -155,11 +155,11 @@ def test_a_limit_reached_at_the_start_is_told_and_nothing_is_missed(
         write(tmp_path, f"{name}/{name}.yaml", spec(name))
     told: list[str] = []
     source = make_source(tmp_path, on_notice=told.append, make_observer=lambda: Full(tmp_path, 2))
-    with watching(source) as ear:
+    with watching(source) as probe:
         assert source.polling
         assert len(told) == 1
         write(tmp_path, "c/d.yaml", spec("d"))
-        ear.read_until(lambda snapshot: "d" in names(snapshot))
+        probe.read_until(lambda snapshot: "d" in names(snapshot))
 
 
 def test_a_limit_reached_later_is_told_and_nothing_is_missed(
@@ -167,15 +167,15 @@ def test_a_limit_reached_later_is_told_and_nothing_is_missed(
 ) -> None:
     told: list[str] = []
     source = make_source(tmp_path, on_notice=told.append, make_observer=lambda: Full(tmp_path, 2))
-    with watching(source) as ear:
+    with watching(source) as probe:
         assert (source.polling, told) == (False, [])
         for name in "abcde":
             write(tmp_path, f"{name}/deep/{name}.yaml", spec(name))
-        ear.read_until(lambda snapshot: names(snapshot) == list("abcde"))
+        probe.read_until(lambda snapshot: names(snapshot) == list("abcde"))
         assert source.polling
         assert len(told) == 1
         write(tmp_path, "e/deep/f.yaml", spec("f"))
-        ear.read_until(lambda snapshot: "f" in names(snapshot))
+        probe.read_until(lambda snapshot: "f" in names(snapshot))
 
 
 def test_a_reader_of_events_that_dies_is_replaced_by_polling(
@@ -184,13 +184,13 @@ def test_a_reader_of_events_that_dies_is_replaced_by_polling(
     told: list[str] = []
     observer = inotify_observer()
     source = make_source(tmp_path, on_notice=told.append, make_observer=lambda: observer)
-    with watching(source) as ear:
+    with watching(source) as probe:
         observer.stop()
         observer.join()
         source._watch._check()
         assert told[0].startswith("inotify can't watch everything (its thread has ended)")
         write(tmp_path, "a.yaml", spec())
-        ear.read_until(lambda snapshot: names(snapshot) == ["build"])
+        probe.read_until(lambda snapshot: names(snapshot) == ["build"])
 
 
 def test_the_kernels_own_limit_leads_to_polling(tmp_path: Path) -> None:

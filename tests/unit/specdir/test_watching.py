@@ -16,7 +16,7 @@ from engine.specdir.debounce import MAX_DELAY_SECONDS
 from tests.unit.builders import write
 from tests.unit.specdir.support import (
     SUPERVISOR,
-    Ear,
+    SourceProbe,
     age,
     defaults,
     engine_yaml,
@@ -33,106 +33,106 @@ from tests.unit.specdir.support import (
 def test_a_file_that_is_written_or_moved_in_or_removed_is_heard_of(tmp_path: Path) -> None:
     root = tmp_path / "specs"
     root.mkdir()
-    with watching(make_source(root)) as ear:
+    with watching(make_source(root)) as probe:
         path = write(root, "a.yaml", spec())
-        ear.read_until(lambda snapshot: names(snapshot) == ["build"])
+        probe.read_until(lambda snapshot: names(snapshot) == ["build"])
         replace_file(path, spec(timeout="2m"))
-        ear.read_until(lambda snapshot: job(snapshot).timeout == 120)
+        probe.read_until(lambda snapshot: job(snapshot).timeout == 120)
         write(tmp_path, "b.yaml", spec("b")).rename(root / "b.yaml")
-        ear.read_until(lambda snapshot: names(snapshot) == ["b", "build"])
+        probe.read_until(lambda snapshot: names(snapshot) == ["b", "build"])
         path.rename(tmp_path / "away.yaml")
-        ear.read_until(lambda snapshot: names(snapshot) == ["b"])
+        probe.read_until(lambda snapshot: names(snapshot) == ["b"])
         (root / "b.yaml").unlink()
-        ear.read_until(lambda snapshot: names(snapshot) == [])
+        probe.read_until(lambda snapshot: names(snapshot) == [])
 
 
 def test_a_file_that_is_moved_in_is_heard_of_within_a_blink(tmp_path: Path) -> None:
     root = tmp_path / "specs"
     root.mkdir()
     took = []
-    with watching(make_source(root)) as ear:
+    with watching(make_source(root)) as probe:
         for count in range(9):
             hidden = write(root, f".{count}.tmp", spec(f"job-{count}"))
-            ear.settle()
+            probe.settle()
             start = time.monotonic()
             hidden.rename(root / f"{count}.yaml")
-            ear.read_until(lambda snapshot, n=count + 1: len(snapshot.jobs) == n)  # type: ignore[misc]
+            probe.read_until(lambda snapshot, n=count + 1: len(snapshot.jobs) == n)  # type: ignore[misc]
             took.append(time.monotonic() - start)
     assert sorted(took)[4] < 0.1
 
 
 def test_reading_the_files_is_not_heard_as_a_change(tmp_path: Path) -> None:
     write(tmp_path, "a.yaml", spec())
-    with watching(make_source(tmp_path)) as ear:
-        ear.source.reload()
-        ear.source.read()
+    with watching(make_source(tmp_path)) as probe:
+        probe.source.reload()
+        probe.source.read()
         (tmp_path / "a.yaml").read_bytes()
         list(tmp_path.iterdir())
-        assert ear.hears_nothing(0.2)
+        assert probe.hears_nothing(0.2)
 
 
 def test_folders_made_later_are_watched_with_what_is_in_them_at_once(tmp_path: Path) -> None:
-    with watching(make_source(tmp_path)) as ear:
+    with watching(make_source(tmp_path)) as probe:
         write(tmp_path, "web/deep/a.yaml", spec("a"))
         write(tmp_path, "web/b.yaml", spec("b"))
-        ear.read_until(lambda snapshot: names(snapshot) == ["a", "b"])
+        probe.read_until(lambda snapshot: names(snapshot) == ["a", "b"])
         write(tmp_path, "web/deep/c.yaml", spec("c"))
-        ear.read_until(lambda snapshot: names(snapshot) == ["a", "b", "c"])
+        probe.read_until(lambda snapshot: names(snapshot) == ["a", "b", "c"])
 
 
 def test_folders_that_are_moved_stay_watched(tmp_path: Path) -> None:
     root = tmp_path / "specs"
     write(root, "web/deep/a.yaml", spec("a"))
     write(tmp_path, "new/b.yaml", spec("b"))
-    with watching(make_source(root)) as ear:
+    with watching(make_source(root)) as probe:
         (tmp_path / "new").rename(root / "new")
-        ear.read_until(lambda snapshot: names(snapshot) == ["a", "b"])
+        probe.read_until(lambda snapshot: names(snapshot) == ["a", "b"])
         (root / "web").rename(root / "shop")
-        ear.read_until(lambda snapshot: "shop" in job(snapshot, "a").place.file)
+        probe.read_until(lambda snapshot: "shop" in job(snapshot, "a").place.file)
         replace_file(root / "shop/deep/a.yaml", spec("a", timeout="2m"))
-        ear.read_until(lambda snapshot: job(snapshot, "a").timeout == 120)
+        probe.read_until(lambda snapshot: job(snapshot, "a").timeout == 120)
         replace_file(root / "new/b.yaml", spec("c"))
-        ear.read_until(lambda snapshot: names(snapshot) == ["a", "c"])
+        probe.read_until(lambda snapshot: names(snapshot) == ["a", "c"])
         write(root, "web/deep/d.yaml", spec("d"))
-        ear.read_until(lambda snapshot: names(snapshot) == ["a", "c", "d"])
+        probe.read_until(lambda snapshot: names(snapshot) == ["a", "c", "d"])
         replace_file(root / "web/deep/d.yaml", spec("e"))
-        ear.read_until(lambda snapshot: names(snapshot) == ["a", "c", "e"])
+        probe.read_until(lambda snapshot: names(snapshot) == ["a", "c", "e"])
         (root / "shop").rename(tmp_path / "away")
-        ear.read_until(lambda snapshot: names(snapshot) == ["c", "e"])
+        probe.read_until(lambda snapshot: names(snapshot) == ["c", "e"])
 
 
 def test_a_root_that_is_removed_and_made_again_is_watched_again(tmp_path: Path) -> None:
     root = tmp_path / "specs"
     write(root, "a.yaml", spec("a"))
-    with watching(make_source(root)) as ear:
+    with watching(make_source(root)) as probe:
         for name in ("b", "c"):
             shutil.rmtree(root)
-            gone = ear.read_until(lambda snapshot: bool(snapshot.unreadable))
+            gone = probe.read_until(lambda snapshot: bool(snapshot.unreadable))
             assert len(gone.jobs) == 1
             write(root, "web/a.yaml", spec(name))
-            ear.read_until(lambda snapshot, n=name: names(snapshot) == [n])  # type: ignore[misc]
+            probe.read_until(lambda snapshot, n=name: names(snapshot) == [n])  # type: ignore[misc]
             replace_file(root / "web/a.yaml", spec("x"))
-            ear.read_until(lambda snapshot: names(snapshot) == ["x"])
+            probe.read_until(lambda snapshot: names(snapshot) == ["x"])
 
 
 def test_a_root_that_came_back_unheard_is_watched_from_the_next_read_on(tmp_path: Path) -> None:
     """Nobody watches the folders far above a root; now and then it is read all the same."""
     write(tmp_path, "far/above/specs/web/a.yaml", spec("a"))
-    with watching(make_source(tmp_path / "far/above/specs")) as ear:
+    with watching(make_source(tmp_path / "far/above/specs")) as probe:
         (tmp_path / "far").rename(tmp_path / "away")
         path = write(tmp_path, "far/above/specs/web/a.yaml", spec("b"))
-        ear.source.read()
-        ear.settle()
+        probe.source.read()
+        probe.settle()
         replace_file(path, spec("c"))
-        ear.read_until(lambda snapshot: names(snapshot) == ["c"])
+        probe.read_until(lambda snapshot: names(snapshot) == ["c"])
 
 
 def test_a_root_whose_parents_come_later_is_found(tmp_path: Path) -> None:
-    with watching(make_source(tmp_path / "some/where/specs")) as ear:
+    with watching(make_source(tmp_path / "some/where/specs")) as probe:
         write(tmp_path, "some/where/specs/a.yaml", spec())
-        ear.read_until(lambda snapshot: names(snapshot) == ["build"])
+        probe.read_until(lambda snapshot: names(snapshot) == ["build"])
         write(tmp_path, "some/where/specs/web/b.yaml", spec("b"))
-        ear.read_until(lambda snapshot: names(snapshot) == ["b", "build"])
+        probe.read_until(lambda snapshot: names(snapshot) == ["b", "build"])
 
 
 def test_the_config_the_defaults_above_and_files_of_secrets_are_heard_of(
@@ -142,33 +142,33 @@ def test_the_config_the_defaults_above_and_files_of_secrets_are_heard_of(
     write(tmp_path, "repo/web/a.yaml", spec(secrets={"T": {"fromFile": "token"}}))
     token = write(tmp_path, "repo/web/token", "x")
     monkeypatch.chdir(tmp_path / "repo")
-    with watching(make_source("web", config_file=config)) as ear:
-        first = ear.source.read()
+    with watching(make_source("web", config_file=config)) as probe:
+        first = probe.source.read()
         replace_file(config, engine_yaml("defaults: {timeout: 2m}\n"))
-        ear.read_until(lambda snapshot: job(snapshot).timeout == 120)
+        probe.read_until(lambda snapshot: job(snapshot).timeout == 120)
         write(tmp_path, "repo/defaults.yaml", defaults(timeout="3m"))
-        second = ear.read_until(lambda snapshot: job(snapshot).timeout == 180)
+        second = probe.read_until(lambda snapshot: job(snapshot).timeout == 180)
         token.write_text("y")
-        assert ear.read_next().jobs == second.jobs
+        assert probe.read_next().jobs == second.jobs
         assert job(first) is not job(second)
 
 
 def test_what_an_editor_leaves_lying_about_is_neither_job_nor_problem(tmp_path: Path) -> None:
     path = write(tmp_path, "a.yaml", spec())
     others = ("a.yaml~", "#a.yaml#", ".a.yaml.swp", ".goutputstream-X1Y2Z3", "4913", "sedAbC")
-    with watching(make_source(tmp_path)) as ear:
-        first = ear.source.read()
+    with watching(make_source(tmp_path)) as probe:
+        first = probe.source.read()
         for name in others:
             write(tmp_path, name, "half: [")
         (tmp_path / ".#a.yaml").symlink_to("user@host.1:2")
-        assert ear.settle() is first
+        assert probe.settle() is first
         (tmp_path / "4913").write_text("")
         (tmp_path / "4913").unlink()
         path.rename(tmp_path / "a.yaml~")
         path.write_text(spec(timeout="2m"))
         (tmp_path / "a.yaml~").unlink()
         seen = []
-        ear.read_until(lambda snapshot: not seen.append(snapshot) and "2m" in str(  # type: ignore[func-returns-value]
+        probe.read_until(lambda snapshot: not seen.append(snapshot) and "2m" in str(  # type: ignore[func-returns-value]
             job(snapshot).spec["timeout"]))  # fmt: skip
         assert all(names(s) == ["build"] and lines(s) == [] for s in seen)
 
@@ -188,33 +188,33 @@ def test_a_burst_of_files_is_read_once_each(
     root.mkdir()
     for count in range(2000):
         write(tmp_path, f"from/d{count % 7}/{count}.yaml", spec(f"job-{count}"))
-    with watching(make_source(root)) as ear:
+    with watching(make_source(root)) as probe:
         subprocess.run(["cp", "-r", f"{tmp_path}/from/.", str(root)], check=True)
-        snapshot = ear.read_until(lambda snapshot: len(snapshot.jobs) == 2000, within=60)
+        snapshot = probe.read_until(lambda snapshot: len(snapshot.jobs) == 2000, within=60)
         assert lines(snapshot) == []
         assert len(parsed) == len(set(parsed)) == 2000
-        assert ear.calls < 40
+        assert probe.calls < 40
 
 
 def test_a_burst_is_heard_of_before_it_ends(tmp_path: Path) -> None:
     source = make_source(tmp_path)
-    with watching(source) as ear:
-        before, start = ear.calls, time.monotonic()
+    with watching(source) as probe:
+        before, start = probe.calls, time.monotonic()
         while time.monotonic() - start < MAX_DELAY_SECONDS * 2:
             (tmp_path / "token").write_text("x")
             time.sleep(0.002)
-        assert ear.calls > before
+        assert probe.calls > before
 
 
 def test_nothing_is_heard_after_stop(tmp_path: Path) -> None:
     source = make_source(tmp_path)
-    ear = Ear(source)
-    source.start(ear.on_change, SUPERVISOR)
+    probe = SourceProbe(source)
+    source.start(probe.on_change, SUPERVISOR)
     source.stop()
-    calls = ear.calls
+    calls = probe.calls
     write(tmp_path, "a.yaml", spec())
     time.sleep(0.05)
-    assert ear.calls == calls
+    assert probe.calls == calls
     assert names(source.read()) == ["build"]
 
 
@@ -244,14 +244,14 @@ def test_events_that_the_kernel_had_no_room_for_are_made_up_for(tmp_path: Path) 
     if room > 50_000:
         pytest.skip("the kernel's queue takes too long to fill here")
     source = make_source(tmp_path)
-    with watching(source) as ear:
+    with watching(source) as probe:
         observer = source._watch._observer
         assert isinstance(observer, InotifyObserver)
         with observer._inotify_fd._lock:
             for count in range(room // 3 + 1_000):
                 (tmp_path / f".noise-{count % 2}").write_text("x")
             write(tmp_path, "web/deep/a.yaml", spec("a"))
-        ear.read_until(lambda snapshot: names(snapshot) == ["a"])
-        ear.settle()
+        probe.read_until(lambda snapshot: names(snapshot) == ["a"])
+        probe.settle()
         replace_file(tmp_path / "web/deep/a.yaml", spec("b"))
-        ear.read_until(lambda snapshot: names(snapshot) == ["b"])
+        probe.read_until(lambda snapshot: names(snapshot) == ["b"])

@@ -1,4 +1,4 @@
-"""Waves of jobs of four kinds, and how it is judged that each of them ran exactly once."""
+"""Batches of jobs of four kinds, and how it is judged that each of them ran exactly once."""
 
 from collections import Counter
 
@@ -7,7 +7,7 @@ from tests.cluster.images import Images
 from tests.support.engine import Engine
 from tests.support.objects import Objects
 
-JOBS_IN_A_WAVE = 20
+JOBS_IN_A_BATCH = 20
 EXPECTED = {
     "plain": "Succeeded",
     "owns": "Succeeded",
@@ -16,25 +16,25 @@ EXPECTED = {
 }
 
 
-def write_wave(engine: Engine, images: Images, wave: int) -> list[str]:
-    """Names of the wave's jobs."""
-    return [write_job(engine, images, wave, number) for number in range(JOBS_IN_A_WAVE)]
+def write_batch(engine: Engine, images: Images, batch: int) -> list[str]:
+    """Names of the batch's jobs."""
+    return [write_job(engine, images, batch, number) for number in range(JOBS_IN_A_BATCH)]
 
 
-def write_job(engine: Engine, images: Images, wave: int, number: int, file: str = "") -> str:
+def write_job(engine: Engine, images: Images, batch: int, number: int, file: str = "") -> str:
     """Write one job's spec, to the folder unless `file` says otherwise; its name."""
     match number % 4:
         case 0:
-            return engine.spec(f"plain-{wave}-{number}", file=file, script="sleep 0.3")
+            return engine.spec(f"plain-{batch}-{number}", file=file, script="sleep 0.3")
         case 1:
             secrets = {"TOKEN": {"value": "anything"}}
-            name = f"owns-{wave}-{number}"
+            name = f"owns-{batch}-{number}"
             return engine.spec(name, file=file, script="test $TOKEN", secrets=secrets)
         case 2:
-            return engine.spec(f"fails-{wave}-{number}", file=file, script="exit 3")
+            return engine.spec(f"fails-{batch}-{number}", file=file, script="exit 3")
         case _:
             policies = ["Never", "IfNotPresent"]
-            name, ref = f"falls-{wave}-{number}", images.build()
+            name, ref = f"falls-{batch}-{number}", images.build()
             return engine.spec(name, file=file, image=ref, script="true", pullPolicy=policies)
 
 
