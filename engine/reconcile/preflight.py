@@ -1,6 +1,7 @@
 """Everything that can be found wrong before the first write: secrets, templates, namespaces."""
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 
 from engine.api.model import Job
 from engine.cluster import api
@@ -12,6 +13,7 @@ from engine.reconcile.job_state import JobState, Rendered
 from engine.reconcile.rendering import RenderConfig, has_user_templates, try_render_attempt
 from engine.reconcile.secret_values import resolve_secrets
 from engine.refs import JobKey, Ref
+from engine.runtime.retry import retry_transient
 from engine.telemetry.redact import Redactor
 
 
@@ -80,8 +82,9 @@ def _missing_namespaces(client: Client, to_create: Mapping[str, Job]) -> list[Pr
     """A namespace that may not be looked at may still be there; the first create will tell."""
     problems = []
     for namespace, job in to_create.items():
+        ref = Ref("Namespace", "", namespace)
         try:
-            exists = api.get(client, Ref("Namespace", "", namespace)) is not None
+            exists = retry_transient(partial(api.get, client, ref)) is not None
         except ForbiddenError:
             continue
         if not exists:
