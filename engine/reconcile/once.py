@@ -6,7 +6,6 @@ begins where the reads ended, once a job has to wait.
 """
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from engine.api.model import Config, Job
@@ -61,8 +60,7 @@ class RunOnce:
             for state in states
             if not state.is_finished(options.source) and state.job.key not in controller.completed
         ]
-        check = partial(self._preflight, unfinished)
-        retry_transient(check, controller.on_watch_error, timeout=options.timeout)
+        self._preflight(unfinished)
         waiting = [key for state in states if self._needs_work(state) and (key := state.job.key)]
         timed_out = interrupted = False
         if waiting:
