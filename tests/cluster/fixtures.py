@@ -23,7 +23,7 @@ from tests.cluster.errors import ClusterUnavailable, ComponentFailed
 from tests.cluster.images import Images
 from tests.cluster.session import session_cluster
 from tests.cluster.settings import Settings
-from tests.cluster.turns import turn
+from tests.cluster.turns import turn, turns_of
 from tests.support.api import Api
 
 if TYPE_CHECKING:
@@ -62,11 +62,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Wait for the test's turn at the cluster, before its time limit begins."""
-    if not _asks_for_a_cluster(item):
+    found = item.config.stash.get(_FOUND, None)
+    if not isinstance(found, Cluster) or not _asks_for_a_cluster(item):
         return (yield)
     marks = {mark.name for mark in item.iter_markers()}
     alone = bool(marks & _ALONE) or "second_node" in getattr(item, "fixturenames", ())
-    with turn(Settings.from_environment().state, alone=alone):
+    with turn(turns_of(found.kubeconfig), alone=alone):
         return (yield)
 
 

@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import fcntl
 import os
+import tempfile
+import zlib
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.cluster.files import exclusive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+
+def turns_of(kubeconfig: Path) -> Path:
+    """The folder of this cluster's turns: one that whoever may run tests may write."""
+    name = f"engine-test-turns-{os.getuid()}"
+    return Path(tempfile.gettempdir(), name, f"{zlib.crc32(bytes(kubeconfig.absolute())):08x}")
 
 
 @contextmanager
