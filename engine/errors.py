@@ -75,6 +75,8 @@ class EngineError(Exception):
     """What the command line ends with."""
     retryable: bool = False
     """Whether trying again can help."""
+    retry_after: float = 0.0
+    """Seconds that the server asks to be left alone for, 30 at most; 0 if it doesn't say."""
     cause: str
     """The first real reason."""
     where: Place | str
@@ -212,8 +214,6 @@ class BusyError(ApiError):
     """429 or 5xx: the server is overloaded or broken for now."""
 
     retryable = True
-    retry_after: float
-    """Seconds that the server asks to be left alone for; 0 if it doesn't say."""
 
     def __init__(
         self,

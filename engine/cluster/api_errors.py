@@ -21,6 +21,8 @@ from engine.errors import (
 _TOO_MANY = 429
 _SERVER_ERROR = 500
 _RBAC = re.compile(r'User "[^"]*" cannot \S+ (resource|path) ')
+_LONGEST_RETRY_AFTER = 30.0
+"""A proxy in between may ask for hours; nobody who waits for a job means that."""
 _WRITES = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -85,4 +87,5 @@ def _status_object(body: str) -> dict[str, Any]:
 
 
 def _seconds(text: str | None) -> float:
-    return float(text) if text and text.isdigit() else 0.0
+    """Of a Retry-After in seconds; its other form, a date, is nothing that API servers send."""
+    return min(float(text), _LONGEST_RETRY_AFTER) if text and text.isdecimal() else 0.0

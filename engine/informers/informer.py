@@ -5,6 +5,7 @@ version, and what was deleted leaves a tombstone that a late reply doesn't get p
 """
 
 import threading
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from typing import Any, Generic, TypeVar
 
@@ -19,7 +20,7 @@ Manifest = dict[str, Any]
 TOMBSTONES = 10_000
 
 
-class Informer(Generic[Item]):
+class Informer(ABC, Generic[Item]):
     """What is kept of each object is the subclass's: `_index`, `_convert` and the hooks below.
 
     Guarantees: the context's `on_change` gets the job of every object that appears, changes or
@@ -89,13 +90,13 @@ class Informer(Generic[Item]):
             with self._lock:
                 self._upsert(*index, manifest)
 
+    @abstractmethod
     def _index(self, manifest: Manifest) -> tuple[JobKey, str] | None:
         """The object's job and what identifies it for good; None for one that is nobody's."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _convert(self, manifest: Manifest) -> Item:
         """What is kept of an object."""
-        raise NotImplementedError
 
     def _before_upsert(self, key: JobKey, uid: str, manifest: Manifest) -> None:
         """Hook: any state of an object that is not deleted, in whichever order they come."""

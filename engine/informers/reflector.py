@@ -116,7 +116,7 @@ class Reflector:
                 self._failed(error, expected=False)
             except EngineError as error:
                 self._failed(error, expected=isinstance(error, UnreachableError))
-                wait = getattr(error, "retry_after", 0.0)
+                wait = error.retry_after
             except Exception as error:
                 self._version, self.failing = "", f"{type(error).__name__}: {error}"
                 raise

@@ -408,7 +408,7 @@ class JobController:
             self._report(state, *(SpecProblem(str(problem)) for problem in error.problems))
         elif not error.retryable or self.rate_limiter.failures(key) >= _REPORT_AFTER:
             self._report(state, ErrorReported(key, str(error), retrying=True))
-        return max(wait, getattr(error, "retry_after", 0.0))
+        return max(wait, error.retry_after)
 
     def _on_defect(self, state: JobState, error: Exception) -> float | None:
         """The same, for what is no error of the cluster or of a spec."""

@@ -97,7 +97,7 @@ class LeaderElector:
                 if failures == _REPORT_FAILURES_OF_ACQUIRE:
                     self._say(f"the Lease of {self._what} is out of reach: {error}")
                 wait = backoff(failures, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
-                wait = max(wait, getattr(error, "retry_after", 0.0))
+                wait = max(wait, error.retry_after)
             heartbeat(wait + _STALL_TIMEOUT)
             stop.wait(wait)
         return False

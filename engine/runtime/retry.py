@@ -13,7 +13,7 @@ TRIES = 5
 """For one of many objects: it must not keep the others waiting."""
 BUSY_TIMEOUT, UNREACHABLE_TIMEOUT = 60.0, 10.0
 """A server that says it is busy is worth a minute; a silent one's address may be wrong."""
-_FIRST_WAIT, _LONGEST_WAIT, _LONGEST_RETRY_AFTER = 0.1, 2.0, 30.0
+_FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
 _REPORT_AFTER = 3
 
 
@@ -48,6 +48,4 @@ def retry_transient(
 
 def retry_delay(error: BusyError | UnreachableError, failures: int) -> float:
     """Seconds to wait after so many failures: back-off, and what the server asks for."""
-    asked = error.retry_after if isinstance(error, BusyError) else 0.0
-    wait = backoff(failures, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
-    return max(wait, min(asked, _LONGEST_RETRY_AFTER))
+    return max(backoff(failures, first=_FIRST_WAIT, longest=_LONGEST_WAIT), error.retry_after)
