@@ -28,7 +28,7 @@ class ExitCode(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class SourceLocation:
     """Where something stands in a file; prints as compilers do, `file:line:column`."""
 
     file: str
@@ -50,10 +50,10 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class Diagnostic:
     """One finding about the input: the unit that validation collects and printers print."""
 
-    where: Place
+    where: SourceLocation
     """What it is about."""
     message: str
     """What is wrong."""
@@ -79,12 +79,12 @@ class EngineError(Exception):
     """Seconds that the server asks to be left alone for, 30 at most; 0 if it doesn't say."""
     cause: str
     """The first real reason."""
-    where: Place | str
+    where: SourceLocation | str
     """A place in a file, or the name of an object."""
     hint: str
     """What the reader can do."""
 
-    def __init__(self, cause: str, *, where: Place | str = "", hint: str = "") -> None:
+    def __init__(self, cause: str, *, where: SourceLocation | str = "", hint: str = "") -> None:
         super().__init__(cause)
         self.cause = cause
         self.where = where
@@ -107,7 +107,7 @@ class InvalidInputError(EngineError):
 
     exit_code = ExitCode.INVALID
 
-    def __init__(self, problems: tuple[Problem, ...]) -> None:
+    def __init__(self, problems: tuple[Diagnostic, ...]) -> None:
         super().__init__("; ".join(str(problem) for problem in problems))
         self.problems = problems
 
@@ -173,7 +173,13 @@ class ApiError(ClusterError):
     """The machine-readable reason of the Status object."""
 
     def __init__(
-        self, cause: str, *, where: Place | str = "", hint: str = "", status: int, reason: str
+        self,
+        cause: str,
+        *,
+        where: SourceLocation | str = "",
+        hint: str = "",
+        status: int,
+        reason: str,
     ) -> None:
         super().__init__(cause, where=where, hint=hint)
         self.status = status
@@ -219,7 +225,7 @@ class BusyError(ApiError):
         self,
         cause: str,
         *,
-        where: Place | str = "",
+        where: SourceLocation | str = "",
         hint: str = "",
         status: int,
         reason: str,

@@ -18,7 +18,7 @@ from engine.api.model import (
 from engine.api.spec_hash import spec_hash
 from engine.api.yaml_reader import Document
 from engine.durations import parse_duration
-from engine.errors import Place, Problem, Severity
+from engine.errors import Diagnostic, Severity, SourceLocation
 
 
 def build_job(
@@ -27,7 +27,7 @@ def build_job(
     layers: Sequence[Document],
     config: Config,
     namespace: str = "",
-) -> tuple[Job | None, tuple[Problem, ...]]:
+) -> tuple[Job | None, tuple[Diagnostic, ...]]:
     """The job of `document`, None if it has an error; `layers` are its defaults, nearest first.
 
     `namespace` is for a spec that names none, and goes before those of the defaults.
@@ -42,7 +42,7 @@ def build_job(
 
 def check_job(
     document: Document, layers: Sequence[Document], config: Config, namespace: str = ""
-) -> tuple[Problem, ...]:
+) -> tuple[Diagnostic, ...]:
     """What is wrong with a job, without building it: for one that its schema refused."""
     return check_spec(effective_spec(document, layers, config, namespace))
 
@@ -53,7 +53,7 @@ def layers_of(folder: str, defaults: Mapping[str, Document]) -> tuple[Document, 
     return tuple(defaults[str(path)] for path in (own, *own.parents) if str(path) in defaults)
 
 
-def namespace_problems(jobs: Iterable[Job], limits: Limits) -> Iterable[Problem]:
+def namespace_problems(jobs: Iterable[Job], limits: Limits) -> Iterable[Diagnostic]:
     """Jobs in a namespace that is not allowed."""
     allowed = limits.allowed_namespaces
     if allowed is None:
@@ -61,7 +61,7 @@ def namespace_problems(jobs: Iterable[Job], limits: Limits) -> Iterable[Problem]
     hint = f"limits.allowedNamespaces: {', '.join(allowed) or 'none'}"
     for job in jobs:
         if not matches_any(job.namespace, allowed):
-            yield Problem(job.place, f"the namespace {job.namespace} is not allowed", hint)
+            yield Diagnostic(job.place, f"the namespace {job.namespace} is not allowed", hint)
 
 
 def _build(effective: EffectiveSpec, folder: str) -> Job:
@@ -120,7 +120,7 @@ def _policies(effective: EffectiveSpec) -> dict[str, tuple[str, ...]]:
     return {name: policies for name, policies in lists.items() if policies}
 
 
-def _secret_source(source: Mapping[str, str], place: Place) -> SecretRef:
+def _secret_source(source: Mapping[str, str], place: SourceLocation) -> SecretRef:
     return SecretRef(place, source.get("value"), source.get("fromEnv"), source.get("fromFile"))
 
 

@@ -7,13 +7,13 @@ from typing import Any
 from engine.api.effective import EffectiveSpec
 from engine.api.versions import JOB_DEFAULTS
 from engine.durations import format_duration, parse_duration
-from engine.errors import Problem
+from engine.errors import Diagnostic
 from engine.wellknown import MANAGED_BY, RESERVED_PREFIX
 
 _TIMES = ("timeout", "startTimeout", "ttl")
 
 
-def image_is_given(effective: EffectiveSpec) -> Iterator[Problem]:
+def image_is_given(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """The job, or its defaults, name an image."""
     if "image" not in effective.spec:
         yield effective.error(
@@ -21,7 +21,7 @@ def image_is_given(effective: EffectiveSpec) -> Iterator[Problem]:
         )
 
 
-def one_entry_point(effective: EffectiveSpec) -> Iterator[Problem]:
+def one_entry_point(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """A container has a script or a command, not both."""
     for _, path, container in effective.containers():
         if "script" in container and "command" in container:
@@ -32,7 +32,7 @@ def one_entry_point(effective: EffectiveSpec) -> Iterator[Problem]:
             )  # fmt: skip
 
 
-def times_are_positive(effective: EffectiveSpec) -> Iterator[Problem]:
+def times_are_positive(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """No time is 0, and each can be read."""
     for name in _TIMES:
         value = effective.spec.get(name)
@@ -49,7 +49,7 @@ def times_are_positive(effective: EffectiveSpec) -> Iterator[Problem]:
             )  # fmt: skip
 
 
-def timeout_is_capped(effective: EffectiveSpec) -> Iterator[Problem]:
+def timeout_is_capped(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """Warn of a timeout that the operator's limit cuts."""
     cap, wanted = effective.config.limits.max_timeout, _seconds(effective.spec["timeout"])
     if (
@@ -66,7 +66,7 @@ def timeout_is_capped(effective: EffectiveSpec) -> Iterator[Problem]:
         )  # fmt: skip
 
 
-def ttl_outlives_the_job(effective: EffectiveSpec) -> Iterator[Problem]:
+def ttl_outlives_the_job(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """Warn of a TTL in which the job can't start and end."""
     if "ttl" not in effective.spec:
         return
@@ -84,7 +84,7 @@ def ttl_outlives_the_job(effective: EffectiveSpec) -> Iterator[Problem]:
         )  # fmt: skip
 
 
-def policies_are_allowed(effective: EffectiveSpec) -> Iterator[Problem]:
+def policies_are_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """Of each list of pull policies at least one is allowed."""
     allowed = effective.config.limits.allowed_pull_policies
     if allowed is None:
@@ -100,7 +100,7 @@ def policies_are_allowed(effective: EffectiveSpec) -> Iterator[Problem]:
             )  # fmt: skip
 
 
-def images_are_allowed(effective: EffectiveSpec) -> Iterator[Problem]:
+def images_are_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """The operator's limits allow every image."""
     allowed = effective.config.limits.allowed_images
     if allowed is None:
@@ -115,7 +115,7 @@ def images_are_allowed(effective: EffectiveSpec) -> Iterator[Problem]:
             )  # fmt: skip
 
 
-def namespace_is_allowed(effective: EffectiveSpec) -> Iterator[Problem]:
+def namespace_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """The operator's limits allow the namespace, as far as it is known."""
     allowed = effective.config.limits.allowed_namespaces
     if allowed is None or not effective.namespace:
@@ -128,7 +128,7 @@ def namespace_is_allowed(effective: EffectiveSpec) -> Iterator[Problem]:
         )  # fmt: skip
 
 
-def container_names_differ(effective: EffectiveSpec) -> Iterator[Problem]:
+def container_names_differ(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """No two containers share a name; `main` is the job's own."""
     seen: set[str] = {"main"}
     for name, path, _ in effective.containers():
@@ -143,7 +143,7 @@ def container_names_differ(effective: EffectiveSpec) -> Iterator[Problem]:
         seen.add(name)
 
 
-def secrets_exist(effective: EffectiveSpec) -> Iterator[Problem]:
+def secrets_exist(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """What a service or init container asks for is among the job's secrets."""
     known = effective.spec.get("secrets", {})
     for _, path, container in effective.containers():
@@ -159,7 +159,7 @@ def secrets_exist(effective: EffectiveSpec) -> Iterator[Problem]:
                 )  # fmt: skip
 
 
-def variables_differ(effective: EffectiveSpec) -> Iterator[Problem]:
+def variables_differ(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """No variable is both plain and secret."""
     for _, path, container in effective.containers():
         for name in container.get("secrets", ()):
@@ -171,21 +171,21 @@ def variables_differ(effective: EffectiveSpec) -> Iterator[Problem]:
                 )  # fmt: skip
 
 
-def labels_are_free(effective: EffectiveSpec) -> Iterator[Problem]:
+def labels_are_free(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """No label or annotation is one that the engine sets."""
     for document in effective.layers:
         metadata = document.data.get("metadata", {})
         for field in ("labels", "annotations"):
             for key in metadata.get(field, {}):
                 if key.startswith(RESERVED_PREFIX) or key == MANAGED_BY:
-                    yield Problem(
+                    yield Diagnostic(
                         document.locate(["metadata", field, key], key=True),
                         f"metadata.{field}: {key} is the engine's own",
                         "choose another key",
                     )
 
 
-def text_has_no_nul(effective: EffectiveSpec) -> Iterator[Problem]:
+def text_has_no_nul(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """No text has a NUL character in it."""
     for path in _nul_paths(effective.spec, ("spec",)):
         yield effective.error(
@@ -195,7 +195,7 @@ def text_has_no_nul(effective: EffectiveSpec) -> Iterator[Problem]:
         )
 
 
-def file_paths_fit(effective: EffectiveSpec) -> Iterator[Problem]:
+def file_paths_fit(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """No file stands where another needs a folder."""
     paths = set(effective.spec.get("files", ()))
     for path in sorted(paths):
@@ -211,7 +211,7 @@ def file_paths_fit(effective: EffectiveSpec) -> Iterator[Problem]:
                 )  # fmt: skip
 
 
-def from_file_stays_inside(effective: EffectiveSpec) -> Iterator[Problem]:
+def from_file_stays_inside(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """`fromFile` names no path outside the spec's folder."""
     for path, source in _sources(effective):
         name = source.get("fromFile")
@@ -223,7 +223,7 @@ def from_file_stays_inside(effective: EffectiveSpec) -> Iterator[Problem]:
             )  # fmt: skip
 
 
-CHECKS: tuple[Callable[[EffectiveSpec], Iterator[Problem]], ...] = (
+CHECKS: tuple[Callable[[EffectiveSpec], Iterator[Diagnostic]], ...] = (
     image_is_given,
     one_entry_point,
     times_are_positive,
@@ -242,7 +242,7 @@ CHECKS: tuple[Callable[[EffectiveSpec], Iterator[Problem]], ...] = (
 )
 
 
-def check_spec(effective: EffectiveSpec) -> tuple[Problem, ...]:
+def check_spec(effective: EffectiveSpec) -> tuple[Diagnostic, ...]:
     """Findings of every rule; errors and warnings."""
     return tuple(problem for check in CHECKS for problem in check(effective))
 

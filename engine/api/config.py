@@ -16,7 +16,7 @@ from engine.api.schema_messages import dotted
 from engine.api.versions import ENGINE_CONFIG
 from engine.api.yaml_reader import Document, read_yaml
 from engine.durations import parse_duration
-from engine.errors import InvalidInputError, Place, Problem
+from engine.errors import Diagnostic, InvalidInputError, SourceLocation
 from engine.kubeschema import KubernetesTypes, shipped_types
 
 _TIMES = (
@@ -46,14 +46,16 @@ def parse_config(text: bytes, file: str, kubernetes: KubernetesTypes = shipped_t
         if kinds != [ENGINE_CONFIG]:
             found = ", ".join(kinds) or "nothing"
             problems.append(
-                Problem(Place(file), f"this must hold one {ENGINE_CONFIG}, but holds {found}")
+                Diagnostic(
+                    SourceLocation(file), f"this must hold one {ENGINE_CONFIG}, but holds {found}"
+                )
             )
     if problems:
         raise InvalidInputError(tuple(problems))
     return _build(documents[0].data, kubernetes)
 
 
-def _bad_times(document: Document) -> Iterator[Problem]:
+def _bad_times(document: Document) -> Iterator[Diagnostic]:
     """Durations that fit the schema's pattern, and mean nothing all the same."""
     for section, name in _TIMES:
         value = (document.data.get(section) or {}).get(name)
@@ -64,10 +66,10 @@ def _bad_times(document: Document) -> Iterator[Problem]:
         try:
             seconds = parse_duration(value)
         except ValueError as error:
-            yield Problem(where, f"{field}: {error}")
+            yield Diagnostic(where, f"{field}: {error}")
         else:
             if seconds == 0 and name not in _MAY_BE_ZERO:
-                yield Problem(where, f"{field} is 0, which leaves a job no time", "leave it out")
+                yield Diagnostic(where, f"{field} is 0, which leaves a job no time", "leave it out")
 
 
 def _build(data: dict[str, Any], kubernetes: KubernetesTypes) -> Config:

@@ -11,7 +11,7 @@ from typing import Any
 from engine.api.model import Config
 from engine.api.schema_messages import dotted
 from engine.api.yaml_reader import Document
-from engine.errors import Place, Problem, Severity
+from engine.errors import Diagnostic, Severity, SourceLocation
 from engine.refs import MAIN_CONTAINER
 
 _BUILT_IN: Mapping[str, Any] = {
@@ -48,7 +48,7 @@ class EffectiveSpec:
         """The job's name."""
         return str(self.own.data["metadata"]["name"])
 
-    def place(self, *path: str | int, key: bool = False) -> Place:
+    def place(self, *path: str | int, key: bool = False) -> SourceLocation:
         """Where the effective value at `path` was written; the job's own place if nowhere."""
         writer = self._writer(path)
         return writer.locate(path, key=key) if writer else self.own.locate(path[:1])
@@ -57,13 +57,13 @@ class EffectiveSpec:
         """What the user who wrote the value at `path` calls it: `spec.services[0].image`."""
         return dotted((self._writer(path) or self.own).written_path(path))
 
-    def error(self, message: str, hint: str, *path: str | int, key: bool = False) -> Problem:
+    def error(self, message: str, hint: str, *path: str | int, key: bool = False) -> Diagnostic:
         """What is wrong with the value at `path`, or with its key."""
-        return Problem(self.place(*path, key=key), message, hint)
+        return Diagnostic(self.place(*path, key=key), message, hint)
 
-    def warning(self, message: str, hint: str, *path: str | int) -> Problem:
+    def warning(self, message: str, hint: str, *path: str | int) -> Diagnostic:
         """What is probably not meant so."""
-        return Problem(self.place(*path), message, hint, Severity.WARNING)
+        return Diagnostic(self.place(*path), message, hint, Severity.WARNING)
 
     def _writer(self, path: Sequence[str | int]) -> Document | None:
         return next((document for document in self.layers if _has(document.data, path)), None)

@@ -12,7 +12,7 @@ from typing import Any
 from engine.api.schema_messages import dotted, show, suggest, type_name
 from engine.api.versions import ENGINE_CONFIG
 from engine.api.yaml_reader import Document, Path, written_path
-from engine.errors import Place, Problem
+from engine.errors import Diagnostic, SourceLocation
 from engine.kubeschema import KubernetesTypes
 from engine.kubeschema.model import ListOf, MapOf, Scalar, Struct, Type
 from engine.kubeschema.quantity import PATTERN
@@ -46,7 +46,7 @@ class Fault:
     in_key: bool = False
 
 
-def kubernetes_problems(document: Document, types: KubernetesTypes) -> Iterator[Problem]:
+def kubernetes_problems(document: Document, types: KubernetesTypes) -> Iterator[Diagnostic]:
     """Everything that Kubernetes doesn't know in a JobSpec, JobDefaults or EngineConfig.
 
     What has another shape than the engine's own schema says is passed over. Of each part no more
@@ -59,7 +59,7 @@ def kubernetes_problems(document: Document, types: KubernetesTypes) -> Iterator[
         walk = _Walk(explained, len(path), document.moves, patch=name == _POD_PATCH)
         for fault in islice(walk.faults(kind, value, path), _MOST):
             where = document.locate(fault.path, key=fault.in_key)
-            yield Problem(where, fault.message, fault.hint)
+            yield Diagnostic(where, fault.message, fault.hint)
 
 
 def manifest_faults(types: KubernetesTypes, manifest: Mapping[str, Any]) -> Iterator[Fault]:
@@ -219,7 +219,7 @@ _SCALARS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
 }
 
 
-def place_in_text(text: str, file: str, fault: Fault) -> Place:
+def place_in_text(text: str, file: str, fault: Fault) -> SourceLocation:
     """Where in a template's text a fault stands, if its field is written there exactly once."""
     name = next((step for step in reversed(fault.path) if isinstance(step, str)), "")
     lines = text.splitlines()
@@ -229,4 +229,8 @@ def place_in_text(text: str, file: str, fault: Fault) -> Place:
         for number, line in enumerate(lines, 1)
         if (rest := line.lstrip(" -")).startswith(starts)
     ]
-    return Place(file, found[0][0], found[0][1] + 1) if len(found) == 1 else Place(file)
+    return (
+        SourceLocation(file, found[0][0], found[0][1] + 1)
+        if len(found) == 1
+        else SourceLocation(file)
+    )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from engine.errors import Place, Problem
+from engine.errors import Diagnostic, SourceLocation
 from engine.kubeschema import KubernetesTypes, shipped_types
 from engine.refs import JobKey
 
@@ -34,7 +34,7 @@ class PullClass(StrEnum):
 class SecretRef:
     """Where one secret value comes from; exactly one of value, from_env and from_file is set."""
 
-    place: Place
+    place: SourceLocation
     """Where the spec says so."""
     value: str | None = field(default=None, repr=False)
     """The value itself."""
@@ -98,7 +98,7 @@ class Job:
     """What a changed spec does to a run that is under way."""
     spec_hash: str
     """Identity of this revision of the spec."""
-    place: Place
+    place: SourceLocation
     """Where the spec begins."""
     folder: str
     """The folder that `fromFile` is relative to."""
@@ -182,5 +182,5 @@ class LoadedJobs:
 
     jobs: tuple[Job, ...]
     """Those without an error, in the order of their places."""
-    problems: tuple[Problem, ...]
+    problems: tuple[Diagnostic, ...]
     """Every finding on the way, warnings included."""

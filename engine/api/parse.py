@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from engine.api.schema import check_document
 from engine.api.versions import ENGINE_CONFIG, JOB_DEFAULTS
 from engine.api.yaml_reader import Document, read_yaml
-from engine.errors import Problem, Severity
+from engine.errors import Diagnostic, Severity
 from engine.kubeschema import KubernetesTypes, shipped_types
 
 
@@ -40,7 +40,7 @@ class ParsedFile:
     """
     defaults: tuple[Document, ...] = ()
     """JobDefaults."""
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
     """What is wrong with the file."""
 
 
@@ -74,9 +74,9 @@ def parse_file(text: SpecText, kubernetes: KubernetesTypes = shipped_types) -> P
     )
 
 
-def duplicate_defaults(second: Document, first: Document) -> Problem:
+def duplicate_defaults(second: Document, first: Document) -> Diagnostic:
     """A folder has one JobDefaults."""
-    return Problem(
+    return Diagnostic(
         second.place,
         f"a second {JOB_DEFAULTS} in one folder",
         f"the first is at {first.place}; merge them",
@@ -87,8 +87,8 @@ def _is_defaults(document: Document) -> bool:
     return isinstance(document.data, dict) and document.data.get("kind") == JOB_DEFAULTS
 
 
-def _without_effect(document: Document) -> Problem:
-    return Problem(
+def _without_effect(document: Document) -> Diagnostic:
+    return Diagnostic(
         document.place,
         f"an {ENGINE_CONFIG} among the specs has no effect",
         "it is the operator's: give it with --config",

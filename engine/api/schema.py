@@ -15,7 +15,7 @@ from engine.api.kubernetes_fields import kubernetes_problems
 from engine.api.schema_messages import explain, show, suggest, type_name
 from engine.api.versions import API_VERSION, JOB_SPEC, VERSIONS, schema_text, to_model
 from engine.api.yaml_reader import Document
-from engine.errors import Problem
+from engine.errors import Diagnostic
 from engine.kubeschema import KubernetesTypes, shipped_types
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Checked:
     """What came of checking one document."""
 
-    problems: tuple[Problem, ...]
+    problems: tuple[Diagnostic, ...]
     """Everything that is refused, in the file's order."""
     document: Document | None
     """The document with the fields of the model; None if it can't be read as one.
@@ -46,7 +46,7 @@ def check_document(document: Document, kubernetes: KubernetesTypes = shipped_typ
     if head is not None:
         return Checked((head,), None)
     version, kind = document.data["apiVersion"], document.data["kind"]
-    problems: set[Problem] = set()
+    problems: set[Diagnostic] = set()
     has_its_shape = True
     if not is_valid(document.data, version, kind):
         errors = schema_errors(document.data, version, kind)
@@ -61,10 +61,10 @@ def check_document(document: Document, kubernetes: KubernetesTypes = shipped_typ
     )
 
 
-def _head_problem(document: Document) -> Problem | None:
+def _head_problem(document: Document) -> Diagnostic | None:
     data = document.data
     if not isinstance(data, dict):
-        return Problem(
+        return Diagnostic(
             document.place,
             f"a job spec is a mapping, not {type_name(data)}",
             f"start with 'apiVersion: {API_VERSION}' and 'kind: {JOB_SPEC}'",
@@ -74,9 +74,9 @@ def _head_problem(document: Document) -> Problem | None:
     for field, known in (("apiVersion", versions), ("kind", kinds)):
         value = data.get(field)
         if value is None:
-            return Problem(document.place, f"{field} is missing", f"one of: {', '.join(known)}")
+            return Diagnostic(document.place, f"{field} is missing", f"one of: {', '.join(known)}")
         if value not in known:
-            return Problem(
+            return Diagnostic(
                 document.locate([field]),
                 f"{field} {show(value)} is not one that the engine knows",
                 suggest(str(value), known),
@@ -84,7 +84,7 @@ def _head_problem(document: Document) -> Problem | None:
     version, kind = data["apiVersion"], data["kind"]
     if (version, kind) not in VERSIONS:
         others = sorted(other for other, its_kind in VERSIONS if its_kind == kind)
-        return Problem(
+        return Diagnostic(
             document.locate(["apiVersion"]),
             f"{kind} is no kind of {version}",
             f"it is one of: {', '.join(others)}",

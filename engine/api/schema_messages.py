@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine.api.yaml_reader import Document
-from engine.errors import Place, Problem
+from engine.errors import Diagnostic, SourceLocation
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -42,18 +42,18 @@ class _Finding:
         return dotted(self.path) or "the document"
 
     @property
-    def where(self) -> Place:
+    def where(self) -> SourceLocation:
         return self.document.locate(self.path)
 
     @property
     def hint(self) -> str:
         return str(self.schema.get("patternErrorMessage", ""))
 
-    def problem(self, words: str, hint: str | None = None) -> Problem:
-        return Problem(self.where, f"{self.field} {words}", self.hint if hint is None else hint)
+    def problem(self, words: str, hint: str | None = None) -> Diagnostic:
+        return Diagnostic(self.where, f"{self.field} {words}", self.hint if hint is None else hint)
 
 
-def explain(error: "ValidationError", document: Document) -> Iterator[Problem]:
+def explain(error: "ValidationError", document: Document) -> Iterator[Diagnostic]:
     """Problems of one violation; a value that may be a secret is never repeated."""
     schema = error.schema if isinstance(error.schema, Mapping) else {}
     found = _Finding(
@@ -68,7 +68,7 @@ def explain(error: "ValidationError", document: Document) -> Iterator[Problem]:
         yield found.problem(f"must be {_type_names(found)}", _SOURCE_HINT)
     elif "propertyNames" in error.absolute_schema_path:
         where = document.locate([*found.path, str(found.instance)], key=True)
-        yield Problem(
+        yield Diagnostic(
             where, f"{found.field}: {show(found.instance)} is not a valid name", found.hint
         )
     else:
@@ -82,21 +82,21 @@ def _may_be_a_secret(found: _Finding) -> bool:
     return found.keyword == "type" and (inside or "registryCredentials" in path)
 
 
-def _unknown_fields(found: _Finding) -> Iterator[Problem]:
+def _unknown_fields(found: _Finding) -> Iterator[Diagnostic]:
     known = sorted(found.schema.get("properties", ()))
     for key in sorted(set(found.instance) - set(known)):
         path = [*found.path, key]
         where = found.document.locate(path, key=True)
-        yield Problem(where, f"unknown field {show(dotted(path))}", suggest(key, known))
+        yield Diagnostic(where, f"unknown field {show(dotted(path))}", suggest(key, known))
 
 
-def _required(found: _Finding) -> Iterator[Problem]:
+def _required(found: _Finding) -> Iterator[Diagnostic]:
     for key in found.value:
         if key not in found.instance:
-            yield Problem(found.where, f"{dotted([*found.path, key])} is missing")
+            yield Diagnostic(found.where, f"{dotted([*found.path, key])} is missing")
 
 
-def _type(found: _Finding) -> Iterator[Problem]:
+def _type(found: _Finding) -> Iterator[Diagnostic]:
     quotable = "string" in found.value and isinstance(found.instance, bool | int | float)
     hint = f'quote it: "{json.dumps(found.instance)}"' if quotable else ""
     yield found.problem(f"must be {_type_names(found)}, not {type_name(found.instance)}", hint)
@@ -107,44 +107,44 @@ def _type_names(found: _Finding) -> str:
     return " or ".join(_TYPES[name] for name in wanted)
 
 
-def _choice(found: _Finding) -> Iterator[Problem]:
+def _choice(found: _Finding) -> Iterator[Diagnostic]:
     allowed = found.value if found.keyword == "enum" else [found.value]
     hint = suggest(str(found.instance), [str(value) for value in allowed])
-    yield Problem(found.where, f"{found.field}: {show(found.instance)} is not allowed", hint)
+    yield Diagnostic(found.where, f"{found.field}: {show(found.instance)} is not allowed", hint)
 
 
-def _pattern(found: _Finding) -> Iterator[Problem]:
-    yield Problem(found.where, f"{found.field}: {show(found.instance)} is not valid", found.hint)
+def _pattern(found: _Finding) -> Iterator[Diagnostic]:
+    yield Diagnostic(found.where, f"{found.field}: {show(found.instance)} is not valid", found.hint)
 
 
-def _too_long(found: _Finding) -> Iterator[Problem]:
+def _too_long(found: _Finding) -> Iterator[Diagnostic]:
     yield found.problem(f"has {len(found.instance)} characters, at most {found.value} fit")
 
 
-def _too_many(found: _Finding) -> Iterator[Problem]:
+def _too_many(found: _Finding) -> Iterator[Diagnostic]:
     yield found.problem(
         f"has {len(found.instance)} entries, at most {found.value} may be set", _choices(found)
     )
 
 
-def _empty(found: _Finding) -> Iterator[Problem]:
+def _empty(found: _Finding) -> Iterator[Diagnostic]:
     yield found.problem("is empty", found.hint or _choices(found))
 
 
-def _bound(found: _Finding) -> Iterator[Problem]:
+def _bound(found: _Finding) -> Iterator[Diagnostic]:
     bound = "at least" if found.keyword == "minimum" else "at most"
     yield found.problem(f"must be {bound} {found.value}, not {found.instance}")
 
 
-def _unique(found: _Finding) -> Iterator[Problem]:
+def _unique(found: _Finding) -> Iterator[Diagnostic]:
     yield found.problem("names something twice")
 
 
-def _otherwise(found: _Finding) -> Iterator[Problem]:
+def _otherwise(found: _Finding) -> Iterator[Diagnostic]:
     yield found.problem(f"does not fit the schema ({found.keyword})")
 
 
-_EXPLAIN: Mapping[str, Callable[[_Finding], Iterator[Problem]]] = {
+_EXPLAIN: Mapping[str, Callable[[_Finding], Iterator[Diagnostic]]] = {
     "additionalProperties": _unknown_fields,
     "required": _required,
     "type": _type,

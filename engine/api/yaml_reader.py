@@ -17,7 +17,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from engine.api.yaml_checks import MAX_DEPTH, TAG, TOO_DEEP, check_tree, place_of
 from engine.api.yaml_parser import compose_all, compose_all_pure_python, construct
-from engine.errors import Place, Problem
+from engine.errors import Diagnostic, SourceLocation
 
 MAX_BYTES = 1024 * 1024
 _SURELY_FLAT = 2_000
@@ -50,7 +50,7 @@ class Document:
     """Plain data; once it is converted, in the fields of the model."""
     written: Any
     """The data as the user wrote it."""
-    place: Place
+    place: SourceLocation
     """Where the document begins."""
     text: str = field(repr=False)
     """All of the file."""
@@ -59,7 +59,7 @@ class Document:
     moves: Mapping[Path, Path] = field(default_factory=dict)
     """Path in `data` -> path in `written`, where conversion moved a value."""
 
-    def locate(self, path: Sequence[str | int], *, key: bool = False) -> Place:
+    def locate(self, path: Sequence[str | int], *, key: bool = False) -> SourceLocation:
         """Place of the value at `path` in `data`, or of its key; the nearest parent that exists
         otherwise.
         """
@@ -92,7 +92,7 @@ class YamlDocuments:
 
     documents: tuple[Document, ...] = ()
     """Its documents; none if there is any problem."""
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
     """What is wrong with it."""
 
 
@@ -103,7 +103,7 @@ def read_yaml(text: bytes, file: str) -> YamlDocuments:
     """
     if len(text) > MAX_BYTES:
         return _refused(
-            Place(file),
+            SourceLocation(file),
             f"the file is larger than {MAX_BYTES:,} bytes",
             "split it into several files",
         )
@@ -112,16 +112,18 @@ def read_yaml(text: bytes, file: str) -> YamlDocuments:
     except UnicodeDecodeError as error:
         line = text.count(b"\n", 0, error.start) + 1
         column = error.start - (text.rfind(b"\n", 0, error.start) + 1) + 1
-        return _refused(Place(file, line, column), "this is not UTF-8 text", "save it as UTF-8")
+        return _refused(
+            SourceLocation(file, line, column), "this is not UTF-8 text", "save it as UTF-8"
+        )
     try:
         too_deep = _nesting_violation(decoded)
         if too_deep is not None:
-            return _refused(Place(file, *too_deep), TOO_DEEP)
+            return _refused(SourceLocation(file, *too_deep), TOO_DEEP)
         nodes = _compose(decoded)
     except (YAMLError, RecursionError) as error:
         return _unreadable(error, decoded, file)
     documents: list[Document] = []
-    problems: list[Problem] = []
+    problems: list[Diagnostic] = []
     for number, node in enumerate(nodes):
         if _is_empty(node):
             continue
@@ -136,8 +138,8 @@ def read_yaml(text: bytes, file: str) -> YamlDocuments:
     return YamlDocuments((), tuple(problems)) if problems else YamlDocuments(tuple(documents))
 
 
-def _refused(where: Place, message: str, hint: str = "") -> YamlDocuments:
-    return YamlDocuments(problems=(Problem(where, message, hint),))
+def _refused(where: SourceLocation, message: str, hint: str = "") -> YamlDocuments:
+    return YamlDocuments(problems=(Diagnostic(where, message, hint),))
 
 
 def _unreadable(error: Exception, text: str, file: str) -> YamlDocuments:
@@ -147,16 +149,18 @@ def _unreadable(error: Exception, text: str, file: str) -> YamlDocuments:
         context = f", {error.context}" if error.context else ""
         hint = _HINTS.get(message, "")
         return _refused(
-            Place(file, mark.line + 1, mark.column + 1), f"not valid YAML: {message}{context}", hint
+            SourceLocation(file, mark.line + 1, mark.column + 1),
+            f"not valid YAML: {message}{context}",
+            hint,
         )
     position = getattr(error, "position", None)
     if isinstance(position, int):
         before = text[:position]
-        where = Place(file, before.count("\n") + 1, position - before.rfind("\n"))
+        where = SourceLocation(file, before.count("\n") + 1, position - before.rfind("\n"))
         return _refused(
             where, f"not valid YAML: {getattr(error, 'reason', 'unreadable character')}"
         )
-    return _refused(Place(file), "not valid YAML: nested too deeply")
+    return _refused(SourceLocation(file), "not valid YAML: nested too deeply")
 
 
 def _compose(text: str) -> list[Node]:
@@ -207,16 +211,16 @@ def _has_event(parser: Any) -> bool:
         return False
 
 
-def _not_constructed(error: Exception, root: Node, file: str) -> Problem:
+def _not_constructed(error: Exception, root: Node, file: str) -> Diagnostic:
     """A value is not what its tag says: `!!int abc`, or more digits than Python takes."""
     if isinstance(error, MarkedYAMLError) and error.problem_mark is not None:
         mark = error.problem_mark
-        return Problem(
-            Place(file, mark.line + 1, mark.column + 1), f"not valid YAML: {error.problem}"
+        return Diagnostic(
+            SourceLocation(file, mark.line + 1, mark.column + 1), f"not valid YAML: {error.problem}"
         )
     node = next(filter(_is_unreadable, _scalars(root)), root)
     kind = node.tag.removeprefix(TAG)
-    return Problem(
+    return Diagnostic(
         place_of(file, node), f"this is no readable {kind}", "quote it to keep it as text"
     )
 

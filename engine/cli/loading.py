@@ -7,7 +7,7 @@ import click
 
 from engine.api.config import parse_config
 from engine.api.model import Config, LoadedJobs
-from engine.errors import InvalidInputError, Place, Problem, Severity
+from engine.errors import Diagnostic, InvalidInputError, Severity, SourceLocation
 from engine.kubeschema import read_types, shipped_types
 from engine.specdir.load import load_specs
 
@@ -20,7 +20,9 @@ def load_config(path: Path | None, kubernetes_schema: Path | None = None) -> Con
     try:
         return parse_config(path.read_bytes(), str(path), types)
     except OSError as error:
-        problem = Problem(Place(str(path)), f"can't be read: {error.strerror}", "--config")
+        problem = Diagnostic(
+            SourceLocation(str(path)), f"can't be read: {error.strerror}", "--config"
+        )
         raise InvalidInputError((problem,)) from None
 
 

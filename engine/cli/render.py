@@ -10,7 +10,7 @@ from engine.cli import options
 from engine.cli.loading import load_config, load_valid_specs
 from engine.cli.printers.manifests import print_json, print_yaml
 from engine.decide.pull_cursor import policies_of_attempt
-from engine.errors import InvalidInputError, Problem
+from engine.errors import Diagnostic, InvalidInputError
 from engine.reconcile.rendering import RenderConfig, try_render_attempt
 from engine.reconcile.secret_values import resolve_secrets
 from engine.render.templates import Templates
@@ -45,7 +45,7 @@ def command(
     jobs = load_valid_specs(options.all_paths(paths, filenames), settings, namespace).jobs
     rendering = RenderConfig(Templates(templates, settings.kubernetes), source, settings.limits)
     manifests: list[dict[str, Any]] = []
-    problems: list[Problem] = []
+    problems: list[Diagnostic] = []
     for job in jobs:
         secrets, missing = resolve_secrets(job, os.environ) if show_secrets else (None, ())
         policies = policies_of_attempt(job, ())

@@ -8,7 +8,7 @@ import click
 from engine.cli import options
 from engine.cli.loading import load_config
 from engine.decide.pull_cursor import policies_of_attempt
-from engine.errors import ExitCode, Problem, Severity, TemplateRenderError
+from engine.errors import Diagnostic, ExitCode, Severity, TemplateRenderError
 from engine.reconcile.rendering import RenderConfig, has_user_templates, try_render_attempt
 from engine.reconcile.secret_values import resolve_secrets
 from engine.render.templates import Templates
@@ -46,7 +46,7 @@ def command(
         except TemplateRenderError as error:
             broken.add(name)
             where = job.place if isinstance(error.where, str) else error.where
-            problems.append(Problem(where, error.cause, error.hint))
+            problems.append(Diagnostic(where, error.cause, error.hint))
     for job in loaded.jobs:
         if job.spec["template"] in broken:
             continue
@@ -64,7 +64,7 @@ def command(
     )
 
 
-def _unset_is_a_warning(problem: Problem) -> Problem:
+def _unset_is_a_warning(problem: Diagnostic) -> Diagnostic:
     if problem.message.startswith("fromEnv"):
-        return Problem(problem.where, problem.message, problem.hint, Severity.WARNING)
+        return Diagnostic(problem.where, problem.message, problem.hint, Severity.WARNING)
     return problem

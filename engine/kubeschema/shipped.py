@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from engine.errors import InvalidInputError, Place, Problem
+from engine.errors import Diagnostic, InvalidInputError, SourceLocation
 from engine.kubeschema.model import Schema
 from engine.package_data import resource_dir
 
@@ -34,11 +34,11 @@ def read_types(path: Path) -> KubernetesTypes:
     try:
         schema = read_table(table_from_openapi(json.loads(path.read_bytes())))
     except OSError as error:
-        problem = Problem(Place(str(path)), f"can't be read: {error.strerror}", _HINT)
+        problem = Diagnostic(SourceLocation(str(path)), f"can't be read: {error.strerror}", _HINT)
     except OpenAPIError as error:
-        problem = Problem(Place(str(path)), str(error), _HINT)
+        problem = Diagnostic(SourceLocation(str(path)), str(error), _HINT)
     except (ValueError, RecursionError) as error:
-        problem = Problem(Place(str(path)), f"this is no JSON: {error}", _HINT)
+        problem = Diagnostic(SourceLocation(str(path)), f"this is no JSON: {error}", _HINT)
     else:
         return lambda: schema
     raise InvalidInputError((problem,))

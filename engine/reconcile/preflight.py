@@ -8,7 +8,7 @@ from engine.cluster import api
 from engine.cluster.client import Client
 from engine.decide.pull_cursor import policies_of_attempt
 from engine.decide.record import Record
-from engine.errors import ForbiddenError, InvalidInputError, Problem
+from engine.errors import Diagnostic, ForbiddenError, InvalidInputError
 from engine.reconcile.job_state import JobState, Rendered
 from engine.reconcile.rendering import RenderConfig, has_user_templates, try_render_attempt
 from engine.reconcile.secret_values import resolve_secrets
@@ -30,7 +30,7 @@ def preflight(
     Those that are `started` need neither now: what they miss is a problem only if they are tried
     again. Errors: InvalidInputError with every problem of every job; nothing has been written then.
     """
-    problems: list[Problem] = []
+    problems: list[Diagnostic] = []
     to_create: dict[str, Job] = {}
     for state in states:
         key = state.job.key
@@ -50,7 +50,7 @@ def resolve_and_render(
     redactor: Redactor,
     *,
     to_start: bool,
-) -> tuple[Problem, ...]:
+) -> tuple[Diagnostic, ...]:
     """Resolve a job's secrets into its state and, if it is `to_start`, render what may be broken.
 
     What is wrong, if that matters now: a job whose attempt is under way needs neither.
@@ -65,7 +65,7 @@ def resolve_and_render(
     return _render_next(state, config)
 
 
-def _render_next(state: JobState, config: RenderConfig) -> tuple[Problem, ...]:
+def _render_next(state: JobState, config: RenderConfig) -> tuple[Diagnostic, ...]:
     """Render what will be sent first, so that a broken template is found before any write."""
     job, rendered = state.job, state.rendered
     record = state.record
@@ -78,7 +78,7 @@ def _render_next(state: JobState, config: RenderConfig) -> tuple[Problem, ...]:
     return problems
 
 
-def _missing_namespaces(client: Client, to_create: Mapping[str, Job]) -> list[Problem]:
+def _missing_namespaces(client: Client, to_create: Mapping[str, Job]) -> list[Diagnostic]:
     """A namespace that may not be looked at may still be there; the first create will tell."""
     problems = []
     for namespace, job in to_create.items():
@@ -89,7 +89,7 @@ def _missing_namespaces(client: Client, to_create: Mapping[str, Job]) -> list[Pr
             continue
         if not exists:
             problems.append(
-                Problem(
+                Diagnostic(
                     job.place,
                     f"there is no namespace {namespace} in the cluster",
                     f"kubectl create namespace {namespace}, or choose another with -n",

@@ -6,7 +6,7 @@ from typing import Any
 
 from engine.api.checks import matches_any
 from engine.api.model import Job, Limits
-from engine.errors import InvalidInputError, PatchError, Problem, TemplateRenderError
+from engine.errors import Diagnostic, InvalidInputError, PatchError, TemplateRenderError
 from engine.render.manifests import Manifests, render_job
 from engine.render.templates import BUILT_IN_SET, Templates
 from engine.render.variables import SecretValues
@@ -62,7 +62,7 @@ def try_render_attempt(
     attempt: int,
     policies: Mapping[str, str],
     secrets: SecretValues | None,
-) -> tuple[Manifests | None, tuple[Problem, ...]]:
+) -> tuple[Manifests | None, tuple[Diagnostic, ...]]:
     """The same, with what is wrong as problems at the template's or else the job's place."""
     try:
         return render_attempt(config, job, attempt, policies, secrets), ()
@@ -70,7 +70,7 @@ def try_render_attempt(
         return None, error.problems
     except (TemplateRenderError, PatchError) as error:
         where = job.place if isinstance(error.where, str) else error.where
-        return None, (Problem(where, error.cause, error.hint),)
+        return None, (Diagnostic(where, error.cause, error.hint),)
 
 
 def _check_limits(pod: Mapping[str, Any], job: Job, limits: Limits) -> None:
@@ -79,7 +79,7 @@ def _check_limits(pod: Mapping[str, Any], job: Job, limits: Limits) -> None:
         image, policy = container.get("image", ""), container.get("imagePullPolicy")
         if limits.allowed_images is not None and not matches_any(image, limits.allowed_images):
             problems.append(
-                Problem(
+                Diagnostic(
                     job.place,
                     f"the pod's container {container.get('name')} has the image {image}, "
                     "which is not allowed",
@@ -89,7 +89,7 @@ def _check_limits(pod: Mapping[str, Any], job: Job, limits: Limits) -> None:
         allowed = limits.allowed_pull_policies
         if policy and allowed is not None and policy not in allowed:
             problems.append(
-                Problem(
+                Diagnostic(
                     job.place,
                     f"the pod's container {container.get('name')} has the pull policy {policy}, "
                     "which is not allowed",

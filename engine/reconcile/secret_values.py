@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from engine.api.model import Job, SecretRef
-from engine.errors import Problem
+from engine.errors import Diagnostic
 from engine.render.variables import SecretValues
 
 _LARGEST = 1024 * 1024
@@ -21,15 +21,15 @@ class _UnresolvedError(Exception):
 
 def resolve_secrets(
     job: Job, environment: Mapping[str, str]
-) -> tuple[SecretValues, tuple[Problem, ...]]:
+) -> tuple[SecretValues, tuple[Diagnostic, ...]]:
     """Values of all secrets of `job`, and a problem for each that can't be had."""
-    problems: list[Problem] = []
+    problems: list[Diagnostic] = []
 
     def value(secret: SecretRef) -> str:
         try:
             return _value(secret, Path(job.folder), environment)
         except _UnresolvedError as error:
-            problems.append(Problem(secret.place, error.message, error.hint))
+            problems.append(Diagnostic(secret.place, error.message, error.hint))
             return ""
 
     variables = {name: value(secret) for name, secret in job.secrets.items()}

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from enum import Enum
 from queue import Empty, SimpleQueue
 
-from engine.errors import Problem, Severity
+from engine.errors import Diagnostic, Severity
 from engine.reconcile.controller import JobController
 from engine.reconcile.job_store import Changes
 from engine.reconcile.removed_jobs import RemovedJobs
@@ -144,7 +144,7 @@ class SpecReporter:
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
-        self._problems: frozenset[Problem] = frozenset()
+        self._problems: frozenset[Diagnostic] = frozenset()
         self._unreadable = ""
 
     def report(self, snapshot: Snapshot, changes: Changes) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from engine.api.kubernetes_fields import manifest_faults, place_in_text
 from engine.api.model import Job
-from engine.errors import InvalidInputError, Place, Problem, TemplateRenderError
+from engine.errors import Diagnostic, InvalidInputError, SourceLocation, TemplateRenderError
 from engine.render.templates import Templates
 from engine.render.variables import (
     SecretValues,
@@ -73,7 +73,7 @@ def _render(templates: Templates, job: Job, name: str, variables: dict[str, Any]
         raise TemplateRenderError(
             f"{name}.yaml.j2 must make a v1 {_KINDS[name]}, "
             f"not {manifest.get('apiVersion')} {manifest.get('kind')}",
-            where=Place(f"{job.spec['template']}/{name}.yaml.j2"),
+            where=SourceLocation(f"{job.spec['template']}/{name}.yaml.j2"),
         )
     own = templates.own_file(job.spec["template"], name)
     if own is not None:
@@ -88,7 +88,7 @@ def _check_fields(templates: Templates, own: Path, manifest: dict[str, Any]) -> 
         text = own.read_text(encoding="utf-8")
         raise InvalidInputError(
             tuple(
-                Problem(place_in_text(text, str(own), fault), fault.message, fault.hint)
+                Diagnostic(place_in_text(text, str(own), fault), fault.message, fault.hint)
                 for fault in faults
             )
         )

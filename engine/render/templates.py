@@ -22,7 +22,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from engine.api.yaml_parser import compose_all, construct
-from engine.errors import Place, TemplateRenderError
+from engine.errors import SourceLocation, TemplateRenderError
 from engine.kubeschema import KubernetesTypes, shipped_types
 from engine.package_data import resource_dir
 from engine.render.yaml_value import to_yaml_value
@@ -109,7 +109,7 @@ class Templates:
             raise _not_text(error, path) from None
         except OSError as error:
             words = f"can't be read: {error.strerror}"
-            raise TemplateRenderError(words, where=Place(path)) from None
+            raise TemplateRenderError(words, where=SourceLocation(path)) from None
 
     def _missing(self, template_set: str, error: TemplateNotFound) -> TemplateRenderError:
         if template_set in self.sets():
@@ -123,21 +123,27 @@ class Templates:
 
 
 def _syntax_error(error: TemplateSyntaxError, path: str) -> TemplateRenderError:
-    where = Place(error.filename or path, error.lineno, 1)
+    where = SourceLocation(error.filename or path, error.lineno, 1)
     return TemplateRenderError(error.message or "syntax error", where=where)
 
 
 def _not_text(error: UnicodeDecodeError, path: str) -> TemplateRenderError:
     line = error.object.count(b"\n", 0, error.start) + 1
     return TemplateRenderError(
-        "the template is not UTF-8 text", where=Place(path, line, 1), hint="save it as UTF-8"
+        "the template is not UTF-8 text",
+        where=SourceLocation(path, line, 1),
+        hint="save it as UTF-8",
     )
 
 
-def _line(error: Exception, path: str) -> Place:
+def _line(error: Exception, path: str) -> SourceLocation:
     """Line of the template that raised: Jinja puts template frames into the traceback."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.endswith(SUFFIX)]
-    return Place(frames[-1].filename, frames[-1].lineno or 0, 1) if frames else Place(path)
+    return (
+        SourceLocation(frames[-1].filename, frames[-1].lineno or 0, 1)
+        if frames
+        else SourceLocation(path)
+    )
 
 
 def _read_back(text: str, path: str) -> dict[str, Any]:
@@ -148,26 +154,28 @@ def _read_back(text: str, path: str) -> dict[str, Any]:
         line = text.splitlines()[mark.line].strip() if mark and mark.line < text.count("\n") else ""
         raise TemplateRenderError(
             f"the template's output is not valid YAML: {error.problem}, at {line!r}",
-            where=Place(path),
+            where=SourceLocation(path),
             hint="an {{ expression }} must be a whole value: write {{ 'a-' ~ b }}, not a-{{ b }}",
         ) from None
     except (YAMLError, ValueError, LookupError, RecursionError) as error:
         raise TemplateRenderError(
-            f"the template's output is not valid YAML: {error}", where=Place(path)
+            f"the template's output is not valid YAML: {error}", where=SourceLocation(path)
         ) from None
     if len(data) > 1:
         raise TemplateRenderError(
             "the template's output is not valid YAML: it is more than one document",
-            where=Place(path),
+            where=SourceLocation(path),
         )
     if not data or not isinstance(data[0], dict):
-        raise TemplateRenderError("the template's output is not one mapping", where=Place(path))
+        raise TemplateRenderError(
+            "the template's output is not one mapping", where=SourceLocation(path)
+        )
     try:
         json.dumps(data[0], allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise TemplateRenderError(
             f"the template's output is no JSON: {error}",
-            where=Place(path),
+            where=SourceLocation(path),
             hint="quote dates, and leave out tags and anchors",
         ) from None
     return data[0]

@@ -14,7 +14,7 @@ from engine.api.build import build_job, check_job, layers_of, namespace_problems
 from engine.api.model import Config, Job
 from engine.api.parse import duplicate_defaults, parse_file
 from engine.api.yaml_reader import Document
-from engine.errors import Place, Problem, Severity
+from engine.errors import Diagnostic, Severity, SourceLocation
 from engine.refs import JobKey
 from engine.specdir.parse_cache import SpecFile, internal_error
 
@@ -37,7 +37,7 @@ class BuiltFile:
     layers: tuple[Document, ...]
     config: Config
     jobs: Mapping[JobKey, Job]
-    problems: tuple[Problem, ...]
+    problems: tuple[Diagnostic, ...]
 
     @property
     def ok(self) -> bool:
@@ -57,8 +57,8 @@ class ActiveSpecs:
         self._newest: dict[str, BuiltFile] = {}
         self._good: dict[str, BuiltFile] = {}
         self.jobs: Mapping[JobKey, Job] = {}
-        self.problems: tuple[Problem, ...] = ()
-        self.waiting: tuple[Problem, ...] = ()
+        self.problems: tuple[Diagnostic, ...] = ()
+        self.waiting: tuple[Diagnostic, ...] = ()
         """For each file whose JobDefaults aren't known, that others wait for it."""
         self.complete = True
         """False while a file has no version that counts, so that its jobs aren't known."""
@@ -161,7 +161,7 @@ class _Scope:
     refused: set[str] = field(default_factory=set)
     """Files of which no version counts, by their names in messages."""
     waited_for: list[str] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Diagnostic] = field(default_factory=list)
     _layers: dict[str, tuple[Document, ...]] = field(default_factory=dict)
 
     def hold(self, folder: str, defaults: Document | None) -> None:
@@ -201,10 +201,10 @@ def duplicate_jobs(jobs: Iterable[Job]) -> Iterator[tuple[Job, Job]]:
             yield first[job.key], job
 
 
-def duplicate_job(job: Job, first: Place) -> Problem:
+def duplicate_job(job: Job, first: SourceLocation) -> Diagnostic:
     """Two jobs can't share a name."""
     hint = f"the first is at {first}; rename one"
-    return Problem(job.place, f"a second job is named {job.name}", hint)
+    return Diagnostic(job.place, f"a second job is named {job.name}", hint)
 
 
 def _build_file(
@@ -221,7 +221,7 @@ def _build_file(
 
 def _jobs_of(
     file: SpecFile, layers: tuple[Document, ...], config: Config, namespaces: NamespaceDefaults
-) -> tuple[Mapping[JobKey, Job], list[Problem]]:
+) -> tuple[Mapping[JobKey, Job], list[Diagnostic]]:
     parsed = parse_file(file.source, config.kubernetes)
     problems = [*parsed.problems]
     problems += (duplicate_defaults(other, parsed.defaults[0]) for other in parsed.defaults[1:])
@@ -249,8 +249,10 @@ def _keep_unchanged(before: BuiltFile, now: BuiltFile) -> BuiltFile:
     return replace(now, jobs=jobs)
 
 
-def _others_wait(file: str) -> Problem:
-    return Problem(Place(file), "jobs in and below this folder wait until this file is fixed")
+def _others_wait(file: str) -> Diagnostic:
+    return Diagnostic(
+        SourceLocation(file), "jobs in and below this folder wait until this file is fixed"
+    )
 
 
 def _is_in(folder: str, folders: Iterable[str]) -> bool:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from engine.api.config import parse_config
 from engine.api.model import Config
-from engine.errors import InvalidInputError, Place, Problem
+from engine.errors import Diagnostic, InvalidInputError, SourceLocation
 from engine.specdir.parse_cache import internal_error, read_file
 from engine.specdir.scan import (
     NO_SIGNATURE,
@@ -23,7 +23,7 @@ class ConfigFile:
     def __init__(self, path: Path | None, config: Config) -> None:
         self.path = str(path.absolute()) if path is not None else ""
         self.config = config
-        self.problems: tuple[Problem, ...] = ()
+        self.problems: tuple[Diagnostic, ...] = ()
         self._shown = str(path)
         self._signature: Signature | None = None
         self._text: bytes | None = None
@@ -49,13 +49,13 @@ class ConfigFile:
         """Read it again at the next update."""
         self._signature = None
 
-    def _read(self, found: ScannedFile) -> tuple[Problem, ...]:
+    def _read(self, found: ScannedFile) -> tuple[Diagnostic, ...]:
         try:
             text = read_file(found)
         except OSError as error:
             self._text = None
             message = f"can't be read: {reason(error)}"
-            return (Problem(Place(self._shown), message, "--config"),)
+            return (Diagnostic(SourceLocation(self._shown), message, "--config"),)
         if text == self._text:
             return self.problems
         self._text = text

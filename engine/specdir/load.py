@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from engine.api.build import namespace_problems
 from engine.api.model import Config, Job, Limits, LoadedJobs
-from engine.errors import InvalidInputError, Problem
+from engine.errors import Diagnostic, InvalidInputError
 from engine.specdir.active import ActiveSpecs, NamespaceDefaults, duplicate_job, duplicate_jobs
 from engine.specdir.parse_cache import ParseCache, SpecFile
 from engine.specdir.scan import make_root, require_paths, scan
@@ -52,6 +52,6 @@ def with_namespace(jobs: Iterable[Job], namespace: str, limits: Limits) -> tuple
     return result
 
 
-def sorted_unique(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+def sorted_unique(problems: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Each problem once, by its place."""
     return tuple(sorted(set(problems), key=lambda problem: (problem.where, problem.message)))

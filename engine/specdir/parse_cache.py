@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from engine.api.parse import SpecText, parse_file
 from engine.api.versions import JOB_DEFAULTS
 from engine.api.yaml_reader import MAX_BYTES, Document
-from engine.errors import Place, Problem
+from engine.errors import Diagnostic, SourceLocation
 from engine.kubeschema import KubernetesTypes
 from engine.specdir.scan import (
     NOT_A_FILE,
@@ -40,7 +40,7 @@ class SpecFile:
     """The JobDefaults in it, as far as they could be parsed."""
     may_hold_defaults: bool = False
     """Whether there are JobDefaults in it, or may be, for all that can be told."""
-    problem: Problem | None = None
+    problem: Diagnostic | None = None
     """Why it couldn't be read."""
 
 
@@ -109,7 +109,7 @@ class ParseCache:
         except FileNotFoundError:
             return False
         except OSError as error:
-            problem = Problem(Place(found.file), f"can't be read: {reason(error)}")
+            problem = Diagnostic(SourceLocation(found.file), f"can't be read: {reason(error)}")
             file = before
             if before is None and found.defaults_only:
                 file = None
@@ -160,9 +160,11 @@ def spec_file(source: SpecText, kubernetes: KubernetesTypes) -> SpecFile:
     return SpecFile(source, defaults, defaults is not None or bool(parsed.problems))
 
 
-def internal_error(file: str, error: Exception) -> Problem:
+def internal_error(file: str, error: Exception) -> Diagnostic:
     """The engine itself stumbles over a file: it is in error, and the others go on."""
-    return Problem(Place(file), f"the engine failed on this file: {type(error).__name__}: {error}")
+    return Diagnostic(
+        SourceLocation(file), f"the engine failed on this file: {type(error).__name__}: {error}"
+    )
 
 
 def _source(found: ScannedFile, text: bytes) -> SpecText:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.errors import Place, Problem, UsageError
+from engine.errors import Diagnostic, SourceLocation, UsageError
 
 Signature = tuple[int, ...]
 """Device, inode, size, time of the last write and of the last change; times in nanoseconds."""
@@ -64,9 +64,9 @@ class Scan:
     """What one walk has seen."""
 
     files: dict[str, ScannedFile] = field(default_factory=dict)
-    unreadable_dirs: dict[str, Problem] = field(default_factory=dict)
+    unreadable_dirs: dict[str, Diagnostic] = field(default_factory=dict)
     """Folders below the roots, by absolute path."""
-    unreadable_roots: dict[str, Problem] = field(default_factory=dict)
+    unreadable_roots: dict[str, Diagnostic] = field(default_factory=dict)
     """Roots, by absolute path; the message is the cause alone."""
     was_dir: dict[str, bool] = field(default_factory=dict)
     """Which of the roots are folders."""
@@ -119,11 +119,15 @@ def scan(roots: Iterable[Root], was_dir: Mapping[str, bool]) -> Scan:
         try:
             is_dir = stat.S_ISDIR(os.stat(root.path).st_mode)
         except OSError as error:
-            result.unreadable_roots[root.path] = Problem(Place(root.shown), reason(error))
+            result.unreadable_roots[root.path] = Diagnostic(
+                SourceLocation(root.shown), reason(error)
+            )
             continue
         if result.was_dir.setdefault(root.path, is_dir) != is_dir:
             change = "was a file, and is a folder now" if is_dir else "is no folder any more"
-            result.unreadable_roots[root.path] = Problem(Place(root.shown), f"this {change}")
+            result.unreadable_roots[root.path] = Diagnostic(
+                SourceLocation(root.shown), f"this {change}"
+            )
         elif is_dir:
             _walk(root, result)
         else:
@@ -182,9 +186,11 @@ def _walk(root: Root, result: Scan) -> None:
 
 def _unreadable(root: Root, folder: str, shown: str, error: OSError, result: Scan) -> None:
     if folder == root.path:
-        result.unreadable_roots[folder] = Problem(Place(root.shown), reason(error))
+        result.unreadable_roots[folder] = Diagnostic(SourceLocation(root.shown), reason(error))
     elif not isinstance(error, FileNotFoundError):
-        problem = Problem(Place(shown.removesuffix("/")), f"can't be read: {reason(error)}")
+        problem = Diagnostic(
+            SourceLocation(shown.removesuffix("/")), f"can't be read: {reason(error)}"
+        )
         result.unreadable_dirs[folder] = problem
 
 

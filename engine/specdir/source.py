@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.api.model import Config, Job
-from engine.errors import Problem
+from engine.errors import Diagnostic
 from engine.refs import JobKey
 from engine.runtime.supervisor import Supervisor
 from engine.specdir.active import ActiveSpecs, NamespaceDefaults
@@ -35,7 +35,7 @@ class Snapshot:
 
     jobs: Mapping[JobKey, Job]
     config: Config
-    problems: tuple[Problem, ...]
+    problems: tuple[Diagnostic, ...]
     unreadable: str
     """Why a root can't be read; empty if all can."""
     complete: bool
@@ -50,7 +50,7 @@ class _Fingerprint:
     """What tells that a read would find something else."""
 
     files: Mapping[str, Signature]
-    unreadable: frozenset[Problem]
+    unreadable: frozenset[Diagnostic]
     secrets: tuple[Signature, ...]
     """Of the files that values of secrets come from: what they hold is no part of a job."""
 
