@@ -24,7 +24,9 @@ CODE = ("engine", "schemas", "templates", "tests", "requirements", "pyproject.to
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One test file, played `rounds` times with these settings; `seed` counts up by `step`."""
+    """One test file, or a folder of them, played `rounds` times with these settings; `seed` counts
+    up by `step`.
+    """
 
     path: str
     settings: dict[str, str]
@@ -68,8 +70,14 @@ PARTS = {
     ),
     "idle": Part("tests/e2e/test_idle.py", {"ENGINE_SOAK_IDLE": "60"}),
     "files": Part("tests/campaign/test_soak.py", {"ENGINE_SOAK_SECONDS": "600"}),
+    "fuzz": Part(
+        "tests/fuzz",
+        {"ENGINE_FUZZ_SECONDS": "200"},
+        seed=("ENGINE_FUZZ_SEED", 1_000_000, 0),
+    ),
 }
-"""200 kills, 100 of the engine that stays, 2,000 and 400 seeds, ten minutes of random files."""
+"""200 kills, 100 of the engine that stays, 2,000 and 400 seeds, ten minutes of random files, and
+200 seconds of each fuzzer."""
 
 
 def main() -> int:
