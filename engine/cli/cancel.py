@@ -10,16 +10,17 @@ from engine.cli import options
 
 @click.command()
 @click.argument("jobs", nargs=-1, required=True)
-@options.option("-n", "--namespace", default="", help="Namespace; default: the context's.")
+@options.jobs_namespace
 @options.option("--reason", default="", help="Why; goes into the record.")
 @options.cluster
 def command(
     jobs: tuple[str, ...], namespace: str, reason: str, kubeconfig: str, context: str
 ) -> None:
-    """End JOBS: write into their records who did it and why, then delete their pods.
+    """End jobs by name.
 
-    What is over already stays as it is. A cancelled job doesn't run again until its spec changes
-    or `engine rerun` asks for it.
+    Who did it, and why, is written into the records of JOBS; then their pods are deleted. What is
+    over already stays as it is. A cancelled job doesn't run again until its spec changes or
+    `engine rerun` asks for it.
     """
     from engine.cluster.connect import connect  # noqa: PLC0415 - --help needs no cluster
     from engine.cluster.server import check_server_version  # noqa: PLC0415

@@ -9,7 +9,10 @@ from engine.errors import UsageError
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    """Print the completion script for SHELL, for example: engine completion bash > FILE."""
+    """Print a shell completion script.
+
+    For example: engine completion bash > FILE.
+    """
     from engine.cli.main import cli  # noqa: PLC0415 - the group imports this module
 
     found = get_completion_class(shell)

@@ -1,4 +1,4 @@
-"""`engine demo`: the examples on the embedded cluster, and the story as it happens."""
+"""`engine demo`: the examples on the embedded cluster, each event as it happens."""
 
 import tempfile
 import time
@@ -9,9 +9,11 @@ import click
 
 @click.command()
 def command() -> None:
-    """Show the engine at work on a simulated cluster; needs nothing but this package."""
-    from engine.cli.story.chapters import CHAPTERS  # noqa: PLC0415 - --help needs no server
-    from engine.cli.story.stage import open_stage  # noqa: PLC0415
+    """See the engine at work on a simulated cluster.
+
+    It needs nothing but this package.
+    """
+    from engine.cli.demo_steps import STEPS, open_demo  # noqa: PLC0415 - --help needs no server
     from engine.sandbox import Clock, Sandbox  # noqa: PLC0415
 
     began = time.monotonic()
@@ -20,8 +22,8 @@ def command() -> None:
         tempfile.TemporaryDirectory(prefix="engine-demo-") as folder,
         Sandbox(clock=Clock(speed=10.0)) as sandbox,
     ):
-        stage = open_stage(sandbox, Path(folder), click.echo)
-        for number, chapter in enumerate(CHAPTERS, start=1):
-            click.echo(f"\n{number}. {(chapter.__doc__ or '').strip()}")
-            chapter(stage)
+        demo = open_demo(sandbox, Path(folder), click.echo)
+        for number, step in enumerate(STEPS, start=1):
+            click.echo(f"\n{number}. {(step.__doc__ or '').strip()}")
+            step(demo)
     click.echo(f"\nAll of it happened as told, in {time.monotonic() - began:.1f}s.")

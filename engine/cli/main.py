@@ -34,10 +34,12 @@ class LazyGroup(click.Group):
     """Imports a command only when it is run: `engine --help` needs none of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of COMMANDS."""
         del ctx
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of the module of that name."""
         del ctx
         if cmd_name not in COMMANDS:
             return None
@@ -45,6 +47,7 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, from COMMANDS alone."""
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))

@@ -22,6 +22,7 @@ class Duration(click.ParamType[float]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
+        """Seconds; click calls this with a default, too, which is a float already."""
         if isinstance(value, float):
             return value
         try:
@@ -37,66 +38,15 @@ def option(*names: str, **settings: Any) -> Callable[[Command], Command]:
     return click.option(*names, envvar=variable, show_envvar=True, **settings)
 
 
-def paths(command: Command) -> Command:
-    """Spec files and folders: as arguments, or with -f as in kubectl."""
-    command = option("-f", "--filename", "filenames", multiple=True, help="File or folder.")(
-        command
-    )
-    return click.argument("paths", nargs=-1)(command)
-
-
 def all_paths(given: tuple[str, ...], filenames: tuple[str, ...]) -> tuple[str, ...]:
+    """Paths given as arguments and with -f. Errors: UsageError if there is none."""
     if not given and not filenames:
         raise click.UsageError("name at least one file or folder")
     return (*given, *filenames)
 
 
-def namespace(command: Command) -> Command:
-    help_text = "Namespace for specs that name none."
-    return option("-n", "--namespace", default="", help=help_text)(command)
-
-
-def config(command: Command) -> Command:
-    return option(
-        "--config",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="The operator's engine.yaml.",
-    )(command)
-
-
-def templates(command: Command) -> Command:
-    return option(
-        "--templates",
-        type=click.Path(path_type=Path, exists=True, file_okay=False),
-        help="Folder with template sets, looked at before the built-in ones.",
-    )(command)
-
-
-def kubernetes_schema(command: Command) -> Command:
-    return option(
-        "--kubernetes-schema",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="Check the fields of Kubernetes against this OpenAPI v2 document: what kubectl get"
-        " --raw /openapi/v2 prints.",
-    )(command)
-
-
-def source(command: Command) -> Command:
-    return option(
-        "--source",
-        default="default",
-        show_default=True,
-        callback=_label_value,
-        help="Name of this source of specs; what belongs to another is left alone.",
-    )(command)
-
-
-def cluster(command: Command) -> Command:
-    command = option("--kubeconfig", default="", help="Path of the kubeconfig.")(command)
-    return option("--context", default="", help="Context in the kubeconfig.")(command)
-
-
 def output(*choices: str) -> Callable[[Command], Command]:
+    """-o with these formats; the first is the default."""
     return option(
         "-o",
         "--output",
@@ -107,10 +57,16 @@ def output(*choices: str) -> Callable[[Command], Command]:
     )
 
 
-def verbose(command: Command) -> Command:
-    return option("-v", "--verbose", count=True, help="Say more on stderr; twice for tracebacks.")(
-        command
-    )
+def paths(command: Command) -> Command:
+    """Spec files and folders: as arguments, or with -f as in kubectl."""
+    named = option("-f", "--filename", "filenames", multiple=True, help="File or folder.")
+    return click.argument("paths", nargs=-1)(named(command))
+
+
+def cluster(command: Command) -> Command:
+    """Which cluster, as in kubectl."""
+    command = option("--kubeconfig", default="", help="Path of the kubeconfig.")(command)
+    return option("--context", default="", help="Context in the kubeconfig.")(command)
 
 
 def _label_value(ctx: click.Context, param: click.Parameter, value: str) -> str:
@@ -119,3 +75,32 @@ def _label_value(ctx: click.Context, param: click.Parameter, value: str) -> str:
             "at most 63 letters, digits, '-', '_' and '.', as in a label", ctx, param
         )
     return value
+
+
+namespace = option("-n", "--namespace", default="", help="Namespace for specs that name none.")
+jobs_namespace = option("-n", "--namespace", default="", help="Namespace; default: the context's.")
+all_namespaces = option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
+config = option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The operator's engine.yaml.",
+)
+templates = option(
+    "--templates",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Folder with template sets, looked at before the built-in ones.",
+)
+kubernetes_schema = option(
+    "--kubernetes-schema",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Check the fields of Kubernetes against this OpenAPI v2 document: what kubectl get"
+    " --raw /openapi/v2 prints.",
+)
+source = option(
+    "--source",
+    default="default",
+    show_default=True,
+    callback=_label_value,
+    help="Name of this source of specs; what belongs to another is left alone.",
+)
+verbose = option("-v", "--verbose", count=True, help="Say more on stderr; twice for tracebacks.")

@@ -33,7 +33,7 @@ def _keys(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
 @options.option(
     "-n", "--namespace", "namespaces", multiple=True, help="Namespace; may be given several times."
 )
-@options.option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
+@options.all_namespaces
 @options.option("-l", "--selector", default="", help="Label selector on the objects.")
 @options.option(
     "--kinds",
@@ -97,7 +97,7 @@ def command(
     config: Path | None,
     output: str,
 ) -> None:
-    """Delete the objects whose TTL has expired, and nothing else.
+    """Delete what has outlived its TTL.
 
     A TTL is an annotation: jobs.engine/ttl, jobs.engine/expires-at, or another cleaner's. An object
     with jobs.engine/hold: "true" stays, and so does one whose TTL can't be read. Exit code 0 only
@@ -107,7 +107,7 @@ def command(
         raise click.UsageError("give namespaces or --all-namespaces, not both")
     settings = load_config(config)
 
-    from engine.cli.printers.prune import Json, Lines, summary  # noqa: PLC0415 - --help needs none
+    from engine.cli.printers.prune import open_printer, summary  # noqa: PLC0415 - --help needs none
     from engine.cluster.connect import connect  # noqa: PLC0415
     from engine.prune.run import prune  # noqa: PLC0415
 
@@ -124,7 +124,7 @@ def command(
         keep_failed=settings.prune.keep_failed if keep_failed is None else keep_failed,
         logs_dir=logs_dir,
     )
-    printer = Json(sys.stdout) if output == "json" else Lines(sys.stdout)
+    printer = open_printer(sys.stdout, output)
     try:
         result = prune(connection.client, chosen, printer.entry)
     except EngineError as failure:

@@ -6,7 +6,6 @@ import click
 from click.core import ParameterSource
 
 from engine.cli import options
-from engine.cli.reconciling.asked import Asked
 
 _ONLY_WITH_ONCE = ("timeout", "queue_timeout", "wait", "output")
 _NOT_WITH_ONCE = ("prune_interval", "poll", "leader_elect", "lease_duration", "metrics_address")
@@ -89,26 +88,27 @@ _NOT_WITH_ONCE = ("prune_interval", "poll", "leader_elect", "lease_duration", "m
 )
 @options.verbose
 def command(paths: tuple[str, ...], filenames: tuple[str, ...], once: bool, **given: Any) -> None:
-    """Start every job whose spec has not run yet; keep watching the files, or end with --once.
+    """Bring the jobs of a folder to their end.
 
+    Every job whose spec has not run yet is started; then the files are watched, unless --once.
     A job that is over stays over: run the same specs again and nothing changes. On Ctrl-C and
     SIGTERM the jobs that have started go on; the next reconcile takes them up. SIGHUP reads
     configuration, templates and specs again.
     """
     _refuse_what_has_no_effect(once=once)
-    asked = Asked(paths=options.all_paths(paths, filenames), **given)
     # Each way of running has imports of its own, and `--help` needs none of them.
-    from engine.cli.reconciling.common import told_as_asked  # noqa: PLC0415
+    from engine.cli.reconciling.common import ReconcileOptions, report_errors  # noqa: PLC0415
 
-    with told_as_asked(asked):
+    asked = ReconcileOptions(paths=options.all_paths(paths, filenames), **given)
+    with report_errors(asked):
         if once:
             from engine.cli.reconciling.once import run_once  # noqa: PLC0415
 
             run_once(asked)
         else:
-            from engine.cli.reconciling.stay import stay  # noqa: PLC0415
+            from engine.cli.reconciling.manager import run_manager  # noqa: PLC0415
 
-            stay(asked)
+            run_manager(asked)
 
 
 def _refuse_what_has_no_effect(*, once: bool) -> None:

@@ -36,8 +36,9 @@ def command(
     show_secrets: bool,
     output: str,
 ) -> None:
-    """Print the manifests of each job: its Pod, its Secret, its ConfigMap.
+    """Print the manifests that the specs stand for.
 
+    For each job its Pod, its Secret, its ConfigMap.
     Values of secrets are masked, and needn't be there, unless --show-secrets is given. Owner
     references are missing: they need the UID that the pod gets when it is created.
     """

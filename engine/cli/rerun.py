@@ -7,10 +7,13 @@ from engine.cli import options
 
 @click.command()
 @click.argument("jobs", nargs=-1, required=True)
-@options.option("-n", "--namespace", default="", help="Namespace; default: the context's.")
+@options.jobs_namespace
 @options.cluster
 def command(jobs: tuple[str, ...], namespace: str, kubeconfig: str, context: str) -> None:
-    """Ask for another run of JOBS, which must be over; the next reconcile starts it."""
+    """Run jobs once more whose spec has not changed.
+
+    JOBS must be over; the next reconcile starts the run.
+    """
     from engine.cluster.connect import connect  # noqa: PLC0415 - --help needs no cluster
     from engine.cluster.server import check_server_version  # noqa: PLC0415
     from engine.reconcile.job_requests import rerun_job  # noqa: PLC0415

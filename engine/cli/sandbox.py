@@ -39,9 +39,10 @@ def command(
     server_version: str,
     speed: float,
 ) -> None:
-    """Serve a Kubernetes API with a simulated node on loopback; it runs no container.
+    """Serve a simulated cluster on loopback.
 
-    Prints the path of a kubeconfig on stdout and stops on Ctrl-C.
+    It is a Kubernetes API with a simulated node, which runs no container. Prints
+    the path of a kubeconfig on stdout and stops on Ctrl-C.
     """
     from engine.sandbox import Clock, Sandbox  # noqa: PLC0415 - --help needs no server
 

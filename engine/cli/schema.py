@@ -16,7 +16,10 @@ from engine.cli import options
     help="Version of the kind.",
 )
 def command(kind: str, api_version: str) -> None:
-    """Print the JSON Schema of KIND (default: JobSpec)."""
+    """Print the JSON Schema of a kind.
+
+    KIND is JobSpec unless another one is named.
+    """
     if (api_version, kind) not in VERSIONS:
         raise click.UsageError(f"{kind} is no kind of {api_version}")
     click.echo(schema_text(api_version, kind), nl=False)

@@ -3,13 +3,13 @@
 import click
 
 from engine.cli import options
-from engine.cli.printers.result import queues, records_json, records_table
+from engine.cli.printers.status import queue_positions, records_json, records_table
 
 
 @click.command()
 @click.argument("jobs", nargs=-1)
-@options.option("-n", "--namespace", default="", help="Namespace; default: the context's.")
-@options.option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
+@options.jobs_namespace
+@options.all_namespaces
 @options.option("-l", "--selector", default="", help="Label selector on the records.")
 @options.cluster
 @options.output("table", "json")
@@ -22,7 +22,10 @@ def command(
     context: str,
     output: str,
 ) -> None:
-    """Show state, outcome and attempts of each job, or of the JOBS that are named."""
+    """Show what the records say about jobs and their runs.
+
+    State, outcome and attempts of each job, or of the JOBS that are named.
+    """
     from engine.cluster.connect import connect  # noqa: PLC0415 - --help needs no cluster
     from engine.cluster.records import list_records  # noqa: PLC0415
 
@@ -32,13 +35,13 @@ def command(
     found = listed.items
     records = [found[key] for key in sorted(found) if not jobs or key.name in jobs]
     missing = sorted(set(jobs) - {record.key.name for record in records})
-    places = queues(found.values(), connection.client.now())
+    positions = queue_positions(found.values(), connection.client.now())
     for error in listed.invalid.values():
         click.echo(f"error: {error}", err=True)
     if output == "json":
-        click.echo(records_json(records, places))
+        click.echo(records_json(records, positions))
     elif records:
-        click.echo(records_table(records, places))
+        click.echo(records_table(records, positions))
     elif not missing:
         click.echo("no jobs" if all_namespaces else f"no jobs in namespace {where}", err=True)
     if missing:

@@ -29,7 +29,7 @@ def command(
     templates: Path | None,
     kubernetes_schema: Path | None,
 ) -> None:
-    """Check spec files and print one line for every problem.
+    """Check spec files; print file:line:col for every problem.
 
     A secret whose variable isn't set here is a warning: it need only be set where the job is
     started. Exit code 2 if there is an error, else 0. Templates and pod patches of one's own are

@@ -165,7 +165,7 @@ class SpecFixed:
 
 @dataclass(frozen=True, slots=True)
 class JobUnmanaged:
-    """The engine looks after this job no longer: its spec is gone."""
+    """The engine no longer manages this job: its spec was removed."""
 
     key: JobKey
     """The job."""

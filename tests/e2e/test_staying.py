@@ -52,7 +52,7 @@ def test_a_broken_file_changes_nothing_until_it_is_mended(
         staying.wait_for_line("/other: Succeeded", within=60)
         assert staying.metric("engine_spec_problems") > 0
         engine.write("job.yaml", good)
-        staying.wait_for_line("job.yaml: mended")
+        staying.wait_for_line("job.yaml: fixed")
         time.sleep(0.5)
     assert len(objects.pods()) == 2
     assert staying.text.count("/job: Starting") == 1
@@ -125,7 +125,7 @@ def test_with_prune_nothing_is_removed_while_a_file_is_broken(
         (engine.folder / "moves.yaml").unlink()
         staying.wait_for_line("nothing is removed: not every spec can be read")
         engine.write("other.yaml", f"{other}\n---\n{text}")
-        staying.wait_for_line("other.yaml: mended")
+        staying.wait_for_line("other.yaml: fixed")
         time.sleep(3)
     assert set(engine.status()) == {"moves", "other"}
     assert len(objects.pods()) == 2

@@ -1,4 +1,4 @@
-"""What `engine prune` tells: each object as soon as it is settled, so that none has to be kept."""
+"""What `engine prune` prints: each object as soon as it is settled, so that none has to be kept."""
 
 import json
 from collections.abc import Iterable
@@ -12,23 +12,25 @@ from engine.prune.result import PruneAction, PruneEntry, PruneResult
 _WIDTH = max(len(action) for action in PruneAction)
 
 
-class Lines:
+class TextPrunePrinter:
     """One line per object on stdout; errors and the summary go to stderr."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
     def entry(self, entry: PruneEntry) -> None:
+        """Print what became of one object."""
         self._out.write(
             f"{entry.action:<{_WIDTH}}  {entry.ref}  {' '.join(entry.reason.split())}\n"
         )
 
     def end(self, errors: Iterable[EngineError]) -> None:
+        """Finish the output; nothing is printed afterwards."""
         del errors
         self._out.flush()
 
 
-class Json:
+class JsonPrunePrinter:
     """One document, written piece by piece."""
 
     def __init__(self, out: TextIO) -> None:
@@ -37,15 +39,22 @@ class Json:
         self._between = "\n  "
 
     def entry(self, entry: PruneEntry) -> None:
+        """Print what became of one object."""
         text = json.dumps(entry_json(entry), ensure_ascii=False)
         self._out.write(f"{self._between}{text}")
         self._between = ",\n  "
 
     def end(self, errors: Iterable[EngineError]) -> None:
+        """Finish the output; nothing is printed afterwards."""
         told = json.dumps([str(error) for error in errors], ensure_ascii=False)
         closing = "\n" if self._between.startswith(",") else ""
         self._out.write(f'{closing}],\n "errors": {told}}}\n')
         self._out.flush()
+
+
+def open_printer(out: TextIO, output: str) -> TextPrunePrinter | JsonPrunePrinter:
+    """The printer of an `-o`."""
+    return JsonPrunePrinter(out) if output == "json" else TextPrunePrinter(out)
 
 
 def entry_json(entry: PruneEntry) -> dict[str, str]:

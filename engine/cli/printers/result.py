@@ -1,23 +1,18 @@
-"""The result of `reconcile --once` and the list of `status`: JSON, table, and the exit code."""
+"""The result of `reconcile --once`: JSON, table, and the exit code."""
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from engine.cli.printers.prune import entry_json
-from engine.cli.printers.table import format_table
+from engine.cli.printers.text import first_words, format_table, pluralise
 from engine.decide.record import Attempt, Record
 from engine.errors import ExitCode
 from engine.prune.result import PruneAction, PruneReport
 from engine.reconcile.once_result import JobResult, OnceResult
-from engine.refs import JobKey
 from engine.status.outcome import State
 from engine.telemetry.redact import Redactor
 from engine.times import format_time
 
-_LONGEST_CELL = 100
 NOTHING_PRUNED = PruneReport()
 
 
@@ -32,6 +27,7 @@ def exit_code(result: OnceResult) -> ExitCode:
 
 
 def result_json(result: OnceResult, redact: Redactor, pruned: PruneReport = NOTHING_PRUNED) -> str:
+    """The whole result, as in the contract of `-o json`."""
     jobs = []
     for job in result.jobs:
         entry = {
@@ -58,93 +54,23 @@ def result_table(result: OnceResult, redact: Redactor, pruned: PruneReport = NOT
         record = _current(job)
         state = record.state.value if record else "-"
         reason = record.reason.value if record and record.reason else ""
-        message = str(job.error) if job.error else record.message if record else ""
+        message = first_words(str(job.error) if job.error else record.message if record else "")
         attempts = str(len(record.attempts)) if record else "0"
-        rows.append((str(job.job.key), state, reason, attempts, _took(record), _short(message)))
+        rows.append(
+            (str(job.job.key), state, reason, attempts, _took(record), first_words(message))
+        )
     table = format_table(("JOB", "STATE", "REASON", "ATTEMPTS", "TOOK", "MESSAGE"), rows)
     count = len(result.jobs)
     changed = sum(job.changed for job in result.jobs)
     words = (
-        f"{count} job{'' if count == 1 else 's'}, {changed} changed"
+        f"{pluralise(count, 'job')}, {changed} changed"
         if changed or pruned.entries
         else "nothing changed"
     )
     if pruned.entries:
         gone = sum(entry.action is PruneAction.DELETED for entry in pruned.entries)
-        words += f", {gone} object{'' if gone == 1 else 's'} pruned"
+        words += f", {pluralise(gone, 'object')} pruned"
     return redact(f"{table}\n{words}")
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """A place in the line for a quota: position counts from 1, the time is in seconds."""
-
-    position: int
-    length: int
-    waited: float
-
-    def __str__(self) -> str:
-        return f"{_ordinal(self.position)} of {self.length} in the queue for {self.waited:.0f}s"
-
-
-def queues(records: Iterable[Record], now: datetime) -> dict[JobKey, Queue]:
-    """Places of all queued jobs: a line per namespace, in the order of submission."""
-    lines: dict[str, list[tuple[datetime, JobKey]]] = {}
-    for record in records:
-        if record.state is State.QUEUED and record.queued_at is not None:
-            lines.setdefault(record.key.namespace, []).append((record.queued_at, record.key))
-    return {
-        key: Queue(position, len(line), (now - since).total_seconds())
-        for line in lines.values()
-        for position, (since, key) in enumerate(sorted(line), start=1)
-    }
-
-
-def records_json(records: list[Record], places: Mapping[JobKey, Queue]) -> str:
-    entries = [
-        {
-            "name": record.key.name,
-            "namespace": record.key.namespace,
-            "source": record.source,
-            "specHash": record.spec_hash,
-            **record_json(record),
-            **_queue_json(places.get(record.key)),
-            "history": [
-                {
-                    "run": past.run,
-                    "state": past.state,
-                    "reason": past.reason,
-                    "message": past.message,
-                    "finishedAt": format_time(past.finished_at),
-                }
-                for past in record.history
-            ],
-        }
-        for record in records
-    ]
-    return json.dumps({"jobs": entries}, indent=2, ensure_ascii=False)
-
-
-def records_table(records: list[Record], places: Mapping[JobKey, Queue]) -> str:
-    rows = [
-        (
-            record.key.namespace,
-            record.key.name,
-            record.run,
-            record.state.value,
-            record.reason.value if record.reason else "",
-            str(len(record.attempts)),
-            format_time(record.finished_at or record.started_at or record.queued_at) or "",
-            _short(
-                f"{places[record.key]}: {record.message}"
-                if record.key in places
-                else record.message
-            ),
-        )
-        for record in records
-    ]
-    head = ("NAMESPACE", "JOB", "RUN", "STATE", "REASON", "ATTEMPTS", "SINCE", "MESSAGE")
-    return format_table(head, rows)
 
 
 def record_json(record: Record | None) -> dict[str, Any]:
@@ -163,17 +89,6 @@ def record_json(record: Record | None) -> dict[str, Any]:
         "finishedAt": format_time(record.finished_at),
         "attempts": [_attempt_json(attempt) for attempt in record.attempts],
     }
-
-
-def _queue_json(place: Queue | None) -> dict[str, Any]:
-    if place is None:
-        return {}
-    return {"queue": {"position": place.position, "waitedSeconds": round(place.waited, 1)}}
-
-
-def _ordinal(number: int) -> str:
-    teens = number // 10 % 10 == 1
-    return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
 def _attempt_json(attempt: Attempt) -> dict[str, Any]:
@@ -210,8 +125,3 @@ def _took(record: Record | None) -> str:
     if record is None or record.started_at is None or record.finished_at is None:
         return ""
     return f"{(record.finished_at - record.started_at).total_seconds():.1f}s"
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_CELL else line[: _LONGEST_CELL - 1] + "…"

@@ -1,29 +1,30 @@
-"""Text for terminals: nothing that moves the cursor, and no wider than there is room."""
+"""Text for terminals: nothing that moves the cursor, no wider than there is room; tables."""
 
 import unicodedata
+from collections.abc import Sequence
 
-_MANY = 10_000
+_LONGEST_TEXT, _LONGEST_CELL = 10_000, 100
 _WIDE = frozenset("WF")
 _NARROW_LIMIT = 0x300
-_STEPS = ((86_400, "d"), (3_600, "h"), (60, "m"))
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
 
 def one_line(text: str) -> str:
     """`text` on one line; what a terminal would obey, and not show, is shown as �."""
-    flat = " ".join(text[:_MANY].split())
+    flat = " ".join(text[:_LONGEST_TEXT].split())
     if flat.isprintable():
         return flat
     return "".join(char if char.isprintable() else "�" for char in flat)
 
 
-def width(text: str) -> int:
+def display_width(text: str) -> int:
     """Columns that `text` takes."""
     return len(text) if text.isascii() else sum(_columns(char) for char in text)
 
 
-def cut(text: str, columns: int) -> str:
+def truncate(text: str, columns: int) -> str:
     """As much of `text` as fits, with … where something is missing."""
-    if width(text) <= columns:
+    if display_width(text) <= columns:
         return text
     room, kept = columns - 1, []
     for char in text:
@@ -34,16 +35,33 @@ def cut(text: str, columns: int) -> str:
     return "".join(kept) + ("…" if columns > 0 else "")
 
 
-def age(seconds: float) -> str:
+def format_age(seconds: float) -> str:
     """The largest unit alone, as in kubectl: 42s, 7m, 3h, 2d."""
-    for size, unit in _STEPS:
+    for size, unit in _UNITS:
         if seconds >= 2 * size:
             return f"{int(seconds // size)}{unit}"
     return f"{max(0, int(seconds))}s"
 
 
-def many(count: int, word: str) -> str:
+def pluralise(count: int, word: str) -> str:
+    """The count and the word, in the plural unless it is one."""
     return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def first_words(text: str) -> str:
+    """`text` on one line, as much of it as a cell of a table holds."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_CELL else line[: _LONGEST_CELL - 1] + "…"
+
+
+def format_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Lines of a table; the last column is not padded."""
+    table = [tuple(head), *(tuple(cell.replace("\n", " ") for cell in row) for row in rows)]
+    widths = [max(len(row[column]) for row in table) for column in range(len(head))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    )
 
 
 def _columns(char: str) -> int:

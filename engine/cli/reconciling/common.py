@@ -1,41 +1,84 @@
 """What both ways of `engine reconcile` need."""
 
-import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from engine.api.model import Job
-from engine.cli.printers.progress import Progress, progress
-from engine.cli.reconciling.asked import Asked
+from engine.cli.printers.event_printer import EventPrinter, make_event_printer
 from engine.errors import EngineError, InvalidInputError
 from engine.telemetry.events import ErrorReported, SpecProblem
 from engine.telemetry.redact import REDACTOR
 
+if TYPE_CHECKING:
+    from engine.cluster.connect import Connection
 
-def shown(asked: Asked) -> Progress:
+
+@dataclass(frozen=True, slots=True)
+class ReconcileOptions:
+    """What was asked on the command line: a field for each option. Times are seconds."""
+
+    paths: tuple[str, ...]
+    namespace: str
+    kubeconfig: str
+    context: str
+    config: Path | None
+    templates: Path | None
+    kubernetes_schema: Path | None
+    source: str
+    concurrency: int
+    timeout: float | None
+    queue_timeout: float
+    wait: str
+    prune: bool
+    allow_empty: bool
+    sandbox: bool
+    output: str
+    prune_interval: float
+    poll: float | None
+    leader_elect: bool
+    lease_duration: float
+    metrics_address: str
+    log_format: str
+    verbose: int
+
+
+def open_printer(options: ReconcileOptions) -> EventPrinter:
     """Where events go: a live view, lines, or JSON lines, on stderr."""
-    return progress(
-        REDACTOR,
-        verbose=asked.verbose,
-        no_colour="NO_COLOR" in os.environ,
-        log_format=asked.log_format,
-    )
+    return make_event_printer(REDACTOR, verbose=options.verbose, log_format=options.log_format)
+
+
+def open_connection(
+    options: ReconcileOptions, jobs: Iterable[Job], connections: int
+) -> "Connection":
+    """To the cluster, or to a sandbox for `jobs` that lives until the command ends.
+
+    Errors: those of `connect`.
+    """
+    from engine.cluster.connect import connect  # noqa: PLC0415 - valid specs come first
+
+    kubeconfig, context = options.kubeconfig, options.context
+    if options.sandbox:
+        sandbox = _sandbox_kubeconfig(jobs)
+        kubeconfig, context = click.get_current_context().with_resource(sandbox), ""
+    return connect(kubeconfig, context, connections=connections)
 
 
 @contextmanager
-def told_as_asked(asked: Asked) -> Iterator[None]:
-    """With --log-format json an error that ends the command is told in that format, too."""
+def report_errors(options: ReconcileOptions) -> Iterator[None]:
+    """With --log-format json an error that ends the command is reported in that format, too."""
     try:
         yield
     except EngineError as error:
-        if asked.log_format != "json":
+        if options.log_format != "json":
             raise
-        show = shown(asked)
+        show = open_printer(options)
         if isinstance(error, InvalidInputError):
             for problem in error.problems:
                 show(SpecProblem(str(problem)))
@@ -45,7 +88,7 @@ def told_as_asked(asked: Asked) -> Iterator[None]:
 
 
 @contextmanager
-def sandbox_for(jobs: Iterable[Job]) -> Iterator[str]:
+def _sandbox_kubeconfig(jobs: Iterable[Job]) -> Iterator[str]:
     """Path of the kubeconfig of a sandbox that has every namespace of `jobs`."""
     from engine.sandbox import Sandbox  # noqa: PLC0415 - only who asks for it pays for it
 

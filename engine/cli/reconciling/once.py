@@ -9,8 +9,7 @@ import click
 
 from engine.cli.loading import load_config, load_valid_specs
 from engine.cli.printers.result import exit_code, result_json, result_table
-from engine.cli.reconciling.asked import Asked
-from engine.cli.reconciling.common import sandbox_for, shown
+from engine.cli.reconciling.common import ReconcileOptions, open_connection, open_printer
 from engine.errors import UsageError
 from engine.prune.result import PruneReport
 from engine.render.templates import Templates
@@ -18,47 +17,52 @@ from engine.specdir.load import with_namespace
 from engine.telemetry.redact import REDACTOR
 
 
-def run_once(asked: Asked) -> None:
+def run_once(options: ReconcileOptions) -> None:
     """Errors: InvalidInputError and UsageError before anything was written, ClusterError."""
-    settings = load_config(asked.config, asked.kubernetes_schema)
-    jobs = load_valid_specs(asked.paths, settings, asked.namespace).jobs
-    if asked.prune and not jobs and not asked.allow_empty:
+    settings = load_config(options.config, options.kubernetes_schema)
+    jobs = load_valid_specs(options.paths, settings, options.namespace).jobs
+    if options.prune and not jobs and not options.allow_empty:
         hint = "--allow-empty, if that is meant"
         raise UsageError("there are no specs: --prune would remove every job", hint=hint)
 
-    from engine.cluster.connect import connect  # noqa: PLC0415 - valid specs come first
+    # Valid specs come first, and need no client.
     from engine.prune.after_reconcile import prune_after_reconcile  # noqa: PLC0415
     from engine.reconcile.controller import ControllerDependencies  # noqa: PLC0415
     from engine.reconcile.once import RunOnce  # noqa: PLC0415
     from engine.reconcile.once_result import OnceOptions, WaitFor  # noqa: PLC0415
 
-    kubeconfig, context = asked.kubeconfig, asked.context
-    if asked.sandbox:
-        kubeconfig, context = click.get_current_context().with_resource(sandbox_for(jobs)), ""
-    connection = connect(kubeconfig, context, connections=asked.concurrency + 4)
+    connection = open_connection(options, jobs, options.concurrency + 4)
     jobs = with_namespace(jobs, connection.namespace, settings.limits)
-    show = shown(asked)
+    printer = open_printer(options)
     once = OnceOptions(
-        asked.source, asked.concurrency, asked.timeout, asked.queue_timeout, WaitFor(asked.wait)
+        options.source,
+        options.concurrency,
+        options.timeout,
+        options.queue_timeout,
+        WaitFor(options.wait),
     )
-    templates = Templates(asked.templates, settings.kubernetes)
-    dependencies = ControllerDependencies(os.environ, REDACTOR, show)
+    templates = Templates(options.templates, settings.kubernetes)
+    dependencies = ControllerDependencies(os.environ, REDACTOR, printer)
     run = RunOnce(connection.client, jobs, settings, once, templates, dependencies)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         result, pruned = run.run(), PruneReport()
         if not result.interrupted:
             keys = frozenset(job.key for job in jobs)
-            places = {connection.namespace, asked.namespace, *(key.namespace for key in keys)} - {
-                ""
-            }
+            named = {connection.namespace, options.namespace, *(key.namespace for key in keys)}
             pruned = prune_after_reconcile(
-                connection.client, settings, asked.source, run.pods(), keys, sorted(places),
-                concurrency=asked.concurrency, remove_jobs=asked.prune,
-            )  # fmt: skip
+                connection.client,
+                settings,
+                options.source,
+                run.pods(),
+                keys,
+                sorted(named - {""}),
+                concurrency=options.concurrency,
+                remove_jobs=options.prune,
+            )
     finally:
-        show.close()
-    printed = result_json if asked.output == "json" else result_table
+        printer.close()
+    printed = result_json if options.output == "json" else result_table
     click.echo(printed(result, REDACTOR, pruned))
     for told in pruned.lines:
         click.echo(told, err=True)

@@ -5,10 +5,11 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from engine.api.versions import VERSIONS, schema_text
-from engine.cli.main import COMMANDS
+from engine.cli.main import COMMANDS, cli
 from tests.unit.builders import document, write
 from tests.unit.cli.conftest import Engine
 
@@ -44,6 +45,14 @@ def test_help_names_every_command(engine: Engine) -> None:
 def test_every_command_has_help(engine: Engine, command: str) -> None:
     assert engine(command, "--help").code == 0
     assert engine(command, "-h").stdout.startswith(f"Usage: engine {command}")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_is_described_in_the_same_words_in_its_own_help(command: str) -> None:
+    context = click.Context(cli)
+    found = cli.get_command(context, command)
+    assert found is not None
+    assert found.get_short_help_str(limit=200) == COMMANDS[command]
 
 
 @pytest.mark.parametrize(

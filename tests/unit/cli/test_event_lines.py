@@ -11,11 +11,10 @@ from typing import Any, get_args
 import pytest
 
 from engine.api.model import PullClass
-from engine.cli.printers.describe import describe
-from engine.cli.printers.json_lines import JsonLines
-from engine.cli.printers.lines import Lines
-from engine.cli.printers.live import LiveTable
-from engine.cli.printers.progress import progress
+from engine.cli.printers.event_printer import make_event_printer
+from engine.cli.printers.json_printer import JsonPrinter
+from engine.cli.printers.live_view import LiveView
+from engine.cli.printers.text_printer import TextPrinter, format_event
 from engine.refs import JobKey, Ref
 from engine.status.outcome import Reason, State
 from engine.telemetry.events import (
@@ -51,10 +50,10 @@ MADE = DependentRestored(KEY, Ref("Secret", "ci", "build-1"))
 TOLD: dict[tuple[str, bool], dict[str, Event]] = {
     ("info", False): {
         "ci/build: Running": StateChanged(KEY, State.RUNNING),
-        "ci/build: its spec is gone, it is no longer looked after": JobUnmanaged(KEY),
+        "ci/build: spec removed; the job is no longer managed": JobUnmanaged(KEY),
         "note: hello": Notice("hello"),
         "specs read: 3 jobs in 2 files": SpecsRead(2, 3, 3, 0, 0),
-        "a.yaml: mended": SpecFixed("a.yaml"),
+        "a.yaml: fixed": SpecFixed("a.yaml"),
         "pod/ci/build-1 deleted: ttl 1s, age 2s": ObjectPruned(POD, "deleted", "ttl 1s, age 2s"),
         "leading": LeaderChanged(leads=True, holder="me"),
         "standing by: nobody leads": LeaderChanged(leads=False, holder=""),
@@ -92,7 +91,7 @@ TOLD: dict[tuple[str, bool], dict[str, Event]] = {
 def said(event: Event, *, verbose: bool = True, redact: Redactor | None = None) -> dict[str, Any]:
     out = io.StringIO()
     now = datetime(2026, 1, 2, 4, 4, 5, 678_900, timezone(timedelta(hours=1)))
-    JsonLines(out, redact or Redactor(), verbose=verbose, now=lambda: now)(event)
+    JsonPrinter(out, redact or Redactor(), verbose=verbose, now=lambda: now)(event)
     (line,) = out.getvalue().splitlines()
     found: dict[str, Any] = json.loads(line)
     return found
@@ -108,13 +107,13 @@ def said(event: Event, *, verbose: bool = True, redact: Redactor | None = None) 
 )
 def test_every_event_has_its_line(event: Event, line: str, only_verbose: bool, level: str) -> None:
     out = io.StringIO()
-    Lines(out, Redactor(), verbose=False, colour=False)(event)
+    TextPrinter(out, Redactor(), verbose=False, colour=False)(event)
     assert out.getvalue() == ("" if only_verbose else f"{line}\n")
     entry = said(event)
     assert (entry["level"], entry["event"]) == (level, type(event).__name__)
-    assert entry["message"] == describe(event, verbose=True)
+    assert entry["message"] == format_event(event, verbose=True)
     quiet = io.StringIO()
-    JsonLines(quiet, Redactor(), verbose=False)(event)
+    JsonPrinter(quiet, Redactor(), verbose=False)(event)
     assert bool(quiet.getvalue()) is not only_verbose
 
 
@@ -123,7 +122,7 @@ def test_an_internal_error_has_its_traceback_at_vv_and_in_json_without_the_secre
     redact.add(["hunter2"])
     event = InternalError(KEY, "worker-0", "KeyError", "hunter2", "Traceback:\n  of hunter2\n")
     out = io.StringIO()
-    Lines(out, redact, verbose=True, colour=False, tracebacks=True)(event)
+    TextPrinter(out, redact, verbose=True, colour=False, tracebacks=True)(event)
     assert out.getvalue().splitlines()[1:] == ["Traceback:", "  of ***"]
     entry = said(event, redact=redact)
     assert entry["traceback"] == "Traceback:\n  of ***\n"
@@ -172,7 +171,7 @@ def test_a_secret_is_masked_before_escapes_can_hide_it(secret: str) -> None:
 def test_a_line_is_one_line_of_ascii_whatever_a_container_says() -> None:
     out = io.StringIO()
     nasty = "a\nb\u2028c\x00\x1b[31m\udc80名" + "x" * 10_000
-    JsonLines(out, Redactor(), verbose=False)(StateChanged(KEY, State.FAILED, None, nasty))
+    JsonPrinter(out, Redactor(), verbose=False)(StateChanged(KEY, State.FAILED, None, nasty))
     text = out.getvalue()
     assert text.isascii()
     assert text.count("\n") == 1
@@ -183,16 +182,16 @@ def test_a_line_is_one_line_of_ascii_whatever_a_container_says() -> None:
 
 def test_the_time_is_now_in_utc() -> None:
     out = io.StringIO()
-    JsonLines(out, Redactor(), verbose=False)(Ready())
+    JsonPrinter(out, Redactor(), verbose=False)(Ready())
     stamp = json.loads(out.getvalue())["time"]
     assert stamp.endswith("Z")
     assert abs(datetime.fromisoformat(stamp) - datetime.now(UTC)) < timedelta(seconds=10)
 
 
-@pytest.mark.parametrize("kind", [Lines, JsonLines])
+@pytest.mark.parametrize("kind", [TextPrinter, JsonPrinter])
 def test_lines_of_several_threads_do_not_mix(kind: type[Any]) -> None:
     out = io.StringIO()
-    colour = {"colour": False} if kind is Lines else {}
+    colour = {"colour": False} if kind is TextPrinter else {}
     lines = kind(out, Redactor(), verbose=False, **colour)
     threads = [
         threading.Thread(target=lambda: [lines(Notice("x" * 50)) for _ in range(100)])
@@ -220,10 +219,12 @@ class Gone(io.StringIO):
         raise BrokenPipeError
 
 
-@pytest.mark.parametrize("kind", [Lines, JsonLines])
+@pytest.mark.parametrize("kind", [TextPrinter, JsonPrinter])
 def test_an_output_that_is_gone_stops_the_lines_and_nothing_else(kind: type[Any]) -> None:
     out = Gone()
-    lines = kind(out, Redactor(), verbose=False, **({"colour": False} if kind is Lines else {}))
+    lines = kind(
+        out, Redactor(), verbose=False, **({"colour": False} if kind is TextPrinter else {})
+    )
     lines(Notice("x"))
     lines(Notice("y"))
     lines.close()
@@ -238,11 +239,11 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize(
     ("out", "verbose", "term", "log_format", "kind"),
     [
-        (Terminal(), False, "xterm", "text", LiveTable),
-        (Terminal(), True, "xterm", "text", Lines),
-        (Terminal(), False, "dumb", "text", Lines),
-        (io.StringIO(), False, "xterm", "text", Lines),
-        (Terminal(), False, "xterm", "json", JsonLines),
+        (Terminal(), False, "xterm", "text", LiveView),
+        (Terminal(), True, "xterm", "text", TextPrinter),
+        (Terminal(), False, "dumb", "text", TextPrinter),
+        (io.StringIO(), False, "xterm", "text", TextPrinter),
+        (Terminal(), False, "xterm", "json", JsonPrinter),
     ],
 )
 def test_the_live_view_is_for_terminals_that_can_show_it(
@@ -255,6 +256,6 @@ def test_the_live_view_is_for_terminals_that_can_show_it(
 ) -> None:
     monkeypatch.setattr(sys, "stderr", out)
     monkeypatch.setenv("TERM", term)
-    shown = progress(Redactor(), verbose=verbose, no_colour=True, log_format=log_format)
+    shown = make_event_printer(Redactor(), verbose=verbose, log_format=log_format)
     assert type(shown) is kind
     shown.close()

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.cli.printers.live import LiveTable
-from engine.cli.printers.text import age, cut, one_line, width
+from engine.cli.printers.live_view import LiveView
+from engine.cli.printers.text import display_width, format_age, one_line, truncate
 from engine.refs import JobKey
 from engine.status.outcome import Reason, State
 from engine.telemetry.events import (
@@ -40,13 +40,13 @@ def redact() -> Redactor:
 
 
 @pytest.fixture
-def live(screen: Screen, redact: Redactor) -> Iterator[LiveTable]:
-    view = LiveTable(screen, redact, colour=False, size=screen.size)
+def live(screen: Screen, redact: Redactor) -> Iterator[LiveView]:
+    view = LiveView(screen, redact, colour=False, size=screen.size)
     yield view
     view.close()
 
 
-def test_jobs_are_counted_and_those_under_way_are_listed(live: LiveTable, screen: Screen) -> None:
+def test_jobs_are_counted_and_those_under_way_are_listed(live: LiveView, screen: Screen) -> None:
     live(StateChanged(key("build"), State.STARTING))
     live(StateChanged(key("test"), State.QUEUED, Reason.QUOTA_EXCEEDED, "exceeded quota: q"))
     live(StateChanged(key("build"), State.RUNNING))
@@ -59,14 +59,14 @@ def test_jobs_are_counted_and_those_under_way_are_listed(live: LiveTable, screen
 
 
 def test_the_last_event_of_a_burst_is_drawn_although_none_follows(
-    live: LiveTable, screen: Screen
+    live: LiveView, screen: Screen
 ) -> None:
     for number in range(500):
         live(StateChanged(key(f"job-{number}"), State.SUCCEEDED, Reason.SUCCEEDED))
     screen.wait(lambda lines: lines[:1] == ["500 Succeeded"])
 
 
-def test_the_last_ends_stay_in_sight_with_their_cause(live: LiveTable, screen: Screen) -> None:
+def test_the_last_ends_stay_in_sight_with_their_cause(live: LiveView, screen: Screen) -> None:
     for number in range(20):
         live(StateChanged(key(f"job-{number}"), State.SUCCEEDED, Reason.SUCCEEDED))
     live(StateChanged(key("bad"), State.FAILED, Reason.OOM_KILLED))
@@ -75,13 +75,13 @@ def test_the_last_ends_stay_in_sight_with_their_cause(live: LiveTable, screen: S
     assert re.fullmatch(r"  ci/bad +Failed +\ds  OOMKilled", lines[-1])
 
 
-def test_ages_go_on_while_nothing_happens(live: LiveTable, screen: Screen) -> None:
+def test_ages_go_on_while_nothing_happens(live: LiveView, screen: Screen) -> None:
     live(StateChanged(key("build"), State.RUNNING))
     screen.wait(lambda lines: len(lines) == 2 and "1s" in lines[1])
 
 
 def test_ten_thousand_events_are_drawn_a_few_times_and_cost_little(
-    live: LiveTable, screen: Screen
+    live: LiveView, screen: Screen
 ) -> None:
     began = time.monotonic()
     for state in (State.STARTING, State.RUNNING):
@@ -94,7 +94,7 @@ def test_ten_thousand_events_are_drawn_a_few_times_and_cost_little(
     assert len(screen.lines) <= 1 + 12
 
 
-def test_news_stand_above_the_board_and_stay(live: LiveTable, screen: Screen) -> None:
+def test_news_stand_above_the_board_and_stay(live: LiveView, screen: Screen) -> None:
     live(StateChanged(key("build"), State.RUNNING))
     live(Notice("reading the specs again"))
     live(PodRemoved(key("build"), "build-1", "its attempt is over"))
@@ -104,7 +104,7 @@ def test_news_stand_above_the_board_and_stay(live: LiveTable, screen: Screen) ->
     assert screen.lines == ["note: reading the specs again"]
 
 
-def test_what_comes_right_before_the_end_is_still_told(live: LiveTable, screen: Screen) -> None:
+def test_what_comes_right_before_the_end_is_still_told(live: LiveView, screen: Screen) -> None:
     live(Notice("one"))
     live(Notice("two"))
     live.close()
@@ -114,7 +114,7 @@ def test_what_comes_right_before_the_end_is_still_told(live: LiveTable, screen: 
     assert screen.lines == ["note: one", "note: two"]
 
 
-def test_jobs_whose_spec_is_gone_are_no_longer_counted(live: LiveTable, screen: Screen) -> None:
+def test_jobs_whose_spec_is_gone_are_no_longer_counted(live: LiveView, screen: Screen) -> None:
     live(JobUnchanged(key("a"), State.SUCCEEDED))
     live(StateChanged(key("b"), State.RUNNING))
     live(JobUnmanaged(key("b")))
@@ -123,7 +123,7 @@ def test_jobs_whose_spec_is_gone_are_no_longer_counted(live: LiveTable, screen: 
 
 
 def test_problems_of_files_are_counted_until_they_are_mended(
-    live: LiveTable, screen: Screen
+    live: LiveView, screen: Screen
 ) -> None:
     live(SpecProblem("jobs/a.yaml:3:1: unknown field"))
     live(SpecProblem("jobs/a.yaml:9:1: unknown field"))
@@ -135,7 +135,7 @@ def test_problems_of_files_are_counted_until_they_are_mended(
     screen.wait(lambda lines: lines[-1:] == ["1 file with problems"])
 
 
-def test_who_leads_is_told(live: LiveTable, screen: Screen) -> None:
+def test_who_leads_is_told(live: LiveView, screen: Screen) -> None:
     live(LeaderChanged(leads=False, holder="engine-0"))
     screen.wait(lambda lines: lines[-1:] == ["standing by, engine-0 leads"])
     live(LeaderChanged(leads=True, holder="engine-1"))
@@ -144,13 +144,13 @@ def test_who_leads_is_told(live: LiveTable, screen: Screen) -> None:
 
 def test_no_line_is_wider_or_the_board_higher_than_the_terminal(redact: Redactor) -> None:
     screen = Screen(columns=30, rows=8)
-    live = LiveTable(screen, redact, colour=True, size=screen.size)
+    live = LiveView(screen, redact, colour=True, size=screen.size)
     for number in range(50):
         name = "名" * 20 + str(number)
         live(StateChanged(key(name), State.RUNNING, None, "测试\n" * 50 + "\x1b[2J\x07"))
     lines = screen.wait(lambda lines: len(lines) > 3)
     assert len(lines) <= 7
-    assert all(width(line) < 30 for line in lines)
+    assert all(display_width(line) < 30 for line in lines)
     live.close()
     assert screen.lines == []
     assert "\x07" not in screen.raw
@@ -159,7 +159,7 @@ def test_no_line_is_wider_or_the_board_higher_than_the_terminal(redact: Redactor
 
 def test_a_terminal_that_becomes_narrower_is_cleared_all_the_same(redact: Redactor) -> None:
     screen = Screen(columns=100)
-    live = LiveTable(screen, redact, colour=False, size=screen.size)
+    live = LiveView(screen, redact, colour=False, size=screen.size)
     live(StateChanged(key("build"), State.RUNNING, None, "x" * 80))
     screen.wait(lambda lines: len(lines) == 2)
     drawn = sum(-(-len(line) // 25) for line in screen.lines)
@@ -168,7 +168,7 @@ def test_a_terminal_that_becomes_narrower_is_cleared_all_the_same(redact: Redact
     assert f"\x1b[{drawn}A\x1b[J" in screen.raw
 
 
-def test_secrets_are_masked(live: LiveTable, screen: Screen, redact: Redactor) -> None:
+def test_secrets_are_masked(live: LiveView, screen: Screen, redact: Redactor) -> None:
     redact.add(["correct-horse"])
     live(StateChanged(key("build"), State.RUNNING, None, "said correct-horse"))
     live(Notice("correct-horse"))
@@ -186,7 +186,7 @@ def test_a_terminal_that_takes_nothing_keeps_no_worker_waiting(redact: Redactor)
             return super().write(text)
 
     screen = Stuck()
-    live = LiveTable(screen, redact, colour=False, size=screen.size)
+    live = LiveView(screen, redact, colour=False, size=screen.size)
     began = time.monotonic()
     for number in range(5000):
         live(Notice(str(number)))
@@ -197,7 +197,7 @@ def test_a_terminal_that_takes_nothing_keeps_no_worker_waiting(redact: Redactor)
 
 def test_a_terminal_that_is_gone_raises_nothing(redact: Redactor) -> None:
     screen = Screen()
-    live = LiveTable(screen, redact, colour=False, size=screen.size)
+    live = LiveView(screen, redact, colour=False, size=screen.size)
     screen.close()
     live(Notice("x"))
     live.close()
@@ -208,7 +208,7 @@ def test_a_terminal_that_is_gone_raises_nothing(redact: Redactor) -> None:
     [(-1, "0s"), (5, "5s"), (119, "119s"), (120, "2m"), (7200, "2h"), (9e5, "10d")],
 )
 def test_an_age_is_told_in_its_largest_unit(seconds: float, text: str) -> None:
-    assert age(seconds) == text
+    assert format_age(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -222,8 +222,8 @@ def test_an_age_is_told_in_its_largest_unit(seconds: float, text: str) -> None:
     ],
 )
 def test_text_is_cut_by_the_columns_it_takes(text: str, columns: int, found: str) -> None:
-    assert cut(text, columns) == found
-    assert width(found) <= columns
+    assert truncate(text, columns) == found
+    assert display_width(found) <= columns
 
 
 def test_one_line_holds_nothing_that_a_terminal_would_obey() -> None:

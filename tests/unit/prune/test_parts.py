@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.cli.printers.prune import Json, Lines, summary
+from engine.cli.printers.prune import JsonPrunePrinter, TextPrunePrinter, summary
 from engine.errors import ClusterError, EngineError, ExitCode
 from engine.prune.delete import DeleteBudget
 from engine.prune.last_failed import newest_failed
@@ -69,7 +69,7 @@ def test_what_is_written_piece_by_piece_is_one_json_document(
     reasons: list[str], errors: list[str]
 ) -> None:
     out = io.StringIO()
-    printer = Json(out)
+    printer = JsonPrunePrinter(out)
     for reason in reasons:
         printer.entry(entry(PruneAction.KEPT, reason))
     printer.end([EngineError(error) for error in errors])
@@ -80,7 +80,7 @@ def test_what_is_written_piece_by_piece_is_one_json_document(
 
 def test_each_object_has_one_line_whatever_its_reason_holds() -> None:
     out = io.StringIO()
-    Lines(out).entry(entry(PruneAction.FAILED, "denied:\nnot\ttoday"))
+    TextPrunePrinter(out).entry(entry(PruneAction.FAILED, "denied:\nnot\ttoday"))
     assert out.getvalue() == "failed        pod/ci/a  denied: not today\n"
 
 

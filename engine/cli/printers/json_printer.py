@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, TextIO
 
-from engine.cli.printers.describe import describe
+from engine.cli.printers.text_printer import format_event
 from engine.refs import JobKey, Ref
 from engine.status.outcome import State
 from engine.telemetry.events import (
@@ -30,7 +30,7 @@ _LONGEST, _LONGEST_TRACEBACK = 2000, 16_000
 _NAMES = {"key": "job", "ref": "object", "message": "cause"}
 
 
-class JsonLines:
+class JsonPrinter:
     """`time`, `level`, `event` and `message` (the line that the text format has) for every event,
     and the event's own fields; its own message, the first real cause, is `cause`.
 
@@ -53,13 +53,14 @@ class JsonLines:
         self._lock = threading.Lock()
 
     def __call__(self, event: Event) -> None:
-        if not describe(event, verbose=self._verbose):
+        """Write the event as one line, if it has one at this verbosity."""
+        if not format_event(event, verbose=self._verbose):
             return
         entry = {
             "level": level_of(event),
             "event": type(event).__name__,
             **_fields_of(event),
-            "message": describe(event, verbose=True),
+            "message": format_event(event, verbose=True),
         }
         masked = {name: self._mask(name, value) for name, value in entry.items()}
         with self._lock, suppress(OSError, ValueError):

@@ -11,13 +11,10 @@ from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING
 
-import click
-
 from engine.api.model import Config
 from engine.cli.loading import load_config
-from engine.cli.reconciling.asked import Asked
-from engine.cli.reconciling.common import sandbox_for, shown
-from engine.cluster.connect import Connection, connect
+from engine.cli.reconciling.common import ReconcileOptions, open_connection, open_printer
+from engine.cluster.connect import Connection
 from engine.errors import ExitCode
 from engine.reconcile.controller import ControllerDependencies
 from engine.reconcile.controller_manager import ControllerManager, ManagerOptions
@@ -38,38 +35,36 @@ _OBJECTS_BETWEEN_COLLECTIONS = 5_000
 """Fewer than elsewhere: errors do leave cycles, and a process that stays must not pile them up."""
 
 
-def stay(asked: Asked) -> None:
+def run_manager(options: ReconcileOptions) -> None:
     """Run until a signal comes, and leave with the exit code that tells which one.
 
     Errors: those of `Manager.run`; UsageError for a path that isn't there or an address that
     can't be listened on, InvalidInputError for a broken configuration.
     """
-    require_paths(asked.paths)
-    settings = load_config(asked.config, asked.kubernetes_schema)
-    kubeconfig, context = asked.kubeconfig, asked.context
-    if asked.sandbox:
-        jobs = load_specs(asked.paths, settings, asked.namespace).jobs
-        kubeconfig, context = click.get_current_context().with_resource(sandbox_for(jobs)), ""
-    connection = connect(kubeconfig, context, connections=_CONNECTIONS)
-    show = shown(asked)
-    listeners: list[Emit] = [show]
+    require_paths(options.paths)
+    settings = load_config(options.config, options.kubernetes_schema)
+    jobs = load_specs(options.paths, settings, options.namespace).jobs if options.sandbox else ()
+    connection = open_connection(options, jobs, _CONNECTIONS)
+    printer = open_printer(options)
+    listeners: list[Emit] = [printer]
 
     def emit(event: Event) -> None:
         for listener in listeners:
             listener(event)
 
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-    metrics = _metrics() if asked.metrics_address else None
-    manager = _manager(asked, settings, connection, emit, metrics)
+    metrics = _metrics() if options.metrics_address else None
+    manager = _manager(options, settings, connection, emit, metrics)
     try:
-        with _signals(manager) as ended_by, _served(asked, manager, connection, metrics, listeners):
+        health = _serve_health(options, manager, connection, metrics, listeners)
+        with _handle_signals(manager) as received, health:
             manager.run()
     finally:
-        show.close()
-    _leave(ExitCode.INTERRUPTED if signal.SIGINT in ended_by else ExitCode.OK)
+        printer.close()
+    _exit(ExitCode.INTERRUPTED if signal.SIGINT in received else ExitCode.OK)
 
 
-def _leave(code: ExitCode) -> None:
+def _exit(code: ExitCode) -> None:
     """End the process; a thread that waits for a server that is away doesn't delay it."""
     sys.stdout.flush()
     sys.stderr.flush()
@@ -80,31 +75,31 @@ def _leave(code: ExitCode) -> None:
 
 
 def _manager(
-    asked: Asked,
+    options: ReconcileOptions,
     settings: Config,
     connection: Connection,
     emit: Emit,
     metrics: "Metrics | None",
 ) -> ControllerManager:
     source = DirectorySource(
-        asked.paths,
-        config_file=asked.config,
+        options.paths,
+        config_file=options.config,
         config=settings,
-        namespace=asked.namespace,
+        namespace=options.namespace,
         context_namespace=connection.namespace,
-        poll=asked.poll,
+        poll=options.poll,
         on_notice=lambda message: emit(Notice(message)),
     )
-    options = ManagerOptions(
-        source=asked.source,
-        namespace=asked.namespace or connection.namespace,
+    manager_options = ManagerOptions(
+        source=options.source,
+        namespace=options.namespace or connection.namespace,
         identity=default_identity(),
-        concurrency=asked.concurrency,
-        prune=asked.prune,
-        allow_empty=asked.allow_empty,
-        prune_interval=asked.prune_interval,
-        leader_elect=asked.leader_elect,
-        lease_duration=asked.lease_duration,
+        concurrency=options.concurrency,
+        prune=options.prune,
+        allow_empty=options.allow_empty,
+        prune_interval=options.prune_interval,
+        leader_elect=options.leader_elect,
+        lease_duration=options.lease_duration,
     )
     dependencies = ControllerDependencies(os.environ, REDACTOR, emit)
     if metrics is not None:
@@ -115,9 +110,11 @@ def _manager(
         )
 
     def templates() -> Templates:
-        return Templates(asked.templates, settings.kubernetes)
+        return Templates(options.templates, settings.kubernetes)
 
-    return ControllerManager(connection.client, source, settings, templates, options, dependencies)
+    return ControllerManager(
+        connection.client, source, settings, templates, manager_options, dependencies
+    )
 
 
 def _metrics() -> "Metrics":
@@ -127,8 +124,8 @@ def _metrics() -> "Metrics":
 
 
 @contextmanager
-def _served(
-    asked: Asked,
+def _serve_health(
+    options: ReconcileOptions,
     manager: ControllerManager,
     connection: Connection,
     metrics: "Metrics | None",
@@ -157,7 +154,7 @@ def _served(
         )
     )
     server = HealthServer(
-        asked.metrics_address,
+        options.metrics_address,
         manager.readiness,
         manager.liveness,
         metrics,
@@ -172,15 +169,15 @@ def _served(
 
 
 @contextmanager
-def _signals(manager: ControllerManager) -> Iterator[set[int]]:
+def _handle_signals(manager: ControllerManager) -> Iterator[set[int]]:
     """SIGTERM and SIGINT end the manager, a second one at once; SIGHUP reads all again."""
-    ended_by: set[int] = set()
+    received: set[int] = set()
 
     def end(number: int, frame: FrameType | None) -> None:
         del frame
-        if ended_by:
+        if received:
             os._exit(ExitCode.INTERRUPTED)
-        ended_by.add(number)
+        received.add(number)
         manager.stop(signal.Signals(number).name)
 
     def reload(number: int, frame: FrameType | None) -> None:
@@ -193,7 +190,7 @@ def _signals(manager: ControllerManager) -> Iterator[set[int]]:
         signal.SIGHUP: signal.signal(signal.SIGHUP, reload),
     }
     try:
-        yield ended_by
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -1,0 +1,38 @@
+"""What happens, on stderr: a line per event, plain or JSON, or on a terminal a live view."""
+
+import os
+import sys
+from typing import Protocol
+
+from engine.cli.printers.json_printer import JsonPrinter
+from engine.cli.printers.live_view import LiveView
+from engine.cli.printers.text_printer import TextPrinter
+from engine.telemetry.events import Event
+from engine.telemetry.redact import Redactor
+
+
+class EventPrinter(Protocol):
+    """A listener that is closed at the end."""
+
+    def __call__(self, event: Event) -> None:
+        """Show the event, or nothing if it isn't worth a line."""
+
+    def close(self) -> None:
+        """Leave the output as the shell expects it."""
+
+
+def make_event_printer(redact: Redactor, *, verbose: int, log_format: str = "text") -> EventPrinter:
+    """The live view on a terminal, lines elsewhere and with -v; `json` is the same everywhere.
+
+    `verbose` counts the -v: the second brings the tracebacks of internal errors.
+    """
+    if log_format == "json":
+        return JsonPrinter(sys.stderr, redact, verbose=verbose > 0)
+    terminal = sys.stderr.isatty()
+    colour = terminal and "NO_COLOR" not in os.environ
+    if terminal and not verbose and os.environ.get("TERM") != "dumb":
+        return LiveView(sys.stderr, redact, colour=colour)
+    tracebacks = verbose > 1
+    return TextPrinter(
+        sys.stderr, redact, verbose=verbose > 0, colour=colour, tracebacks=tracebacks
+    )

@@ -1,0 +1,99 @@
+"""What `engine status` prints: records as JSON or as a table, and positions in the quota queue."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from engine.cli.printers.result import record_json
+from engine.cli.printers.text import first_words, format_table
+from engine.decide.record import Record
+from engine.refs import JobKey
+from engine.status.outcome import State
+from engine.times import format_time
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePosition:
+    """Where a job stands in the queue for a quota: counts from 1; waited is in seconds."""
+
+    position: int
+    length: int
+    waited: float
+
+    def __str__(self) -> str:
+        return f"{_ordinal(self.position)} of {self.length} in the queue for {self.waited:.0f}s"
+
+
+def queue_positions(records: Iterable[Record], now: datetime) -> dict[JobKey, QueuePosition]:
+    """Positions of all queued jobs: a queue per namespace, in the order of submission."""
+    lines: dict[str, list[tuple[datetime, JobKey]]] = {}
+    for record in records:
+        if record.state is State.QUEUED and record.queued_at is not None:
+            lines.setdefault(record.key.namespace, []).append((record.queued_at, record.key))
+    return {
+        key: QueuePosition(position, len(line), (now - since).total_seconds())
+        for line in lines.values()
+        for position, (since, key) in enumerate(sorted(line), start=1)
+    }
+
+
+def records_json(records: list[Record], positions: Mapping[JobKey, QueuePosition]) -> str:
+    """The records with their history, as in the contract of `-o json`."""
+    entries = [
+        {
+            "name": record.key.name,
+            "namespace": record.key.namespace,
+            "source": record.source,
+            "specHash": record.spec_hash,
+            **record_json(record),
+            **_queue_json(positions.get(record.key)),
+            "history": [
+                {
+                    "run": past.run,
+                    "state": past.state,
+                    "reason": past.reason,
+                    "message": past.message,
+                    "finishedAt": format_time(past.finished_at),
+                }
+                for past in record.history
+            ],
+        }
+        for record in records
+    ]
+    return json.dumps({"jobs": entries}, indent=2, ensure_ascii=False)
+
+
+def records_table(records: list[Record], positions: Mapping[JobKey, QueuePosition]) -> str:
+    """One line a job."""
+    rows = [
+        (
+            record.key.namespace,
+            record.key.name,
+            record.run,
+            record.state.value,
+            record.reason.value if record.reason else "",
+            str(len(record.attempts)),
+            format_time(record.finished_at or record.started_at or record.queued_at) or "",
+            first_words(
+                f"{positions[record.key]}: {record.message}"
+                if record.key in positions
+                else record.message
+            ),
+        )
+        for record in records
+    ]
+    head = ("NAMESPACE", "JOB", "RUN", "STATE", "REASON", "ATTEMPTS", "SINCE", "MESSAGE")
+    return format_table(head, rows)
+
+
+def _queue_json(position: QueuePosition | None) -> dict[str, Any]:
+    if position is None:
+        return {}
+    return {"queue": {"position": position.position, "waitedSeconds": round(position.waited, 1)}}
+
+
+def _ordinal(number: int) -> str:
+    teens = number // 10 % 10 == 1
+    return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"

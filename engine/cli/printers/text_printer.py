@@ -1,0 +1,151 @@
+"""Events for people: a line each."""
+
+import threading
+from contextlib import suppress
+from typing import TextIO
+
+from engine.cli.printers.text import one_line, pluralise
+from engine.status.outcome import State
+from engine.telemetry.events import (
+    AttemptFailed,
+    DependentRestored,
+    ErrorReported,
+    Event,
+    InternalError,
+    JobUnchanged,
+    JobUnmanaged,
+    LeaderChanged,
+    Notice,
+    ObjectPruned,
+    PodRemoved,
+    PullPolicyFallback,
+    Ready,
+    SpecFixed,
+    SpecProblem,
+    SpecsRead,
+    StateChanged,
+    Stopping,
+)
+from engine.telemetry.redact import Redactor
+
+REPORT_IT = "this is a defect: report it with -vv"
+_REPORTED_ACTIONS = frozenset({"deleted", "failed", "invalid"})
+_EngineEvent = SpecsRead | SpecProblem | SpecFixed | ObjectPruned | LeaderChanged | Ready | Stopping
+_LONGEST = 300
+_COLOURS = {
+    State.SUCCEEDED: "32",
+    State.FAILED: "31",
+    State.CANCELLED: "33",
+    State.RUNNING: "36",
+    State.QUEUED: "33",
+}
+
+
+class TextPrinter:
+    """A line per event; safe to use from several threads.
+
+    Without a time of its own: whoever collects lines (the kubelet, journald) stamps them. An
+    output that is gone or closed stops the lines, never the engine. `tracebacks` has those of
+    internal errors follow their lines.
+    """
+
+    def __init__(
+        self,
+        out: TextIO,
+        redact: Redactor,
+        *,
+        verbose: bool,
+        colour: bool,
+        tracebacks: bool = False,
+    ) -> None:
+        self._out = out
+        self._redact = redact
+        self._verbose = verbose
+        self._colour = colour
+        self._tracebacks = tracebacks
+        self._lock = threading.Lock()
+
+    def __call__(self, event: Event) -> None:
+        """Write the event's line, if it has one at this verbosity."""
+        line = self.line(event)
+        if self._tracebacks and isinstance(event, InternalError):
+            line = f"{line}\n{self._redact(event.traceback).rstrip()}"
+        if line:
+            with self._lock, suppress(OSError, ValueError):
+                self._out.write(line + "\n")
+                self._out.flush()
+
+    def line(self, event: Event) -> str:
+        """The event's line, masked, on one line and, unless verbose, of bounded length."""
+        line = one_line(self._redact(format_event(event, verbose=self._verbose)))
+        if len(line) > _LONGEST and not self._verbose:
+            line = line[: _LONGEST - 1] + "…"
+        if self._colour and isinstance(event, StateChanged):
+            return colourise(line, event.state)
+        return line
+
+    def close(self) -> None:
+        """Nothing is left open."""
+
+
+def colourise(text: str, state: State) -> str:
+    """`text` in the colour that terminals show `state` in."""
+    code = _COLOURS.get(state)
+    return f"\x1b[{code}m{text}\x1b[0m" if code else text
+
+
+def format_event(event: Event, *, verbose: bool) -> str:
+    """One line for an event; "" for what only `-v` tells."""
+    match event:
+        case StateChanged(key, state, reason, message, attempt):
+            number = f" (attempt {attempt})" if attempt > 1 and not state.is_final else ""
+            why = f" {reason}" if reason and reason.value != state.value else ""
+            told = f": {message}" if message else ""
+            return f"{key}: {state}{number}{why}{told}"
+        case PullPolicyFallback(key, attempt, container, before, after, message):
+            return (
+                f"{key}: attempt {attempt}, container {container}: pull policy {before} failed, "
+                f"next is {after}: {message}"
+            )
+        case AttemptFailed(key, attempt, _, reason, message):
+            told = f": {message}" if message else ""
+            return f"{key}: attempt {attempt} failed: {reason}{told}" if verbose else ""
+        case PodRemoved(key, pod, why):
+            return f"{key}: pod {pod} deleted: {why}" if verbose else ""
+        case JobUnchanged(key, state):
+            return f"{key}: {state}, unchanged" if verbose else ""
+        case JobUnmanaged(key):
+            return f"{key}: spec removed; the job is no longer managed"
+        case DependentRestored(key, ref):
+            return f"{key}: {ref} was deleted before its pod had started; created again"
+        case ErrorReported(key, message, retrying):
+            where = f"{key}: " if key else ""
+            return f"{where}{message}{'; trying again' if retrying else ''}"
+        case InternalError(key, component, kind, _, _, retrying):
+            again = "; trying again" if retrying else ""
+            return f"{key or component}: internal error: {kind} ({REPORT_IT}){again}"
+        case Notice(message):
+            return f"note: {message}"
+        case _:
+            return _format_engine_event(event, verbose=verbose)
+
+
+def _format_engine_event(event: _EngineEvent, *, verbose: bool) -> str:
+    match event:
+        case SpecsRead(files, jobs, added, changed, removed):
+            is_first = added == jobs > 0
+            what = f"specs read: {pluralise(jobs, 'job')} in {pluralise(files, 'file')}"
+            news = f"; {added} added, {changed} changed, {removed} removed"
+            return f"{what}{news if verbose else ''}" if verbose or is_first else ""
+        case SpecProblem(problem):
+            return problem
+        case SpecFixed(file):
+            return f"{file}: fixed"
+        case ObjectPruned(ref, action, reason):
+            return f"{ref} {action}: {reason}" if verbose or action in _REPORTED_ACTIONS else ""
+        case LeaderChanged(leads, holder):
+            return "leading" if leads else f"standing by: {holder or 'nobody'} leads"
+        case Ready():
+            return "ready"
+        case Stopping(reason):
+            return f"stopping: {reason}"

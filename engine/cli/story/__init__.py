@@ -1,1 +1,0 @@
-"""What `engine demo` tells: a stage with an embedded cluster, and the chapters played on it."""
