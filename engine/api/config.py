@@ -94,7 +94,10 @@ def _build(data: dict[str, Any], kubernetes: KubernetesTypes) -> Config:
             fallback_on=frozenset(pull.get("fallbackOn", PullClass)),
             grace=parse_duration(pull.get("grace", 0)),
         ),
-        prune=PruneSettings(keep_failed=prune.get("keepFailed", 0)),
+        prune=PruneSettings(
+            annotations=tuple(prune.get("annotations", ())),
+            keep_failed=prune.get("keepFailed", 0),
+        ),
         kubernetes=kubernetes,
     )
 

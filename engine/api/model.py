@@ -152,8 +152,10 @@ class PullSettings:
 
 @dataclass(frozen=True, slots=True)
 class PruneSettings:
-    """What the TTL rule spares."""
+    """What the TTL rule spares, and what it looks at."""
 
+    annotations: tuple[str, ...] = ()
+    """Annotations of other cleaners that hold a TTL for `engine prune`, beside its own."""
     keep_failed: int = 0
     """How many failed pods of each job are kept, whatever their TTL."""
 
@@ -171,7 +173,7 @@ class Config:
     pull: PullSettings = PullSettings()
     """How pull policies fall back."""
     prune: PruneSettings = PruneSettings()
-    """What the TTL rule spares."""
+    """What the TTL rule spares, and what it looks at."""
     kubernetes: KubernetesTypes = shipped_types
     """The types that fields of Kubernetes are checked against."""
 

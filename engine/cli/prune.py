@@ -31,9 +31,13 @@ def _keys(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
 
 @click.command()
 @options.option(
-    "-n", "--namespace", "namespaces", multiple=True, help="Namespace; may be given several times."
+    "-n",
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    help="Namespace; may be given several times. With -A: one of kube-* that is meant, too.",
 )
-@options.all_namespaces
+@options.option("-A", "--all-namespaces", is_flag=True, help="All namespaces but kube-*.")
 @options.option("-l", "--selector", default="", help="Label selector on the objects.")
 @options.option(
     "--kinds",
@@ -47,7 +51,7 @@ def _keys(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
     "annotations",
     multiple=True,
     callback=_keys,
-    help="One more annotation that holds a TTL.",
+    help="One more annotation that holds a TTL, such as janitor/ttl; may be given several times.",
 )
 @options.option(
     "--dry-run",
@@ -99,24 +103,26 @@ def command(
 ) -> None:
     """Delete what has outlived its TTL.
 
-    A TTL is an annotation: jobs.engine/ttl, jobs.engine/expires-at, or another cleaner's. An object
-    with jobs.engine/hold: "true" stays, and so does one whose TTL can't be read. Exit code 0 only
-    if everything that should go went.
+    A TTL is an annotation: jobs.engine/ttl, jobs.engine/expires-at,
+    cleaner.kubernetes.gitlab.org/ttl, or one that --annotation names. An object with
+    jobs.engine/hold: "true" stays, and so does one whose TTL can't be read. Exit code 0 only if
+    everything that should go went, or was left by --max-deletes for the next run.
     """
-    if all_namespaces and namespaces:
+    if all_namespaces and not all(name.startswith("kube-") for name in namespaces):
         raise click.UsageError("give namespaces or --all-namespaces, not both")
     settings = load_config(config)
 
-    from engine.cli.printers.prune import open_printer, summary  # noqa: PLC0415 - --help needs none
+    from engine.cli.printers.prune import notes, open_printer, summary  # noqa: PLC0415 - for --help
     from engine.cluster.connect import connect  # noqa: PLC0415
     from engine.prune.run import prune  # noqa: PLC0415
 
     connection = connect(kubeconfig, context, connections=concurrency + 2)
     chosen = PruneOptions(
         namespaces=("",) if all_namespaces else namespaces or (connection.namespace,),
+        system_namespaces=namespaces if all_namespaces else (),
         kinds=kinds,
         selector=selector,
-        annotations=(*FOREIGN_TTLS, *annotations),
+        annotations=(*FOREIGN_TTLS, *settings.prune.annotations, *annotations),
         dry_run=DryRun(dry_run),
         grace=grace_period,
         concurrency=concurrency,
@@ -136,6 +142,8 @@ def command(
     printer.end(result.errors)
     for error in result.errors:
         click.echo(f"error: {error}", err=True)
+    for note in notes(result):
+        click.echo(note, err=True)
     if output != "json":
         click.echo(summary(result, connection.client.now()), err=True)
     sys.exit(result.exit_code)

@@ -46,16 +46,16 @@ def prune_after_reconcile(
         if most is not None:
             most -= min(most, removed.actions.get(PruneAction.DELETED, 0))
     expired = prune(client, ttl_options(config, concurrency, most), entries.append, pods)
-    return PruneReport(tuple(entries), (*_errors(removed), *expired.errors))
+    left = sum(result.kept.get(KeepReason.OVER_BUDGET, 0) for result in (removed, expired))
+    warning = f"limits.maxDeletesPerPass is reached, {left} more would go"
+    return PruneReport(
+        tuple(entries), (warning,) if left else (), (*_errors(removed), *expired.errors)
+    )
 
 
 def _errors(removed: PruneResult) -> tuple[EngineError, ...]:
-    errors = list(removed.errors)
     failed = removed.actions.get(PruneAction.FAILED, 0)
-    if failed:
-        errors.append(EngineError(f"{failed} of the removed specs' objects could not be deleted"))
-    left = removed.kept.get(KeepReason.OVER_BUDGET, 0)
-    if left:
-        words = "limits.maxDeletesPerPass is reached"
-        errors.append(EngineError(words, hint=f"{left} more would go"))
-    return tuple(errors)
+    if not failed:
+        return removed.errors
+    words = f"{failed} of the removed specs' objects could not be deleted"
+    return (*removed.errors, EngineError(words))

@@ -8,6 +8,9 @@ from engine.prune.result import KeepReason, PruneAction, PruneEntry
 from engine.refs import JobKey, Ref
 from engine.wellknown import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD
 
+_SYSTEM = "kube-"
+_ROOT_CERTIFICATE = "kube-root-ca.crt"
+
 
 @dataclass(frozen=True, slots=True)
 class PruneCandidate:
@@ -48,6 +51,18 @@ class PruneCandidate:
     def is_record(self) -> bool:
         """Whether it is a run record, which no TTL ends."""
         return self.resource.kind == "ConfigMap" and self.labels.get(COMPONENT) == RECORD
+
+    @property
+    def system_namespace(self) -> str:
+        """The namespace of Kubernetes' own that it is in, or is; "" for everything else."""
+        is_namespace = self.resource.kind == "Namespace"
+        namespace = self.ref.name if is_namespace else self.ref.namespace
+        return namespace if namespace.startswith(_SYSTEM) else ""
+
+    @property
+    def is_root_certificate(self) -> bool:
+        """Whether it is what Kubernetes puts into every namespace for pods to trust its API."""
+        return self.resource.kind == "ConfigMap" and self.ref.name == _ROOT_CERTIFICATE
 
     def to_entry(self, verdict: Keep | Protected | Invalid | Deleting) -> PruneEntry:
         """The line for an object that is not deleted."""

@@ -23,7 +23,9 @@ class PruneOptions:
     """What `engine prune` was asked for, and the operator's limits."""
 
     namespaces: tuple[str, ...] = ("",)
-    """Where to look; "" stands for all of them."""
+    """Where to look; "" stands for all of them but those of Kubernetes' own, `kube-*`."""
+    system_namespaces: tuple[str, ...] = ()
+    """Those of `kube-*` that "" includes, too."""
     kinds: tuple[str, ...] = DEFAULT_KINDS
     """Plural names, with their group where they have one."""
     selector: str = ""

@@ -55,11 +55,19 @@ class PruneResult:
     kept: Mapping[KeepReason, int] = field(default_factory=dict)
     without_ttl: int = 0
     next_expiry: datetime | None = None
+    unnamed: int = 0
+    """Objects that only TTLs of other cleaners mark, which nobody has named."""
+    unnamed_ttls: frozenset[str] = frozenset()
+    """The names of those TTLs."""
+    system: Mapping[str, int] = field(default_factory=dict)
+    """Objects that would have been judged, by the `kube-*` namespace that nobody has named."""
+    warnings: tuple[str, ...] = ()
+    """What the next run goes on with."""
     errors: tuple[EngineError, ...] = ()
 
     @property
     def exit_code(self) -> ExitCode:
-        """OK only if everything that should go went."""
+        """OK only if everything that should go went, or is left to the next run."""
         codes = [error.exit_code for error in self.errors]
         if self.actions.get(PruneAction.FAILED):
             codes.append(ExitCode.JOB_FAILED)
@@ -75,6 +83,7 @@ class PruneReport:
     """
 
     entries: tuple[PruneEntry, ...] = ()
+    warnings: tuple[str, ...] = ()
     errors: tuple[EngineError, ...] = ()
 
     @property
@@ -84,8 +93,9 @@ class PruneReport:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """A line for each object that is gone or should be, and for each error."""
+        """A line for each object that is gone or should be, for each warning and each error."""
         lines = [f"{entry.ref} {entry.action}: {entry.reason}" for entry in self.entries]
+        lines += [f"warning: {warning}" for warning in self.warnings]
         return (*lines, *(f"error: {error}" for error in self.errors))
 
 
@@ -98,6 +108,10 @@ class ResultCollector:
         self._actions: Counter[PruneAction] = Counter()
         self._kept: Counter[KeepReason] = Counter()
         self._without_ttl = 0
+        self._unnamed = 0
+        self._unnamed_ttls: frozenset[str] = frozenset()
+        self._system: Counter[str] = Counter()
+        self._warnings: list[str] = []
         self._next: datetime | None = None
         self._errors: list[EngineError] = []
 
@@ -115,6 +129,19 @@ class ResultCollector:
         """One more object that is none of our business."""
         self._without_ttl += 1
 
+    def add_unnamed(self, names: frozenset[str]) -> None:
+        """One more object that carries these TTLs alone, which don't count."""
+        self._unnamed += 1
+        self._unnamed_ttls |= names
+
+    def add_system(self, namespace: str) -> None:
+        """One more object with a TTL in a namespace of Kubernetes' own."""
+        self._system[namespace] += 1
+
+    def add_warning(self, warning: str) -> None:
+        """What is no error, and somebody may want to know."""
+        self._warnings.append(warning)
+
     def add_error(self, error: EngineError) -> None:
         """What is wrong with the run rather than with one object."""
         with self._lock:
@@ -124,9 +151,13 @@ class ResultCollector:
         """The counts so far."""
         with self._lock:
             return PruneResult(
-                dict(self._actions),
-                dict(self._kept),
-                self._without_ttl,
-                self._next,
-                tuple(self._errors),
+                actions=dict(self._actions),
+                kept=dict(self._kept),
+                without_ttl=self._without_ttl,
+                next_expiry=self._next,
+                unnamed=self._unnamed,
+                unnamed_ttls=self._unnamed_ttls,
+                system=dict(self._system),
+                warnings=tuple(self._warnings),
+                errors=tuple(self._errors),
             )

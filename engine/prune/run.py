@@ -14,7 +14,7 @@ from engine.cluster.api import METADATA_LIST, PODS, Metadata, Resource, list_pag
 from engine.cluster.client import Client
 from engine.cluster.discovery import find_resources
 from engine.cluster.server import check_server_version
-from engine.decide.prune import Delete, Invalid, Verdict, evaluate
+from engine.decide.prune import Delete, Invalid, Protected, Verdict, evaluate, unnamed_ttls
 from engine.errors import ClusterError, EngineError, UsageError
 from engine.prune.candidate import PruneCandidate
 from engine.prune.delete import DeleteBudget, Deleter, error_text
@@ -92,6 +92,7 @@ class _PruneRun:
             options.dry_run,
             options.grace,
         )
+        self._named = {*options.namespaces, *options.system_namespaces}
         self._slots = threading.BoundedSemaphore(options.concurrency * _WAITING_PER_WORKER)
         self._last_failed: frozenset[str] = frozenset()
 
@@ -122,7 +123,7 @@ class _PruneRun:
         left = self._collector.result().kept.get(KeepReason.OVER_BUDGET, 0)
         if left:
             words = f"the limit of {self._options.max_deletes} deletes is reached"
-            self._collector.add_error(EngineError(words, hint=f"{left} more would go"))
+            self._collector.add_warning(f"{words}, {left} more would go")
         return self._collector.result()
 
     def _scan(self, pool: ThreadPoolExecutor, namespace: str, resource: Resource) -> None:
@@ -146,9 +147,12 @@ class _PruneRun:
 
     def _process(self, pool: ThreadPoolExecutor, candidate: PruneCandidate) -> None:
         verdict = self._evaluate(candidate)
+        system = candidate.system_namespace
         match verdict:
             case None:
-                self._collector.add_without_ttl()
+                self._add_unjudged(candidate)
+            case _ if system and system not in self._named:
+                self._collector.add_system(system)
             case Delete(reason) if candidate.uid in self._last_failed:
                 words = f"{reason}, one of the last failed"
                 self._collector.add(candidate.kept(words, KeepReason.LAST_FAILED))
@@ -159,10 +163,20 @@ class _PruneRun:
             case _:
                 self._collector.add(candidate.to_entry(verdict))
 
+    def _add_unjudged(self, candidate: PruneCandidate) -> None:
+        names = unnamed_ttls(candidate.metadata, self._options.annotations)
+        if names:
+            self._collector.add_unnamed(names)
+        else:
+            self._collector.add_without_ttl()
+
     def _evaluate(self, candidate: PruneCandidate) -> Verdict | None:
         if candidate.is_record:
             return None
-        return evaluate(candidate.metadata, self._client.now(), self._options.annotations)
+        verdict = evaluate(candidate.metadata, self._client.now(), self._options.annotations)
+        if verdict is not None and candidate.is_root_certificate:
+            return Protected("every namespace needs it")
+        return verdict
 
     def _delete(self, candidate: PruneCandidate, reason: str) -> None:
         entry = self._deleter.delete(candidate, reason, self._evaluate)

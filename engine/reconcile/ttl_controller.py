@@ -45,11 +45,12 @@ class TtlController:
         options = ttl_options(config, self._concurrency, config.limits.max_deletes_per_pass)
         pods = [pod for name in informers.namespaces for pod in informers.pods(name).all_items()]
         try:
-            errors = tuple(prune(controller.client, options, self._report, pods).errors)
+            result = prune(controller.client, options, self._report, pods)
+            problems = (*result.errors, *result.warnings)
         except EngineError as raised:
-            errors = (raised,)
-        for error in errors:
-            controller.emit(ErrorReported(None, f"pruning: {error}", retrying=True))
+            problems = (raised,)
+        for problem in problems:
+            controller.emit(ErrorReported(None, f"pruning: {problem}", retrying=True))
 
     def _report(self, entry: PruneEntry) -> None:
         self._controller.emit(ObjectPruned(entry.ref, entry.action, entry.reason))

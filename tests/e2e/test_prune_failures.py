@@ -186,8 +186,8 @@ def test_the_limit_of_deletes_is_kept_and_told(place: Namespace) -> None:
         place.config_map(f"c-{number}")
     place.sandbox.clock.advance(100)
     run = place.prune("--max-deletes", "3")
-    assert run.code == 1
-    assert run.result["errors"] == ["the limit of 3 deletes is reached (7 more would go)"]
+    assert (run.code, run.result["errors"]) == (0, [])
+    assert run.stderr == "warning: the limit of 3 deletes is reached, 7 more would go\n"
     assert sorted(actions(run).values()) == ["deleted"] * 3 + ["kept"] * 7
     assert len(place.names("configmaps")) == 7
 
@@ -198,8 +198,63 @@ def test_the_operators_limit_holds_where_the_command_line_has_none(place: Namesp
     place.sandbox.clock.advance(100)
     text = "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\nlimits: {maxDeletesPerPass: 1}\n"
     config = place.engine.write("../engine.yaml", text)
-    assert place.prune("--config", str(config)).code == 1
+    assert place.prune("--config", str(config)).code == 0
     assert len(place.names("configmaps")) == 3
+
+
+def test_another_cleaners_mark_deletes_nothing_until_it_is_named(place: Namespace) -> None:
+    for number in range(3):
+        place.config_map(f"c-{number}", None, annotations={"janitor/ttl": "60"})
+    place.config_map("both", annotations={TTL: "60", "janitor/ttl": "7d"})
+    place.config_map("gitlab", None, annotations={"cleaner.kubernetes.gitlab.org/ttl": "60"})
+    place.sandbox.clock.advance(100)
+    run = place.prune()
+    assert (run.code, actions(run)) == (0, {"both": "deleted", "gitlab": "deleted"})
+    assert run.stderr == (
+        "note: 3 objects carry janitor/ttl, which isn't among --annotation: left alone\n"
+    )
+    assert place.names("configmaps") == ["c-0", "c-1", "c-2"]
+
+
+@pytest.mark.parametrize("by", ["flag", "configuration"])
+def test_another_cleaners_mark_counts_once_it_is_named(place: Namespace, by: str) -> None:
+    place.config_map("marked", None, annotations={"janitor/ttl": "60"})
+    place.sandbox.clock.advance(100)
+    text = "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\n"
+    config = place.engine.write("../engine.yaml", f"{text}prune: {{annotations: [janitor/ttl]}}\n")
+    flags = ["--annotation", "janitor/ttl"] if by == "flag" else ["--config", str(config)]
+    run = place.prune(*flags)
+    assert (run.code, actions(run), run.stderr) == (0, {"marked": "deleted"}, "")
+
+
+def test_a_mark_on_an_object_of_kubernetes_own_namespaces_deletes_nothing(
+    place: Namespace,
+) -> None:
+    for namespace in ("kube-system", "kube-public"):
+        place.sandbox.namespace(namespace)
+        for resource in ("configmaps", "secrets"):
+            place.api.create(resource, _annotated("x"), namespace)
+    place.config_map("mine")
+    place.sandbox.clock.advance(100)
+    run = place.engine.run("prune", "-A", "-o", "json", ends=0)
+    assert actions(run) == {"mine": "deleted"}
+    assert run.stderr == (
+        "note: 4 objects carry a TTL in kube-public, kube-system: left alone unless -n names it\n"
+    )
+    run = place.engine.run("prune", "-A", "-n", "kube-public", "-o", "json", ends=0)
+    assert {entry["namespace"] for entry in run.result["pruned"]} == {"kube-public"}
+    run = place.engine.run("prune", "-n", "kube-system", "-o", "json", ends=0)
+    assert sorted(entry["action"] for entry in run.result["pruned"]) == ["deleted"] * 2
+    place.engine.run("prune", "-A", "-n", NAMESPACE, ends=2)
+
+
+def test_the_certificate_that_every_pod_needs_is_never_pruned(place: Namespace) -> None:
+    place.api.patch("configmaps", ROOT_CERTIFICATE, _annotated(ROOT_CERTIFICATE), NAMESPACE)
+    place.sandbox.clock.advance(100)
+    for where in (["-n", NAMESPACE], ["-A"]):
+        run = place.engine.run("prune", *where, "-o", "json", ends=0)
+        assert actions(run) == {ROOT_CERTIFICATE: "protected"}
+    assert place.sandbox.get("configmaps", NAMESPACE, ROOT_CERTIFICATE) is not None
 
 
 @pytest.mark.parametrize("mode", ["client", "server"])

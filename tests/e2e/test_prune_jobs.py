@@ -130,6 +130,37 @@ def test_what_a_living_pod_owns_is_kept_even_if_pods_are_not_looked_at(
     assert len(objects.owned()) == 2
 
 
+def test_no_mark_on_what_a_living_pod_owns_takes_it_from_the_pod(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    sandbox.node.will(Run(duration=FOREVER), container="main")
+    start(engine)
+    objects.wait_until_running("job")
+    marks = {"jobs.engine/ttl": "0", "janitor/ttl": "1", "cleaner.kubernetes.gitlab.org/ttl": "1"}
+    for owned in objects.owned():
+        resource, _, name = owned.partition("/")
+        objects.api.patch(resource, name, {"metadata": {"annotations": marks}}, NAMESPACE)
+    sandbox.clock.advance(5)
+    run = prune(engine, "--annotation", "janitor/ttl")
+    assert (run.code, by_kind(run, "deleted")) == (0, [])
+    assert len(objects.owned()) == 2
+
+
+def test_another_cleaners_mark_on_a_pod_of_the_engine_neither_ends_nor_keeps_it(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    start(engine)
+    name = str(objects.pod("job")["metadata"]["name"])
+    for mark in ("1", "soon", "forever"):
+        annotations = dict.fromkeys(("janitor/ttl", "cleaner.kubernetes.gitlab.org/ttl"), mark)
+        objects.api.patch("pods", name, {"metadata": {"annotations": annotations}}, NAMESPACE)
+        run = prune(engine, "--annotation", "janitor/ttl")
+        assert (run.code, by_kind(run, "deleted")) == (0, [])
+        assert "Pod" in by_kind(run, "kept")
+    sandbox.clock.advance(DAY)
+    assert by_kind(prune(engine), "deleted") == ["Pod"]
+
+
 def test_a_record_is_never_pruned_whatever_its_annotations(
     engine: Engine, sandbox: Sandbox, objects: Objects
 ) -> None:

@@ -68,6 +68,23 @@ def entry_json(entry: PruneEntry) -> dict[str, str]:
     }
 
 
+def notes(result: PruneResult) -> list[str]:
+    """What was left alone although it should go or may be meant, a line each."""
+    lines = [f"warning: {warning}" for warning in result.warnings]
+    if result.unnamed:
+        names = sorted(result.unnamed_ttls)
+        carry = "object carries" if result.unnamed == 1 else "objects carry"
+        are = "isn't" if len(names) == 1 else "aren't"
+        among = f"{' or '.join(names)}, which {are} among --annotation"
+        lines.append(f"note: {result.unnamed} {carry} {among}: left alone")
+    if result.system:
+        count = sum(result.system.values())
+        objects = "object carries" if count == 1 else "objects carry"
+        places = ", ".join(sorted(result.system))
+        lines.append(f"note: {count} {objects} a TTL in {places}: left alone unless -n names it")
+    return lines
+
+
 def summary(result: PruneResult, now: datetime) -> str:
     """What went, what stays, and why."""
     gone = (PruneAction.DELETED, PruneAction.WOULD_DELETE, PruneAction.FAILED)

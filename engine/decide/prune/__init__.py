@@ -1,6 +1,6 @@
 """What outlived its TTL goes, and nothing else: metadata and the time in, a verdict out."""
 
-from engine.decide.prune.rule import evaluate
+from engine.decide.prune.rule import evaluate, unnamed_ttls
 from engine.decide.prune.ttl import FOREIGN_TTLS
 from engine.decide.prune.verdict import (
     Delete,
@@ -20,4 +20,5 @@ __all__ = [
     "Protected",
     "Verdict",
     "evaluate",
+    "unnamed_ttls",
 ]

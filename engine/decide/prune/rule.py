@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
-from engine.decide.prune.ttl import FOREIGN_TTLS, read_term
+from engine.decide.prune.ttl import FOREIGN_TTLS, OPT_IN_TTLS, quote, read_term
 from engine.decide.prune.verdict import (
     Delete,
     Deleting,
@@ -15,7 +15,7 @@ from engine.decide.prune.verdict import (
 )
 from engine.durations import format_duration
 from engine.times import parse_time
-from engine.wellknown import EXPIRES_AT, HOLD, TTL
+from engine.wellknown import EXPIRES_AT, HOLD, RESERVED_PREFIX, TTL
 
 _PROPAGATION = frozenset({"foregroundDeletion", "orphan"})
 _TRUTH = {"true": True, "false": False}
@@ -26,15 +26,17 @@ def evaluate(
 ) -> Verdict | None:
     """Verdict on an object with this metadata; None if it carries no TTL.
 
-    `foreign` names the annotations of other cleaners that count. An owner is taken to live: the
-    garbage collector sees to what lost its owner.
+    `foreign` names the annotations of other cleaners that count; on what the engine made, none
+    does. An owner is taken to live: the garbage collector sees to what lost its owner.
     """
     annotations = metadata.get("annotations") or {}
+    if _is_engines(metadata):
+        foreign = ()
     if not any(name in annotations for name in (TTL, EXPIRES_AT, *foreign)):
         return None
-    if metadata.get("deletionTimestamp"):
-        return _deleting(metadata, now)
     try:
+        if metadata.get("deletionTimestamp"):
+            return _deleting(metadata, now)
         held = _is_on_hold(annotations)
         term = read_term(annotations, foreign)
         created = parse_time(metadata.get("creationTimestamp"))
@@ -57,6 +59,13 @@ def evaluate(
     return Keep(f"{words}, expires in {left}", until=expiry)
 
 
+def unnamed_ttls(metadata: Mapping[str, Any], foreign: Collection[str]) -> frozenset[str]:
+    """The known TTLs of other cleaners that an object carries and nobody has named."""
+    if _is_engines(metadata):
+        return frozenset()
+    return frozenset(OPT_IN_TTLS).intersection(metadata.get("annotations") or ()) - set(foreign)
+
+
 def owner_of(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The first of the object's owners."""
     return next(iter(metadata.get("ownerReferences") or ()), None)
@@ -74,6 +83,11 @@ def waiting_for_finalizers(finalizers: str) -> str:
     return f"waits for finalizer{plural} {finalizers}"
 
 
+def _is_engines(metadata: Mapping[str, Any]) -> bool:
+    """Whether the engine made the object, as far as its labels tell."""
+    return any(name.startswith(RESERVED_PREFIX) for name in metadata.get("labels") or ())
+
+
 def _deleting(metadata: Mapping[str, Any], now: datetime) -> Deleting:
     finalizers = finalizers_of(metadata)
     since = parse_time(metadata["deletionTimestamp"])
@@ -86,5 +100,5 @@ def _deleting(metadata: Mapping[str, Any], now: datetime) -> Deleting:
 def _is_on_hold(annotations: Mapping[str, str]) -> bool:
     text = annotations.get(HOLD, "false")
     if text not in _TRUTH:
-        raise ValueError(f"{HOLD}: {text!r} is neither true nor false")
+        raise ValueError(f"{HOLD}: {quote(text)} is neither true nor false")
     return _TRUTH[text]

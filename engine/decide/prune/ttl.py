@@ -12,12 +12,12 @@ from typing import TypeVar
 from engine.durations import format_duration, parse_duration
 from engine.wellknown import EXPIRES_AT, TTL
 
-FOREIGN_TTLS = (
-    "cleaner.kubernetes.gitlab.org/ttl",
-    "pod-cleanup.gitlab.com/ttl",
-    "janitor/ttl",
-)
+FOREIGN_TTLS = ("cleaner.kubernetes.gitlab.org/ttl",)
+"""Those of other cleaners that always count."""
+OPT_IN_TTLS = ("pod-cleanup.gitlab.com/ttl", "janitor/ttl")
+"""Those that count once the operator names them: whoever wrote them meant another cleaner."""
 FOREVER = "forever"
+_LONGEST_VALUE = 100
 
 _RFC_3339 = re.compile(
     r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII
@@ -91,6 +91,11 @@ def read_term(annotations: Mapping[str, str], foreign: Collection[str]) -> Expir
     )
 
 
+def quote(text: str) -> str:
+    """`text` as a message quotes it: of a long one the beginning."""
+    return repr(text) if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]!r}…"
+
+
 def _ttl(text: str) -> Ttl:
     return Ttl(None) if text.strip() == FOREVER else Ttl(parse_duration(text))
 
@@ -109,8 +114,12 @@ def _read(
 ) -> T | None:
     if name not in annotations:
         return None
+    text = annotations[name]
+    if len(text) > _LONGEST_VALUE:
+        problems.append(f"{name}: {quote(text)} is too long")
+        return None
     try:
-        return parse(annotations[name])
+        return parse(text)
     except (ValueError, OverflowError) as error:
         problems.append(f"{name}: {error}")
         return None

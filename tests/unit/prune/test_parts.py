@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.cli.printers.prune import JsonPrunePrinter, TextPrunePrinter, summary
+from engine.cli.printers.prune import JsonPrunePrinter, TextPrunePrinter, notes, summary
 from engine.errors import ClusterError, EngineError, ExitCode
 from engine.prune.delete import DeleteBudget
 from engine.prune.last_failed import newest_failed
@@ -97,3 +97,23 @@ def test_the_summary_says_what_stays_and_why() -> None:
         "1 deleted, 1 failed; stays: 2 not expired, 1 protected, 1 without a TTL; "
         "the next expires in 1h"
     )
+
+
+def test_what_was_left_alone_has_one_line_each() -> None:
+    collector = ResultCollector(lambda _: None)
+    assert notes(collector.result()) == []
+    collector.add_unnamed(frozenset({"janitor/ttl"}))
+    collector.add_system("kube-system")
+    one = notes(collector.result())
+    assert one == [
+        "note: 1 object carries janitor/ttl, which isn't among --annotation: left alone",
+        "note: 1 object carries a TTL in kube-system: left alone unless -n names it",
+    ]
+    collector.add_unnamed(frozenset({"x/ttl"}))
+    collector.add_system("kube-public")
+    collector.add_warning("the limit is reached")
+    assert notes(collector.result()) == [
+        "warning: the limit is reached",
+        "note: 2 objects carry janitor/ttl or x/ttl, which aren't among --annotation: left alone",
+        "note: 2 objects carry a TTL in kube-public, kube-system: left alone unless -n names it",
+    ]

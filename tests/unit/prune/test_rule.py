@@ -16,13 +16,16 @@ from engine.decide.prune import (
     Protected,
     Verdict,
     evaluate,
+    unnamed_ttls,
 )
+from engine.decide.prune.ttl import OPT_IN_TTLS
 from engine.durations import parse_duration
 from engine.wellknown import EXPIRES_AT, HOLD, TTL
 from tests.unit.strategies import any_text
 
 CREATED = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
-TTLS = (TTL, *FOREIGN_TTLS)
+FOREIGN = (*FOREIGN_TTLS, *OPT_IN_TTLS)
+TTLS = (TTL, *FOREIGN)
 
 
 def metadata(annotations: dict[str, str], **more: Any) -> dict[str, Any]:
@@ -35,7 +38,8 @@ def metadata(annotations: dict[str, str], **more: Any) -> dict[str, Any]:
 
 
 def after(seconds: float, annotations: dict[str, str], **more: Any) -> Verdict | None:
-    return evaluate(metadata(annotations, **more), CREATED + timedelta(seconds=seconds))
+    """The verdict where every known annotation is named."""
+    return evaluate(metadata(annotations, **more), CREATED + timedelta(seconds=seconds), FOREIGN)
 
 
 def is_readable(text: str) -> bool:
@@ -157,6 +161,33 @@ def test_an_annotation_of_ones_own_can_be_named() -> None:
     assert evaluate(metadata({"janitor/ttl": "1"}), CREATED, ("my/ttl",)) is None
 
 
+def test_only_one_cleaners_ttl_counts_unless_others_are_named() -> None:
+    now = CREATED + timedelta(seconds=100)
+    gitlab = metadata({"cleaner.kubernetes.gitlab.org/ttl": "1"})
+    assert isinstance(evaluate(gitlab, now), Delete)
+    for name in OPT_IN_TTLS:
+        assert evaluate(metadata({name: "1"}), now) is None
+        assert isinstance(evaluate(metadata({name: "1"}), now, (name,)), Delete)
+
+
+def test_known_ttls_that_nobody_named_are_found() -> None:
+    marked = metadata({"janitor/ttl": "1", "other/ttl": "1"})
+    assert unnamed_ttls(marked, FOREIGN_TTLS) == {"janitor/ttl"}
+    assert unnamed_ttls(marked, (*FOREIGN_TTLS, "janitor/ttl")) == frozenset()
+    assert unnamed_ttls({"name": "x"}, ()) == frozenset()
+
+
+@pytest.mark.parametrize("label", ["jobs.engine/job", "jobs.engine/component"])
+@pytest.mark.parametrize("text", ["1", "forever", "soon"])
+def test_a_foreign_ttl_changes_nothing_on_what_the_engine_made(label: str, text: str) -> None:
+    labels, foreign = {label: "x"}, dict.fromkeys(FOREIGN, text)
+    assert after(100, foreign, labels=labels) is None
+    assert unnamed_ttls(metadata(foreign, labels=labels), ()) == frozenset()
+    own = {"jobs.engine/ttl": "60"}
+    for age in (10, 100):
+        assert after(age, {**foreign, **own}, labels=labels) == after(age, own, labels=labels)
+
+
 def test_what_has_an_owner_goes_with_it() -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
     found = after(10**9, {TTL: "1"}, ownerReferences=[owner])
@@ -173,6 +204,14 @@ def test_a_finalizer_that_holds_on_after_the_end_is_told() -> None:
     assert after(30, {TTL: "1"}, **more) == Deleting("is being deleted, waits for finalizer a/b")
     late = after(61, {TTL: "1"}, **more)
     assert late == Deleting("is being deleted, waits for finalizer a/b", stuck=True)
+
+
+@pytest.mark.parametrize("name", [*TTLS, EXPIRES_AT, HOLD])
+def test_a_message_quotes_no_more_than_the_beginning_of_a_value(name: str) -> None:
+    found = after(10**9, {TTL: "1", name: "9" * 200_000})
+    assert isinstance(found, Invalid)
+    assert len(found.reason) < 200
+    assert found.reason.startswith(f"{name}: ")
 
 
 @pytest.mark.parametrize("created", [None, "", "yesterday"])
