@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from engine.errors import UsageError
 from engine.telemetry.http_address import Address, parse_address
@@ -17,8 +18,9 @@ class HealthServer:
     """Serves what its callables say at the moment of the request.
 
     `checks` returns the reason why each check fails, "" for one that passes; `alive` the same for
-    the process as a whole. Both are called from the server's threads and have to be quick.
-    Guarantees: a slow client keeps no other waiting; nothing that is served holds a known secret.
+    the process as a whole. Both are called from the server's thread and have to be quick.
+    Guarantees: a slow client keeps no other waiting, nor do many of them or those that want metrics
+    keep a probe; nothing that is served holds a known secret.
     Errors: UsageError for an address that can't be parsed, and from `start` for one that can't
     be listened on.
     """
@@ -40,7 +42,7 @@ class HealthServer:
     @property
     def port(self) -> int:
         """The port that is listened on; before `start` the one that was asked for."""
-        return self._server.server_port if self._server is not None else self._wanted.port
+        return self._server.port if self._server is not None else self._wanted.port
 
     @property
     def url(self) -> str:
@@ -54,15 +56,13 @@ class HealthServer:
         try:
             self._server = Server(self._wanted, self._answer)
         except OSError as error:
-            words = error.strerror or str(error)
+            words = (error.strerror or str(error)).partition(" (")[0]
             raise UsageError(
                 f"can't listen here: {words.lower()}",
                 where=str(self._wanted),
                 hint="choose another --metrics-address, or port 0 for any that is free",
             ) from error
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.2,), name="health", daemon=True
-        )
+        self._thread = threading.Thread(target=self._server.serve, name="health", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -70,12 +70,11 @@ class HealthServer:
         server, self._server = self._server, None
         if server is None:
             return
-        server.shutdown()
-        server.server_close()
+        server.stop()
         if self._thread is not None:
             self._thread.join(1.0)
 
-    def _answer(self, path: str, accept: str) -> Response:
+    def _answer(self, path: str, accept: str) -> Response | Callable[[], Response]:
         match path:
             case "/healthz":
                 reason = _alive(self._alive)
@@ -83,10 +82,14 @@ class HealthServer:
             case "/readyz":
                 return _ready(self._checks)
             case "/metrics" if self._metrics is not None:
-                content_type, content = self._metrics.exposition(accept)
-                return Response(_OK, content_type, content)
+                return partial(_exposition, self._metrics, accept)
             case _:
                 return _text(_NOT_FOUND, "not found: there are /healthz, /readyz and /metrics")
+
+
+def _exposition(metrics: Metrics, accept: str) -> Response:
+    content_type, content = metrics.exposition(accept)
+    return Response(_OK, content_type, content)
 
 
 def _alive(ask: Callable[[], str]) -> str:

@@ -183,26 +183,6 @@ def test_a_client_that_dribbles_is_cut_off(
         assert time.monotonic() - began < 3
 
 
-def test_more_clients_than_there_is_room_for_are_turned_away(
-    server: HealthServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(http_server, "_MOST_CONNECTIONS", 3)
-    silent = [socket.create_connection(("127.0.0.1", server.port), timeout=5) for _ in range(3)]
-    with pytest.raises(ConnectionError):
-        ask(server, "/healthz")
-    for connection in silent:
-        connection.close()
-    deadline = time.monotonic() + 5
-    while time.monotonic() < deadline:
-        try:
-            assert ask(server, "/healthz").code == 200
-        except OSError:
-            time.sleep(0.05)
-        else:
-            return
-    pytest.fail("room never came back")
-
-
 def test_stopping_is_quick_even_with_clients_connected(server: HealthServer) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\n")
