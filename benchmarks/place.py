@@ -54,7 +54,7 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"KUBECONFIG": str(self.kubeconfig), "BENCHMARK_TOKEN": "not-a-secret"}
+        return {"KUBECONFIG": str(self.kubeconfig), "ENGINE_SECRET_TOKEN": "not-a-secret"}
 
     @contextmanager
     def requests(self, user_agent: str) -> Iterator[list[Asked]]:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-TOKEN = "BENCHMARK_TOKEN"  # noqa: S105 - the name of a variable
+TOKEN = "ENGINE_SECRET_TOKEN"  # noqa: S105 - the name of a variable
 
 _TEXT = """\
 # yaml-language-server: $schema=../schemas/job.v1alpha1.schema.json
@@ -26,7 +26,7 @@ spec:
       port = 8080
       host = "127.0.0.1"
   secrets:
-    TOKEN: {{fromEnv: BENCHMARK_TOKEN}}
+    TOKEN: {{fromEnv: ENGINE_SECRET_TOKEN}}
   resources:
     requests: {{cpu: 100m, memory: 64Mi}}
     limits: {{memory: 256Mi}}

@@ -83,7 +83,7 @@ def _rendered(folder: Path, count: int, namespace: str) -> list[tuple[Job, Manif
     rendering = RenderConfig(Templates(), "default", Limits())
     made = []
     for job in jobs:
-        values, _ = resolve_secrets(job, {**os.environ, TOKEN: "not-a-secret"})
+        values, _ = resolve_secrets(job, {**os.environ, TOKEN: "not-a-secret"}, Limits())
         policies = {name: wanted[0] for name, wanted in job.policies.items()}
         made.append((job, render_attempt(rendering, job, 1, policies, values)))
     return made

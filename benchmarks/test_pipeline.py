@@ -44,7 +44,7 @@ def document() -> Document:
 
 @pytest.fixture
 def job(document: Document) -> Job:
-    built, _ = build_job(document, "/specs", (), Config())
+    built, _ = build_job(document, SpecText("job.yaml", "/specs", TEXT), (), Config())
     assert built is not None
     return built
 

@@ -15,6 +15,7 @@ from engine.api.model import (
     Retry,
     SecretRef,
 )
+from engine.api.parse import SpecText
 from engine.api.spec_hash import spec_hash
 from engine.api.yaml_reader import Document
 from engine.durations import parse_duration
@@ -23,12 +24,13 @@ from engine.errors import Diagnostic, Severity, SourceLocation
 
 def build_job(
     document: Document,
-    folder: str,
+    text: SpecText,
     layers: Sequence[Document],
     config: Config,
     namespace: str = "",
 ) -> tuple[Job | None, tuple[Diagnostic, ...]]:
-    """The job of `document`, None if it has an error; `layers` are its defaults, nearest first.
+    """The job of `document` in `text`, None if it has an error; `layers` are its defaults,
+    nearest first.
 
     `namespace` is for a spec that names none, and goes before those of the defaults.
     Guarantees: pure. Errors are collected, never raised.
@@ -37,7 +39,7 @@ def build_job(
     problems = check_spec(effective)
     if any(problem.severity is Severity.ERROR for problem in problems):
         return None, problems
-    return _build(effective, folder), problems
+    return _build(effective, text), problems
 
 
 def check_job(
@@ -64,7 +66,7 @@ def namespace_problems(jobs: Iterable[Job], limits: Limits) -> Iterable[Diagnost
             yield Diagnostic(job.place, f"the namespace {job.namespace} is not allowed", hint)
 
 
-def _build(effective: EffectiveSpec, folder: str) -> Job:
+def _build(effective: EffectiveSpec, text: SpecText) -> Job:
     spec, config, document = effective.spec, effective.config, effective.own
     timeout, start_timeout, leeway = (
         parse_duration(spec[name]) for name in ("timeout", "startTimeout", "ttlLeeway")
@@ -100,7 +102,8 @@ def _build(effective: EffectiveSpec, folder: str) -> Job:
         on_change=OnChange(spec["onChange"]),
         spec_hash=spec_hash(document),
         place=document.place,
-        folder=folder,
+        folder=text.folder,
+        root=text.root or text.folder,
     )
 
 

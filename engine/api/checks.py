@@ -5,6 +5,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from engine.api.effective import EffectiveSpec
+from engine.api.model import Limits
 from engine.api.versions import JOB_DEFAULTS
 from engine.durations import format_duration, parse_duration
 from engine.errors import Diagnostic
@@ -212,15 +213,52 @@ def file_paths_fit(effective: EffectiveSpec) -> Iterator[Diagnostic]:
 
 
 def from_file_stays_inside(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """`fromFile` names no path outside the spec's folder."""
+    """`fromFile` names no path outside the spec's folder, and nothing hidden in it."""
     for path, source in _sources(effective):
         name = source.get("fromFile")
-        if name is not None and (name.startswith("/") or ".." in name.split("/")):
+        if name is None:
+            continue
+        parts = name.split("/")
+        if name.startswith("/") or ".." in parts:
             yield effective.error(
                 f"fromFile {name} leads out of the spec's folder",
                 "give a path below the folder that the spec is in",
                 *path, "fromFile",
             )  # fmt: skip
+        elif any(part.startswith(".") and part != "." for part in parts):
+            yield effective.error(
+                f"fromFile {name} is hidden, and hidden files are not for specs",
+                "no part of the path may begin with a dot",
+                *path, "fromFile",
+            )  # fmt: skip
+
+
+def secret_sources_are_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
+    """The operator's limits allow every variable and file that a secret comes from."""
+    for path, source in _sources(effective):
+        for field in source.keys() - {"value"}:
+            refused = refused_source(field, source[field], effective.config.limits)
+            if refused is not None:
+                yield effective.error(*refused, *path, field)
+
+
+def refused_source(field: str, name: str, limits: Limits) -> tuple[str, str] | None:
+    """(message, hint) if `limits` keep specs from reading `name` by fromEnv or fromFile.
+
+    What it says doesn't depend on whether there is such a variable or file.
+    """
+    if field == "fromEnv" and not matches_any(name, limits.allowed_secret_env):
+        allowed = ", ".join(limits.allowed_secret_env) or "none"
+        return (
+            f"fromEnv: the variable {name} is not allowed",
+            (
+                f"limits.allowedSecretEnv: {allowed}; --allow-secret-env {name} adds it; renaming "
+                "the variable in the spec is a change of the spec, which runs the job again"
+            ),
+        )
+    if field == "fromFile" and not limits.allow_secret_files:
+        return f"fromFile: the file {name} is not allowed", "limits.allowSecretFiles: false"
+    return None
 
 
 CHECKS: tuple[Callable[[EffectiveSpec], Iterator[Diagnostic]], ...] = (
@@ -239,6 +277,7 @@ CHECKS: tuple[Callable[[EffectiveSpec], Iterator[Diagnostic]], ...] = (
     text_has_no_nul,
     file_paths_fit,
     from_file_stays_inside,
+    secret_sources_are_allowed,
 )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from engine.api.model import (
+    SECRET_ENV,
     Config,
     Features,
     Limits,
@@ -27,8 +28,13 @@ _TIMES = (
 _MAY_BE_ZERO = frozenset({"ttlLeeway", "grace"})
 
 
-def parse_config(text: bytes, file: str, kubernetes: KubernetesTypes = shipped_types) -> Config:
-    """Config of the one EngineConfig document in `text`.
+def parse_config(
+    text: bytes,
+    file: str,
+    kubernetes: KubernetesTypes = shipped_types,
+    allow_secret_env: tuple[str, ...] = (),
+) -> Config:
+    """Config of the one EngineConfig document in `text`, and of what the command line allows.
 
     Errors: InvalidInputError with every problem of the file.
     """
@@ -52,7 +58,7 @@ def parse_config(text: bytes, file: str, kubernetes: KubernetesTypes = shipped_t
             )
     if problems:
         raise InvalidInputError(tuple(problems))
-    return _build(documents[0].data, kubernetes)
+    return _build(documents[0].data, kubernetes, allow_secret_env)
 
 
 def _bad_times(document: Document) -> Iterator[Diagnostic]:
@@ -72,7 +78,9 @@ def _bad_times(document: Document) -> Iterator[Diagnostic]:
                 yield Diagnostic(where, f"{field} is 0, which leaves a job no time", "leave it out")
 
 
-def _build(data: dict[str, Any], kubernetes: KubernetesTypes) -> Config:
+def _build(
+    data: dict[str, Any], kubernetes: KubernetesTypes, allow_secret_env: tuple[str, ...]
+) -> Config:
     limits, features, pull, prune = (
         data.get(name) or {} for name in ("limits", "features", "pull", "prune")
     )
@@ -85,6 +93,8 @@ def _build(data: dict[str, Any], kubernetes: KubernetesTypes) -> Config:
             allowed_images=_optional_tuple(limits.get("allowedImages")),
             allowed_namespaces=_optional_tuple(limits.get("allowedNamespaces")),
             max_deletes_per_pass=limits.get("maxDeletesPerPass"),
+            allowed_secret_env=(*limits.get("allowedSecretEnv", SECRET_ENV), *allow_secret_env),
+            allow_secret_files=limits.get("allowSecretFiles", True),
         ),
         features=Features(
             active_deadline_seconds=features.get("activeDeadlineSeconds", True),
@@ -99,6 +109,7 @@ def _build(data: dict[str, Any], kubernetes: KubernetesTypes) -> Config:
             keep_failed=prune.get("keepFailed", 0),
         ),
         kubernetes=kubernetes,
+        allow_secret_env=allow_secret_env,
     )
 
 

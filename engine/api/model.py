@@ -102,6 +102,8 @@ class Job:
     """Where the spec begins."""
     folder: str
     """The folder that `fromFile` is relative to."""
+    root: str
+    """The folder named by the operator that it is in, or is: no link is followed below it."""
 
     @property
     def key(self) -> JobKey:
@@ -112,6 +114,10 @@ class Job:
     def run(self) -> str:
         """Short name of this revision of the spec, part of every object's name."""
         return self.spec_hash[:RUN_LENGTH]
+
+
+SECRET_ENV = ("ENGINE_SECRET_*",)
+"""The variables that are meant for specs, wherever nobody says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +134,10 @@ class Limits:
     """Globs that namespaces have to match."""
     max_deletes_per_pass: int | None = None
     """The most that one run of the TTL rule deletes."""
+    allowed_secret_env: tuple[str, ...] = SECRET_ENV
+    """Globs that variables of the engine's environment have to match, to be read for a spec."""
+    allow_secret_files: bool = True
+    """Whether files below the specs' folders are read for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +186,8 @@ class Config:
     """What the TTL rule spares, and what it looks at."""
     kubernetes: KubernetesTypes = shipped_types
     """The types that fields of Kubernetes are checked against."""
+    allow_secret_env: tuple[str, ...] = ()
+    """Globs of --allow-secret-env; the limits have them, too, however often the file is read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ class SpecText:
     """The folder it is in, which decides what defaults hold for its specs."""
     text: bytes
     """What it holds."""
+    root: str = ""
+    """The folder named on the command line that `folder` is below; empty if it is that itself."""
     defaults_only: bool = False
     """Whether nothing of it counts but its JobDefaults."""
 

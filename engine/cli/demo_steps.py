@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.api.model import Config
+from engine.api.model import Config, Limits
 from engine.cli.printers.text_printer import format_event
 from engine.cluster import api
 from engine.cluster.client import Client
@@ -35,6 +35,7 @@ ENVIRONMENT: Mapping[str, str] = {
     "EXAMPLE_API_TOKEN": "a-token-that-nobody-sees",
     "EXAMPLE_REGISTRY_PASSWORD": "a-password-that-nobody-sees",
 }
+CONFIG = Config(limits=Limits(allowed_secret_env=tuple(ENVIRONMENT)))
 BUSYBOX = "docker.io/library/busybox:1.36"
 _SPEC = """\
 apiVersion: jobs.engine/v1alpha1
@@ -66,7 +67,7 @@ class DemoEnv:
 
     def run(self, paths: Sequence[Path], *, queue_timeout: float = 60.0) -> OnceResult:
         """`engine reconcile --once` over `paths`, each event as a line."""
-        loaded = load_specs([str(path) for path in paths], Config(), NAMESPACE)
+        loaded = load_specs([str(path) for path in paths], CONFIG, NAMESPACE)
         redactor = Redactor()
 
         def print_event(event: Event) -> None:
@@ -75,7 +76,7 @@ class DemoEnv:
 
         options = OnceOptions("demo", timeout=60.0, queue_timeout=queue_timeout)
         dependencies = ControllerDependencies(ENVIRONMENT, redactor, print_event)
-        run = RunOnce(self.client, loaded.jobs, Config(), options, Templates(), dependencies)
+        run = RunOnce(self.client, loaded.jobs, CONFIG, options, Templates(), dependencies)
         result = run.run()
         self.check(not result.timed_out and not result.interrupted, "every job comes to its end")
         return result

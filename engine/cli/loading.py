@@ -6,19 +6,26 @@ from pathlib import Path
 import click
 
 from engine.api.config import parse_config
-from engine.api.model import Config, LoadedJobs
+from engine.api.model import SECRET_ENV, Config, Limits, LoadedJobs
+from engine.api.yaml_reader import MAX_BYTES
 from engine.errors import Diagnostic, InvalidInputError, Severity, SourceLocation
+from engine.files import read_regular
 from engine.kubeschema import read_types, shipped_types
 from engine.specdir.load import load_specs
 
 
-def load_config(path: Path | None, kubernetes_schema: Path | None = None) -> Config:
+def load_config(
+    path: Path | None,
+    kubernetes_schema: Path | None = None,
+    allow_secret_env: tuple[str, ...] = (),
+) -> Config:
     """Errors: InvalidInputError when one of the files is missing or broken."""
     types = read_types(kubernetes_schema) if kubernetes_schema else shipped_types
     if path is None:
-        return Config(kubernetes=types)
+        limits = Limits(allowed_secret_env=(*SECRET_ENV, *allow_secret_env))
+        return Config(limits=limits, kubernetes=types, allow_secret_env=allow_secret_env)
     try:
-        return parse_config(path.read_bytes(), str(path), types)
+        return parse_config(read_regular(path, MAX_BYTES + 1), str(path), types, allow_secret_env)
     except OSError as error:
         problem = Diagnostic(
             SourceLocation(str(path)), f"can't be read: {error.strerror}", "--config"

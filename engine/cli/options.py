@@ -96,6 +96,13 @@ kubernetes_schema = option(
     help="Check the fields of Kubernetes against this OpenAPI v2 document: what kubectl get"
     " --raw /openapi/v2 prints.",
 )
+allow_secret_env = option(
+    "--allow-secret-env",
+    metavar="GLOB",
+    multiple=True,
+    help="Let specs read variables of these names with fromEnv, besides those of"
+    " limits.allowedSecretEnv (ENGINE_SECRET_*, unless the configuration says otherwise).",
+)
 source = option(
     "--source",
     default="default",

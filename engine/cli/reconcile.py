@@ -19,6 +19,7 @@ _NOT_WITH_ONCE = ("prune_interval", "poll", "leader_elect", "lease_duration", "m
 @options.config
 @options.templates
 @options.kubernetes_schema
+@options.allow_secret_env
 @options.source
 @options.option(
     "--concurrency",

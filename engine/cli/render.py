@@ -22,6 +22,7 @@ from engine.render.templates import Templates
 @options.config
 @options.templates
 @options.kubernetes_schema
+@options.allow_secret_env
 @options.source
 @options.option("--show-secrets", is_flag=True, help="Print the values of secrets.")
 @options.output("yaml", "json")
@@ -32,6 +33,7 @@ def command(
     config: Path | None,
     templates: Path | None,
     kubernetes_schema: Path | None,
+    allow_secret_env: tuple[str, ...],
     source: str,
     show_secrets: bool,
     output: str,
@@ -42,13 +44,15 @@ def command(
     Values of secrets are masked, and needn't be there, unless --show-secrets is given. Owner
     references are missing: they need the UID that the pod gets when it is created.
     """
-    settings = load_config(config, kubernetes_schema)
+    settings = load_config(config, kubernetes_schema, allow_secret_env)
     jobs = load_valid_specs(options.all_paths(paths, filenames), settings, namespace).jobs
     rendering = RenderConfig(Templates(templates, settings.kubernetes), source, settings.limits)
     manifests: list[dict[str, Any]] = []
     problems: list[Diagnostic] = []
     for job in jobs:
-        secrets, missing = resolve_secrets(job, os.environ) if show_secrets else (None, ())
+        secrets, missing = (
+            resolve_secrets(job, os.environ, settings.limits) if show_secrets else (None, ())
+        )
         policies = policies_of_attempt(job, ())
         made, found = try_render_attempt(rendering, job, 1, policies, secrets)
         problems.extend((*missing, *found))

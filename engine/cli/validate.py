@@ -21,6 +21,7 @@ from engine.specdir.load import load_specs
 @options.config
 @options.templates
 @options.kubernetes_schema
+@options.allow_secret_env
 def command(
     paths: tuple[str, ...],
     filenames: tuple[str, ...],
@@ -28,6 +29,7 @@ def command(
     config: Path | None,
     templates: Path | None,
     kubernetes_schema: Path | None,
+    allow_secret_env: tuple[str, ...],
 ) -> None:
     """Check spec files; print file:line:col for every problem.
 
@@ -35,7 +37,7 @@ def command(
     started. Exit code 2 if there is an error, else 0. Templates and pod patches of one's own are
     rendered too; the built-in templates alone have nothing to go wrong.
     """
-    settings = load_config(config, kubernetes_schema)
+    settings = load_config(config, kubernetes_schema, allow_secret_env)
     loaded = load_specs(options.all_paths(paths, filenames), settings, namespace)
     problems = [*loaded.problems]
     rendering = RenderConfig(Templates(templates, settings.kubernetes), "default", settings.limits)
@@ -53,7 +55,9 @@ def command(
         if has_user_templates(rendering, job):
             policies = policies_of_attempt(job, ())
             problems.extend(try_render_attempt(rendering, job, 1, policies, None)[1])
-        problems.extend(map(_unset_is_a_warning, resolve_secrets(job, os.environ)[1]))
+        problems.extend(
+            map(_unset_is_a_warning, resolve_secrets(job, os.environ, settings.limits)[1])
+        )
     for problem in sorted(set(problems), key=lambda problem: (problem.where, problem.message)):
         click.echo(str(problem))
     if any(problem.severity is Severity.ERROR for problem in problems):

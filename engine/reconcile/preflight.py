@@ -55,7 +55,7 @@ def resolve_and_render(
 
     What is wrong, if that matters now: a job whose attempt is under way needs neither.
     """
-    secrets, problems = resolve_secrets(state.job, environment)
+    secrets, problems = resolve_secrets(state.job, environment, config.limits)
     redactor.add(secrets.all)
     state.rendered = Rendered(config, secrets, secrets_resolved=not problems)
     if not to_start:

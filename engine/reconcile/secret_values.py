@@ -1,13 +1,16 @@
 """Read the values behind fromEnv and fromFile; they stay in memory and go into the Secret alone."""
 
+import errno
 from collections.abc import Mapping
-from pathlib import Path
 
-from engine.api.model import Job, SecretRef
+from engine.api.checks import refused_source
+from engine.api.model import Job, Limits, SecretRef
 from engine.errors import Diagnostic
+from engine.reconcile.secret_file import OutsideError, read_below
 from engine.render.variables import SecretValues
 
 _LARGEST = 1024 * 1024
+_ENCODE = "encode it, say as base64"
 
 
 class _UnresolvedError(Exception):
@@ -20,14 +23,17 @@ class _UnresolvedError(Exception):
 
 
 def resolve_secrets(
-    job: Job, environment: Mapping[str, str]
+    job: Job, environment: Mapping[str, str], limits: Limits
 ) -> tuple[SecretValues, tuple[Diagnostic, ...]]:
-    """Values of all secrets of `job`, and a problem for each that can't be had."""
+    """Values of all secrets of `job`, and a problem for each that can't be had.
+
+    The limits are asked once more: a job stays active when they have been tightened.
+    """
     problems: list[Diagnostic] = []
 
     def value(secret: SecretRef) -> str:
         try:
-            return _value(secret, Path(job.folder), environment)
+            return _value(secret, job, environment, limits)
         except _UnresolvedError as error:
             problems.append(Diagnostic(secret.place, error.message, error.hint))
             return ""
@@ -37,44 +43,56 @@ def resolve_secrets(
     return SecretValues(variables, passwords), tuple(problems)
 
 
-def _value(secret: SecretRef, folder: Path, environment: Mapping[str, str]) -> str:
+def _value(secret: SecretRef, job: Job, environment: Mapping[str, str], limits: Limits) -> str:
     if secret.value is not None:
         return secret.value
-    if secret.from_env is None:
-        value = _read(folder, secret.from_file or "")
-    elif (found := environment.get(secret.from_env)) is not None:
-        value = found
+    if secret.from_env is not None:
+        _require_allowed("fromEnv", secret.from_env, limits)
+        value = _variable(secret.from_env, environment)
     else:
-        raise _UnresolvedError(
-            f"fromEnv: the variable {secret.from_env} is not set",
-            "set it in the engine's environment",
-        )
+        _require_allowed("fromFile", secret.from_file or "", limits)
+        value = _read(job, secret.from_file or "")
     if "\0" in value:
-        raise _UnresolvedError("the value contains a NUL character", "encode it, say as base64")
+        raise _UnresolvedError("the value contains a NUL character", _ENCODE)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise _UnresolvedError("the value is not UTF-8 text", _ENCODE) from None
     return value
 
 
-def _read(folder: Path, name: str) -> str:
+def _variable(name: str, environment: Mapping[str, str]) -> str:
     try:
-        root = folder.resolve(strict=True)
-        path = (root / name).resolve(strict=True)
-        if not path.is_relative_to(root):
-            raise _UnresolvedError(
-                f"fromFile: {name} leads out of the spec's folder",
-                "a symbolic link may not point outside",
-            )
-        if not (path.is_file() or path.is_dir()):
-            raise _UnresolvedError(f"fromFile: {name} is not a file")
-        if path.stat().st_size > _LARGEST:
-            raise _UnresolvedError(f"fromFile: {name} is larger than 1 MiB")
-        return path.read_bytes().decode()
+        return environment[name]
+    except KeyError:
+        raise _UnresolvedError(
+            f"fromEnv: the variable {name} is not set", "set it in the engine's environment"
+        ) from None
+
+
+def _require_allowed(field: str, name: str, limits: Limits) -> None:
+    refused = refused_source(field, name, limits)
+    if refused is not None:
+        raise _UnresolvedError(*refused)
+
+
+def _read(job: Job, name: str) -> str:
+    try:
+        value = read_below(job.root, job.folder, name, _LARGEST + 1)
+    except OutsideError:
+        raise _UnresolvedError(
+            f"fromFile: {name} leads out of the spec's folder, or to a hidden file",
+            "a symbolic link must be relative and may point at neither",
+        ) from None
     except FileNotFoundError:
         raise _UnresolvedError(f"fromFile: there is no file {name}") from None
-    except UnicodeDecodeError:
-        raise _UnresolvedError(
-            f"fromFile: {name} is not UTF-8 text", "encode it, say as base64"
-        ) from None
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _UnresolvedError(f"fromFile: {name} is a loop of symbolic links") from None
         raise _UnresolvedError(f"fromFile: {name}: {error.strerror}") from None
-    except RuntimeError:
-        raise _UnresolvedError(f"fromFile: {name} is a loop of symbolic links") from None
+    if len(value) > _LARGEST:
+        raise _UnresolvedError(f"fromFile: {name} is larger than 1 MiB")
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise _UnresolvedError(f"fromFile: {name} is not UTF-8 text", _ENCODE) from None

@@ -227,7 +227,7 @@ def _jobs_of(
     problems += (duplicate_defaults(other, parsed.defaults[0]) for other in parsed.defaults[1:])
     jobs: dict[JobKey, Job] = {}
     for document in parsed.jobs:
-        job, found = build_job(document, parsed.folder, layers, config, namespaces.given)
+        job, found = build_job(document, file.source, layers, config, namespaces.given)
         problems += found
         if job is None:
             continue

@@ -60,7 +60,8 @@ class ConfigFile:
             return self.problems
         self._text = text
         try:
-            config = parse_config(text, self._shown, self.config.kubernetes)
+            before = self.config
+            config = parse_config(text, self._shown, before.kubernetes, before.allow_secret_env)
         except InvalidInputError as error:
             return error.problems
         except Exception as error:  # noqa: BLE001 - the source goes on with the last good one

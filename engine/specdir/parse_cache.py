@@ -1,8 +1,6 @@
 """What every spec file holds, read again only when the file has changed."""
 
-import os
 import re
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -11,9 +9,9 @@ from engine.api.parse import SpecText, parse_file
 from engine.api.versions import JOB_DEFAULTS
 from engine.api.yaml_reader import MAX_BYTES, Document
 from engine.errors import Diagnostic, SourceLocation
+from engine.files import read_regular
 from engine.kubeschema import KubernetesTypes
 from engine.specdir.scan import (
-    NOT_A_FILE,
     RECHECK,
     Scan,
     ScannedFile,
@@ -56,7 +54,7 @@ class ParseCache:
     """The spec files of a scan.
 
     With a `guard` a file is read when it is complete, and stays for as long as it may come back;
-    without one it is read at once, even if it is a pipe.
+    without one it is read at once.
     Guarantees: what can't be seen now, below folders that can't be read, stays as it was.
     """
 
@@ -105,7 +103,7 @@ class ParseCache:
     def _read(self, found: ScannedFile, entry: _Entry | None) -> bool:
         before = entry.file if entry is not None else None
         try:
-            file = self._file(found, before, read_file(found, wait=self._guard is None))
+            file = self._file(found, before, read_file(found))
         except FileNotFoundError:
             return False
         except OSError as error:
@@ -127,21 +125,14 @@ class ParseCache:
         return spec_file(_source(found, text), self._kubernetes)
 
 
-def read_file(found: ScannedFile, *, wait: bool = False) -> bytes:
+def read_file(found: ScannedFile) -> bytes:
     """No more of a file than shows that it is too large.
 
-    Errors: OSError; also when it is no file, unless one may `wait` for the writer of a pipe.
+    Errors: OSError; also when it is no file.
     """
     if found.error:
         raise OSError(0, found.error)
-    if wait:
-        with open(found.key, "rb") as stream:  # noqa: PTH123 - thousands of them
-            return stream.read(MAX_BYTES + 1)
-    descriptor = os.open(found.key, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(0, NOT_A_FILE)
-        return stream.read(MAX_BYTES + 1)
+    return read_regular(found.key, MAX_BYTES + 1)
 
 
 def spec_file(source: SpecText, kubernetes: KubernetesTypes) -> SpecFile:
@@ -168,4 +159,4 @@ def internal_error(file: str, error: Exception) -> Diagnostic:
 
 
 def _source(found: ScannedFile, text: bytes) -> SpecText:
-    return SpecText(found.file, found.folder, text, found.defaults_only)
+    return SpecText(found.file, found.folder, text, found.root, found.defaults_only)

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.errors import Diagnostic, SourceLocation, UsageError
+from engine.files import NOT_A_FILE
 
 Signature = tuple[int, ...]
 """Device, inode, size, time of the last write and of the last change; times in nanoseconds."""
 NO_SIGNATURE: Signature = ()
 RECHECK: Signature = (-1,)
-NOT_A_FILE = "this is not a file"
 _CLOCK_TICK_NS = 20_000_000
 _ENDINGS = (".yaml", ".yml")
 
@@ -53,6 +53,8 @@ class ScannedFile:
     folder: str
     signature: Signature
     """What changes with the file; empty when it can't be seen."""
+    root: str = ""
+    """The folder that was named and that `folder` is below; empty if it is that itself."""
     error: str = ""
     """Why it can't be read, in the system's words."""
     defaults_only: bool = False
@@ -181,7 +183,8 @@ def _walk(root: Root, result: Scan) -> None:
             if entry.is_dir(follow_symlinks=False):
                 folders.append((start + name, f"{shown}{name}/"))
             elif name.endswith(_ENDINGS):
-                _add(entry, ScannedFile(start + name, shown + name, folder, NO_SIGNATURE), result)
+                found = ScannedFile(start + name, shown + name, folder, NO_SIGNATURE, root.path)
+                _add(entry, found, result)
 
 
 def _unreadable(root: Root, folder: str, shown: str, error: OSError, result: Scan) -> None:
@@ -195,10 +198,9 @@ def _unreadable(root: Root, folder: str, shown: str, error: OSError, result: Sca
 
 
 def _add(entry: os.DirEntry[str] | None, found: ScannedFile, result: Scan) -> None:
-    """Take up a file, unless it is gone by now, or no file; a root may be a pipe, say."""
+    """Take up a file, unless it is gone by now, or no file and nobody named it."""
     if found.key in result.files:
         return
-    is_named = entry is None
     is_link = os.path.islink(found.key) if entry is None else entry.is_symlink()
     if is_link:
         _follow(found, result)
@@ -209,8 +211,9 @@ def _add(entry: os.DirEntry[str] | None, found: ScannedFile, result: Scan) -> No
             return
         found.error = reason(error)
     else:
-        is_regular = is_named or stat.S_ISREG(status.st_mode)
-        if stat.S_ISDIR(status.st_mode) or not (is_link or is_regular):
+        is_regular = stat.S_ISREG(status.st_mode)
+        is_named = entry is None
+        if stat.S_ISDIR(status.st_mode) or not (is_link or is_named or is_regular):
             return
         found.signature = _signature(status)
         found.error = "" if is_regular else NOT_A_FILE

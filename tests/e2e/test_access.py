@@ -46,9 +46,9 @@ def test_a_secret_that_is_not_set_keeps_the_whole_set_from_being_applied(
     engine: Engine, objects: Objects
 ) -> None:
     engine.spec("good", script="true")
-    engine.spec("unset", script="true", secrets={"TOKEN": {"fromEnv": "NOT_SET_ANYWHERE"}})
+    engine.spec("unset", script="true", secrets={"TOKEN": {"fromEnv": "ENGINE_SECRET_GONE"}})
     run = engine.reconcile(ends=2)
-    assert "the variable NOT_SET_ANYWHERE is not set" in run.stderr
+    assert "the variable ENGINE_SECRET_GONE is not set" in run.stderr
     assert objects.pods() == []
     assert objects.api.list("configmaps", objects.namespace, labels="jobs.engine/job") == []
 

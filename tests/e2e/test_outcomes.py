@@ -47,14 +47,14 @@ def test_a_script_stops_at_its_first_failing_command(engine: Engine, objects: Ob
 def test_env_files_and_secrets_reach_the_container_as_written(
     engine: Engine, objects: Objects
 ) -> None:
-    engine.environment["TOKEN_FROM_CI"] = f"secret {ODD}"
+    engine.environment["ENGINE_SECRET_TOKEN"] = f"secret {ODD}"
     engine.write("below/token.txt", f"file {ODD}\n")
     engine.spec(
         "odd",
         env={"ODD": ODD, "EMPTY": ""},
         files={"config/ä b.txt": f"{ODD}\n\nlast line without end"},
         secrets={
-            "FROM_ENV": {"fromEnv": "TOKEN_FROM_CI"},
+            "FROM_ENV": {"fromEnv": "ENGINE_SECRET_TOKEN"},
             "FROM_FILE": {"fromFile": "below/token.txt"},
             "VALUE": {"value": f"value {ODD}"},
         },
@@ -78,8 +78,10 @@ def test_env_files_and_secrets_reach_the_container_as_written(
 
 
 def test_a_secret_is_in_the_secret_and_nowhere_else(engine: Engine, objects: Objects) -> None:
-    engine.environment["TOKEN_FROM_CI"] = "hunter2-in-the-environment"
-    engine.spec("quiet", secrets={"TOKEN": {"fromEnv": "TOKEN_FROM_CI"}}, script="test -n $TOKEN")
+    engine.environment["ENGINE_SECRET_TOKEN"] = "hunter2-in-the-environment"
+    engine.spec(
+        "quiet", secrets={"TOKEN": {"fromEnv": "ENGINE_SECRET_TOKEN"}}, script="test -n $TOKEN"
+    )
     run = engine.reconcile("-vv", ends=0)
     kinds = ("pods", "configmaps", "events")
     told = [json.dumps(objects.api.list(kind, objects.namespace)) for kind in kinds]

@@ -162,12 +162,12 @@ def test_a_registry_with_a_password_is_opened_by_the_right_credentials(
     engine: Engine, objects: Objects, images: Images, private_registry: Registry
 ) -> None:
     ref = images.build(registry="private")
-    engine.environment["REGISTRY_PASSWORD"] = str(private_registry.password)
+    engine.environment["ENGINE_SECRET_PASSWORD"] = str(private_registry.password)
     credentials = [
         {
             "registry": private_registry.host,
             "username": private_registry.username,
-            "password": {"fromEnv": "REGISTRY_PASSWORD"},
+            "password": {"fromEnv": "ENGINE_SECRET_PASSWORD"},
         }
     ]
     engine.spec("allowed", image=ref, registryCredentials=credentials, script="echo in")

@@ -1,5 +1,6 @@
 """A secret is in the Secret, and nowhere else: not even when the engine crashes."""
 
+import base64
 import json
 from pathlib import Path
 
@@ -7,6 +8,8 @@ import pytest
 
 from engine.sandbox import Fault, Refuse, Run, Sandbox
 from tests.support.engine import Engine
+from tests.support.engine_process import EngineProcess
+from tests.support.objects import Objects
 
 pytestmark = pytest.mark.only("sandbox")
 
@@ -24,9 +27,9 @@ EXECUTORS[WriteRecord] = crash
 @pytest.fixture
 def telling(engine: Engine, tmp_path: Path) -> Engine:
     """An engine whose job has a secret, from the environment, and a temporary folder of its own."""
-    engine.environment["CI_TOKEN"] = VALUE
+    engine.environment["ENGINE_SECRET_TOKEN"] = VALUE
     engine.environment["TMPDIR"] = str(tmp_path)
-    engine.spec("job", script="true", secrets={"TOKEN": {"fromEnv": "CI_TOKEN"}})
+    engine.spec("job", script="true", secrets={"TOKEN": {"fromEnv": "ENGINE_SECRET_TOKEN"}})
     return engine
 
 
@@ -87,3 +90,36 @@ def test_a_refusal_that_quotes_the_secret_is_told_without_it(
     run = telling.reconcile("-vv", ends=5)
     assert run.job("job")["message"].endswith("*** and *** are weak")
     assert places_with_the_secret(sandbox, tmp_path, run.stdout, run.stderr) == []
+
+
+@pytest.mark.parametrize("staying", [False, True])
+def test_no_spec_takes_a_secret_of_the_operators_to_the_cluster(
+    engine: Engine, objects: Objects, sandbox: Sandbox, *, staying: bool
+) -> None:
+    engine.environment["OPERATOR_DEPLOY_KEY"] = VALUE
+    engine.write(".git/config", VALUE)
+    engine.spec("env", script="true", secrets={"A": {"fromEnv": "OPERATOR_DEPLOY_KEY"}})
+    engine.spec("file", script="true", secrets={"A": {"fromFile": ".git/config"}})
+    password = {"fromEnv": "OPERATOR_DEPLOY_KEY"}
+    login = {"registry": "r.example", "username": "ci", "password": password}
+    engine.spec("login", script="true", registryCredentials=[login])
+    if staying:
+        with EngineProcess(engine) as running:
+            engine.spec("good", script="true")
+            running.wait_for_line("/good: Succeeded")
+            said = running.text
+        assert {pod["metadata"]["labels"]["jobs.engine/job"] for pod in objects.pods()} == {"good"}
+    else:
+        said = engine.reconcile(ends=2).stderr
+        assert objects.pods() == []
+    assert said.count("the variable OPERATOR_DEPLOY_KEY is not allowed") == 2
+    assert "fromFile .git/config is hidden" in said
+    assert sandbox.objects("secrets", "ci") == []
+
+
+def test_a_variable_that_the_operator_allows_is_taken(engine: Engine, sandbox: Sandbox) -> None:
+    engine.environment["CI_KEY"] = VALUE
+    engine.spec("env", script="true", secrets={"A": {"fromEnv": "CI_KEY"}})
+    engine.reconcile("--allow-secret-env", "CI_*", ends=0)
+    (secret,) = sandbox.objects("secrets", "ci")
+    assert base64.b64decode(secret["data"]["A"]).decode() == VALUE

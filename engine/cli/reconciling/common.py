@@ -31,6 +31,7 @@ class ReconcileOptions:
     config: Path | None
     templates: Path | None
     kubernetes_schema: Path | None
+    allow_secret_env: tuple[str, ...]
     source: str
     concurrency: int
     timeout: float | None

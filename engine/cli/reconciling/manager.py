@@ -42,7 +42,7 @@ def run_manager(options: ReconcileOptions) -> None:
     can't be listened on, InvalidInputError for a broken configuration.
     """
     require_paths(options.paths)
-    settings = load_config(options.config, options.kubernetes_schema)
+    settings = load_config(options.config, options.kubernetes_schema, options.allow_secret_env)
     jobs = load_specs(options.paths, settings, options.namespace).jobs if options.sandbox else ()
     connection = open_connection(options, jobs, _CONNECTIONS)
     printer = open_printer(options)

@@ -160,12 +160,14 @@ def test_one_name_in_two_namespaces_is_two_jobs() -> None:
 
 def test_a_variable_that_is_also_a_secret_of_the_same_container_is_told() -> None:
     redis = "{name: redis, image: x, env: {T: a}, secrets: [T]}"
-    (line,) = lines(SPEC + f"  secrets: {{T: {{fromEnv: A}}}}\n  services: [{redis}]\n")
+    (line,) = lines(
+        SPEC + f"  secrets: {{T: {{fromEnv: ENGINE_SECRET_A}}}}\n  services: [{redis}]\n"
+    )
     assert "T is both in spec.services[0].env and in its secrets" in line
 
 
 def test_the_main_containers_variable_may_not_be_its_secret_as_well() -> None:
-    (line,) = lines(SPEC + "  env: {T: x}\n  secrets: {T: {fromEnv: A}}\n")
+    (line,) = lines(SPEC + "  env: {T: x}\n  secrets: {T: {fromEnv: ENGINE_SECRET_A}}\n")
     assert "job.yaml:6:9: T is both in spec.env and in" in line
 
 

@@ -10,6 +10,7 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT7, DRAFT202012
 from ruamel.yaml import YAML
 
+from engine.api.model import Config, Limits
 from engine.api.versions import VERSIONS, schema_text
 from tests.unit.builders import load
 
@@ -95,7 +96,8 @@ def test_the_designs_spec_is_valid_under_both_drafts() -> None:
 
 
 def test_the_designs_spec_loads_without_a_word() -> None:
-    loaded = load(DESIGN, namespace="")
+    limits = Limits(allowed_secret_env=("CI_TOKEN", "REGISTRY_*"))
+    loaded = load(DESIGN, Config(limits=limits), namespace="")
     assert loaded.problems == ()
     (job,) = loaded.jobs
     assert str(job.key) == "ci/build"

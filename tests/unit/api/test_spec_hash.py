@@ -66,8 +66,8 @@ def test_labels_and_annotations_do_not_enter() -> None:
         {"image": "registry.example/alpine:3.21"},
         {"timeout": "1h"},
         {"env": {}},
-        {"secrets": {"T": {"fromEnv": "A"}}},
-        {"secrets": {"T": {"fromEnv": "B"}}},
+        {"secrets": {"T": {"fromEnv": "ENGINE_SECRET_A"}}},
+        {"secrets": {"T": {"fromEnv": "ENGINE_SECRET_B"}}},
         {"secrets": {"T": {"value": "a"}}},
     ],
 )

@@ -158,10 +158,10 @@ def test_a_secret_that_is_not_set_stops_a_reconcile_before_any_write(
     tmp_path: Path, process: Engine
 ) -> None:
     """Against the embedded cluster: nothing but the message, and exit code 2."""
-    write(tmp_path, "specs/a.yaml", document(secrets={"T": {"fromEnv": "NOT_THERE"}}))
+    write(tmp_path, "specs/a.yaml", document(secrets={"T": {"fromEnv": "ENGINE_SECRET_GONE"}}))
     said = process("reconcile", "--once", "specs", "--sandbox")
     assert (said.code, said.stdout) == (2, "")
-    assert "fromEnv: the variable NOT_THERE is not set" in said.stderr
+    assert "fromEnv: the variable ENGINE_SECRET_GONE is not set" in said.stderr
 
 
 @pytest.mark.parametrize(

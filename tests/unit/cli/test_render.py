@@ -15,7 +15,7 @@ from tests.unit.cli.conftest import Engine
 from tests.unit.strategies import NASTY, json_values
 
 old_yaml: Any = pytest.importorskip("yaml")
-SECRET = {"TOKEN": {"fromEnv": "CI_TOKEN"}}
+SECRET = {"TOKEN": {"fromEnv": "ENGINE_SECRET_TOKEN"}}
 VALUE = "hunter2-31337"
 
 
@@ -86,7 +86,7 @@ def test_secrets_are_masked_and_neednt_be_there(tmp_path: Path, engine: Engine) 
 
 def test_show_secrets_shows_them(tmp_path: Path, engine: Engine) -> None:
     write(tmp_path, "a.yaml", document(secrets=SECRET))
-    said = engine("render", ".", "--show-secrets", env={"CI_TOKEN": VALUE})
+    said = engine("render", ".", "--show-secrets", env={"ENGINE_SECRET_TOKEN": VALUE})
     secret = stream(said.stdout)[1]
     assert base64.b64decode(secret["data"]["TOKEN"]).decode() == VALUE
 
@@ -96,7 +96,7 @@ def test_show_secrets_needs_them(tmp_path: Path, engine: Engine) -> None:
     said = engine("render", ".", "--show-secrets")
     assert (said.code, said.stdout) == (2, "")
     assert said.stderr.startswith("a.yaml:1:")
-    assert "fromEnv: the variable CI_TOKEN is not set" in said.stderr
+    assert "fromEnv: the variable ENGINE_SECRET_TOKEN is not set" in said.stderr
 
 
 def test_an_invalid_set_renders_nothing(tmp_path: Path, engine: Engine) -> None:

@@ -61,11 +61,11 @@ def test_two_specs_with_one_name_are_told_over_files(tmp_path: Path, engine: Eng
 
 
 def test_a_variable_that_is_not_set_is_a_warning(tmp_path: Path, engine: Engine) -> None:
-    write(tmp_path, "a.yaml", SPEC + "  secrets: {T: {fromEnv: NOT_THERE}}\n")
+    write(tmp_path, "a.yaml", SPEC + "  secrets: {T: {fromEnv: ENGINE_SECRET_GONE}}\n")
     said = engine("validate", ".")
     assert said.code == 0
     assert said.stdout.startswith(
-        "a.yaml:6:16: warning: fromEnv: the variable NOT_THERE is not set"
+        "a.yaml:6:16: warning: fromEnv: the variable ENGINE_SECRET_GONE is not set"
     )
 
 

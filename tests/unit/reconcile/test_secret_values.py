@@ -1,31 +1,39 @@
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.api.model import Config, Job
+from engine.api.model import Config, Job, Limits
 from engine.reconcile.secret_values import resolve_secrets
 from engine.specdir.load import load_specs
 from engine.telemetry.redact import Redactor
 from tests.unit.builders import document, write
 
+ANY = Limits(allowed_secret_env=("*",))
 
-def job_in(folder: Path, **sources: Any) -> Job:
-    """A job in `folder` whose one secret T comes from there."""
-    write(folder, "job.yaml", document(secrets={"T": sources}))
-    loaded = load_specs([str(folder)], Config(), "ci")
+
+def job_in(folder: Path, below: str = "", **sources: Any) -> Job:
+    """A job in `folder`, or `below` it, whose one secret T comes from there."""
+    write(folder / below, "job.yaml", document(secrets={"T": sources}))
+    loaded = load_specs([str(folder)], Config(limits=ANY), "ci")
     (job,) = loaded.jobs
     return job
 
 
 def value(job: Job, environment: dict[str, str] | None = None) -> str:
-    values, problems = resolve_secrets(job, environment or {})
+    values, problems = resolve_secrets(job, environment or {}, ANY)
     assert problems == ()
     return values.variables["T"]
 
 
-def line(job: Job, environment: dict[str, str] | None = None) -> str:
-    (problem,) = resolve_secrets(job, environment or {})[1]
+def line(job: Job, environment: dict[str, str] | None = None, limits: Limits = ANY) -> str:
+    (problem,) = resolve_secrets(job, environment or {}, limits)[1]
     return str(problem)
 
 
@@ -58,6 +66,14 @@ def test_a_link_inside_the_folder_is_followed(tmp_path: Path) -> None:
     assert value(job_in(tmp_path, fromFile="token")) == "x"
 
 
+def test_a_file_of_a_mounted_secret_is_read(tmp_path: Path) -> None:
+    """Kubernetes mounts a Secret or ConfigMap as links into a folder with two dots in front."""
+    write(tmp_path, "..2026_01_01/token", "x")
+    (tmp_path / "..data").symlink_to("..2026_01_01")
+    (tmp_path / "token").symlink_to("..data/token")
+    assert value(job_in(tmp_path, fromFile="token")) == "x"
+
+
 @pytest.mark.parametrize("way", ["file", "folder", "chain"])
 def test_a_link_out_of_the_folder_is_refused(tmp_path: Path, way: str) -> None:
     outside = write(tmp_path, "outside/token", "hunter2")
@@ -77,6 +93,106 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path, way: str) -> None:
     assert "hunter2" not in told
 
 
+@pytest.mark.parametrize("target", [".git/config", "deep/.env", "deep/../.git/config"])
+@pytest.mark.parametrize("exists", [True, False])
+def test_no_link_leads_to_a_hidden_file(tmp_path: Path, target: str, *, exists: bool) -> None:
+    (tmp_path / "deep").mkdir()
+    if exists:
+        write(tmp_path, target, "hunter2")
+    (tmp_path / "token").symlink_to(target)
+    told = line(job_in(tmp_path, fromFile="token"))
+    assert "fromFile: token leads out of the spec's folder, or to a hidden file" in told
+
+
+@pytest.mark.parametrize("outside", ["../there", "../missing", "/etc/hostname", "/missing"])
+def test_a_link_out_of_the_folder_does_not_tell_what_exists(tmp_path: Path, outside: str) -> None:
+    write(tmp_path, "there", "hunter2")
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs/token").symlink_to(outside)
+    told = line(job_in(tmp_path / "specs", fromFile="token"))
+    assert told.endswith(
+        "fromFile: token leads out of the spec's folder, or to a hidden file "
+        "(a symbolic link must be relative and may point at neither)"
+    )
+
+
+@contextmanager
+def swapped(place: Path, outside: Path) -> Iterator[None]:
+    """What is at `place` is a link to `outside` and what it was, by turns, until this is closed."""
+    kept, link = place.with_name("kept"), place.with_name("link")
+    stopped = threading.Event()
+
+    def swap() -> None:
+        while not stopped.is_set():
+            link.symlink_to(outside)
+            place.rename(kept)
+            link.rename(place)
+            place.unlink()
+            kept.rename(place)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("what", ["specs/web/deep/token", "specs/web/deep", "specs/web"])
+def test_no_swap_of_a_file_or_folder_with_a_link_reads_outside(tmp_path: Path, what: str) -> None:
+    """With the folder that was named itself, anything may be done: it is the operator's."""
+    write(tmp_path, "specs/web/deep/token", "ours")
+    outside = write(tmp_path, "out/deep/token", "hunter2").parent.parent
+    if what.endswith("deep"):
+        outside /= "deep"
+    elif what.endswith("token"):
+        outside = outside / "deep/token"
+    job = job_in(tmp_path / "specs", "web", fromFile="deep/token")
+    read: set[str] = set()
+    with swapped(tmp_path / what, outside):
+        end = time.monotonic() + 1.0
+        while time.monotonic() < end:
+            values, _ = resolve_secrets(job, {}, ANY)
+            read.add(values.variables["T"])
+    assert read <= {"ours", ""}
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "link to a pipe"])
+def test_a_pipe_is_never_waited_for(tmp_path: Path, kind: str) -> None:
+    job = job_in(tmp_path, fromFile="token")
+    if kind == "socket":
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(tmp_path / "token"))
+    else:
+        os.mkfifo(tmp_path / "pipe")
+        if kind == "pipe":
+            (tmp_path / "pipe").rename(tmp_path / "token")
+        else:
+            (tmp_path / "token").symlink_to("pipe")
+    assert "fromFile: token: " in line(job)
+
+
+def test_limits_that_were_tightened_hold_for_a_job_that_is_active_still(tmp_path: Path) -> None:
+    by_env, by_file = job_in(tmp_path, fromEnv="TOKEN"), job_in(tmp_path, fromFile="token")
+    for exists in (False, True):
+        if exists:
+            write(tmp_path, "token", "hunter2")
+        environment = {"TOKEN": "hunter2"} if exists else {}
+        assert "the variable TOKEN is not allowed" in line(by_env, environment, Limits())
+        closed = Limits(allow_secret_files=False)
+        assert "the file token is not allowed" in line(by_file, {}, closed)
+
+
+@pytest.mark.parametrize("source", ["fromEnv", "fromFile"])
+def test_a_value_that_is_no_text_stops_nothing(tmp_path: Path, source: str) -> None:
+    raw = b"p\xe4ssword"
+    write(tmp_path, "TOKEN", raw)
+    told = line(job_in(tmp_path, **{source: "TOKEN"}), {"TOKEN": os.fsdecode(raw)})
+    assert "is not UTF-8 text (encode it, say as base64)" in told
+    assert "ssword" not in told
+
+
 def test_links_that_go_round_in_circles_are_told(tmp_path: Path) -> None:
     (tmp_path / "token").symlink_to("token")
     assert "token is a loop of symbolic links" in line(job_in(tmp_path, fromFile="token"))
@@ -84,7 +200,7 @@ def test_links_that_go_round_in_circles_are_told(tmp_path: Path) -> None:
 
 def test_a_folder_is_no_value(tmp_path: Path) -> None:
     (tmp_path / "token").mkdir()
-    assert "fromFile: token: Is a directory" in line(job_in(tmp_path, fromFile="token"))
+    assert "fromFile: token: this is not a file" in line(job_in(tmp_path, fromFile="token"))
 
 
 def test_a_file_that_is_no_text_is_told(tmp_path: Path) -> None:
@@ -110,12 +226,12 @@ def test_every_missing_value_is_told(tmp_path: Path) -> None:
     login = {"registry": "r", "username": "u", "password": {"fromEnv": "B"}}
     spec = document(secrets={"T": {"fromEnv": "A"}}, registryCredentials=[login])
     write(tmp_path, "job.yaml", spec)
-    (job,) = load_specs([str(tmp_path)], Config(), "ci").jobs
-    assert len(resolve_secrets(job, {})[1]) == 2
+    (job,) = load_specs([str(tmp_path)], Config(limits=ANY), "ci").jobs
+    assert len(resolve_secrets(job, {}, ANY)[1]) == 2
 
 
 def test_values_are_not_in_what_they_print_as(tmp_path: Path) -> None:
-    values, _ = resolve_secrets(job_in(tmp_path, fromEnv="T"), {"T": "hunter2"})
+    values, _ = resolve_secrets(job_in(tmp_path, fromEnv="T"), {"T": "hunter2"}, ANY)
     assert "hunter2" not in repr(values)
     assert values.all == ("hunter2",)
 

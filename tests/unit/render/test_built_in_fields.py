@@ -10,7 +10,7 @@ def test_the_built_in_templates_make_nothing_that_kubernetes_would_refuse() -> N
     job = make_job(
         files={"a/b": "x"},
         env={"A": "1"},
-        secrets={"TOKEN": {"value": "x"}, "KEY": {"fromEnv": "K"}},
+        secrets={"TOKEN": {"value": "x"}, "KEY": {"fromEnv": "ENGINE_SECRET_K"}},
         services=[{"name": "db", "image": "db", "ports": [80], "env": {"B": "2"}}],
         initContainers=[{"name": "first", "image": "a", "script": "true", "workingDir": "/"}],
         resources={"requests": {"cpu": 1}, "limits": {"memory": "1Gi"}},

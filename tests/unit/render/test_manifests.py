@@ -11,8 +11,8 @@ from engine.render.templates import Templates
 from engine.render.variables import SecretValues
 from tests.unit.builders import make_job, render, write
 
-TOKEN = {"TOKEN": {"fromEnv": "CI_TOKEN"}}
-LOGIN = {"registry": "r.example:5000", "username": "ci", "password": {"fromEnv": "P"}}
+TOKEN = {"TOKEN": {"fromEnv": "ENGINE_SECRET_TOKEN"}}
+LOGIN = {"registry": "r.example:5000", "username": "ci", "password": {"fromEnv": "ENGINE_SECRET_P"}}
 
 
 def containers(job: Job) -> dict[str, dict[str, Any]]:

@@ -119,8 +119,8 @@ def test_keys_of_free_mappings_survive(mapping: dict[str, Any]) -> None:
 
 @given(process_text, process_text)
 def test_secret_values_reach_the_secret_as_written(token: str, password: str) -> None:
-    entry = {"registry": "r.example", "username": "ci", "password": {"fromEnv": "P"}}
-    job = make_job(secrets={"TOKEN": {"fromEnv": "T"}}, registryCredentials=[entry])
+    entry = {"registry": "r.example", "username": "ci", "password": {"fromEnv": "ENGINE_SECRET_P"}}
+    job = make_job(secrets={"TOKEN": {"fromEnv": "ENGINE_SECRET_T"}}, registryCredentials=[entry])
     secret = render(job, SecretValues({"TOKEN": token}, (password,))).dependents[0]
     data = {key: base64.b64decode(value).decode() for key, value in secret["data"].items()}
     assert data["TOKEN"] == token

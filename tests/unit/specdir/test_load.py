@@ -179,13 +179,28 @@ def test_a_named_pipe_among_the_specs_is_passed_over(tmp_path: Path) -> None:
     assert names(tmp_path) == ["build"]
 
 
-def test_a_pipe_that_is_named_itself_is_read(tmp_path: Path) -> None:
-    """As in `engine validate <(make-specs)`."""
+@pytest.mark.parametrize("target", ["pipe", "/dev/tty", "/dev/zero", "/dev/stdin"])
+def test_a_link_to_a_pipe_or_device_is_never_waited_for(tmp_path: Path, target: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    path = tmp_path / "specs/z.yaml"
+    path.parent.mkdir()
+    path.symlink_to(tmp_path / target)
     reader, writer = os.pipe()
-    os.write(writer, write(tmp_path, "job.yaml", document()).read_bytes())
-    os.close(writer)
-    assert names(Path(f"/dev/fd/{reader}")) == ["build"]
-    os.close(reader)
+    before = os.dup(0)
+    os.dup2(reader, 0)
+    try:
+        for named in (path, path.parent):
+            assert lines(named) == [f"{path}: can't be read: this is not a file"]
+    finally:
+        os.dup2(before, 0)
+        for descriptor in (before, reader, writer):
+            os.close(descriptor)
+
+
+def test_a_pipe_that_is_named_itself_is_never_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "job.yaml")
+    path = tmp_path / "job.yaml"
+    assert lines(path) == [f"{path}: can't be read: this is not a file"]
 
 
 def test_defaults_beside_a_file_are_found_however_their_kind_is_written(tmp_path: Path) -> None:
