@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from engine.cluster.client import Client
 from engine.cluster.transport import JSON, Query
-from engine.errors import ExpiredError, NotFoundError
+from engine.errors import ExpiredError, NotFoundError, UsageError
 from engine.refs import Ref, ref_of
 
 JSON_PATCH = "application/json-patch+json"
@@ -39,8 +40,8 @@ class Resource:
     def path(self, namespace: str, name: str = "") -> str:
         """Path of an object, or of all of them; "" for the namespace means all namespaces."""
         root = "/apis" if "/" in self.api_version else "/api"
-        place = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
-        below = f"/{name}" if name else ""
+        place = f"/namespaces/{_segment(namespace)}" if namespace and self.namespaced else ""
+        below = f"/{_segment(name)}" if name else ""
         return f"{root}/{self.api_version}{place}/{self.plural}{below}"
 
     def ref(self, metadata: Metadata) -> Ref:
@@ -192,4 +193,14 @@ def version_number(version: str) -> int:
 
 
 def _path(ref: Ref, resource: Resource | None) -> str:
+    """Path of one object. Errors: UsageError without a name, which would be all objects' path."""
+    if not ref.name:
+        raise UsageError("an object has a name", where=str(ref))
     return (resource or _OWN[ref.kind]).path(ref.namespace, ref.name)
+
+
+def _segment(name: str) -> str:
+    """A name as one segment of a path, whatever it holds. Errors: UsageError for one of dots."""
+    if name in (".", ".."):
+        raise UsageError("nothing can be called so", where=name)
+    return quote(name, safe="")
