@@ -158,6 +158,18 @@ class UnsupportedServerError(ClusterError):
     """The API server is older than the oldest supported release, or doesn't tell its version."""
 
 
+class BrokenRecordError(ClusterError):
+    """A run record holds what the engine can't have written: it stops its own job alone."""
+
+    def __init__(self, namespace: str, config_map: str, cause: str) -> None:
+        super().__init__(
+            f"this run record can't be read: {cause}",
+            where=f"configmap/{namespace}/{config_map}",
+            hint=f"put back what it said, with kubectl edit -n {namespace} configmap {config_map};"
+            " until then the job is neither started nor ended, and nothing of it is deleted",
+        )
+
+
 class UnreachableError(ClusterError):
     """No answer from the API server: refused, timed out, or the connection broke."""
 

@@ -6,6 +6,7 @@ import socket
 import click
 
 from engine.cli import options
+from engine.cli.by_name import ask_each
 
 
 @click.command()
@@ -25,15 +26,16 @@ def command(
     from engine.cluster.connect import connect  # noqa: PLC0415 - --help needs no cluster
     from engine.cluster.server import check_server_version  # noqa: PLC0415
     from engine.reconcile.job_requests import cancel_job  # noqa: PLC0415
-    from engine.refs import JobKey  # noqa: PLC0415
 
     connection = connect(kubeconfig, context)
     check_server_version(connection.client)
     who = f"{_user()}@{socket.gethostname()}"
     message = f"cancelled by {who}" + (f": {reason}" if reason else "")
-    for name in jobs:
-        key = JobKey(namespace or connection.namespace, name)
-        click.echo(f"{key}: {cancel_job(connection.client, key, message)}")
+    ask_each(
+        namespace or connection.namespace,
+        jobs,
+        lambda key: cancel_job(connection.client, key, message),
+    )
 
 
 def _user() -> str:

@@ -3,6 +3,7 @@
 import click
 
 from engine.cli import options
+from engine.cli.by_name import ask_each
 
 
 @click.command()
@@ -17,10 +18,7 @@ def command(jobs: tuple[str, ...], namespace: str, kubeconfig: str, context: str
     from engine.cluster.connect import connect  # noqa: PLC0415 - --help needs no cluster
     from engine.cluster.server import check_server_version  # noqa: PLC0415
     from engine.reconcile.job_requests import rerun_job  # noqa: PLC0415
-    from engine.refs import JobKey  # noqa: PLC0415
 
     connection = connect(kubeconfig, context)
     check_server_version(connection.client)
-    for name in jobs:
-        key = JobKey(namespace or connection.namespace, name)
-        click.echo(f"{key}: {rerun_job(connection.client, key)}")
+    ask_each(namespace or connection.namespace, jobs, lambda key: rerun_job(connection.client, key))

@@ -1,9 +1,12 @@
 """`engine status`: what the records say."""
 
+from collections.abc import Collection
+
 import click
 
 from engine.cli import options
 from engine.cli.printers.status import queue_positions, records_json, records_table
+from engine.refs import JobKey
 
 
 @click.command()
@@ -32,17 +35,21 @@ def command(
     connection = connect(kubeconfig, context)
     where = "" if all_namespaces else namespace or connection.namespace
     listed = list_records(connection.client, where, selector)
-    found = listed.items
-    records = [found[key] for key in sorted(found) if not jobs or key.name in jobs]
-    missing = sorted(set(jobs) - {record.key.name for record in records})
-    positions = queue_positions(found.values(), connection.client.now())
-    for error in listed.invalid.values():
+    positions = queue_positions(listed.items.values(), connection.client.now())
+    records = [record for key, record in listed.items.items() if _is_named(key, jobs)]
+    broken = {key: error for key, error in listed.invalid.items() if _is_named(key, jobs)}
+    missing = sorted({*jobs} - {key.name for key in (*listed.items, *listed.invalid)})
+    for _, error in sorted(broken.items()):
         click.echo(f"error: {error}", err=True)
     if output == "json":
-        click.echo(records_json(records, positions))
-    elif records:
-        click.echo(records_table(records, positions))
+        click.echo(records_json(records, positions, broken))
+    elif records or broken:
+        click.echo(records_table(records, positions, broken))
     elif not missing:
         click.echo("no jobs" if all_namespaces else f"no jobs in namespace {where}", err=True)
     if missing:
         raise click.ClickException(f"no record of: {', '.join(missing)}")
+
+
+def _is_named(key: JobKey, jobs: Collection[str]) -> bool:
+    return not jobs or key.name in jobs

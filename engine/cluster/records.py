@@ -1,19 +1,21 @@
 """Run records as ConfigMaps: read them all, write one by compare-and-swap."""
 
-import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from engine.cluster import api
 from engine.cluster.client import Client
-from engine.decide.record import Record, record_from_data, record_to_data
-from engine.errors import ApiError
+from engine.decide.record import Record
+from engine.decide.record_codec import decode_record, encode_record
+from engine.errors import BrokenRecordError
 from engine.refs import JobKey, Ref, record_name
 from engine.wellknown import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD, SOURCE
 
 SELECTOR = f"{COMPONENT}={RECORD}"
 KEY = "record.json"
+_SUFFIX = record_name("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class RecordList:
     """Records by job, and an error for each that can't be read: it stops its own job alone."""
 
     items: dict[JobKey, Record] = field(default_factory=dict)
-    invalid: dict[JobKey, ApiError] = field(default_factory=dict)
+    invalid: dict[JobKey, BrokenRecordError] = field(default_factory=dict)
 
 
 def list_records(client: Client, namespace: str, selector: str = "") -> RecordList:
@@ -29,11 +31,11 @@ def list_records(client: Client, namespace: str, selector: str = "") -> RecordLi
     records = RecordList()
     path = api.CONFIG_MAPS.path(namespace)
     for page in api.list_all(client, path, ",".join(filter(None, (SELECTOR, selector)))):
-        for item in page["items"]:
+        for item in filter(is_record, page["items"]):
             key = key_of(item)
             try:
                 records.items[key] = parse_record(item)
-            except ApiError as error:
+            except BrokenRecordError as error:
                 records.invalid[key] = error
     return records
 
@@ -44,16 +46,14 @@ def recorded_pod_uids(client: Client, namespace: str) -> Iterator[str]:
     Records that can't be read are passed over. Errors: those of the API.
     """
     for page in api.list_pages(client, api.CONFIG_MAPS.path(namespace), SELECTOR):
-        for item in page["items"]:
-            try:
-                attempts = json.loads(item["data"][KEY]).get("attempts") or ()
-                yield from [a["uid"] for a in attempts if a.get("outcome") and a.get("uid")]
-            except (KeyError, TypeError, ValueError, AttributeError):
-                continue
+        for item in filter(is_record, page["items"]):
+            with suppress(BrokenRecordError):
+                attempts = parse_record(item).attempts
+                yield from [a.uid for a in attempts if a.uid and not a.is_open]
 
 
 def read_record(client: Client, key: JobKey) -> Record | None:
-    """The record of one job; None if there is none. Errors: ApiError, also for a broken record."""
+    """The record of one job; None if there is none. Errors: BrokenRecordError, and the API's."""
     item = api.get(client, Ref("ConfigMap", key.namespace, record_name(key.name)))
     return parse_record(item) if item is not None else None
 
@@ -81,29 +81,22 @@ def _manifest(record: Record) -> dict[str, Any]:
     }
     if record.version:
         metadata["resourceVersion"] = record.version
-    text = json.dumps(record_to_data(record), separators=(",", ":"), ensure_ascii=False)
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: text}}
+    data = {KEY: encode_record(record)}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def is_record(item: dict[str, Any]) -> bool:
+    """Whether the ConfigMap is called as a record: its labels alone prove nothing."""
+    return bool(item["metadata"]["name"].endswith(_SUFFIX))
 
 
 def key_of(item: dict[str, Any]) -> JobKey:
-    """The job that a record is of, as far as its metadata tells."""
+    """The job that a record is of, by its name."""
     metadata = item["metadata"]
-    named = (metadata.get("labels") or {}).get(JOB)
-    return JobKey(metadata["namespace"], named or metadata["name"].removesuffix(record_name("")))
+    return JobKey(metadata["namespace"], metadata["name"].removesuffix(_SUFFIX))
 
 
 def parse_record(item: dict[str, Any]) -> Record:
-    """Errors: ApiError when the ConfigMap holds no record that can be read."""
-    metadata = item["metadata"]
-    where = f"configmap/{metadata['namespace']}/{metadata['name']}"
-    try:
-        data = json.loads(item["data"][KEY])
-        return record_from_data(key_of(item), data, metadata["resourceVersion"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ApiError(
-            f"this run record can't be read: {type(error).__name__} {error}",
-            where=where,
-            hint="delete it to forget the job's runs; its spec will then run again",
-            status=200,
-            reason="BrokenRecord",
-        ) from None
+    """Errors: BrokenRecordError when the ConfigMap holds no record that can be read."""
+    text = (item.get("data") or {}).get(KEY)
+    return decode_record(key_of(item), text, item["metadata"]["resourceVersion"])

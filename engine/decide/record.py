@@ -1,14 +1,16 @@
-"""The run record: what the engine knows of a job, in a ConfigMap that outlives every pod."""
+"""The run record: what the engine knows of a job, in a ConfigMap that outlives every pod.
+
+`record_codec` says how it is written down.
+"""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from engine.api.model import RUN_LENGTH, PullClass
 from engine.refs import JobKey
 from engine.status.outcome import Outcome, Reason, State
-from engine.times import format_time, parse_time
 
 KEPT_RUNS = 5
 
@@ -27,6 +29,8 @@ class PullFailure:
     """The first real message, the registry's own words."""
     advances: bool = True
     """Whether that cost the container a policy: always, but for some failures that 0.1 recorded."""
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+    """Keys that a later version wrote; so everywhere below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class Attempt:
     """The main container's exit code, if it had one."""
     failures: tuple[PullFailure, ...] = ()
     """The pulls that failed."""
+    unknown: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_open(self) -> bool:
@@ -85,6 +90,7 @@ class RunHistoryEntry:
     """When it ended."""
     last_number: int = 0
     """Number of its last attempt."""
+    unknown: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +125,7 @@ class Record:
     """Attempts of earlier runs of the very same spec, as far as the history goes: numbers, and with
     them names of pods, are not given twice, not even to a spec that was changed and changed back.
     """
+    unknown: Mapping[str, Any] = field(default_factory=dict)
     version: str = ""
     """resourceVersion that it was read at; "" if it never was."""
 
@@ -163,6 +170,7 @@ class Record:
             spec_hash,
             history=history[:KEPT_RUNS],
             base=max(same, default=0),
+            unknown=self.unknown,
             version=self.version,
         )
 
@@ -180,6 +188,7 @@ def map_messages(record: Record, change: Callable[[str], str]) -> Record:
             )
             for attempt in record.attempts
         ),
+        history=tuple(replace(run, message=change(run.message)) for run in record.history),
     )
 
 
@@ -193,135 +202,3 @@ def finished(record: Record, outcome: Outcome, at: datetime) -> Record:
         exit_code=outcome.exit_code,
         finished_at=at,
     )
-
-
-def record_to_data(record: Record) -> dict[str, Any]:
-    """JSON form, without what is empty; `record_from_data` reads it back to an equal record."""
-    return _drop_empty(
-        {
-            "source": record.source,
-            "specHash": record.spec_hash,
-            "state": record.state.value,
-            "reason": record.reason,
-            "message": record.message,
-            "exitCode": record.exit_code,
-            "base": record.base or None,
-            "queuedAt": format_time(record.queued_at),
-            "startedAt": format_time(record.started_at),
-            "finishedAt": format_time(record.finished_at),
-            "attempts": [_attempt_to_data(attempt) for attempt in record.attempts],
-            "history": [_past_to_data(run) for run in record.history],
-        }
-    )
-
-
-def record_from_data(key: JobKey, data: Mapping[str, Any], version: str) -> Record:
-    """Errors: KeyError, ValueError or TypeError when `data` is no record."""
-    state = State(data["state"])
-    attempts = tuple(_attempt_from_data(entry) for entry in data.get("attempts", ()))
-    if state is State.QUEUED and attempts and _has_no_pod(attempts[-1]):
-        attempts = attempts[:-1]
-    return Record(
-        key=key,
-        source=data["source"],
-        spec_hash=data["specHash"],
-        state=state,
-        reason=_reason(data.get("reason")),
-        message=data.get("message", ""),
-        exit_code=data.get("exitCode"),
-        base=data.get("base", 0),
-        attempts=attempts,
-        queued_at=parse_time(data.get("queuedAt")),
-        started_at=parse_time(data.get("startedAt")),
-        finished_at=parse_time(data.get("finishedAt")),
-        history=tuple(
-            RunHistoryEntry(
-                entry["run"],
-                State(entry["state"]),
-                _reason(entry.get("reason")),
-                entry.get("message", ""),
-                parse_time(entry.get("finishedAt")),
-                entry.get("lastNumber", 0),
-            )
-            for entry in data.get("history", ())
-        ),
-        version=version,
-    )
-
-
-def _attempt_to_data(attempt: Attempt) -> dict[str, Any]:
-    return _drop_empty(
-        {
-            "number": attempt.number,
-            "pod": attempt.pod,
-            "uid": attempt.uid,
-            "pullPolicies": dict(attempt.policies or {}),
-            "claimedAt": format_time(attempt.claimed_at),
-            "startedAt": format_time(attempt.started_at),
-            "finishedAt": format_time(attempt.finished_at),
-            "outcome": attempt.outcome,
-            "message": attempt.message,
-            "exitCode": attempt.exit_code,
-            "failures": [
-                {
-                    "container": failure.container,
-                    "reason": failure.reason,
-                    "class": failure.pull_class.value,
-                    "message": failure.message,
-                    "advances": failure.advances,
-                }
-                for failure in attempt.failures
-            ],
-        }
-    )
-
-
-def _has_no_pod(attempt: Attempt) -> bool:
-    """Whether 0.1 recorded the attempt, and then a quota kept its pod from being created."""
-    return attempt.is_open and not attempt.uid
-
-
-def _attempt_from_data(data: Mapping[str, Any]) -> Attempt:
-    return Attempt(
-        number=data["number"],
-        pod=data["pod"],
-        uid=data.get("uid", ""),
-        policies=data.get("pullPolicies"),
-        claimed_at=parse_time(data.get("claimedAt")),
-        started_at=parse_time(data.get("startedAt")),
-        finished_at=parse_time(data.get("finishedAt")),
-        outcome=_reason(data.get("outcome")),
-        message=data.get("message", ""),
-        exit_code=data.get("exitCode"),
-        failures=tuple(
-            PullFailure(
-                entry["container"],
-                entry["reason"],
-                PullClass(entry["class"]),
-                entry["message"],
-                entry["advances"],
-            )
-            for entry in data.get("failures", ())
-        ),
-    )
-
-
-def _past_to_data(run: RunHistoryEntry) -> dict[str, Any]:
-    return _drop_empty(
-        {
-            "run": run.run,
-            "state": run.state.value,
-            "reason": run.reason,
-            "message": run.message,
-            "finishedAt": format_time(run.finished_at),
-            "lastNumber": run.last_number or None,
-        }
-    )
-
-
-def _reason(value: str | None) -> Reason | None:
-    return Reason(value) if value else None
-
-
-def _drop_empty(data: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in data.items() if value not in (None, "", [], {})}

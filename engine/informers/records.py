@@ -6,15 +6,15 @@ of it here.
 
 from engine.cluster import api
 from engine.cluster.api import version_number
-from engine.cluster.records import SELECTOR, key_of, parse_record
+from engine.cluster.records import SELECTOR, is_record, key_of, parse_record
 from engine.decide.record import Record
-from engine.errors import ApiError
+from engine.errors import BrokenRecordError
 from engine.informers.informer import Informer, Manifest
 from engine.informers.reflector import WatchContext
 from engine.refs import JobKey
 
 
-class RecordInformer(Informer[Record | ApiError]):
+class RecordInformer(Informer[Record | BrokenRecordError]):
     """Records by job; one that can't be read is kept as the error, and is its job's alone."""
 
     def __init__(self, context: WatchContext, namespace: str) -> None:
@@ -23,12 +23,12 @@ class RecordInformer(Informer[Record | ApiError]):
     def newest(self, key: JobKey, known: Record | None) -> Record | None:
         """The job's record, unless `known` is newer: a write of ours may be ahead of the watch.
 
-        Errors: ApiError when the record can't be read.
+        Errors: BrokenRecordError when the record can't be read.
         """
         with self._lock:
             version, found = self._items.get(key, {}).get(key.name, (0, None))
             deleted = self._tombstones.get(key.name, 0)
-        if isinstance(found, ApiError):
+        if isinstance(found, BrokenRecordError):
             raise found
         if known is None:
             return found
@@ -41,12 +41,14 @@ class RecordInformer(Informer[Record | ApiError]):
         """Every record that can be read."""
         return [item for item in self.all_items() if isinstance(item, Record)]
 
-    def _index(self, manifest: Manifest) -> tuple[JobKey, str]:
+    def _index(self, manifest: Manifest) -> tuple[JobKey, str] | None:
+        if not is_record(manifest):
+            return None
         key = key_of(manifest)
         return key, key.name
 
-    def _convert(self, manifest: Manifest) -> Record | ApiError:
+    def _convert(self, manifest: Manifest) -> Record | BrokenRecordError:
         try:
             return parse_record(manifest)
-        except ApiError as error:
+        except BrokenRecordError as error:
             return error

@@ -73,7 +73,7 @@ class PruneCandidate:
             case Protected(reason):
                 return PruneEntry(self.ref, PruneAction.PROTECTED, reason)
             case Invalid(reason):
-                return PruneEntry(self.ref, PruneAction.INVALID, reason)
+                return self.invalid(reason)
             case Deleting(reason, stuck):
                 if stuck:
                     return PruneEntry(self.ref, PruneAction.FAILED, reason)
@@ -94,6 +94,10 @@ class PruneCandidate:
     def would_delete(self, reason: str) -> PruneEntry:
         """It would go, but for the dry run."""
         return PruneEntry(self.ref, PruneAction.WOULD_DELETE, reason)
+
+    def invalid(self, reason: str) -> PruneEntry:
+        """It stays, for what decides over it can't be read."""
+        return PruneEntry(self.ref, PruneAction.INVALID, reason)
 
     def failed(self, reason: str) -> PruneEntry:
         """It should be gone, and isn't."""

@@ -10,6 +10,7 @@ from engine.cluster.client import Client
 from engine.decide.prune import Delete, Deleting, Verdict
 from engine.decide.prune.rule import finalizers_of, waiting_for_finalizers
 from engine.errors import (
+    BrokenRecordError,
     BusyError,
     ConflictError,
     EngineError,
@@ -99,6 +100,8 @@ class Deleter:
                 if failures == TRIES:
                     return candidate.failed(error.cause)
                 time.sleep(retry_delay(error, failures))
+            except BrokenRecordError as error:
+                return candidate.invalid(f"{reason}, but its outcome can't be recorded: {error}")
             except EngineError as error:
                 return candidate.failed(error_text(error))
             again = self._refetch(candidate, reason, evaluate, maybe_sent=maybe_sent)

@@ -13,7 +13,13 @@ from engine.cluster.records import read_record, recorded_pod_uids, write_record
 from engine.decide.record import Attempt, Record
 from engine.decide.situation import is_terminating
 from engine.decide.transitions import with_attempt_closed
-from engine.errors import AlreadyExistsError, ConflictError, EngineError, NotFoundError
+from engine.errors import (
+    AlreadyExistsError,
+    BrokenRecordError,
+    ConflictError,
+    EngineError,
+    NotFoundError,
+)
 from engine.prune.candidate import PruneCandidate
 from engine.prune.save_logs import save_logs
 from engine.refs import JobKey
@@ -46,7 +52,7 @@ class OutcomeKeeper:
         """`dry_run` tries the delete before a job that still runs is written down as cancelled.
 
         It tells whether the pod is still there, and raises what the delete would meet.
-        Errors: OutcomeNotRecordedError; and what `dry_run` raises.
+        Errors: OutcomeNotRecordedError, BrokenRecordError; and what `dry_run` raises.
         """
         key = candidate.job
         if key is None or not candidate.is_engine_pod:
@@ -86,6 +92,8 @@ class OutcomeKeeper:
     def _read(self, key: JobKey) -> Record | None:
         try:
             return read_record(self._client, key)
+        except BrokenRecordError:
+            raise
         except EngineError as error:
             raise OutcomeNotRecordedError(f"its outcome could not be recorded: {error}") from error
 

@@ -75,7 +75,7 @@ def _records_of_gone(
     for records in listed:
         for key, error in sorted(records.invalid.items()):
             if key not in living:
-                collector.add_error(error)
+                collector.add(PruneEntry(_ref(key), PruneAction.INVALID, str(error)))
         yield from (record for key, record in sorted(records.items.items()) if key not in living)
 
 

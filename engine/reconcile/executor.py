@@ -27,7 +27,8 @@ from engine.decide.actions import (
     Step,
     WriteRecord,
 )
-from engine.decide.record import Record, map_messages, record_to_data
+from engine.decide.record import Record, map_messages
+from engine.decide.record_codec import encode_record
 from engine.decide.situation import Rejection, RejectionKind, gate_position
 from engine.errors import (
     AdmissionRefusedError,
@@ -303,7 +304,7 @@ EXECUTORS: Mapping[type[Step], Callable[[ActionExecutor, JobState, Any], None]] 
 
 
 def _same(found: Record, written: Record) -> bool:
-    return record_to_data(found) == record_to_data(written)
+    return encode_record(found) == encode_record(written)
 
 
 def _check_ours(existing: dict[str, Any], manifest: dict[str, Any]) -> None:

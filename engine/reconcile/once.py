@@ -11,7 +11,7 @@ from typing import Any
 from engine.api.model import Config, Job
 from engine.cluster.client import Client
 from engine.cluster.server import check_server_version
-from engine.errors import ApiError
+from engine.errors import BrokenRecordError
 from engine.reconcile.controller import ControllerDependencies, JobController, Until
 from engine.reconcile.job_state import JobState
 from engine.reconcile.once_result import JobResult, OnceOptions, OnceResult, WaitFor
@@ -90,7 +90,7 @@ class RunOnce:
         state = controller.store.checkout(key) or JobState(job)
         try:
             state.record = controller.informers.records(key.namespace).newest(key, None)
-        except ApiError as error:
+        except BrokenRecordError as error:
             controller.emit(ErrorReported(key, str(error), retrying=False))
             controller.complete(key, error)
         return state

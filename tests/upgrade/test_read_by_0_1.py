@@ -1,5 +1,6 @@
 """0.1 can read the records of its successors, and would leave alone what they finished."""
 
+import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -9,6 +10,10 @@ from typing import Any
 
 import pytest
 
+from engine.cli.printers.status import records_json
+from engine.cluster.records import KEY, parse_record
+from engine.decide.record import Record
+from engine.decide.record_codec import encode_record
 from tests.upgrade import scenes
 from tests.upgrade.stage import Stage, stage
 from tests.upgrade.stored import JobName, Object, Stored, by_job, is_record, missing_from
@@ -107,6 +112,51 @@ def test_0_1_finds_the_records_of_this_version_by_the_names_and_labels_it_knows(
     for place, item in stored.items():
         assert item["metadata"]["labels"].items() <= now[place]["metadata"]["labels"].items()
         assert item["data"].keys() <= now[place]["data"].keys()
+
+
+@pytest.mark.parametrize("name", ["finished", "finished_before_gates", "under_way"])
+def test_0_1_reads_a_record_with_what_later_versions_may_add_as_it_would_without(name: str) -> None:
+    """And this version keeps the additions: see docs/architecture.md."""
+    for item in filter(is_record, Stored.of("v0_1", name).objects()):
+        more = with_additions(item)
+        assert reader.finds(more)
+        assert reader.parse_record(more) == reader.parse_record(item)
+        written = json.loads(encode_record(parse_record(more)))
+        told = json.loads(more["data"][KEY])
+        assert written["numbers"] == told["numbers"]
+        assert written.get("history") == told.get("history")
+        assert written.get("attempts") in (told.get("attempts"), None)
+
+
+def with_additions(item: Object) -> Object:
+    """Highest numbers of specs, images of failed pulls, runs with attempts, a mark of absence."""
+    data = json.loads(item["data"][KEY])
+    data["numbers"] = {"0a1b2c3d": 7, data["specHash"][:8]: 1}
+    for attempt in data.get("attempts", ()):
+        attempt["node"] = "node-1"
+        for failure in attempt.get("failures", ()):
+            failure["image"] = "registry.example/tool:1"
+    for past in data.get("history", ()):
+        past["attempts"] = [{"number": 1, "pod": "x", "outcome": "Evicted", "more": {"a": None}}]
+    metadata = {
+        **item["metadata"],
+        "annotations": {"jobs.engine/gone-since": "2026-03-02T09:00:00Z"},
+    }
+    return {**item, "metadata": metadata, "data": {KEY: json.dumps(data)}}
+
+
+@pytest.mark.parametrize("name", ["finished", "finished_before_gates", "under_way", "texts"])
+def test_this_version_reads_of_0_1s_records_what_0_1_reads(name: str) -> None:
+    for item in filter(is_record, Stored.of("v0_1", name).objects()):
+        told = status_entry(parse_record(item))
+        if told["state"] != "Queued":
+            assert told == reader.status_json(reader.parse_record(item))
+
+
+def status_entry(record: Record) -> Object:
+    (entry,) = json.loads(records_json([record], {}, {}))["jobs"]
+    found: Object = entry
+    return found
 
 
 @pytest.mark.parametrize("name", ["finished", "finished_before_gates", "under_way", "texts"])

@@ -9,9 +9,14 @@ from typing import Any
 from engine.cli.printers.result import record_json
 from engine.cli.printers.text import first_words, format_table
 from engine.decide.record import Record
+from engine.errors import BrokenRecordError
 from engine.refs import JobKey
 from engine.status.outcome import State
 from engine.times import format_time
+
+_UNKNOWN = "Unknown"
+"""State of a job whose record can't be read."""
+Broken = Mapping[JobKey, BrokenRecordError]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +44,11 @@ def queue_positions(records: Iterable[Record], now: datetime) -> dict[JobKey, Qu
     }
 
 
-def records_json(records: list[Record], positions: Mapping[JobKey, QueuePosition]) -> str:
-    """The records with their history, as in the contract of `-o json`."""
-    entries = [
+def records_json(
+    records: Iterable[Record], positions: Mapping[JobKey, QueuePosition], broken: Broken
+) -> str:
+    """The records with their history, as in the contract of `-o json`; why others are broken."""
+    entries: list[dict[str, Any]] = [
         {
             "name": record.key.name,
             "namespace": record.key.namespace,
@@ -62,10 +69,26 @@ def records_json(records: list[Record], positions: Mapping[JobKey, QueuePosition
         }
         for record in records
     ]
+    entries += [
+        {
+            "name": key.name,
+            "namespace": key.namespace,
+            "source": None,
+            "specHash": None,
+            **record_json(None),
+            "state": _UNKNOWN,
+            "error": str(error),
+            "history": [],
+        }
+        for key, error in broken.items()
+    ]
+    entries.sort(key=lambda entry: (entry["namespace"], entry["name"]))
     return json.dumps({"jobs": entries}, indent=2, ensure_ascii=False)
 
 
-def records_table(records: list[Record], positions: Mapping[JobKey, QueuePosition]) -> str:
+def records_table(
+    records: Iterable[Record], positions: Mapping[JobKey, QueuePosition], broken: Broken
+) -> str:
     """One line a job."""
     rows = [
         (
@@ -84,8 +107,12 @@ def records_table(records: list[Record], positions: Mapping[JobKey, QueuePositio
         )
         for record in records
     ]
+    rows += [
+        (key.namespace, key.name, "", _UNKNOWN, "", "", "", first_words(error.cause))
+        for key, error in broken.items()
+    ]
     head = ("NAMESPACE", "JOB", "RUN", "STATE", "REASON", "ATTEMPTS", "SINCE", "MESSAGE")
-    return format_table(head, rows)
+    return format_table(head, sorted(rows))
 
 
 def _queue_json(position: QueuePosition | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 from engine.cluster.client import Client
 from engine.cluster.records import write_record
 from engine.decide.record import Record
-from engine.errors import ApiError
+from engine.errors import BrokenRecordError
 from engine.informers.records import RecordInformer
 from engine.informers.reflector import WatchContext
 from engine.refs import JobKey, record_name
@@ -101,7 +101,7 @@ def test_a_record_that_cant_be_read_is_its_jobs_trouble_alone(
     path = ci.path("configmaps", record_name("job"))
     ci.client.patch(path, {"data": {"record.json": "not JSON"}})
     handler.wait(lambda: handler.jobs["job"] == 2)
-    with pytest.raises(ApiError, match="can't be read"):
+    with pytest.raises(BrokenRecordError, match="can't be read"):
         informer.newest(KEY, first)
     assert informer.newest(other.key, None) == other
     ci.client.patch(path, {"data": {"record.json": "{}"}})

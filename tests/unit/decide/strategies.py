@@ -5,10 +5,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from engine.api.model import Job, PullClass, PullSettings
+from engine.api.model import RUN_LENGTH, Job, PullClass, PullSettings
 from engine.decide.record import Attempt, PullFailure, Record, RunHistoryEntry
 from engine.decide.situation import Observed, Rejection, RejectionKind, Situation
-from engine.refs import GATE, JobKey
+from engine.refs import GATE, JobKey, pod_name
 from engine.status.deletion import Deletion
 from engine.status.outcome import Outcome, Reason, State
 from tests.unit.builders import make_job
@@ -29,11 +29,13 @@ JOBS = (
 )
 CONTAINERS = ("main", "redis", "prepare")
 UIDS = ("uid-1", "uid-2", "uid-3")
+UNDER_WAY = tuple(state for state in State if not state.is_final)
 _START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 uids = st.sampled_from(UIDS)
 jobs = st.sampled_from(JOBS)
 containers = st.sampled_from(CONTAINERS)
+reasons = st.sampled_from(Reason)
 times = st.integers(0, 7_200_000).map(lambda ms: _START + timedelta(milliseconds=ms))
 stamps = times.map(lambda time: time.isoformat().replace("+00:00", "Z"))
 messages = st.sampled_from(
@@ -68,17 +70,19 @@ failures = st.builds(
 )
 
 
-def attempts(number: int) -> st.SearchStrategy[Attempt]:
+def attempts(
+    run: str, number: int, outcomes: st.SearchStrategy[Reason | None]
+) -> st.SearchStrategy[Attempt]:
     return st.builds(
         Attempt,
         st.just(number),
-        st.just(f"build-x-{number}"),
+        st.just(pod_name("build", run, number)),
         uid=st.just("") | uids,
         policies=st.none() | st.dictionaries(containers, st.just("Always"), min_size=1),
         claimed_at=st.none() | times,
         started_at=st.none() | times,
         finished_at=st.none() | times,
-        outcome=st.none() | st.sampled_from(Reason),
+        outcome=outcomes,
         message=any_text,
         exit_code=st.none() | st.integers(0, 255),
         failures=st.lists(failures, max_size=3).map(tuple),
@@ -95,23 +99,32 @@ past_runs = st.builds(
 )
 
 
-def records(job: Job) -> st.SearchStrategy[Record]:
-    """Records of this job: of this run, or of another, in any state, with any attempts."""
-    return st.builds(
-        Record,
-        st.just(JobKey("ci", "build")),
-        st.sampled_from(("default", "default", "default", "nightly")),
-        st.sampled_from((job.spec_hash, job.spec_hash, "f" * 64)),
-        st.sampled_from(State),
-        st.none() | st.sampled_from(Reason),
-        any_text,
-        st.none() | st.integers(0, 255),
-        st.integers(0, 3).flatmap(lambda n: st.tuples(*map(attempts, range(1, n + 1)))),
-        queued_at=st.none() | times,
-        started_at=st.none() | times,
-        finished_at=st.none() | times,
-        history=st.lists(past_runs, max_size=3).map(tuple),
-        version=st.sampled_from(("", "7")),
+@st.composite
+def records(draw: st.DrawFn, job: Job) -> Record:
+    """Records of this job that can be read: of this run, or another, in any state."""
+    spec_hash = draw(st.sampled_from((job.spec_hash, job.spec_hash, "f" * 64)))
+    run, count = spec_hash[:RUN_LENGTH], draw(st.integers(0, 3))
+    final = draw(st.booleans())
+    reason = draw(reasons if final else st.none() | reasons)
+    of_a_pod = final and reason in (Reason.SUCCEEDED, Reason.SCRIPT_FAILED)
+    if of_a_pod:
+        count = max(1, count)
+    last = st.just(reason) if of_a_pod else st.none() | reasons
+    made = [draw(attempts(run, n, last if n == count else reasons)) for n in range(1, count + 1)]
+    return Record(
+        JobKey("ci", "build"),
+        draw(st.sampled_from(("default", "default", "default", "nightly"))),
+        spec_hash,
+        reason.state if final and reason else draw(st.sampled_from(UNDER_WAY)),
+        reason,
+        draw(any_text),
+        draw(st.none() | st.integers(0, 255)),
+        tuple(made),
+        queued_at=draw(st.none() | times),
+        started_at=draw(st.none() | times),
+        finished_at=draw(st.none() | times),
+        history=tuple(draw(st.lists(past_runs, max_size=3))),
+        version=draw(st.sampled_from(("", "7"))),
     )
 
 

@@ -8,7 +8,8 @@ import json
 from typing import Any
 
 from engine.decide.actions import ConfirmDeleted, CreatePod, RemoveSchedulingGate
-from engine.decide.record import Record, record_from_data, record_to_data
+from engine.decide.record import Record
+from engine.decide.record_codec import decode_record, encode_record
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
 from tests.unit.decide.situations import JOB, act, attempt, record, written
@@ -34,7 +35,7 @@ def read(state: State = State.STARTING, *attempts: dict[str, Any], **more: Any) 
         "attempts": attempts or (alone,),
         **more,
     }
-    return record_from_data(JOB.key, json.loads(json.dumps(data)), "7")
+    return decode_record(JOB.key, json.dumps(data), "7")
 
 
 def test_the_pod_of_an_attempt_without_a_uid_is_found_by_its_number_and_goes_on() -> None:
@@ -81,19 +82,21 @@ def test_a_pull_that_0_1_forgave_costs_no_policy() -> None:
     job = make_job(pullPolicy=["Always", "Never"])
     forgiven = {
         "number": 1,
-        "pod": POD,
+        "pod": f"build-{job.run}-1",
         "uid": "uid-1",
         "outcome": "ImagePullFailed",
         "failures": [{**PULL, "advances": False}],
     }
     known = read(State.STARTING, forgiven, specHash=job.spec_hash)
     assert act(job, known) == CreatePod(2, {"main": "Always"})
-    assert record_to_data(known)["attempts"][0]["failures"] == [{**PULL, "advances": False}]
+    assert json.loads(encode_record(known))["attempts"][0]["failures"] == [
+        {**PULL, "advances": False}
+    ]
 
 
 def test_a_failed_pull_is_written_with_all_that_0_1_asks_for() -> None:
     job = make_job(pullPolicy=["Always", "Never"])
     pod = job_pod(job, waiting("ErrImagePull", PULL["message"]), phase="Pending")
     failed = written(job, record(attempt(job=job), job=job), pod)
-    (entry,) = record_to_data(failed)["attempts"][0]["failures"]
+    (entry,) = json.loads(encode_record(failed))["attempts"][0]["failures"]
     assert entry == {**PULL, "advances": True}

@@ -14,7 +14,8 @@ from typing import Any, NoReturn
 
 from engine.cluster.api_errors import api_error
 from engine.cluster.records import KEY, parse_record
-from engine.decide.record import Attempt, Record, record_from_data, record_to_data
+from engine.decide.record import Attempt, Record
+from engine.decide.record_codec import decode_record, encode_record
 from engine.decide.transitions import cancelled, rerun
 from engine.errors import ApiError
 from engine.refs import record_name
@@ -188,7 +189,7 @@ class Cluster:
         if found is not None and found.version != record.version:
             raise _error("PUT", 409, "Conflict")
         if found is not None:
-            assert record_to_data(found) != record_to_data(record), (
+            assert encode_record(found) != encode_record(record), (
                 f"a write that changes nothing: {record}"
             )
         self.writes += 1
@@ -357,7 +358,7 @@ class Cluster:
         self.log.append(("DELETED", copy.deepcopy(pod)))
 
     def _store(self, record: Record) -> Record:
-        self.record = record_from_data(record.key, record_to_data(record), str(self._next()))
+        self.record = decode_record(record.key, encode_record(record), str(self._next()))
         return self.record
 
     def _next(self) -> int:
@@ -439,7 +440,7 @@ def _manifest(record: Record) -> Object:
         "labels": {JOB: record.key.name},
         "resourceVersion": record.version,
     }
-    return {"metadata": metadata, "data": {KEY: json.dumps(record_to_data(record))}}
+    return {"metadata": metadata, "data": {KEY: encode_record(record)}}
 
 
 def _error(method: str, status: int, reason: str, message: str = "") -> ApiError:

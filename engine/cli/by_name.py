@@ -1,0 +1,26 @@
+"""Ask something of jobs by name: what is wrong with one of them is told, and the next one asked."""
+
+import sys
+from collections.abc import Callable, Iterable
+
+import click
+
+from engine.errors import BrokenRecordError, UsageError
+from engine.refs import JobKey
+from engine.telemetry.redact import REDACTOR
+
+
+def ask_each(namespace: str, names: Iterable[str], ask: Callable[[JobKey], str]) -> None:
+    """Print what `ask` says of each job, and leave with the highest exit code.
+
+    Errors: what isn't one job's alone.
+    """
+    codes = []
+    for name in names:
+        key = JobKey(namespace, name)
+        try:
+            click.echo(f"{key}: {ask(key)}")
+        except (UsageError, BrokenRecordError) as error:
+            click.echo(REDACTOR(f"error: {error}"), err=True)
+            codes.append(error.exit_code)
+    sys.exit(max(codes, default=0))
