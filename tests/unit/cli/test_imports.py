@@ -34,7 +34,11 @@ def modules(*arguments: str) -> set[str]:
 
 @pytest.mark.parametrize("command", ["validate", "render"])
 def test_commands_without_a_cluster_never_import_its_client(tmp_path: Path, command: str) -> None:
-    write(tmp_path, "a.yaml", document(secrets={"T": {"fromEnv": "ENGINE_SECRET_A"}}, podPatch={"spec": {}}))
+    write(
+        tmp_path,
+        "a.yaml",
+        document(secrets={"T": {"fromEnv": "ENGINE_SECRET_A"}}, podPatch={"spec": {}}),
+    )
     found = modules(command, str(tmp_path))
     assert "engine.specdir.load" in found
     heavy = {"kubernetes", "urllib3", "jsonschema", "matplotlib", "prometheus_client"}
