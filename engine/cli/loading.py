@@ -33,13 +33,15 @@ def load_config(
         raise InvalidInputError((problem,)) from None
 
 
-def load_valid_specs(paths: Iterable[str], config: Config, namespace: str) -> LoadedJobs:
+def load_valid_specs(
+    paths: Iterable[str], config: Config, namespace: str, defaults_root: Path | None
+) -> LoadedJobs:
     """Jobs of `paths`, for commands that go on only if all is well; warnings go to stderr.
 
     Errors: InvalidInputError with every problem as soon as one of them is an error; those of
     `load_specs`.
     """
-    loaded = load_specs(paths, config, namespace)
+    loaded = load_specs(paths, config, namespace, defaults_root)
     if any(problem.severity is Severity.ERROR for problem in loaded.problems):
         raise InvalidInputError(loaded.problems)
     for problem in loaded.problems:

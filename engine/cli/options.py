@@ -96,6 +96,11 @@ kubernetes_schema = option(
     help="Check the fields of Kubernetes against this OpenAPI v2 document: what kubectl get"
     " --raw /openapi/v2 prints.",
 )
+defaults_root = option(
+    "--defaults-root",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Let JobDefaults count from this folder downwards, not from the named paths on.",
+)
 allow_secret_env = option(
     "--allow-secret-env",
     metavar="GLOB",

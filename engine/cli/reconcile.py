@@ -16,6 +16,7 @@ _NOT_WITH_ONCE = ("prune_interval", "poll", "leader_elect", "lease_duration", "m
 @options.option("--once", is_flag=True, help="Bring every job to its end, then stop.")
 @options.namespace
 @options.cluster
+@options.defaults_root
 @options.config
 @options.templates
 @options.kubernetes_schema

@@ -19,6 +19,7 @@ from engine.render.templates import Templates
 @click.command()
 @options.paths
 @options.namespace
+@options.defaults_root
 @options.config
 @options.templates
 @options.kubernetes_schema
@@ -30,6 +31,7 @@ def command(
     paths: tuple[str, ...],
     filenames: tuple[str, ...],
     namespace: str,
+    defaults_root: Path | None,
     config: Path | None,
     templates: Path | None,
     kubernetes_schema: Path | None,
@@ -45,7 +47,9 @@ def command(
     references are missing: they need the UID that the pod gets when it is created.
     """
     settings = load_config(config, kubernetes_schema, allow_secret_env)
-    jobs = load_valid_specs(options.all_paths(paths, filenames), settings, namespace).jobs
+    jobs = load_valid_specs(
+        options.all_paths(paths, filenames), settings, namespace, defaults_root
+    ).jobs
     rendering = RenderConfig(Templates(templates, settings.kubernetes), source, settings.limits)
     manifests: list[dict[str, Any]] = []
     problems: list[Diagnostic] = []

@@ -18,6 +18,7 @@ from engine.specdir.load import load_specs
 @click.command()
 @options.paths
 @options.namespace
+@options.defaults_root
 @options.config
 @options.templates
 @options.kubernetes_schema
@@ -26,6 +27,7 @@ def command(
     paths: tuple[str, ...],
     filenames: tuple[str, ...],
     namespace: str,
+    defaults_root: Path | None,
     config: Path | None,
     templates: Path | None,
     kubernetes_schema: Path | None,
@@ -38,7 +40,7 @@ def command(
     rendered too; the built-in templates alone have nothing to go wrong.
     """
     settings = load_config(config, kubernetes_schema, allow_secret_env)
-    loaded = load_specs(options.all_paths(paths, filenames), settings, namespace)
+    loaded = load_specs(options.all_paths(paths, filenames), settings, namespace, defaults_root)
     problems = [*loaded.problems]
     rendering = RenderConfig(Templates(templates, settings.kubernetes), "default", settings.limits)
     broken = set()

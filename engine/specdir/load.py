@@ -2,25 +2,30 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from engine.api.build import namespace_problems
 from engine.api.model import Config, Job, Limits, LoadedJobs
 from engine.errors import Diagnostic, InvalidInputError
 from engine.specdir.active import ActiveSpecs, NamespaceDefaults, duplicate_job, duplicate_jobs
 from engine.specdir.parse_cache import ParseCache, SpecFile
-from engine.specdir.scan import make_root, require_paths, scan
+from engine.specdir.scan import make_roots, require_paths, scan
+from engine.specdir.uncounted_defaults import uncounted_defaults
 
 
-def load_specs(paths: Iterable[str], config: Config, namespace: str = "") -> LoadedJobs:
+def load_specs(
+    paths: Iterable[str], config: Config, namespace: str = "", defaults_root: Path | None = None
+) -> LoadedJobs:
     """Every job below `paths`, and every problem; `namespace` is for specs that name none.
 
-    Guarantees: one result for one input, whatever the order of the files. Problems are
-    collected, never raised.
-    Errors: UsageError when a path isn't there.
+    Guarantees: one result for one input, whatever the order of the files, and wherever one stands.
+    Problems are collected, never raised.
+    Errors: UsageError when a path isn't there, or none of them is below `defaults_root`.
     """
     paths = tuple(paths)
     require_paths(paths)
-    found = scan(map(make_root, paths), {})
+    roots = make_roots(paths, defaults_root)
+    found = scan(roots, {})
     cache = ParseCache(config.kubernetes)
     cache.update(found)
     loaded = load_files(cache.files, config, namespace)
@@ -28,7 +33,8 @@ def load_specs(paths: Iterable[str], config: Config, namespace: str = "") -> Loa
         replace(problem, message=f"can't be read: {problem.message}")
         for problem in found.unreadable_roots.values()
     )
-    problems = (*unreadable, *found.unreadable_dirs.values(), *loaded.problems)
+    uncounted = () if defaults_root else tuple(uncounted_defaults(roots, config.kubernetes))
+    problems = (*unreadable, *uncounted, *found.unreadable_dirs.values(), *loaded.problems)
     return LoadedJobs(loaded.jobs, sorted_unique(problems))
 
 

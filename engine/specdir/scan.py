@@ -2,9 +2,9 @@
 
 The rules of folders are here, for every command: a folder is read with all below it; hidden files
 and folders are passed over; links to files are followed, links to folders only where they are
-named on the command line. The JobDefaults of the folder that a file is in, and of the folders
-above up to the working directory, hold whichever way a spec is named; nothing else of those files
-is used.
+named on the command line. The JobDefaults of the folder that a named file is in hold for it, and
+those of the folders above as far as the defaults' root, if one was named; nothing else of those
+files is used.
 """
 
 # No pathlib: a scan makes thousands of paths, and pathlib is many times slower.
@@ -83,19 +83,34 @@ class Scan:
         return any(path == folder or path.startswith(folder + os.sep) for folder in unseen)
 
 
-def make_root(given: str) -> Root:
-    """The root for a path as the user wrote it."""
-    path = Path(given).absolute()
-    above = tuple((str(folder), str(folder)) for folder in parent_dirs(path))
-    return Root(str(Path(given)), str(path), above, (str(Path(given).parent), str(path.parent)))
+def make_roots(paths: Iterable[str], defaults_root: Path | None = None) -> tuple[Root, ...]:
+    """The roots for paths as the user wrote them; defaults count from `defaults_root` downwards.
+
+    Errors: UsageError when none of the paths is below it, for then it was meant otherwise.
+    """
+    roots = tuple(_make_root(Path(path), defaults_root) for path in dict.fromkeys(paths))
+    if defaults_root is not None:
+        top = _absolute(defaults_root)
+        if not any(_absolute(Path(root.path)).is_relative_to(top) for root in roots):
+            raise UsageError("none of the named paths is below it", where=f"--defaults-root {top}")
+    return roots
 
 
-def parent_dirs(path: Path) -> list[Path]:
-    """Folders above `path`, up to and with the working directory; none if it isn't below."""
-    here, given = Path.cwd(), Path(os.path.normpath(path.absolute()))
-    if not given.is_relative_to(here):
-        return []
-    return [parent for parent in given.parents if parent.is_relative_to(here)]
+def _make_root(given: Path, defaults_root: Path | None) -> Root:
+    path = given.absolute()
+    folders = folders_above(path, defaults_root) if defaults_root is not None else []
+    above = tuple((folder, folder) for folder in folders)
+    return Root(str(given), str(path), above, (str(given.parent), str(path.parent)))
+
+
+def folders_above(path: Path, top: Path) -> list[str]:
+    """Folders above `path`, up to and with `top`; none if it isn't below."""
+    highest = _absolute(top)
+    return [str(parent) for parent in _absolute(path).parents if parent.is_relative_to(highest)]
+
+
+def _absolute(path: Path) -> Path:
+    return Path(os.path.normpath(path.absolute()))
 
 
 def require_paths(paths: Iterable[str]) -> None:
@@ -138,6 +153,14 @@ def scan(roots: Iterable[Root], was_dir: Mapping[str, bool]) -> Scan:
             beside[root.beside] = None
     for shown, folder in beside:
         _defaults_in(shown, folder, result)
+    return result
+
+
+def scan_defaults(folders: Iterable[str]) -> Scan:
+    """Every file right in one of `folders`, for its JobDefaults alone."""
+    result = Scan()
+    for folder in folders:
+        _defaults_in(folder, folder, result)
     return result
 
 

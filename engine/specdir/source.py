@@ -16,7 +16,7 @@ from engine.specdir.config_file import ConfigFile
 from engine.specdir.directory_watch import DirectoryWatch, inotify_observer
 from engine.specdir.load import sorted_unique
 from engine.specdir.parse_cache import ParseCache
-from engine.specdir.scan import Scan, Signature, make_root, scan, signature_of
+from engine.specdir.scan import Scan, Signature, make_roots, scan, signature_of
 from engine.specdir.watch_set import watch_set_of
 from engine.specdir.write_guard import WriteGuard
 
@@ -59,9 +59,10 @@ class DirectorySource:
     """The spec files below `paths`, read again when they change.
 
     `config` is what `config_file` said when it was read before; `namespace` goes before the
-    namespaces of JobDefaults, and `context_namespace` is for jobs that have none still. `poll`
-    scans every so many seconds instead of using inotify, for network folders. `on_notice` is
-    given what an operator should know, from any thread.
+    namespaces of JobDefaults, and `context_namespace` is for jobs that have none still. JobDefaults
+    count from `defaults_root` downwards, if there is one. `poll` scans every so many seconds
+    instead of using inotify, for network folders. `on_notice` is given what an operator should
+    know, from any thread.
 
     Assumptions: JobDefaults are there before the jobs that need them. `read` is called from one
     thread; the other methods may be called from any.
@@ -75,11 +76,12 @@ class DirectorySource:
         config: Config,
         namespace: str,
         context_namespace: str,
+        defaults_root: Path | None = None,
         poll: float | None = None,
         on_notice: Callable[[str], None],
         make_observer: "Callable[[], BaseObserver]" = inotify_observer,
     ) -> None:
-        self._roots = tuple(make_root(path) for path in dict.fromkeys(paths))
+        self._roots = make_roots(paths, defaults_root)
         self._watch = DirectoryWatch(
             poll=poll,
             has_changed=self._has_changed,

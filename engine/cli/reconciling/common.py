@@ -28,6 +28,7 @@ class ReconcileOptions:
     namespace: str
     kubeconfig: str
     context: str
+    defaults_root: Path | None
     config: Path | None
     templates: Path | None
     kubernetes_schema: Path | None

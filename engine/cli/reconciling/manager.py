@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from engine.api.model import Config
+from engine.api.model import Config, Job
 from engine.cli.loading import load_config
 from engine.cli.reconciling.common import ReconcileOptions, open_connection, open_printer
 from engine.cluster.connect import Connection
@@ -23,6 +23,7 @@ from engine.runtime.leader_election import default_identity
 from engine.specdir.load import load_specs
 from engine.specdir.scan import require_paths
 from engine.specdir.source import DirectorySource
+from engine.specdir.uncounted_defaults import require_counted_defaults
 from engine.telemetry.events import Emit, Event, Notice
 from engine.telemetry.redact import REDACTOR
 from engine.telemetry.states import StateCounts
@@ -39,11 +40,15 @@ def run_manager(options: ReconcileOptions) -> None:
     """Run until a signal comes, and leave with the exit code that tells which one.
 
     Errors: those of `Manager.run`; UsageError for a path that isn't there or an address that
-    can't be listened on, InvalidInputError for a broken configuration.
+    can't be listened on, InvalidInputError for a broken configuration, or JobDefaults that don't
+    count any more.
     """
     require_paths(options.paths)
     settings = load_config(options.config, options.kubernetes_schema, options.allow_secret_env)
-    jobs = load_specs(options.paths, settings, options.namespace).jobs if options.sandbox else ()
+    require_counted_defaults(options.paths, options.defaults_root, settings.kubernetes)
+    jobs: tuple[Job, ...] = ()
+    if options.sandbox:
+        jobs = load_specs(options.paths, settings, options.namespace, options.defaults_root).jobs
     connection = open_connection(options, jobs, _CONNECTIONS)
     printer = open_printer(options)
     listeners: list[Emit] = [printer]
@@ -87,6 +92,7 @@ def _manager(
         config=settings,
         namespace=options.namespace,
         context_namespace=connection.namespace,
+        defaults_root=options.defaults_root,
         poll=options.poll,
         on_notice=lambda message: emit(Notice(message)),
     )

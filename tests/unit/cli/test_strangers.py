@@ -1,10 +1,12 @@
 """What whoever writes specs can't do to whoever runs the command."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from tests.support.engine import CommandResult
 from tests.unit.builders import write
 from tests.unit.cli.conftest import Engine
 from tests.unit.cli.test_validate import SPEC
@@ -123,3 +125,74 @@ def test_no_pipe_is_waited_for(
     assert said.code == 2
     words = "has no own/pod.yaml.j2" if what == "template" else "this is not a file"
     assert words in said.stdout + said.stderr
+
+
+DEFAULTS = "apiVersion: jobs.engine/v1alpha1\nkind: JobDefaults\nspec: {timeout: 7m}\n"
+ONCE, STAYING = ["reconcile", "--once", "--sandbox"], ["reconcile", "--sandbox"]
+
+
+@pytest.mark.parametrize("command", [["validate"], ["render"], ONCE, STAYING])
+def test_no_defaults_above_the_named_paths_change_a_job_without_a_word(
+    tmp_path: Path, process: Engine, command: list[str]
+) -> None:
+    write(tmp_path, "zz.yaml", DEFAULTS)
+    write(tmp_path, "web/jobs/a.yaml", SPEC)
+    said = process(*command, "web/jobs")
+    assert said.code == 2
+    assert said.stdout + said.stderr == (
+        f"{tmp_path}/zz.yaml:1:1: this JobDefaults is above the named paths, where none counts any "
+        "more (--defaults-root . lets it count, --defaults-root web/jobs leaves it out)\n"
+    )
+
+
+def timeout_of(said: CommandResult) -> int:
+    assert said.code == 0, said.stderr
+    (found,) = re.findall(r"activeDeadlineSeconds: (\d+)", said.stdout)
+    return int(found)
+
+
+@pytest.mark.parametrize("named", ["web/jobs", "web/jobs/a.yaml"])
+def test_the_same_file_is_the_same_job_wherever_one_stands(
+    tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    write(tmp_path, "web/zz.yaml", DEFAULTS)
+    write(tmp_path, "web/jobs/a.yaml", SPEC)
+    path = tmp_path / named
+    for folder in ("/", tmp_path, tmp_path / "web", tmp_path / "web/jobs"):
+        monkeypatch.chdir(folder)
+        assert timeout_of(engine("render", path, "--defaults-root", tmp_path / "web")) == 420
+        assert timeout_of(engine("render", path, "--defaults-root", tmp_path / "web/jobs")) == 3600
+        above = Path(folder) in (Path("/"), *(tmp_path / "web").parents, tmp_path / "web")
+        assert engine("render", path).code == (2 if above else 0)
+
+
+def test_defaults_that_a_named_path_covers_count_for_what_is_named_below_it(
+    tmp_path: Path, engine: Engine
+) -> None:
+    write(tmp_path, "web/zz.yaml", DEFAULTS)
+    write(tmp_path, "web/jobs/a.yaml", SPEC)
+    assert timeout_of(engine("render", "web", "web/jobs", "web/jobs/a.yaml")) == 420
+
+
+def test_a_defaults_root_that_is_beside_the_paths_is_refused(
+    tmp_path: Path, engine: Engine
+) -> None:
+    write(tmp_path, "web/jobs/a.yaml", SPEC)
+    (tmp_path / "other").mkdir()
+    said = engine("validate", "web/jobs", "--defaults-root", "other")
+    assert (said.code, said.stderr) == (
+        2,
+        f"error: --defaults-root {tmp_path}/other: none of the named paths is below it\n",
+    )
+
+
+def test_defaults_cant_bring_in_a_variable_that_isnt_allowed(
+    tmp_path: Path, engine: Engine
+) -> None:
+    write(tmp_path, "d.yaml", DEFAULTS.replace("timeout: 7m", "secrets: {T: {fromEnv: KEY}}"))
+    write(tmp_path, "a/a.yaml", SPEC)
+    write(tmp_path, "b/b.yaml", SPEC.replace("build", "other"))
+    said = engine("validate", ".", env={"KEY": "hunter2"})
+    assert said.code == 2
+    (line,) = said.stdout.splitlines()
+    assert line.startswith("d.yaml:3:31: fromEnv: the variable KEY is not allowed")

@@ -132,16 +132,19 @@ def test_jobs_below_misspelt_defaults_are_judged_by_what_is_known_of_them(tmp_pa
     assert all(line.startswith(str(path)) for line in lines(source.read()))
 
 
-def test_defaults_of_the_folders_above_hold_and_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("named", ["web/deep", "web/deep/a.yaml"])
+def test_defaults_from_their_root_downwards_hold_and_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
 ) -> None:
-    path = write(tmp_path, "defaults.yaml", defaults(timeout="5m"))
-    write(tmp_path, "other.yaml", "no: spec\n")
-    write(tmp_path, "web/a.yaml", spec())
+    path = write(tmp_path, "web/defaults.yaml", defaults(timeout="5m"))
+    write(tmp_path, "defaults.yaml", defaults(timeout="1m", startTimeout="1m"))
+    write(tmp_path, "web/other.yaml", "no: spec\n")
+    write(tmp_path, "web/deep/a.yaml", spec())
     monkeypatch.chdir(tmp_path)
-    source = make_source("web")
+    source = make_source(named, defaults_root=Path("web"))
     snapshot = source.read()
     assert (job(snapshot).timeout, lines(snapshot), snapshot.files) == (300, [], 1)
+    assert job(snapshot).start_timeout == 600
     path.write_text(BROKEN)
     assert job(source.read()).timeout == 300
     path.write_text(defaults(timeout="6m"))

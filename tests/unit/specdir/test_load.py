@@ -9,7 +9,7 @@ import pytest
 from engine.errors import UsageError
 from engine.specdir.load import load_specs
 from engine.specdir.parse_cache import read_file
-from engine.specdir.scan import make_root, scan
+from engine.specdir.scan import make_roots, scan
 from tests.unit.builders import NO_CONFIG, document, lines_of, write
 
 DEFAULTS = "apiVersion: jobs.engine/v1alpha1\nkind: JobDefaults\nspec: {timeout: 7m}\n"
@@ -83,7 +83,7 @@ def test_a_spec_in_the_file_of_the_defaults_is_left_out_too(tmp_path: Path) -> N
     assert names(write(tmp_path, "job.yaml", document())) == ["build"]
 
 
-def test_the_defaults_above_hold_whichever_way_a_spec_is_named(
+def test_the_defaults_of_a_root_hold_whichever_way_a_spec_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, "defaults.yaml", DEFAULTS)
@@ -91,7 +91,7 @@ def test_the_defaults_above_hold_whichever_way_a_spec_is_named(
     monkeypatch.chdir(tmp_path)
     found = set()
     for path in (".", "web", "web/job.yaml", str(tmp_path / "web")):
-        (job,) = load_specs([path], NO_CONFIG).jobs
+        (job,) = load_specs([path], NO_CONFIG, defaults_root=tmp_path).jobs
         found.add(job.timeout)
     assert found == {420}
 
@@ -169,7 +169,7 @@ def test_a_folder_named_like_a_spec_is_a_folder(tmp_path: Path) -> None:
 
 def test_no_more_of_a_huge_file_is_read_than_refuses_it(tmp_path: Path) -> None:
     write(tmp_path, "huge.yaml", b"#" * (10 * 1024 * 1024))
-    (found,) = scan([make_root(str(tmp_path))], {}).files.values()
+    (found,) = scan(make_roots([str(tmp_path)]), {}).files.values()
     assert len(read_file(found)) == 1024 * 1024 + 1
 
 
