@@ -1,5 +1,6 @@
 """Options that several commands share; each has an ENGINE_* variable of its own."""
 
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from engine.durations import parse_duration
+from engine.durations import format_duration, parse_duration
 
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
@@ -15,9 +16,12 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Duration(click.ParamType[float]):
-    """`90s`, `5m`, or seconds; the value is a float in seconds."""
+    """`90s`, `5m`, or seconds; the value is a float in seconds, at most `longest`."""
 
     name = "duration"
+
+    def __init__(self, longest: float = math.inf) -> None:
+        self._longest = longest
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -26,9 +30,12 @@ class Duration(click.ParamType[float]):
         if isinstance(value, float):
             return value
         try:
-            return parse_duration(value)
+            seconds = parse_duration(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+        if seconds > self._longest:
+            self.fail(f"{value!r} is longer than {format_duration(self._longest)}", param, ctx)
+        return seconds
 
 
 def option(*names: str, **settings: Any) -> Callable[[Command], Command]:

@@ -7,6 +7,8 @@ from click.core import ParameterSource
 
 from engine.cli import options
 
+LONGEST_LEASE = 3600.0
+"""As in `decide.lease`, which isn't imported for --help."""
 _ONLY_WITH_ONCE = ("timeout", "queue_timeout", "wait", "output")
 _NOT_WITH_ONCE = ("prune_interval", "poll", "leader_elect", "lease_duration", "metrics_address")
 
@@ -71,10 +73,10 @@ _NOT_WITH_ONCE = ("prune_interval", "poll", "leader_elect", "lease_duration", "m
 )
 @options.option(
     "--lease-duration",
-    type=options.Duration(),
+    type=options.Duration(longest=LONGEST_LEASE),
     default=15.0,
     show_default="15s",
-    help="How long the lead is kept without a sign of life.",
+    help="How long the lead is kept without a sign of life; an hour at most.",
 )
 @options.option(
     "--metrics-address",

@@ -23,6 +23,13 @@ _PLAIN = re.compile(rf"{_PART}(\.{_PART})*")
 _HASHED = re.compile(rf"(^|.*-)[0-9a-f]{{{_HASH_DIGITS}}}")
 _LIVELY, _SHORTEST_LOOK, _LONGEST_LOOK = 15, 0.1, 1.0
 
+MAX_DURATION = 3600.0
+"""Seconds; no engine holds a Lease for longer. client-go goes by whatever duration stands there,
+and so waits for ever for a holder that nobody is; here one that no engine writes says nothing.
+"""
+_MAX_TRANSITIONS = 2**31 - 1
+"""The API's own limit of the field."""
+
 LeaseObject = dict[str, Any]
 
 
@@ -48,7 +55,7 @@ class LeaseRecord:
     holder: str = ""
     """holderIdentity; "" if nobody holds it."""
     seconds: int = 0
-    """leaseDurationSeconds; 0 where it doesn't say how long it is good for."""
+    """leaseDurationSeconds, at most an hour; 0 where it doesn't say how long it is good for."""
     renewed: str = ""
     """renewTime, only ever compared for equality."""
     transitions: int = 0
@@ -89,12 +96,12 @@ class ObservedLease:
 
 def read_lease_record(lease: LeaseObject | None) -> LeaseRecord:
     """What a Lease says; a missing one, or a field that makes no sense, says nothing."""
-    spec = (lease or {}).get("spec") or {}
+    spec = _spec(lease)
     return LeaseRecord(
         str(spec.get("holderIdentity") or ""),
-        _count(spec.get("leaseDurationSeconds")),
+        _count(spec.get("leaseDurationSeconds"), MAX_DURATION),
         str(spec.get("renewTime") or ""),
-        _count(spec.get("leaseTransitions")),
+        _count(spec.get("leaseTransitions"), _MAX_TRANSITIONS),
     )
 
 
@@ -123,7 +130,8 @@ def acquired(
     }
     if before.holder != identity:
         spec["acquireTime"] = spec["renewTime"]
-        spec["leaseTransitions"] = before.transitions + (lease is not None)
+        transitions = before.transitions + (lease is not None)
+        spec["leaseTransitions"] = min(transitions, _MAX_TRANSITIONS)
     if lease is None:
         metadata = {"name": lease_name(source), "namespace": namespace}
         lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
@@ -155,9 +163,14 @@ def _written(lease: LeaseObject, spec: Mapping[str, Any], source: str) -> LeaseO
     return {
         **lease,
         "metadata": {**metadata, "labels": labels},
-        "spec": {**(lease.get("spec") or {}), **spec},
+        "spec": {**_spec(lease), **spec},
     }
 
 
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
+def _spec(lease: LeaseObject | None) -> dict[str, Any]:
+    spec = (lease or {}).get("spec")
+    return spec if isinstance(spec, dict) else {}
+
+
+def _count(value: Any, most: float) -> int:
+    return value if isinstance(value, int) and 0 < value <= most else 0

@@ -112,11 +112,10 @@ class ControllerManager:
         failing, informers = self.controller.failing, self.controller.informers
         unsynced = sorted(name for name in informers.namespaces if not informers.has_synced(name))
         caches = f"not read yet: {', '.join(unsynced)}" if unsynced else ""
-        known = self.elector.is_leader or self.elector.holder
         return {
             "caches": failing[0] if failing else caches,
             "directory": self.specs.unreadable,
-            "leader": "" if known else "nobody is known to lead this source",
+            "leader": self.elector.unknown_leader,
         }
 
     def _check_server(self) -> None:

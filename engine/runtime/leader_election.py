@@ -46,6 +46,8 @@ class LeaderElector:
         self._what = f'source "{lock.source}"'
         self._holder = ""
         self._reported_holder = ""
+        self._unconfirmed_until = 0.0
+        """When the Lease expires of a holder that has not been seen to renew it; else 0."""
         self._without_lease = False
         self._leads = False
 
@@ -59,6 +61,18 @@ class LeaderElector:
         """Who was last known to hold the Lease; "" for nobody, or once our own hold has expired."""
         holder = self._holder
         return "" if holder == self._lock.identity and not self.is_leader else holder
+
+    @property
+    def unknown_leader(self) -> str:
+        """Why it isn't known who leads; "" while this engine does, or another one is seen alive."""
+        if self.is_leader:
+            return ""
+        if not self.holder:
+            return "nobody is known to lead this source"
+        if not self._unconfirmed_until:
+            return ""
+        left = max(0.0, self._unconfirmed_until - boottime())
+        return f"{self.holder} has not been seen to renew its Lease, which expires in {left:.0f} s"
 
     def run(self, stop: threading.Event, heartbeat: Callable[[float], None]) -> None:
         """Lead whenever that is possible until `stop` is set, then release the Lease within 2 s.
@@ -136,20 +150,22 @@ class LeaderElector:
             self._holder = ""
             return True
         self._holder = holder = sighting.record.holder
+        expires = sighting.expires(self._lock.duration)
+        self._unconfirmed_until = expires if standing is LeaseStatus.UNCONFIRMED else 0.0
         if standing is LeaseStatus.ALIVE and not self._wait:
             raise LeaseHeldError(self._lock.source, holder)
         if self._reported_holder != holder:
             self._reported_holder = holder
-            left = sighting.expires(self._lock.duration) - boottime()
+            left = expires - boottime()
             looking = f"was last held by {holder}: looking whether it lives, for {left:.0f} s"
-            waiting = f"is held by {holder}: standing by"
+            waiting = f"is held by {holder}: standing by, for {left:.0f} s unless it is renewed"
             self._say(f"{self._what} {waiting if self._wait else looking}")
         return False
 
     def _take(self, sighting: ObservedLease) -> None:
         """Errors: ConflictError or AlreadyExistsError when another engine was quicker."""
         self._lock.update()
-        self._holder = self._lock.identity
+        self._holder, self._unconfirmed_until = self._lock.identity, 0.0
         former = sighting.record.holder or self._reported_holder
         if former not in ("", self._lock.identity):
             self._say(f"took {self._what} over from {former}")

@@ -26,6 +26,24 @@ def test_with_a_server_that_answers_nothing_it_is_not_ready_until_it_does_again(
         staying.wait_until_ready()
 
 
+def test_a_standby_is_not_ready_because_of_a_lease_that_nobody_holds(
+    engine: Engine, objects: Objects
+) -> None:
+    metadata = {"name": f"engine-{NAMESPACE}", "namespace": NAMESPACE}
+    ghost = {"holderIdentity": "ghost", "leaseDurationSeconds": 2147483647}
+    leases = "coordination.k8s.io/v1/leases"
+    objects.api.create(leases, {"metadata": metadata, "spec": ghost}, NAMESPACE)
+    engine.spec("job", script="true")
+    waits = ("--leader-elect", "--lease-duration", "8s")
+    with EngineProcess(engine, *waits, ready=False) as staying:
+        told = staying.wait_for_line("is held by ghost: standing by, for ")
+        assert "for 8 s unless it is renewed" in told
+        told = staying.wait_for_probe("/readyz", 503)
+        assert "[-]leader: ghost has not been seen to renew its Lease, which expires in" in told
+        staying.wait_for_line("/job: Succeeded")
+        staying.wait_until_ready()
+
+
 def test_a_server_that_answers_nothing_does_not_hold_up_its_end(
     engine: Engine, sandbox: Sandbox
 ) -> None:

@@ -93,9 +93,47 @@ def test_an_engine_that_waits_says_so_once_and_takes_over(candidate: Candidates)
     first.stop()
     eventually(lambda: second.elector.is_leader)
     assert second.said == [
-        'source "team-web" is held by one: standing by',
+        'source "team-web" is held by one: standing by, for 1 s unless it is renewed',
         'took source "team-web" over from one',
     ]
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"leaseDurationSeconds": 2147483647},
+        {"leaseDurationSeconds": 2147483647, "leaseTransitions": 2147483647},
+        {"leaseDurationSeconds": None, "renewTime": None, "acquireTime": None},
+    ],
+)
+def test_a_lease_that_nobody_holds_keeps_nobody_waiting_for_longer_than_ones_own(
+    place: Target, candidate: Candidates, forged: dict[str, int | None]
+) -> None:
+    candidate("one").lead().die()
+    lease = place.lease()
+    lease["spec"] |= {"holderIdentity": "ghost", **forged}
+    place.api.replace(LEASES, lease, place.namespace)
+    second = candidate("two", wait=True, duration=3.0).start()
+    eventually(lambda: second.said)
+    assert second.said == [
+        'source "team-web" is held by ghost: standing by, for 3 s unless it is renewed'
+    ]
+    assert re.fullmatch(
+        "ghost has not been seen to renew its Lease, which expires in [23] s",
+        second.elector.unknown_leader,
+    )
+    eventually(lambda: second.elector.is_leader)
+    assert second.elector.unknown_leader == ""
+    assert place.spec()["holderIdentity"] == "two"
+
+
+def test_who_leads_is_known_once_another_engine_was_seen_to_renew(candidate: Candidates) -> None:
+    candidate("one", duration=3.0).lead()
+    second = candidate("two", wait=True, duration=3.0)
+    assert second.elector.unknown_leader == "nobody is known to lead this source"
+    second.start()
+    eventually(lambda: not second.elector.unknown_leader)
+    assert (second.elector.is_leader, second.elector.holder) == (False, "one")
 
 
 def test_an_engine_that_waits_can_be_stopped(candidate: Candidates) -> None:

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.cli.reconcile import LONGEST_LEASE
 from engine.decide.lease import (
+    MAX_DURATION,
     LeaseRecord,
     LeaseStatus,
     ObservedLease,
@@ -99,10 +101,32 @@ def test_the_last_look_is_when_it_expires() -> None:
         {"spec": None},
         {"spec": {"holderIdentity": None, "leaseDurationSeconds": None}},
         {"spec": {"leaseDurationSeconds": -5, "leaseTransitions": "x"}},
+        {"spec": {"leaseDurationSeconds": 2147483647, "leaseTransitions": 2**31}},
+        {"spec": {"leaseDurationSeconds": "15", "leaseTransitions": 1.5}},
+        {"spec": {"leaseDurationSeconds": MAX_DURATION + 1}},
+        {"spec": ["holderIdentity"]},
+        {"spec": "two"},
     ],
 )
 def test_a_lease_without_sense_says_nothing(lease: dict[str, Any] | None) -> None:
     assert read_lease_record(lease) == LeaseRecord()
+
+
+def test_a_ghost_that_would_hold_for_years_holds_no_longer_than_we_would() -> None:
+    ghost = {"spec": {"holderIdentity": "ghost", "leaseDurationSeconds": 2147483647}}
+    first = observe(None, read_lease_record(ghost), 100.0)
+    assert standing(first, 114.9) is LeaseStatus.UNCONFIRMED
+    assert standing(first, 115.0) is LeaseStatus.EXPIRED
+
+
+def test_no_engine_may_hold_a_lease_for_longer_than_others_believe() -> None:
+    assert LONGEST_LEASE == MAX_DURATION
+
+
+def test_changes_of_holder_are_counted_as_far_as_the_api_can() -> None:
+    lease = take(None)
+    lease["spec"] |= {"holderIdentity": "two", "leaseTransitions": 2**31 - 1}
+    assert take(lease)["spec"]["leaseTransitions"] == 2**31 - 1
 
 
 def test_a_new_lease_has_everything() -> None:
