@@ -1,7 +1,6 @@
 """Files: valid ones, mutated in their structure and in their bytes, from reading to printing."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from engine.decide.pull_cursor import policies_of_attempt
 from engine.reconcile.rendering import RenderConfig, try_render_attempt
 from engine.render.templates import Templates
 from tests.fuzz import play
+from tests.fuzz.structure import at, edited, paths
 from tests.unit.builders import load
 from tests.unit.strategies import NASTY, json_values
 
@@ -34,26 +34,6 @@ _PIECES = (
 )  # fmt: skip
 
 
-def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    yield path
-    if isinstance(value, dict | list):
-        for step, item in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _paths(item, (*path, step))
-
-
-def _edited(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    """`value` with `new` at `path`; a `new` of None takes the field out."""
-    if not path:
-        return new
-    if isinstance(value, list):
-        items = [
-            _edited(item, path[1:], new) if at == path[0] else item for at, item in enumerate(value)
-        ]
-        return [item for item in items if item is not None]
-    changed = {**value, path[0]: _edited(value[path[0]], path[1:], new)}
-    return {key: item for key, item in changed.items() if item is not None}
-
-
 @st.composite
 def _structures(draw: st.DrawFn) -> str:
     """Documents in which values were replaced, by others of themselves too, and fields renamed."""
@@ -61,13 +41,10 @@ def _structures(draw: st.DrawFn) -> str:
     for _ in range(draw(st.integers(1, 3))):
         document = draw(st.sampled_from(_DOCUMENTS))
         for _ in range(draw(st.integers(0, 4))):
-            paths = list(_paths(document))
-            at, other = draw(st.sampled_from(paths)), draw(st.sampled_from(paths))
-            taken = document
-            for step in other:
-                taken = taken[step]
+            places = st.sampled_from(list(paths(document)))
+            place, taken = draw(places), at(document, draw(places))
             new = draw(st.one_of(st.just(taken), st.none(), json_values))
-            document = _edited(document, at, new)
+            document = edited(document, place, new)
             if not isinstance(document, dict):
                 break
         written.append(json.dumps(document, ensure_ascii=draw(st.booleans())))
