@@ -3,6 +3,7 @@
 import math
 import re
 from datetime import timedelta
+from functools import lru_cache
 
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[smhdw])")
 _PARTS = re.compile(f"(?:{_PART.pattern})+")
@@ -17,6 +18,8 @@ _UNITS = {
 _STEPS = ((7 * 86400, "w"), (86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 _LONGEST = 100 * 365 * 86400.0
 
+FOREVER = "forever"
+"""What stands for no end, where there may be none."""
 EXAMPLE = "use seconds, such as 11700, or units, such as 90s, 3h15m, 7d or 1w"
 """The hint of every duration that can't be read."""
 
@@ -29,7 +32,12 @@ def parse_duration(value: str | float) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise ValueError(f"{value!r} is not a duration: {EXAMPLE}")  # noqa: TRY004 - as documented
-    text = str(value).strip()
+    return _seconds(str(value).strip())
+
+
+@lru_cache(maxsize=256)
+def _seconds(text: str) -> float:
+    """Of a text; most specs have the same few."""
     if text.isascii() and text.isdigit():
         seconds = float(text) if len(text) < len(str(int(_LONGEST))) + 1 else math.inf
     elif _PARTS.fullmatch(text):

@@ -1,5 +1,8 @@
 """Labels, annotations and other fixed words that the engine writes on objects."""
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "engine"
 JOB = "jobs.engine/job"
@@ -13,3 +16,15 @@ EXPIRES_AT = "jobs.engine/expires-at"
 HOLD = "jobs.engine/hold"
 
 RESERVED_PREFIX = "jobs.engine/"
+
+DEFAULT_SERVICE_ACCOUNT = "default"
+"""Whom a pod runs as that names nobody."""
+
+
+def reserved_metadata(metadata: Any) -> Iterator[tuple[str, ...]]:
+    """Paths of what only the engine may set: its keys, and what holds or owns an object."""
+    for field, value in metadata.items() if isinstance(metadata, Mapping) else ():
+        if field in ("labels", "annotations") and isinstance(value, Mapping):
+            yield from ((field, key) for key in value if str(key).startswith(RESERVED_PREFIX))
+        elif field in ("finalizers", "ownerReferences") and value:
+            yield (field,)

@@ -1,10 +1,11 @@
 """From one JobSpec and the defaults that hold for it to a job: merge, check, build."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from engine.api.checks import check_spec, matches_any, policy_list
+from engine.api.checks import allowed_policies, check_spec, matches_any
 from engine.api.effective import EffectiveSpec, effective_spec, merge_mappings
 from engine.api.model import (
     Config,
@@ -18,7 +19,6 @@ from engine.api.model import (
 from engine.api.parse import SpecText
 from engine.api.spec_hash import spec_hash
 from engine.api.yaml_reader import Document
-from engine.durations import parse_duration
 from engine.errors import Diagnostic, Severity, SourceLocation
 
 
@@ -68,11 +68,13 @@ def namespace_problems(jobs: Iterable[Job], limits: Limits) -> Iterable[Diagnost
 
 def _build(effective: EffectiveSpec, text: SpecText) -> Job:
     spec, config, document = effective.spec, effective.config, effective.own
+    limits = config.limits
     timeout, start_timeout, leeway = (
-        parse_duration(spec[name]) for name in ("timeout", "startTimeout", "ttlLeeway")
+        effective.seconds(name) or 0 for name in ("timeout", "startTimeout", "ttlLeeway")
     )
-    timeout = min(timeout, config.limits.max_timeout or timeout)
-    ttl = parse_duration(spec["ttl"]) if "ttl" in spec else start_timeout + timeout + leeway
+    ttl = effective.seconds("ttl") if "ttl" in spec else None
+    if ttl is None:
+        ttl = min(start_timeout + timeout + leeway, limits.max_ttl or math.inf)
     return Job(
         name=effective.name,
         namespace=effective.namespace,
@@ -82,6 +84,10 @@ def _build(effective: EffectiveSpec, text: SpecText) -> Job:
         timeout=timeout if config.features.active_deadline_seconds else None,
         start_timeout=start_timeout,
         ttl=ttl,
+        ttl_after_finished={
+            end: effective.seconds("ttlAfterFinished", end) or 0
+            for end in spec.get("ttlAfterFinished", ())
+        },
         policies=_policies(effective),
         secrets={
             name: _secret_source(source, effective.place("spec", "secrets", name))
@@ -104,6 +110,7 @@ def _build(effective: EffectiveSpec, text: SpecText) -> Job:
         place=document.place,
         folder=text.folder,
         root=text.root or text.folder,
+        origin=effective if limits != Limits() else None,
     )
 
 
@@ -115,11 +122,7 @@ def _metadata(effective: EffectiveSpec, field: str) -> dict[str, str]:
 
 
 def _policies(effective: EffectiveSpec) -> dict[str, tuple[str, ...]]:
-    allowed = effective.config.limits.allowed_pull_policies
-    lists = {
-        name: tuple(p for p in policy_list(c.get("pullPolicy")) if allowed is None or p in allowed)
-        for name, _, c in effective.containers()
-    }
+    lists = {name: allowed_policies(effective, c) for name, _, c in effective.containers()}
     return {name: policies for name, policies in lists.items() if policies}
 
 

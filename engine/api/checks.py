@@ -1,17 +1,36 @@
 """What a JSON Schema can't say about a job: one function a rule, all in one visible tuple."""
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 from engine.api.effective import EffectiveSpec
 from engine.api.model import Limits
+from engine.api.pod_patch import changed_fields
+from engine.api.schema_messages import dotted
 from engine.api.versions import JOB_DEFAULTS
-from engine.durations import format_duration, parse_duration
+from engine.api.yaml_reader import Document
+from engine.durations import FOREVER, format_duration
 from engine.errors import Diagnostic
-from engine.wellknown import MANAGED_BY, RESERVED_PREFIX
+from engine.wellknown import (
+    DEFAULT_SERVICE_ACCOUNT,
+    MANAGED_BY,
+    RESERVED_PREFIX,
+    reserved_metadata,
+)
 
-_TIMES = ("timeout", "startTimeout", "ttl")
+_POD_PATCH = "podPatch"
+_AFTER_FINISHED = "ttlAfterFinished"
+_TIMES: Mapping[str, str] = {
+    "timeout": "limits.maxTimeout",
+    "startTimeout": "limits.maxStartTimeout",
+    "ttl": "limits.maxTtl",
+    _AFTER_FINISHED: "limits.maxTtl",
+}
+"""Fields of the spec that hold durations, and the limit of each."""
 
 
 def image_is_given(effective: EffectiveSpec) -> Iterator[Diagnostic]:
@@ -35,69 +54,98 @@ def one_entry_point(effective: EffectiveSpec) -> Iterator[Diagnostic]:
 
 def times_are_positive(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """No time is 0, and each can be read."""
-    for name in _TIMES:
-        value = effective.spec.get(name)
-        if value is None:
-            continue
-        seconds, field = _seconds(value), effective.field("spec", name)
+    for path in _times(effective):
+        seconds, field = effective.wanted_seconds(*path), effective.field("spec", *path)
         if seconds is None:
-            yield effective.error(f"{field}: {value!r} is not a duration", "", "spec", name)
-        elif seconds == 0:
+            value = reduce(getitem, path, effective.spec)
+            yield effective.error(f"{field}: {value!r} is not a duration", "", "spec", *path)
+        elif seconds == 0 and path[0] != _AFTER_FINISHED:
             yield effective.error(
                 f"{field} is 0, which would end the job at once",
                 "leave it out to get the default",
-                "spec", name,
+                "spec", *path,
             )  # fmt: skip
 
 
-def timeout_is_capped(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """Warn of a timeout that the operator's limit cuts."""
-    cap, wanted = effective.config.limits.max_timeout, _seconds(effective.spec["timeout"])
-    if (
-        cap is not None
-        and wanted is not None
-        and wanted > cap
-        and _is_written(effective, "timeout")
-    ):
-        yield effective.warning(
-            f"{effective.field('spec', 'timeout')} {format_duration(wanted)} is cut to "
-            f"{format_duration(cap)}",
-            "limits.maxTimeout",
-            "spec", "timeout",
-        )  # fmt: skip
+def times_are_capped(effective: EffectiveSpec) -> Iterator[Diagnostic]:
+    """Warn of a time that the operator's limit cuts; what has no end can't be cut."""
+    for path in _times(effective):
+        cap = effective.longest(path[0])
+        wanted = None if cap is None else effective.wanted_seconds(*path)
+        if cap is None or wanted is None or wanted <= cap:
+            continue
+        limit, field = _TIMES[path[0]], effective.field("spec", *path)
+        if math.isinf(wanted):
+            hint = f"{limit}: {format_duration(cap)}"
+            yield effective.error(f"{field}: {FOREVER} is not allowed", hint, "spec", *path)
+        elif effective.is_written("spec", *path):
+            yield effective.warning(
+                f"{field} {format_duration(wanted)} is cut to {format_duration(cap)}",
+                limit,
+                "spec", *path,
+            )  # fmt: skip
 
 
 def ttl_outlives_the_job(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """Warn of a TTL in which the job can't start and end."""
-    if "ttl" not in effective.spec:
+    is_given = "ttl" in effective.spec
+    ttl = effective.seconds("ttl") if is_given else effective.longest("ttl")
+    if not ttl:
         return
-    ttl, start, run = (_seconds(effective.spec[n]) for n in ("ttl", "startTimeout", "timeout"))
-    if ttl is None or start is None or run is None:
-        return
-    run = min(run, effective.config.limits.max_timeout or run)
-    if 0 < ttl < start + run:
+    start, run = map(effective.seconds, ("startTimeout", "timeout"))
+    if start is not None and run is not None and ttl < start + run:
+        at = ("spec", "ttl") if is_given else ("spec",)
+        named = effective.field(*at) if is_given else _TIMES["ttl"]
         yield effective.warning(
-            f"{effective.field('spec', 'ttl')} {format_duration(ttl)} is shorter than "
-            f"startTimeout + timeout "
+            f"{named} {format_duration(ttl)} is shorter than startTimeout + timeout "
             f"({format_duration(start + run)}): a running job may be pruned",
-            "raise ttl, or leave it out",
-            "spec", "ttl",
+            "raise ttl, or leave it out" if is_given else "shorten timeout or startTimeout",
+            *at,
+        )  # fmt: skip
+
+
+def attempts_are_capped(effective: EffectiveSpec) -> Iterator[Diagnostic]:
+    """A run may have no more pods than the operator allows.
+
+    There is one to begin with, one for each retry, and one for each further pull policy.
+    """
+    most = effective.config.limits.max_attempts
+    if most is None:
+        return
+    retries = effective.spec.get("retry", {}).get("max", 0)
+    lists = [(path, allowed_policies(effective, c)) for _, path, c in effective.containers()]
+    further = {path: len(policies) - 1 for path, policies in lists if len(policies) > 1}
+    count = 1 + retries + sum(further.values())
+    if count > most:
+        longest = max(further, key=further.__getitem__, default=())
+        at = ("spec", "retry", "max") if retries else (*longest, "pullPolicy")
+        yield effective.error(
+            f"a run could have {count} attempts: 1, {retries} by "
+            f"{effective.field('spec', 'retry')}, {count - 1 - retries} by further pull policies",
+            f"limits.maxAttempts: {most}",
+            *at,
         )  # fmt: skip
 
 
 def policies_are_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """Of each list of pull policies at least one is allowed."""
+    """Of each list of pull policies at least one is allowed; warn of those that aren't."""
     allowed = effective.config.limits.allowed_pull_policies
-    if allowed is None:
-        return
-    for _, path, container in effective.containers():
+    for _, path, container in () if allowed is None else effective.containers():
         wanted = policy_list(container.get("pullPolicy"))
-        if wanted and not any(policy in allowed for policy in wanted):
+        rest = allowed_policies(effective, container)
+        at, lists = (*path, "pullPolicy"), f"[{', '.join(wanted)}]"
+        if wanted and not rest:
             yield effective.error(
-                f"{effective.field(*path, 'pullPolicy')} [{', '.join(wanted)}] has none of the "
-                f"allowed [{', '.join(allowed)}]",
+                f"{effective.field(*at)} {lists} has none of the "
+                f"allowed [{', '.join(allowed or ())}]",
                 "limits.allowedPullPolicies",
-                *path, "pullPolicy",
+                *at,
+            )  # fmt: skip
+        elif rest != wanted and effective.is_written(*at):
+            yield effective.warning(
+                f"{effective.field(*at)} {lists} is cut to [{', '.join(rest)}]",
+                f"limits.allowedPullPolicies: {', '.join(allowed or ())}",
+                *at,
             )  # fmt: skip
 
 
@@ -114,6 +162,37 @@ def images_are_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
                 f"limits.allowedImages: {', '.join(allowed) or 'none'}",
                 *path, "image",
             )  # fmt: skip
+
+
+def service_account_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
+    """The operator's limits allow the service account; without a token it is nobody."""
+    allowed = effective.config.limits.allowed_service_accounts
+    field = "serviceAccountName"
+    name = effective.spec.get(field)
+    if name is None and effective.spec.get("automountServiceAccountToken"):
+        field, name = "automountServiceAccountToken", DEFAULT_SERVICE_ACCOUNT
+    if allowed is not None and name is not None and not matches_any(name, allowed):
+        yield effective.error(
+            f"the service account {name} is not allowed",
+            f"limits.allowedServiceAccounts: {', '.join(allowed) or 'none'}",
+            "spec", field,
+        )  # fmt: skip
+
+
+def pod_patch_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
+    """A pod patch changes no other fields than the operator allows."""
+    allowed = effective.config.limits.allow_pod_patch
+    if allowed is None:
+        return
+    hint = f"limits.allowPodPatch: {', '.join(map('.'.join, allowed)) or 'none'}"
+    for document in effective.layers:
+        patch = document.data.get("spec", {}).get(_POD_PATCH)
+        changes = changed_fields(effective.config.kubernetes, patch) if patch and allowed else ()
+        for path, field in changes:
+            if not any(field[: len(start)] == start for start in allowed):
+                yield _not_in_a_patch(document, path, "is not allowed", hint)
+        if patch and not allowed:
+            yield _not_in_a_patch(document, (), "is not allowed", hint)
 
 
 def namespace_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
@@ -172,8 +251,8 @@ def variables_differ(effective: EffectiveSpec) -> Iterator[Diagnostic]:
                 )  # fmt: skip
 
 
-def labels_are_free(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """No label or annotation is one that the engine sets."""
+def metadata_is_free(effective: EffectiveSpec) -> Iterator[Diagnostic]:
+    """No label or annotation is one that the engine sets, and nothing holds or owns its objects."""
     for document in effective.layers:
         metadata = document.data.get("metadata", {})
         for field in ("labels", "annotations"):
@@ -184,6 +263,9 @@ def labels_are_free(effective: EffectiveSpec) -> Iterator[Diagnostic]:
                         f"metadata.{field}: {key} is the engine's own",
                         "choose another key",
                     )
+        patch = document.data.get("spec", {}).get(_POD_PATCH) or {}
+        for path in reserved_metadata(patch.get("metadata")):
+            yield _not_in_a_patch(document, ("metadata", *path), "is the engine's own")
 
 
 def text_has_no_nul(effective: EffectiveSpec) -> Iterator[Diagnostic]:
@@ -265,15 +347,18 @@ CHECKS: tuple[Callable[[EffectiveSpec], Iterator[Diagnostic]], ...] = (
     image_is_given,
     one_entry_point,
     times_are_positive,
-    timeout_is_capped,
+    times_are_capped,
     ttl_outlives_the_job,
+    attempts_are_capped,
     policies_are_allowed,
     images_are_allowed,
     namespace_is_allowed,
+    service_account_is_allowed,
+    pod_patch_is_allowed,
     container_names_differ,
     secrets_exist,
     variables_differ,
-    labels_are_free,
+    metadata_is_free,
     text_has_no_nul,
     file_paths_fit,
     from_file_stays_inside,
@@ -293,20 +378,34 @@ def policy_list(value: str | list[str] | None) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
+def allowed_policies(effective: EffectiveSpec, container: Mapping[str, Any]) -> tuple[str, ...]:
+    """The container's own list of pull policies, without those that the operator doesn't allow."""
+    allowed = effective.config.limits.allowed_pull_policies
+    wanted = policy_list(container.get("pullPolicy"))
+    return wanted if allowed is None else tuple(policy for policy in wanted if policy in allowed)
+
+
 def matches_any(text: str, globs: tuple[str, ...]) -> bool:
     """Whether one of the globs matches all of `text`."""
     return any(fnmatchcase(text, glob) for glob in globs)
 
 
-def _seconds(value: Any) -> float | None:
-    try:
-        return parse_duration(value)
-    except ValueError:
-        return None
+def _times(effective: EffectiveSpec) -> Iterator[tuple[str, ...]]:
+    """The paths below `spec` of the durations that are given."""
+    for name in _TIMES:
+        value = effective.spec.get(name)
+        if name == _AFTER_FINISHED:
+            yield from ((name, end) for end in value or ())
+        elif value is not None:
+            yield (name,)
 
 
-def _is_written(effective: EffectiveSpec, name: str) -> bool:
-    return any(name in document.data.get("spec", {}) for document in effective.layers)
+def _not_in_a_patch(
+    document: Document, path: tuple[str | int, ...], message: str, hint: str = ""
+) -> Diagnostic:
+    whole = ("spec", _POD_PATCH, *path)
+    where = document.locate(whole, key=bool(path) and isinstance(path[-1], str))
+    return Diagnostic(where, f"{dotted(document.written_path(whole))} {message}", hint)
 
 
 def _sources(

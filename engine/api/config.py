@@ -12,20 +12,22 @@ from engine.api.model import (
     PullClass,
     PullSettings,
 )
+from engine.api.pod_patch import field_path
 from engine.api.schema import check_document
-from engine.api.schema_messages import dotted
+from engine.api.schema_messages import dotted, show
 from engine.api.versions import ENGINE_CONFIG
 from engine.api.yaml_reader import Document, read_yaml
 from engine.durations import parse_duration
 from engine.errors import Diagnostic, InvalidInputError, SourceLocation
 from engine.kubeschema import KubernetesTypes, shipped_types
+from engine.podsecurity import Level
 
 _TIMES = (
-    ("limits", "maxTimeout"),
+    *(("limits", name) for name in ("maxTimeout", "maxStartTimeout", "maxTtl", "maxGracePeriod")),
     *(("defaults", name) for name in ("timeout", "startTimeout", "ttl", "ttlLeeway")),
     ("pull", "grace"),
 )
-_MAY_BE_ZERO = frozenset({"ttlLeeway", "grace"})
+_MAY_BE_ZERO = frozenset({"ttlLeeway", "grace", "maxGracePeriod"})
 
 
 def parse_config(
@@ -47,6 +49,7 @@ def parse_config(
         if checked.document is not None and not checked.problems:
             documents.append(checked.document)
             problems.extend(_bad_times(checked.document))
+            problems.extend(_unknown_pod_fields(checked.document, kubernetes))
     if not problems:
         kinds = [document.data["kind"] for document in documents]
         if kinds != [ENGINE_CONFIG]:
@@ -78,20 +81,39 @@ def _bad_times(document: Document) -> Iterator[Diagnostic]:
                 yield Diagnostic(where, f"{field} is 0, which leaves a job no time", "leave it out")
 
 
+def _unknown_pod_fields(document: Document, kubernetes: KubernetesTypes) -> Iterator[Diagnostic]:
+    """Fields in `allowPodPatch` that no pod has."""
+    paths = (document.data.get("limits") or {}).get("allowPodPatch") or ()
+    for index, path in enumerate(paths):
+        if field_path(kubernetes, path) is None:
+            place = ("limits", "allowPodPatch", index)
+            yield Diagnostic(
+                document.locate(place),
+                f"{dotted(document.written_path(place))}: a pod has no field {show(path)}",
+                "name it as kubectl explain does: spec.nodeSelector, spec.containers.resources",
+            )
+
+
 def _build(
     data: dict[str, Any], kubernetes: KubernetesTypes, allow_secret_env: tuple[str, ...]
 ) -> Config:
     limits, features, pull, prune = (
         data.get(name) or {} for name in ("limits", "features", "pull", "prune")
     )
-    longest = limits.get("maxTimeout")
     return Config(
         defaults=data.get("defaults") or {},
         limits=Limits(
-            max_timeout=None if longest is None else parse_duration(longest),
+            max_timeout=_optional_duration(limits.get("maxTimeout")),
+            max_start_timeout=_optional_duration(limits.get("maxStartTimeout")),
+            max_ttl=_optional_duration(limits.get("maxTtl")),
+            max_attempts=limits.get("maxAttempts"),
+            max_grace_period=_optional_duration(limits.get("maxGracePeriod")),
             allowed_pull_policies=_optional_tuple(limits.get("allowedPullPolicies")),
             allowed_images=_optional_tuple(limits.get("allowedImages")),
             allowed_namespaces=_optional_tuple(limits.get("allowedNamespaces")),
+            allowed_service_accounts=_optional_tuple(limits.get("allowedServiceAccounts")),
+            allow_pod_patch=_fields(limits.get("allowPodPatch"), kubernetes),
+            pod_security=Level(limits.get("podSecurity", Level.PRIVILEGED)),
             max_deletes_per_pass=limits.get("maxDeletesPerPass"),
             allowed_secret_env=(*limits.get("allowedSecretEnv", SECRET_ENV), *allow_secret_env),
             allow_secret_files=limits.get("allowSecretFiles", True),
@@ -111,6 +133,16 @@ def _build(
         kubernetes=kubernetes,
         allow_secret_env=allow_secret_env,
     )
+
+
+def _optional_duration(value: str | int | None) -> float | None:
+    return None if value is None else parse_duration(value)
+
+
+def _fields(
+    paths: list[str] | None, kubernetes: KubernetesTypes
+) -> tuple[tuple[str, ...], ...] | None:
+    return None if paths is None else tuple(field_path(kubernetes, path) or () for path in paths)
 
 
 def _optional_tuple(value: list[str] | None) -> tuple[str, ...] | None:

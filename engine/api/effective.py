@@ -4,6 +4,7 @@ The engine's own defaults come first, then the operator's, then each folder's fr
 then the job's own fields.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from engine.api.model import Config
 from engine.api.schema_messages import dotted
 from engine.api.yaml_reader import Document
+from engine.durations import FOREVER, parse_duration
 from engine.errors import Diagnostic, Severity, SourceLocation
 from engine.refs import MAIN_CONTAINER
 
@@ -48,6 +50,33 @@ class EffectiveSpec:
         """The job's name."""
         return str(self.own.data["metadata"]["name"])
 
+    def seconds(self, *path: str) -> float | None:
+        """The duration at `path` below `spec`, cut to its limit; None where none can be read."""
+        wanted, cap = self.wanted_seconds(*path), self.longest(path[0])
+        return wanted if wanted is None or cap is None else min(wanted, cap)
+
+    def wanted_seconds(self, *path: str) -> float | None:
+        """The same as it is asked for."""
+        value: Any = self.spec
+        for step in path:
+            value = value.get(step, {})
+        try:
+            return math.inf if value == FOREVER else parse_duration(value)
+        except ValueError:
+            return None
+
+    def longest(self, name: str) -> float | None:
+        """The limit of the durations in `spec.NAME`, if there is one."""
+        limits = self.config.limits
+        match name:
+            case "timeout":
+                return limits.max_timeout
+            case "startTimeout":
+                return limits.max_start_timeout
+            case "ttl" | "ttlAfterFinished":
+                return limits.max_ttl
+        return None
+
     def place(self, *path: str | int, key: bool = False) -> SourceLocation:
         """Where the effective value at `path` was written; the job's own place if nowhere."""
         writer = self._writer(path)
@@ -67,6 +96,10 @@ class EffectiveSpec:
 
     def _writer(self, path: Sequence[str | int]) -> Document | None:
         return next((document for document in self.layers if _has(document.data, path)), None)
+
+    def is_written(self, *path: str | int) -> bool:
+        """Whether the value at `path` is of the spec or of its folders, not of the operator."""
+        return self._writer(path) is not None
 
     def containers(self) -> Iterator[tuple[str, tuple[str | int, ...], Mapping[str, Any]]]:
         """(name, path, container) of each container of the spec: init, main, services."""

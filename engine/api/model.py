@@ -3,11 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import Diagnostic, SourceLocation
 from engine.kubeschema import KubernetesTypes, shipped_types
+from engine.podsecurity import Level
 from engine.refs import JobKey
+
+if TYPE_CHECKING:
+    from engine.api.effective import EffectiveSpec
 
 RUN_LENGTH = 8
 
@@ -86,6 +90,8 @@ class Job:
     """Seconds it may wait for a node and for its images."""
     ttl: float
     """Seconds from its creation until its pod may be pruned."""
+    ttl_after_finished: Mapping[str, float]
+    """Seconds from its outcome, `success` or `failure`, until its pod may be pruned."""
     policies: Mapping[str, tuple[str, ...]]
     """Allowed pull policies of each container that has a list of them, in order."""
     secrets: Mapping[str, SecretRef]
@@ -104,6 +110,8 @@ class Job:
     """The folder that `fromFile` is relative to."""
     root: str
     """The folder named by the operator that it is in, or is: no link is followed below it."""
+    origin: "EffectiveSpec | None" = field(default=None, repr=False, compare=False)
+    """What it was built of, where limits may still have to say at which place they are exceeded."""
 
     @property
     def key(self) -> JobKey:
@@ -126,12 +134,26 @@ class Limits:
 
     max_timeout: float | None = None
     """Seconds; a longer timeout is cut."""
+    max_start_timeout: float | None = None
+    """Seconds; a longer startTimeout is cut."""
+    max_ttl: float | None = None
+    """Seconds; a longer ttl, or time after the outcome, is cut."""
+    max_attempts: int | None = None
+    """How many pods one run may have, for retries and for further pull policies."""
+    max_grace_period: float | None = None
+    """Seconds that a pod may take to stop."""
     allowed_pull_policies: tuple[str, ...] | None = None
     """Others are taken out of the lists of specs."""
     allowed_images: tuple[str, ...] | None = None
     """Globs that images have to match."""
     allowed_namespaces: tuple[str, ...] | None = None
     """Globs that namespaces have to match."""
+    allowed_service_accounts: tuple[str, ...] | None = None
+    """Globs that service accounts have to match."""
+    allow_pod_patch: tuple[tuple[str, ...], ...] | None = None
+    """The fields of a pod that a `podPatch` may change, with all that is below them."""
+    pod_security: Level = Level.PRIVILEGED
+    """The Pod Security Standard that pods are held to."""
     max_deletes_per_pass: int | None = None
     """The most that one run of the TTL rule deletes."""
     allowed_secret_env: tuple[str, ...] = SECRET_ENV

@@ -9,7 +9,7 @@ from engine.cli import options
 from engine.cli.loading import load_config
 from engine.decide.pull_cursor import policies_of_attempt
 from engine.errors import Diagnostic, ExitCode, Severity, TemplateRenderError
-from engine.reconcile.rendering import RenderConfig, has_user_templates, try_render_attempt
+from engine.reconcile.rendering import RenderConfig, has_to_be_rendered, try_render_attempt
 from engine.reconcile.secret_values import resolve_secrets
 from engine.render.templates import Templates
 from engine.specdir.load import load_specs
@@ -54,7 +54,7 @@ def command(
     for job in loaded.jobs:
         if job.spec["template"] in broken:
             continue
-        if has_user_templates(rendering, job):
+        if has_to_be_rendered(rendering, job):
             policies = policies_of_attempt(job, ())
             problems.extend(try_render_attempt(rendering, job, 1, policies, None)[1])
         problems.extend(

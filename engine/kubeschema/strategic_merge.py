@@ -11,10 +11,10 @@ from typing import Any
 from engine.errors import PatchError
 from engine.kubeschema.model import ListOf, MapOf, Scalar, Struct, Type
 
-_DIRECTIVE = "$patch"
-_RETAIN = "$retainKeys"
-_ORDER = "$setElementOrder/"
-_DROP = "$deleteFromPrimitiveList/"
+DIRECTIVE = "$patch"
+RETAIN = "$retainKeys"
+ORDER = "$setElementOrder/"
+DROP = "$deleteFromPrimitiveList/"
 _ANY = Scalar("any")
 
 
@@ -27,29 +27,29 @@ def strategic_merge(
     lists with a merge key merge by it, `$retainKeys`, `$deleteFromPrimitiveList/x` and
     `$setElementOrder/x` are understood, every other list is replaced. Errors: PatchError.
     """
-    directive = patch.get(_DIRECTIVE)
+    directive = patch.get(DIRECTIVE)
     if directive == "delete":
         return {}
     if directive == "replace":
-        return {key: value for key, value in patch.items() if key != _DIRECTIVE}
+        return {key: value for key, value in patch.items() if key != DIRECTIVE}
     if directive not in (None, "merge"):
         raise PatchError(f"$patch is {directive!r}", hint="one of: replace, delete, merge")
     merged = dict(current)
     for key, value in patch.items():
-        if key in (_DIRECTIVE, _RETAIN) or key.startswith(_ORDER):
+        if key in (DIRECTIVE, RETAIN) or key.startswith(ORDER):
             continue
-        if key.startswith(_DROP):
-            field = key.removeprefix(_DROP)
+        if key.startswith(DROP):
+            field = key.removeprefix(DROP)
             merged[field] = _without(field, merged.get(field) or [], value)
         elif value is None:
             merged.pop(key, None)
         else:
             merged[key] = _merge(key, _field(kind, key), merged.get(key), value)
     for key, order in patch.items():
-        field = key.removeprefix(_ORDER)
+        field = key.removeprefix(ORDER)
         if key != field and isinstance(merged.get(field), list):
             merged[field] = _ordered(field, _field(kind, field), merged[field], order)
-    return _retained(merged, patch[_RETAIN]) if _RETAIN in patch else merged
+    return _retained(merged, patch[RETAIN]) if RETAIN in patch else merged
 
 
 def _field(kind: Type, key: str) -> Type:
@@ -72,8 +72,8 @@ def _merge_lists(field: str, kind: ListOf, current: list[Any], patch: list[Any])
     key = kind.merge_key
     if not key or not all(isinstance(item, Mapping) for item in [*current, *patch]):
         return patch
-    if any(item.get(_DIRECTIVE) == "replace" for item in patch):
-        return [item for item in patch if _DIRECTIVE not in item]
+    if any(item.get(DIRECTIVE) == "replace" for item in patch):
+        return [item for item in patch if DIRECTIVE not in item]
     merged: list[Any] = [*current]
     places: dict[Any, list[int]] = defaultdict(list)
     for at, item in enumerate(current):
@@ -82,7 +82,7 @@ def _merge_lists(field: str, kind: ListOf, current: list[Any], patch: list[Any])
         name = item.get(key)
         if not isinstance(name, str | int):
             raise PatchError(f"an item of {field} has no {key}", hint=f"lists merge by {key}")
-        if item.get(_DIRECTIVE) == "delete":
+        if item.get(DIRECTIVE) == "delete":
             for at in places.pop(name, ()):
                 merged[at] = None
         elif places[name]:
@@ -97,7 +97,7 @@ def _merge_lists(field: str, kind: ListOf, current: list[Any], patch: list[Any])
 def _ordered(field: str, kind: Type, items: list[Any], order: Any) -> list[Any]:
     """The items that `order` lists, in its order, and the others behind them."""
     if not isinstance(order, list):
-        raise PatchError(f"{_ORDER}{field} must be a list")
+        raise PatchError(f"{ORDER}{field} must be a list")
     key = kind.merge_key if isinstance(kind, ListOf) else ""
 
     def name_of(item: Any) -> str:
@@ -109,11 +109,11 @@ def _ordered(field: str, kind: Type, items: list[Any], order: Any) -> list[Any]:
 
 def _without(field: str, current: Any, gone: Any) -> list[Any]:
     if not isinstance(current, list) or not isinstance(gone, list):
-        raise PatchError(f"{_DROP}{field} needs a list on both sides")
+        raise PatchError(f"{DROP}{field} needs a list on both sides")
     return [item for item in current if item not in gone]
 
 
 def _retained(merged: dict[str, Any], kept: Any) -> dict[str, Any]:
     if not isinstance(kept, list):
-        raise PatchError(f"{_RETAIN} must be a list of fields")
+        raise PatchError(f"{RETAIN} must be a list of fields")
     return {key: value for key, value in merged.items() if key in kept}

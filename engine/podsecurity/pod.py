@@ -25,10 +25,14 @@ Check = Callable[[Pod], Iterator[Violation]]
 """A pure function, one for each control."""
 
 
-def field_of(value: Any, *path: str) -> Any:
+def field_of(value: Any, *path: str | int) -> Any:
     """The value at `path` below `value`; None where there is none."""
     for step in path:
-        value = value.get(step) if isinstance(value, Mapping) else None
+        if isinstance(step, str):
+            value = value.get(step) if isinstance(value, Mapping) else None
+        else:
+            is_there = isinstance(value, list) and 0 <= step < len(value)
+            value = value[step] if is_there else None
     return value
 
 

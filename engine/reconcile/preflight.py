@@ -10,7 +10,7 @@ from engine.decide.pull_cursor import policies_of_attempt
 from engine.decide.record import Record
 from engine.errors import Diagnostic, ForbiddenError, InvalidInputError
 from engine.reconcile.job_state import JobState, Rendered
-from engine.reconcile.rendering import RenderConfig, has_user_templates, try_render_attempt
+from engine.reconcile.rendering import RenderConfig, has_to_be_rendered, try_render_attempt
 from engine.reconcile.secret_values import resolve_secrets
 from engine.refs import JobKey, Ref
 from engine.runtime.retry import retry_transient
@@ -60,7 +60,7 @@ def resolve_and_render(
     state.rendered = Rendered(config, secrets, secrets_resolved=not problems)
     if not to_start:
         return ()
-    if problems or not has_user_templates(config, state.job):
+    if problems or not has_to_be_rendered(config, state.job):
         return problems
     return _render_next(state, config)
 

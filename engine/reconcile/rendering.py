@@ -2,17 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from engine.api.checks import matches_any
 from engine.api.model import Job, Limits
 from engine.errors import Diagnostic, InvalidInputError, PatchError, TemplateRenderError
+from engine.limits import check_pod
+from engine.podsecurity import Level
 from engine.render.manifests import Manifests, render_job
 from engine.render.templates import BUILT_IN_SET, Templates
 from engine.render.variables import SecretValues
 from engine.transform import transform
 from engine.transform.context import TransformContext
-from engine.transform.manifest_edit import containers_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +40,22 @@ def render_attempt(
     """
     raw = render_job(config.templates, job, attempt, secrets=secrets)
     kubernetes = config.templates.kubernetes
-    context = TransformContext(job, config.source, attempt, policies, kubernetes)
+    context = TransformContext(job, config.source, attempt, policies, config.limits, kubernetes)
     pod = transform(raw.pod, context)
-    _check_limits(pod, job, config.limits)
+    problems = check_pod(pod, job, config.limits)
+    if problems:
+        raise InvalidInputError(problems)
     return Manifests(pod, tuple(transform(manifest, context) for manifest in raw.dependents))
 
 
-def has_user_templates(config: RenderConfig, job: Job) -> bool:
-    """Whether users wrote anything that only rendering can find wrong: templates, a pod patch.
+def has_to_be_rendered(config: RenderConfig, job: Job) -> bool:
+    """Whether only rendering can find what is wrong: templates, a pod patch, Pod Security.
 
-    The built-in templates alone have nothing to go wrong in a spec that passed its checks.
+    The built-in templates alone have nothing else to go wrong in a spec that passed its checks.
     """
     own = config.templates.has_own or job.spec["template"] != BUILT_IN_SET
-    return own or "podPatch" in job.spec
+    secured = config.limits.pod_security is not Level.PRIVILEGED
+    return own or secured or "podPatch" in job.spec
 
 
 def try_render_attempt(
@@ -71,30 +73,3 @@ def try_render_attempt(
     except (TemplateRenderError, PatchError) as error:
         where = job.place if isinstance(error.where, str) else error.where
         return None, (Diagnostic(where, error.cause, error.hint),)
-
-
-def _check_limits(pod: Mapping[str, Any], job: Job, limits: Limits) -> None:
-    problems = []
-    for container in containers_of(pod):
-        image, policy = container.get("image", ""), container.get("imagePullPolicy")
-        if limits.allowed_images is not None and not matches_any(image, limits.allowed_images):
-            problems.append(
-                Diagnostic(
-                    job.place,
-                    f"the pod's container {container.get('name')} has the image {image}, "
-                    "which is not allowed",
-                    f"limits.allowedImages: {', '.join(limits.allowed_images) or 'none'}",
-                )
-            )
-        allowed = limits.allowed_pull_policies
-        if policy and allowed is not None and policy not in allowed:
-            problems.append(
-                Diagnostic(
-                    job.place,
-                    f"the pod's container {container.get('name')} has the pull policy {policy}, "
-                    "which is not allowed",
-                    f"limits.allowedPullPolicies: {', '.join(allowed)}",
-                )
-            )
-    if problems:
-        raise InvalidInputError(tuple(problems))

@@ -1,7 +1,7 @@
 """Pure render-time transforms, `(manifest, context) -> manifest`, one per file.
 
-`TRANSFORMS` is the whole list in its order, opened by a check that there is something to
-transform. The owner reference is the last step, applied once the pod's UID is known: see
+`TRANSFORMS` is the whole list in its order, opened by checks of what the template
+made. The owner reference is the last step, applied once the pod's UID is known: see
 `engine.transform.set_owner_reference`.
 """
 
@@ -10,9 +10,11 @@ from functools import reduce
 from typing import Any
 
 from engine.transform.apply_pod_patch import apply_pod_patch
+from engine.transform.check_metadata import check_metadata
 from engine.transform.check_shape import check_shape
 from engine.transform.context import TransformContext
 from engine.transform.set_active_deadline import set_active_deadline
+from engine.transform.set_grace_period import set_grace_period
 from engine.transform.set_names_and_labels import set_names_and_labels
 from engine.transform.set_pull_policy import set_pull_policy
 from engine.transform.set_scheduling_gate import set_scheduling_gate
@@ -23,10 +25,12 @@ Transform = Callable[[dict[str, Any], TransformContext], dict[str, Any]]
 
 TRANSFORMS: tuple[Transform, ...] = (
     check_shape,
+    check_metadata,
     apply_pod_patch,
     set_names_and_labels,
     set_pull_policy,
     set_active_deadline,
+    set_grace_period,
     set_ttl_annotation,
     set_scheduling_gate,
     set_security_defaults,

@@ -5,6 +5,7 @@ from typing import Any
 from engine.errors import PatchError
 from engine.kubeschema.strategic_merge import strategic_merge
 from engine.refs import MAIN_CONTAINER
+from engine.transform.check_metadata import metadata_error
 from engine.transform.check_shape import shape_error
 from engine.transform.context import TransformContext
 from engine.transform.manifest_edit import is_pod
@@ -31,7 +32,7 @@ def _check(pod: dict[str, Any], context: TransformContext) -> None:
     place = context.job.place
     if pod.get("kind") != "Pod" or not pod.get("spec"):
         raise PatchError("spec.podPatch leaves no pod", where=place)
-    fault = shape_error(pod)
+    fault = shape_error(pod) or metadata_error(pod)
     if fault:
         raise PatchError(f"spec.podPatch makes a pod in which {fault}", where=place)
     spec = pod["spec"]

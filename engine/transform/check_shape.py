@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.errors import TemplateRenderError
+from engine.podsecurity.pod import CONTAINER_FIELDS
 from engine.transform.context import TransformContext
-from engine.transform.manifest_edit import CONTAINER_FIELDS, is_pod
+from engine.transform.manifest_edit import is_pod
 
 _EVERY = "[]"
 _WORDS: Mapping[type, str] = {dict: "a mapping", list: "a list", str: "a string"}
@@ -29,6 +30,10 @@ _POD: tuple[tuple[tuple[str, ...], type], ...] = (
     (("spec", "securityContext"), dict),
     (("spec", "schedulingGates"), list),
     (("spec", "schedulingGates", _EVERY), dict),
+    (("spec", "volumes"), list),
+    (("spec", "volumes", _EVERY), dict),
+    (("spec", "volumes", _EVERY, "image"), dict),
+    (("spec", "volumes", _EVERY, "image", "reference"), str),
     *((("spec", field), list) for field in CONTAINER_FIELDS),
     *(
         (("spec", field, _EVERY, *path), kind)

@@ -1,18 +1,45 @@
-"""Give each container the pull policy of this attempt; without one, the cluster decides."""
+"""Give each container the pull policy of this attempt; without one, the cluster decides.
+
+Where the operator allows some policies only, the cluster isn't left to choose another one.
+"""
 
 from typing import Any
 
+from engine.kubeschema.defaults import default_pull_policy
 from engine.transform.context import TransformContext
-from engine.transform.manifest_edit import is_pod, with_containers
+from engine.transform.manifest_edit import is_pod, with_containers, with_field
 
 
 def set_pull_policy(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:
-    """Each container's pull policy of this attempt."""
-    if not context.policies or not is_pod(manifest):
+    """Each container's pull policy of this attempt, or else one that is allowed.
+
+    Volumes that are images have policies as well, but no attempts.
+    """
+    allowed = context.limits.allowed_pull_policies
+    if not (context.policies or allowed) or not is_pod(manifest):
         return manifest
 
     def change(container: dict[str, Any]) -> dict[str, Any]:
-        policy = context.policies.get(container["name"])
+        policy = context.policies.get(container["name"]) or container.get("imagePullPolicy")
+        if not policy and allowed:
+            policy = _allowed_default(container.get("image", ""), allowed)
         return {**container, "imagePullPolicy": policy} if policy else container
 
-    return with_containers(manifest, change)
+    changed = with_containers(manifest, change)
+    volumes = changed["spec"].get("volumes")
+    if not volumes or not allowed:
+        return changed
+    return with_field(changed, "spec", "volumes", value=[_pulled(v, allowed) for v in volumes])
+
+
+def _pulled(volume: dict[str, Any], allowed: tuple[str, ...]) -> dict[str, Any]:
+    image = volume.get("image")
+    if image is None or image.get("pullPolicy"):
+        return volume
+    policy = _allowed_default(image.get("reference") or "", allowed)
+    return {**volume, "image": {**image, "pullPolicy": policy}}
+
+
+def _allowed_default(image: str, allowed: tuple[str, ...]) -> str:
+    policy = default_pull_policy(image)
+    return policy if policy in allowed else allowed[0]

@@ -5,18 +5,24 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from engine.api.model import Limits
 from engine.podsecurity import Level, evaluate
+from engine.reconcile.rendering import RenderConfig, render_attempt
+from engine.render.templates import Templates
 from tests.cluster.cluster import Cluster
 from tests.support.client import Client, Obj
 from tests.support.http import Reply
 from tests.support.pod_security import REASONS, Case, cases, ephemeral_cases, restricted_pod
+from tests.unit.builders import load
 
 pytestmark = [pytest.mark.cluster, pytest.mark.since(1, 36)]
 
 CASES = tuple(cases())
+EXAMPLE = Path(__file__).parents[2] / "examples/restricted/job.yaml"
 LEVELS = (Level.BASELINE, Level.RESTRICTED)
 
 
@@ -66,6 +72,16 @@ def test_every_ephemeral_container_is_judged_as_by_the_api_server(
         where = f"{namespace}/pods/x/ephemeralcontainers"
         told[case.name] = reasons(client.patch(where, patch, dryRun="All"))
     assert told == {case.name: offline(level, case) for case in found}
+
+
+def test_the_example_for_restricted_is_taken_as_the_engine_sends_it(
+    client: Client, namespace: str
+) -> None:
+    (job,) = load(EXAMPLE.read_text(encoding="utf-8"), namespace=namespace.rpartition("/")[2]).jobs
+    pod = render_attempt(RenderConfig(Templates(), "default", Limits()), job, 1, {}, None).pod
+    assert pod["spec"]["schedulingGates"]
+    reply = client.post(f"{namespace}/pods", pod, dryRun="All", fieldValidation="Strict")
+    assert reply.code == 201, reply.body
 
 
 def reasons(reply: Reply) -> set[str]:

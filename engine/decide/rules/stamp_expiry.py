@@ -1,13 +1,11 @@
 """A pod whose outcome is recorded gets the time until which that outcome is worth keeping it."""
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from engine.api.model import Job
 from engine.decide.actions import StampExpiry
 from engine.decide.record import Record
 from engine.decide.situation import Pod, Situation, has_ended, is_terminating, name_of, uid_of
-from engine.durations import parse_duration
 from engine.status.outcome import Reason
 from engine.times import format_time
 from engine.wellknown import EXPIRES_AT
@@ -28,13 +26,13 @@ def stamp_expiry(situation: Situation) -> StampExpiry | None:
 
 def expiry_due(job: Job, record: Record, pod: Pod) -> datetime | None:
     """When `pod` should expire, if that is known and isn't written on it yet."""
-    ttls: Mapping[str, str | int] = job.spec.get("ttlAfterFinished") or {}
-    if not ttls or not has_ended(pod) or is_terminating(pod):
+    if not job.ttl_after_finished or not has_ended(pod) or is_terminating(pod):
         return None
     if EXPIRES_AT in (pod["metadata"].get("annotations") or {}):
         return None
     attempt = next((a for a in record.attempts if a.uid == uid_of(pod)), None)
     if attempt is None or attempt.outcome is None or attempt.finished_at is None:
         return None
-    ttl = ttls.get("success" if attempt.outcome is Reason.SUCCEEDED else "failure")
-    return None if ttl is None else attempt.finished_at + timedelta(seconds=parse_duration(ttl))
+    end = "success" if attempt.outcome is Reason.SUCCEEDED else "failure"
+    ttl = job.ttl_after_finished.get(end)
+    return None if ttl is None else attempt.finished_at + timedelta(seconds=ttl)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.kubeschema.defaults import GRACE_PERIOD, default_pull_policy
 from engine.sandbox import quantity
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ def default_pod(pod: Obj) -> None:
     """Fill a decoded Pod's spec in place; idempotent, as it also runs on every update."""
     spec = pod.setdefault("spec", {})
     spec.setdefault("restartPolicy", "Always")
-    spec.setdefault("terminationGracePeriodSeconds", 30)
+    spec.setdefault("terminationGracePeriodSeconds", GRACE_PERIOD)
     if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
     spec.setdefault("dnsPolicy", "ClusterFirst")
@@ -113,14 +114,6 @@ def _default_container(container: Obj) -> None:
             if http := probe.get("httpGet"):
                 http.setdefault("path", "/")
                 http.setdefault("scheme", "HTTP")
-
-
-def default_pull_policy(image: str) -> str:
-    """Always for ``:latest`` or no tag and no digest, else IfNotPresent."""
-    if "@" in image:
-        return "IfNotPresent"
-    tag = image.rpartition("/")[2].partition(":")[2]
-    return "Always" if tag in ("", "latest") else "IfNotPresent"
 
 
 def _default_volume(volume: Obj) -> None:

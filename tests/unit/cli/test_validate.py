@@ -117,7 +117,43 @@ def test_a_pod_patch_cant_bring_in_an_image_that_is_not_allowed(
     write(tmp_path, "specs/a.yaml", SPEC + f"  podPatch: {patch}\n")
     said = engine("validate", "specs", "--config", "engine.yaml")
     assert said.code == 2
-    assert "the pod's container x has the image evil, which is not allowed" in said.stdout
+    assert said.stdout == (
+        "specs/a.yaml:6:51: the pod's spec.containers{x}.image evil is not allowed "
+        "(limits.allowedImages: alpine)\n"
+    )
+
+
+def test_a_spec_cant_leave_the_limits_by_its_pod_patch(tmp_path: Path, engine: Engine) -> None:
+    """One spec with every way round the limits: each is told, and nothing of it would be sent."""
+    limits = (
+        "{maxTimeout: 10m, maxGracePeriod: 1m, allowedPullPolicies: [Always], "
+        "allowedImages: [alpine], allowedServiceAccounts: [], podSecurity: baseline}"
+    )
+    head = "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\n"
+    write(tmp_path, "engine.yaml", f"{head}limits: {limits}\n")
+    patch = (
+        "  podPatch:\n"
+        "    spec:\n"
+        "      hostPID: true\n"
+        "      serviceAccount: engine\n"
+        "      terminationGracePeriodSeconds: 31536000\n"
+        "      containers: [{name: main, imagePullPolicy: Never}]\n"
+        "      volumes:\n"
+        "        - {name: a, image: {reference: evil.example/miner}}\n"
+        "        - {name: b, hostPath: {path: /}}\n"
+    )
+    write(tmp_path, "specs/a.yaml", SPEC + patch)
+    said = engine("validate", "specs", "--config", "engine.yaml")
+    assert said.code == 2
+    told = [line.partition(": ")[2].partition(" (")[0] for line in said.stdout.splitlines()]
+    assert told == [
+        "the pod's spec.hostPID must be false",
+        "the pod's spec.serviceAccount engine is not allowed",
+        "the pod's spec.terminationGracePeriodSeconds 52w1d is longer than 1m",
+        "the pod's spec.containers{main}.imagePullPolicy Never is not allowed",
+        "the pod's spec.volumes{a}.image.reference evil.example/miner is not allowed",
+        "the pod's spec.volumes{b}.hostPath must not be set",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -17,20 +17,20 @@ def test_the_order_is_the_designs() -> None:
     names = [step.__name__ for step in TRANSFORMS]
     wanted = [
         "apply_pod_patch", "set_names_and_labels", "set_pull_policy", "set_active_deadline",
-        "set_ttl_annotation", "set_scheduling_gate", "set_security_defaults",
+        "set_grace_period", "set_ttl_annotation", "set_scheduling_gate", "set_security_defaults",
     ]  # fmt: skip
     assert [name for name in names if name in wanted] == wanted
 
 
 def test_the_pod_patch_cant_undo_what_the_engine_relies_on() -> None:
     patch = {
-        "metadata": {"name": "mine", "labels": {"jobs.engine/run": "mine"}},
+        "metadata": {"name": "mine", "labels": {"app.kubernetes.io/managed-by": "me"}},
         "spec": {"activeDeadlineSeconds": None, "schedulingGates": None},
     }
     job = make_job(podPatch=patch, timeout="1h")
     pod = transform(pod_manifest(), context(job))
     assert pod["metadata"]["name"] == f"build-{job.run}-1"
-    assert pod["metadata"]["labels"]["jobs.engine/run"] == job.run
+    assert pod["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "engine"
     assert pod["spec"]["activeDeadlineSeconds"] == 3600
     assert pod["spec"]["schedulingGates"] == [{"name": GATE}]
 

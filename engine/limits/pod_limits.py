@@ -1,0 +1,131 @@
+"""The limits that a pod can exceed: one function each, all in one visible tuple."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from engine.api.checks import matches_any
+from engine.api.model import Limits
+from engine.durations import format_duration
+from engine.podsecurity import Level, evaluate
+from engine.podsecurity.pod import Path, Pod, containers, entries, field_of
+from engine.wellknown import DEFAULT_SERVICE_ACCOUNT
+
+_GRACE_PERIOD = "terminationGracePeriodSeconds"
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_ACCOUNTS = ("serviceAccountName", "serviceAccount")
+"""The second one is the older name; the API server takes it where the first is missing."""
+_MOUNT = "automountServiceAccountToken"
+_IDENTITIES = ("serviceAccountToken", "podCertificate")
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """A field of a pod that goes beyond a limit."""
+
+    path: Path
+    """The field, there or missing."""
+    message: str
+    """What is wrong with it, to stand behind its name."""
+    hint: str
+    """The limit."""
+
+
+def images_are_allowed(pod: Pod, limits: Limits) -> Iterator[Excess]:
+    """Images of containers, and those that are mounted as volumes."""
+    allowed = limits.allowed_images
+    for path, image, _ in () if allowed is None else _images(pod):
+        if not matches_any(image or "", allowed or ()):
+            hint = _globs("allowedImages", allowed)
+            yield Excess(path, f"{image or 'is missing, which'} is not allowed", hint)
+
+
+def policies_are_allowed(pod: Pod, limits: Limits) -> Iterator[Excess]:
+    """Their pull policies."""
+    allowed = limits.allowed_pull_policies
+    for path, _, policy in () if allowed is None else _images(pod):
+        if policy and policy not in (allowed or ()):
+            at = (*path[:-1], "imagePullPolicy" if path[-1] == "image" else "pullPolicy")
+            yield Excess(at, f"{policy} is not allowed", _globs("allowedPullPolicies", allowed))
+
+
+def deadline_is_capped(pod: Pod, limits: Limits) -> Iterator[Excess]:
+    """How long the pod may run, where that isn't the engine's own field."""
+    yield from _capped(pod, ("spec", "activeDeadlineSeconds"), "maxTimeout", limits.max_timeout)
+
+
+def grace_periods_are_capped(pod: Pod, limits: Limits) -> Iterator[Excess]:
+    """How long the pod may take to stop: when it is deleted, or when a probe fails."""
+    for path in (
+        ("spec", _GRACE_PERIOD),
+        *((*path, probe, _GRACE_PERIOD) for path, _ in containers(pod) for probe in _PROBES),
+    ):
+        yield from _capped(pod, path, "maxGracePeriod", limits.max_grace_period)
+
+
+def service_account_is_allowed(pod: Pod, limits: Limits) -> Iterator[Excess]:
+    """Whom the pod acts as. One that names nobody acts as nobody, unless it mounts a token."""
+    allowed = limits.allowed_service_accounts
+    for path, name in () if allowed is None else _accounts(pod):
+        if not matches_any(name, allowed or ()):
+            message = f"{name} is not allowed"
+            if path[-1] not in _ACCOUNTS:
+                message = f"gives it the service account {name}, which is not allowed"
+            yield Excess(path, message, _globs("allowedServiceAccounts", allowed))
+
+
+def pod_security_is_kept(pod: Pod, limits: Limits) -> Iterator[Excess]:
+    """The Pod Security Standard."""
+    level = limits.pod_security
+    for control, violation in () if level is Level.PRIVILEGED else evaluate(level, pod):
+        hint = f"limits.podSecurity: {level}, control {control.name}"
+        yield Excess(violation.path, violation.message, hint)
+
+
+POD_LIMITS: tuple[Callable[[Pod, Limits], Iterator[Excess]], ...] = (
+    images_are_allowed,
+    policies_are_allowed,
+    deadline_is_capped,
+    grace_periods_are_capped,
+    service_account_is_allowed,
+    pod_security_is_kept,
+)
+
+
+def _images(pod: Pod) -> Iterator[tuple[Path, Any, Any]]:
+    """(path of the image, image, pull policy) of every container and of every image volume."""
+    for path, container in containers(pod):
+        yield (*path, "image"), container.get("image"), container.get("imagePullPolicy")
+    for index, volume in entries(pod, "spec", "volumes"):
+        image = field_of(volume, "image")
+        if image is not None:
+            path = ("spec", "volumes", index, "image", "reference")
+            yield path, image.get("reference"), image.get("pullPolicy")
+
+
+def _accounts(pod: Pod) -> Iterator[tuple[Path, str]]:
+    for field in _ACCOUNTS:
+        name = field_of(pod, "spec", field)
+        if name:
+            yield ("spec", field), name
+            return
+    if field_of(pod, "spec", _MOUNT) is not False:
+        yield ("spec", _MOUNT), DEFAULT_SERVICE_ACCOUNT
+    for index, volume in entries(pod, "spec", "volumes"):
+        for number, source in entries(volume, "projected", "sources"):
+            for kind in _IDENTITIES:
+                if field_of(source, kind) is not None:
+                    path = ("spec", "volumes", index, "projected", "sources", number, kind)
+                    yield path, DEFAULT_SERVICE_ACCOUNT
+
+
+def _capped(pod: Pod, path: Path, limit: str, most: float | None) -> Iterator[Excess]:
+    value = field_of(pod, *path)
+    if value is not None and most is not None and value > math.ceil(most):
+        longer = f"{format_duration(value)} is longer than {format_duration(most)}"
+        yield Excess(path, longer, f"limits.{limit}")
+
+
+def _globs(limit: str, allowed: tuple[str, ...] | None) -> str:
+    return f"limits.{limit}: {', '.join(allowed or ()) or 'none'}"

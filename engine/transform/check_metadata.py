@@ -1,0 +1,26 @@
+"""Refuse metadata that only the engine may set: it decides what is pruned, held and owned."""
+
+from typing import Any
+
+from engine.errors import TemplateRenderError
+from engine.transform.context import TransformContext
+from engine.wellknown import reserved_metadata
+
+
+def check_metadata(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:
+    """The manifest as it is. Errors: TemplateRenderError when its template set such metadata."""
+    fault = metadata_error(manifest)
+    if fault:
+        raise TemplateRenderError(
+            f"the template set {context.job.spec['template']} makes a {manifest['kind']} "
+            f"in which {fault}",
+            where=context.job.place,
+        )
+    return manifest
+
+
+def metadata_error(manifest: dict[str, Any]) -> str:
+    """What is set that may not be, as `metadata.finalizers is the engine's own`; else ""."""
+    for path in reserved_metadata(manifest.get("metadata")):
+        return f"{'.'.join(('metadata', *path))} is the engine's own"
+    return ""

@@ -1,0 +1,246 @@
+"""The operator's limits on the final pod, whatever a template, a patch or a default made of it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.decide.pull_cursor import policies_of_attempt
+from engine.reconcile.rendering import RenderConfig, try_render_attempt
+from engine.render.templates import Templates
+from tests.unit.builders import document, lines_of, load, load_document, make_config, write
+
+SPEC = """\
+apiVersion: jobs.engine/v1alpha1
+kind: JobSpec
+metadata: {name: build}
+spec:
+  image: alpine:3.20
+"""
+ROOT = Path(__file__).parents[3]
+
+
+def rendered(
+    limits: str, text: str, templates: Path | None = None
+) -> tuple[dict[str, Any], list[str]]:
+    """The pod as it is sent, and what is wrong with it."""
+    config = make_config(f"limits: {limits}")
+    loaded = load(SPEC + text, config)
+    assert lines_of(loaded) == []
+    (job,) = loaded.jobs
+    rendering = RenderConfig(Templates(templates), "default", config.limits)
+    policies = policies_of_attempt(job, ())
+    made, problems = try_render_attempt(rendering, job, 1, policies, None)
+    return made.pod if made else {}, [str(problem) for problem in problems]
+
+
+def told(limits: str, text: str) -> list[str]:
+    return rendered(limits, text)[1]
+
+
+@pytest.mark.parametrize(
+    ("limits", "patch", "line"),
+    [
+        ("{allowedImages: ['alpine:*']}",
+         "{volumes: [{name: v, image: {reference: evil}}]}",
+         ("job.yaml:6:60: the pod's spec.volumes{v}.image.reference evil is not allowed "
+          "(limits.allowedImages: alpine:*)")),
+        ("{allowedImages: ['alpine:*']}",
+         "{ephemeralContainers: [{name: debug, image: evil}]}",
+         "job.yaml:6:64: the pod's spec.ephemeralContainers{debug}.image evil is not allowed"),
+        ("{allowedImages: ['alpine:*']}",
+         "{containers: [{name: x, image: evil}]}",
+         "job.yaml:6:51: the pod's spec.containers{x}.image evil is not allowed"),
+        ("{allowedImages: ['alpine:*']}",
+         "{containers: [{name: x}]}",
+         "job.yaml:6:34: the pod's spec.containers{x}.image is missing, which is not allowed"),
+        ("{allowedPullPolicies: [Always]}",
+         "{containers: [{name: main, imagePullPolicy: Never}]}",
+         ("job.yaml:6:64: the pod's spec.containers{main}.imagePullPolicy Never is not allowed "
+          "(limits.allowedPullPolicies: Always)")),
+        ("{allowedPullPolicies: [Always]}",
+         "{volumes: [{name: v, image: {reference: x, pullPolicy: Never}}]}",
+         "job.yaml:6:75: the pod's spec.volumes{v}.image.pullPolicy Never is not allowed"),
+        ("{maxGracePeriod: 1m}",
+         "{terminationGracePeriodSeconds: 31536000}",
+         ("job.yaml:6:52: the pod's spec.terminationGracePeriodSeconds 52w1d is longer than 1m "
+          "(limits.maxGracePeriod)")),
+        ("{maxGracePeriod: 1m}",
+         "{containers: [{name: main, livenessProbe: {terminationGracePeriodSeconds: 61}}]}",
+         "job.yaml:6:94: the pod's spec.containers{main}.livenessProbe.terminationGracePeriod"),
+        ("{allowedServiceAccounts: [build-*]}",
+         "{serviceAccountName: engine}",
+         ("job.yaml:6:41: the pod's spec.serviceAccountName engine is not allowed "
+          "(limits.allowedServiceAccounts: build-*)")),
+        ("{allowedServiceAccounts: [build-*]}",
+         "{serviceAccount: engine}",
+         "job.yaml:6:37: the pod's spec.serviceAccount engine is not allowed"),
+        ("{allowedServiceAccounts: [build-*]}",
+         "{automountServiceAccountToken: true}",
+         ("job.yaml:6:51: the pod's spec.automountServiceAccountToken gives it the service account "
+          "default, which is not allowed")),
+        ("{allowedServiceAccounts: []}",
+         "{volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t}}]}}]}",
+         ("job.yaml:6:85: the pod's spec.volumes{v}.projected.sources[0].serviceAccountToken gives "
+          "it the service account default, which is not allowed")),
+        ("{podSecurity: baseline}",
+         "{hostPID: true, volumes: [{name: v, emptyDir: {}}]}",
+         ("job.yaml:6:30: the pod's spec.hostPID must be false "
+          "(limits.podSecurity: baseline, control hostNamespaces)")),
+        ("{podSecurity: baseline}",
+         "{containers: [{name: x, ports: [{containerPort: 1}, {containerPort: 2, hostPort: 3}]}]}",
+         "job.yaml:6:101: the pod's spec.containers{x}.ports[1].hostPort must not be set"),
+        ("{podSecurity: baseline}",
+         "{containers: [{name: main, securityContext: {capabilities: {add: [BPF]}}}]}",
+         "job.yaml:6:86: the pod's spec.containers{main}.securityContext.capabilities.add[0] must"),
+    ],
+)  # fmt: skip
+def test_a_pod_patch_cant_exceed_a_limit(limits: str, patch: str, line: str) -> None:
+    (found,) = told(limits, f"  podPatch: {{spec: {patch}}}\n")
+    assert found.startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("  securityContext: {privileged: true}",
+         "job.yaml:6:33: the pod's spec.containers{main}.securityContext.privileged must be false"),
+        ("  podSecurityContext:\n    sysctls: [{name: kernel.msgmax, value: '1'}]",
+         "job.yaml:7:22: the pod's spec.securityContext.sysctls{kernel.msgmax}.name must be one"),
+        ("  services:\n    - {name: c, image: d,\n       securityContext: {procMount: Unmasked}}",
+         "job.yaml:8:37: the pod's spec.initContainers{c}.securityContext.procMount must be Def"),
+    ],
+)  # fmt: skip
+def test_pod_security_is_told_where_the_spec_goes_beyond_it(text: str, line: str) -> None:
+    (found,) = told("{podSecurity: baseline}", text + "\n")
+    assert found.startswith(line)
+
+
+def test_what_restricted_needs_and_the_engine_doesnt_set_is_told() -> None:
+    found = told("{podSecurity: restricted}", "  securityContext: {capabilities: {drop: [KILL]}}\n")
+    hint = "(limits.podSecurity: restricted, control"
+    assert found == [
+        (
+            "job.yaml:6:42: the pod's spec.containers{main}.securityContext.capabilities.drop "
+            f"must have ALL {hint} capabilities_restricted)"
+        ),
+        (
+            "job.yaml:1:1: the pod's spec.securityContext.runAsNonRoot must be true, or that of "
+            f"each container {hint} runAsNonRoot)"
+        ),
+    ]
+
+
+def test_the_example_for_restricted_is_within_it() -> None:
+    text = (ROOT / "examples/restricted/job.yaml").read_text(encoding="utf-8")
+    config = make_config("limits: {podSecurity: restricted}")
+    (job,) = load(text, config).jobs
+    rendering = RenderConfig(Templates(), "default", config.limits)
+    assert try_render_attempt(rendering, job, 1, {}, None)[1] == ()
+
+
+def test_defaults_of_the_operator_are_held_to_the_limits_as_well() -> None:
+    config = make_config(
+        "limits: {podSecurity: baseline}\ndefaults: {podPatch: {spec: {hostIPC: true}}}"
+    )
+    (job,) = load_document(document(), config).jobs
+    rendering = RenderConfig(Templates(), "default", config.limits)
+    _, (problem,) = try_render_attempt(rendering, job, 1, {}, None)
+    assert str(problem).startswith("job.yaml:1:1: the pod's spec.hostIPC must be false")
+
+
+def test_a_template_cant_exceed_a_limit(tmp_path: Path) -> None:
+    built_in = (ROOT / "templates/job/pod.yaml.j2").read_text(encoding="utf-8")
+    own = built_in.replace("restartPolicy: Never", "restartPolicy: Never\n  hostNetwork: true", 1)
+    write(tmp_path, "job/pod.yaml.j2", own)
+    _, found = rendered("{podSecurity: baseline}", "", tmp_path)
+    assert found == [
+        (
+            "job.yaml:1:1: the pod's spec.hostNetwork must be false "
+            "(limits.podSecurity: baseline, control hostNamespaces)"
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        "annotations: {jobs.engine/hold: 'true'}",
+        "annotations: {jobs.engine/expires-at: '2099-01-01T00:00:00Z'}",
+        "labels: {jobs.engine/component: record}",
+        "finalizers: [example.com/never]",
+        "ownerReferences: [{apiVersion: v1, kind: Pod, name: x, uid: y}]",
+    ],
+)
+def test_a_template_cant_set_what_holds_an_object_or_owns_it(tmp_path: Path, metadata: str) -> None:
+    template = (
+        "apiVersion: v1\nkind: ConfigMap\n"
+        f"metadata: {{name: x, {metadata}}}\ndata: {{{{ config.data }}}}\n"
+    )
+    write(tmp_path, "job/configmap.yaml.j2", template)
+    _, (line,) = rendered("{}", "  script: x\n", tmp_path)
+    field = metadata.partition(":")[0]
+    assert f"the template set job makes a ConfigMap in which metadata.{field}" in line
+    assert line.endswith("is the engine's own")
+
+
+def test_the_operators_patch_cant_set_it_either() -> None:
+    config = make_config("defaults: {podPatch: {metadata: {finalizers: [example.com/never]}}}")
+    (job,) = load_document(document(), config).jobs
+    rendering = RenderConfig(Templates(), "default", config.limits)
+    _, (problem,) = try_render_attempt(rendering, job, 1, {}, None)
+    assert "spec.podPatch makes a pod in which metadata.finalizers is the engine's own" in str(
+        problem
+    )
+
+
+def test_a_deadline_of_a_patch_is_capped_where_the_engine_sets_none() -> None:
+    config = make_config("limits: {maxTimeout: 10m}\nfeatures: {activeDeadlineSeconds: false}")
+    spec = document(podPatch={"spec": {"activeDeadlineSeconds": 601}}, timeout="10m")
+    (job,) = load_document(spec, config).jobs
+    rendering = RenderConfig(Templates(), "default", config.limits)
+    _, (problem,) = try_render_attempt(rendering, job, 1, {}, None)
+    assert "the pod's spec.activeDeadlineSeconds 10m1s is longer than 10m (limits.max" in str(
+        problem
+    )
+
+
+def test_a_pod_without_a_grace_period_gets_the_longest_one_below_the_clusters() -> None:
+    pod, _ = rendered("{maxGracePeriod: 10s}", "  podPatch: {spec: {hostname: h}}\n")
+    assert pod["spec"]["terminationGracePeriodSeconds"] == 10
+    pod, _ = rendered("{maxGracePeriod: 10s}",
+                      "  podPatch: {spec: {terminationGracePeriodSeconds: 2}}\n")  # fmt: skip
+    assert pod["spec"]["terminationGracePeriodSeconds"] == 2
+    pod, _ = rendered("{maxGracePeriod: 1m}", "")
+    assert "terminationGracePeriodSeconds" not in pod["spec"]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "image", "policy"),
+    [
+        ("[Always]", "alpine:3.20", "Always"),
+        ("[Never, IfNotPresent]", "alpine:3.20", "IfNotPresent"),
+        ("[Never, Always]", "alpine:3.20", "Never"),
+        ("[Never, Always]", "alpine:latest", "Always"),
+        ("[IfNotPresent, Always]", "alpine", "Always"),
+        ("[IfNotPresent]", "alpine", "IfNotPresent"),
+        ("[Always, IfNotPresent]", "registry:5000/alpine", "Always"),
+        ("[Always, IfNotPresent]", f"alpine@sha256:{'0' * 64}", "IfNotPresent"),
+        ("[Always, IfNotPresent]", f"alpine:latest@sha256:{'0' * 64}", "Always"),
+    ],
+)
+def test_a_policy_that_nobody_set_is_the_clusters_default_or_else_an_allowed_one(
+    allowed: str, image: str, policy: str
+) -> None:
+    patch = (
+        f"{{containers: [{{name: main, image: '{image}'}}, {{name: x, image: '{image}'}}], "
+        f"volumes: [{{name: v, image: {{reference: '{image}'}}}}]}}"
+    )
+    pod, _ = rendered(f"{{allowedPullPolicies: {allowed}}}", f"  podPatch: {{spec: {patch}}}\n")
+    policies = [container["imagePullPolicy"] for container in pod["spec"]["containers"]]
+    assert [*policies, pod["spec"]["volumes"][0]["image"]["pullPolicy"]] == [policy] * 3
+
+
+def test_without_the_limit_the_cluster_decides_on_the_policy() -> None:
+    pod, _ = rendered("{}", "")
+    assert "imagePullPolicy" not in pod["spec"]["containers"][0]
