@@ -220,3 +220,6 @@ class LoadedJobs:
     """Those without an error, in the order of their places."""
     problems: tuple[Diagnostic, ...]
     """Every finding on the way, warnings included."""
+    complete: bool = True
+    """False where more jobs may exist, behind links that aren't followed. Nothing may be removed
+    for want of a spec then."""

@@ -143,9 +143,9 @@ class ActiveSpecs:
         names = {key for built in claims for key in built.jobs}
         if len(names) == sum(len(built.jobs) for built in claims):
             return
-        for first, second in duplicate_jobs(j for built in claims for j in built.jobs.values()):
-            scope.problems.append(duplicate_job(second, first.place))
-            scope.refused |= {first.place.file, second.place.file}
+        found = tuple(duplicate_jobs(job for built in claims for job in built.jobs.values()))
+        scope.problems += found
+        scope.refused |= {problem.where.file for problem in found}
 
 
 @dataclass(slots=True)
@@ -193,12 +193,19 @@ class _Scope:
         return self._layers[folder]
 
 
-def duplicate_jobs(jobs: Iterable[Job]) -> Iterator[tuple[Job, Job]]:
-    """(the first by place, another one) for every two jobs of one name."""
+def duplicate_jobs(jobs: Iterable[Job]) -> Iterator[Diagnostic]:
+    """An error for every job whose name another one has, too: nobody can tell whose it is."""
     first: dict[JobKey, Job] = {}
+    told: set[JobKey] = set()
     for job in sorted(jobs, key=lambda job: job.place):
-        if first.setdefault(job.key, job) is not job:
-            yield first[job.key], job
+        other = first.setdefault(job.key, job)
+        if other is job:
+            continue
+        if job.key not in told:
+            told.add(job.key)
+            hint = f"the second is at {job.place}; rename one"
+            yield Diagnostic(other.place, f"another job is named {job.name}", hint)
+        yield duplicate_job(job, other.place)
 
 
 def duplicate_job(job: Job, first: SourceLocation) -> Diagnostic:

@@ -7,7 +7,7 @@ from pathlib import Path
 from engine.api.build import namespace_problems
 from engine.api.model import Config, Job, Limits, LoadedJobs
 from engine.errors import Diagnostic, InvalidInputError
-from engine.specdir.active import ActiveSpecs, NamespaceDefaults, duplicate_job, duplicate_jobs
+from engine.specdir.active import ActiveSpecs, NamespaceDefaults, duplicate_jobs
 from engine.specdir.parse_cache import ParseCache, SpecFile
 from engine.specdir.scan import make_roots, require_paths, scan
 from engine.specdir.uncounted_defaults import uncounted_defaults
@@ -33,9 +33,10 @@ def load_specs(
         replace(problem, message=f"can't be read: {problem.message}")
         for problem in found.unreadable_roots.values()
     )
+    unseen = (*found.unreadable_dirs.values(), *found.linked_dirs.values())
     uncounted = () if defaults_root else tuple(uncounted_defaults(roots, config.kubernetes))
-    problems = (*unreadable, *uncounted, *found.unreadable_dirs.values(), *loaded.problems)
-    return LoadedJobs(loaded.jobs, sorted_unique(problems))
+    problems = (*unreadable, *uncounted, *unseen, *loaded.problems)
+    return LoadedJobs(loaded.jobs, sorted_unique(problems), complete=not found.linked_dirs)
 
 
 def load_files(files: Mapping[str, SpecFile], config: Config, namespace: str = "") -> LoadedJobs:
@@ -51,8 +52,7 @@ def with_namespace(jobs: Iterable[Job], namespace: str, limits: Limits) -> tuple
     Errors: InvalidInputError when that namespace is not allowed, or gives two jobs one name.
     """
     result = tuple(job if job.namespace else replace(job, namespace=namespace) for job in jobs)
-    duplicates = (duplicate_job(job, first.place) for first, job in duplicate_jobs(result))
-    problems = (*duplicates, *namespace_problems(result, limits))
+    problems = (*duplicate_jobs(result), *namespace_problems(result, limits))
     if problems:
         raise InvalidInputError(problems)
     return result

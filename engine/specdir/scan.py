@@ -13,11 +13,11 @@ files is used.
 import os
 import stat
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.errors import Diagnostic, SourceLocation, UsageError
+from engine.errors import Diagnostic, Severity, SourceLocation, UsageError
 from engine.files import NOT_A_FILE
 
 Signature = tuple[int, ...]
@@ -70,6 +70,8 @@ class Scan:
     """Folders below the roots, by absolute path."""
     unreadable_roots: dict[str, Diagnostic] = field(default_factory=dict)
     """Roots, by absolute path; the message is the cause alone."""
+    linked_dirs: dict[str, Diagnostic] = field(default_factory=dict)
+    """Links to folders below the roots, by absolute path: nobody knows the jobs behind them."""
     was_dir: dict[str, bool] = field(default_factory=dict)
     """Which of the roots are folders."""
     links: set[tuple[str, str]] = field(default_factory=set)
@@ -120,7 +122,7 @@ def require_paths(paths: Iterable[str]) -> None:
             raise UsageError("no such file or folder", where=path)
 
 
-def scan(roots: Iterable[Root], was_dir: Mapping[str, bool]) -> Scan:
+def scan(roots: Sequence[Root], was_dir: Mapping[str, bool]) -> Scan:
     """Every spec file of `roots`, each once.
 
     `was_dir` says which of the roots were folders when last seen: one that has become a file, or
@@ -151,6 +153,8 @@ def scan(roots: Iterable[Root], was_dir: Mapping[str, bool]) -> Scan:
             folder = os.path.dirname(root.path)
             _add(None, ScannedFile(root.path, root.shown, folder, NO_SIGNATURE), result)
             beside[root.beside] = None
+    for root in roots:
+        result.linked_dirs.pop(root.path, None)
     for shown, folder in beside:
         _defaults_in(shown, folder, result)
     return result
@@ -208,6 +212,24 @@ def _walk(root: Root, result: Scan) -> None:
             elif name.endswith(_ENDINGS):
                 found = ScannedFile(start + name, shown + name, folder, NO_SIGNATURE, root.path)
                 _add(entry, found, result)
+            elif entry.is_symlink():
+                _note_link(entry, shown + name, result)
+
+
+def _note_link(entry: os.DirEntry[str], shown: str, result: Scan) -> None:
+    """Of a link that isn't to a spec: it may stand where a folder of specs was."""
+    try:
+        if not stat.S_ISDIR(entry.stat().st_mode):
+            return
+        what = "to a folder, which is not followed"
+    except OSError as error:
+        what = f"that can't be followed: {reason(error)}"
+    result.linked_dirs[entry.path] = Diagnostic(
+        SourceLocation(shown),
+        f"this is a link {what}",
+        "name it on the command line, too, or remove it: until then --prune removes no job",
+        Severity.WARNING,
+    )
 
 
 def _unreadable(root: Root, folder: str, shown: str, error: OSError, result: Scan) -> None:
@@ -237,6 +259,8 @@ def _add(entry: os.DirEntry[str] | None, found: ScannedFile, result: Scan) -> No
         is_regular = stat.S_ISREG(status.st_mode)
         is_named = entry is None
         if stat.S_ISDIR(status.st_mode) or not (is_link or is_named or is_regular):
+            if entry is not None and is_link:
+                _note_link(entry, found.file, result)
             return
         found.signature = _signature(status)
         found.error = "" if is_regular else NOT_A_FILE

@@ -39,8 +39,8 @@ class Snapshot:
     unreadable: str
     """Why a root can't be read; empty if all can."""
     complete: bool
-    """False while jobs may exist that are not known: a root or a folder can't be read, or no
-    version of a file counts. Nothing may be pruned then."""
+    """False while jobs may exist that are not known: a root or a folder can't be read or is a link
+    that isn't followed, or no version of a file counts. Nothing may be pruned then."""
     files: int
     """How many spec files there are."""
 
@@ -50,7 +50,7 @@ class _Fingerprint:
     """What tells that a read would find something else."""
 
     files: Mapping[str, Signature]
-    unreadable: frozenset[Diagnostic]
+    unseen: frozenset[Diagnostic]
     secrets: tuple[Signature, ...]
     """Of the files that values of secrets come from: what they hold is no part of a job."""
 
@@ -156,11 +156,13 @@ class DirectorySource:
     def _compose(self, found: Scan) -> Snapshot:
         active = self._active
         unreadable = "; ".join(sorted(set(map(str, found.unreadable_roots.values()))))
-        unknown = bool(unreadable or found.unreadable_dirs or self._cache.unread)
+        unseen = found.unreadable_dirs or found.linked_dirs
+        unknown = bool(unreadable or unseen or self._cache.unread)
         problems = (
             *active.problems,
             *active.waiting,
             *found.unreadable_dirs.values(),
+            *found.linked_dirs.values(),
             *self._config.problems,
         )
         now = Snapshot(
@@ -193,9 +195,10 @@ class DirectorySource:
         files = {key: file.signature for key, file in found.files.items()}
         if self._config.path:
             files[self._config.path] = self._config.signature()
-        unreadable = (*found.unreadable_dirs.values(), *found.unreadable_roots.values())
+        unseen = (found.unreadable_dirs, found.linked_dirs, found.unreadable_roots)
+        problems = frozenset(problem for by_path in unseen for problem in by_path.values())
         secrets = tuple(map(signature_of, self._secret_files))
-        return _Fingerprint(files, frozenset(unreadable), secrets)
+        return _Fingerprint(files, problems, secrets)
 
 
 def _secret_files(jobs: Iterable[Job]) -> tuple[str, ...]:

@@ -20,7 +20,11 @@ from engine.telemetry.redact import REDACTOR
 def run_once(options: ReconcileOptions) -> None:
     """Errors: InvalidInputError and UsageError before anything was written, ClusterError."""
     settings = load_config(options.config, options.kubernetes_schema, options.allow_secret_env)
-    jobs = load_valid_specs(options.paths, settings, options.namespace, options.defaults_root).jobs
+    loaded = load_valid_specs(options.paths, settings, options.namespace, options.defaults_root)
+    jobs = loaded.jobs
+    if options.prune and not loaded.complete:
+        words = "--prune would remove the jobs behind a link that is not followed"
+        raise UsageError(words, hint="name it on the command line, too, or remove it")
     if options.prune and not jobs and not options.allow_empty:
         hint = "--allow-empty, if that is meant"
         raise UsageError("there are no specs: --prune would remove every job", hint=hint)

@@ -56,6 +56,7 @@ def test_two_specs_with_one_name_are_told_over_files(tmp_path: Path, engine: Eng
     said = engine("validate", ".")
     assert said.code == 2
     assert said.stdout == (
+        "a.yaml:1:1: another job is named build (the second is at b.yaml:1:1; rename one)\n"
         "b.yaml:1:1: a second job is named build (the first is at a.yaml:1:1; rename one)\n"
     )
 

@@ -12,9 +12,11 @@ def test_neither_of_two_files_with_one_job_counts(tmp_path: Path) -> None:
     write(tmp_path, "c.yaml", spec("c"))
     snapshot = make_source(tmp_path).read()
     assert (names(snapshot), snapshot.complete) == (["c"], False)
-    (line,) = lines(snapshot)
-    assert line.startswith(f"{tmp_path}/b.yaml:1:1: a second job is named build")
-    assert f"(the first is at {tmp_path}/a.yaml:1:1; rename one)" in line
+    a, b = f"{tmp_path}/a.yaml:1:1", f"{tmp_path}/b.yaml:1:1"
+    assert lines(snapshot) == [
+        f"{a}: another job is named build (the second is at {b}; rename one)",
+        f"{b}: a second job is named build (the first is at {a}; rename one)",
+    ]
 
 
 def test_it_does_not_matter_which_came_first(tmp_path: Path) -> None:
@@ -31,9 +33,9 @@ def test_the_last_good_version_of_neither_counts(tmp_path: Path) -> None:
     source = make_source(tmp_path)
     source.read()
     path.write_text(spec("a"))
-    assert (names(source.read()), len(lines(source.read()))) == ([], 1)
-    path.write_text(BROKEN)
     assert (names(source.read()), len(lines(source.read()))) == ([], 2)
+    path.write_text(BROKEN)
+    assert (names(source.read()), len(lines(source.read()))) == ([], 3)
     path.write_text(spec("b"))
     assert (names(source.read()), lines(source.read())) == (["a", "b"], [])
 
@@ -45,7 +47,14 @@ def test_a_broken_file_still_has_the_jobs_of_its_last_good_version(tmp_path: Pat
     path.write_text(BROKEN)
     write(tmp_path, "b.yaml", spec())
     snapshot = source.read()
-    assert (names(snapshot), len(lines(snapshot))) == ([], 2)
+    assert (names(snapshot), len(lines(snapshot))) == ([], 3)
+
+
+def test_each_of_three_files_with_one_job_is_in_error_once(tmp_path: Path) -> None:
+    for name in "abc":
+        write(tmp_path, f"{name}.yaml", spec())
+    told = lines(make_source(tmp_path).read())
+    assert [line.split(":")[0] for line in told] == [f"{tmp_path}/{name}.yaml" for name in "abc"]
 
 
 def test_when_the_first_goes_the_second_comes_into_force(tmp_path: Path) -> None:

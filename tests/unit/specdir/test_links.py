@@ -87,8 +87,40 @@ def test_links_to_folders_below_a_root_are_not_followed(tmp_path: Path) -> None:
     write(root, "a.yaml", spec("a"))
     (root / "more").symlink_to("../store")
     (root / "round.yaml").symlink_to(".")
+    (root / "gone").symlink_to("nowhere")
+    (root / "notes").symlink_to("a.yaml")
     snapshot = make_source(root).read()
-    assert (names(snapshot), lines(snapshot)) == (["a"], [])
+    assert (names(snapshot), snapshot.complete) == (["a"], False)
+    hint = "(name it on the command line, too, or remove it: until then --prune removes no job)"
+    to_folder = f"warning: this is a link to a folder, which is not followed {hint}"
+    nowhere = "warning: this is a link that can't be followed: No such file or directory"
+    assert lines(snapshot) == [
+        f"{root}/gone: {nowhere} {hint}",
+        f"{root}/more: {to_folder}",
+        f"{root}/round.yaml: {to_folder}",
+    ]
+
+
+def test_a_linked_folder_that_is_named_itself_is_nobodys_trouble(tmp_path: Path) -> None:
+    write(tmp_path, "store/b.yaml", spec("b"))
+    root = tmp_path / "specs"
+    write(root, "a.yaml", spec("a"))
+    (root / "more").symlink_to("../store")
+    snapshot = make_source(root, root / "more").read()
+    assert (names(snapshot), lines(snapshot), snapshot.complete) == (["a", "b"], [], True)
+
+
+def test_a_folder_that_becomes_a_link_is_reported_until_it_is_one_again(tmp_path: Path) -> None:
+    root = tmp_path / "specs"
+    write(root, "web/a.yaml", spec("a"))
+    with watching(make_source(root, poll=0.1)) as probe:
+        (root / "web").rename(tmp_path / "moved")
+        (root / "web").symlink_to("../moved")
+        probe.read_until(lambda snapshot: not snapshot.complete and not snapshot.jobs)
+        (root / "web").unlink()
+        (tmp_path / "moved").rename(root / "web")
+        back = probe.read_until(lambda snapshot: snapshot.complete and bool(snapshot.jobs))
+        assert (names(back), lines(back)) == (["a"], [])
 
 
 def test_a_config_in_a_mounted_configmap_is_followed(tmp_path: Path) -> None:
