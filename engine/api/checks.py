@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import reduce
-from operator import getitem
+from operator import getitem, itemgetter
 from typing import Any
 
 from engine.api.effective import EffectiveSpec
@@ -107,18 +107,23 @@ def ttl_outlives_the_job(effective: EffectiveSpec) -> Iterator[Diagnostic]:
 def attempts_are_capped(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """A run may have no more pods than the operator allows.
 
-    There is one to begin with, one for each retry, and one for each further pull policy.
+    There is one to begin with, one for each retry, and one for each further pull policy; containers
+    of one image and list move on together, unless a pod patch gives them others.
     """
     most = effective.config.limits.max_attempts
     if most is None:
         return
     retries = effective.spec.get("retry", {}).get("max", 0)
-    lists = [(path, allowed_policies(effective, c)) for _, path, c in effective.containers()]
-    further = {path: len(policies) - 1 for path, policies in lists if len(policies) > 1}
-    count = 1 + retries + sum(further.values())
+    lists: dict[object, tuple[int, tuple[str | int, ...]]] = {}
+    for _, path, container in effective.containers():
+        policies = allowed_policies(effective, container)
+        pulled = path if _POD_PATCH in effective.spec else (container.get("image"), policies)
+        written = path if "pullPolicy" in container else ("spec",)
+        lists[pulled] = max(0, len(policies) - 1), (*written, "pullPolicy")
+    count = 1 + retries + sum(further for further, _ in lists.values())
     if count > most:
-        longest = max(further, key=further.__getitem__, default=())
-        at = ("spec", "retry", "max") if retries else (*longest, "pullPolicy")
+        _, longest = max(lists.values(), key=itemgetter(0))
+        at = ("spec", "retry", "max") if retries else longest
         yield effective.error(
             f"a run could have {count} attempts: 1, {retries} by "
             f"{effective.field('spec', 'retry')}, {count - 1 - retries} by further pull policies",
@@ -379,9 +384,9 @@ def policy_list(value: str | list[str] | None) -> tuple[str, ...]:
 
 
 def allowed_policies(effective: EffectiveSpec, container: Mapping[str, Any]) -> tuple[str, ...]:
-    """The container's own list of pull policies, without those that the operator doesn't allow."""
+    """The container's pull policies, or else the job's, without what the operator doesn't allow."""
     allowed = effective.config.limits.allowed_pull_policies
-    wanted = policy_list(container.get("pullPolicy"))
+    wanted = policy_list(container.get("pullPolicy", effective.spec.get("pullPolicy")))
     return wanted if allowed is None else tuple(policy for policy in wanted if policy in allowed)
 
 

@@ -98,6 +98,32 @@ def test_lists_are_replaced_whole() -> None:
     assert only(loaded).policies == {"main": ("IfNotPresent",)}
 
 
+CONTAINERS = {
+    "services": [{"name": "db", "image": "db"}],
+    "initContainers": [
+        {"name": "prepare", "image": "x"},
+        {"name": "own", "image": "x", "pullPolicy": "Never"},
+    ],
+}
+
+
+@pytest.mark.parametrize("level", ["job", "folder", "operator"])
+def test_a_pull_policy_means_every_container_without_one_of_its_own(level: str) -> None:
+    wanted = {"pullPolicy": ["Always", "IfNotPresent"]}
+    folder, own = (wanted if level == name else {} for name in ("folder", "job"))
+    config = make_config("defaults: {pullPolicy: [Always, IfNotPresent]}")
+    loaded = load_tree(
+        {
+            "d.yaml": defaults(image="x", **folder),
+            "job.yaml": {**JOB, "spec": {**CONTAINERS, **own}},
+        },
+        config if level == "operator" else NO_CONFIG,
+    )
+    job = only(loaded)
+    inherited = dict.fromkeys(("db", "prepare", "main"), ("Always", "IfNotPresent"))
+    assert job.policies == {**inherited, "own": ("Never",)}
+
+
 def test_a_secret_of_ones_own_replaces_the_folders_source() -> None:
     loaded = load_tree(
         {

@@ -108,6 +108,22 @@ def test_attempts_count_after_the_policies_were_filtered() -> None:
     assert "warning" in line
 
 
+@pytest.mark.parametrize(
+    ("image", "more", "count"),
+    [("x", {}, 2), ("y", {}, 3), ("x", {"pullPolicy": "Never"}, 2), ("x", {"podPatch": {}}, 3)],
+)
+def test_attempts_count_the_lists_that_containers_take_from_the_job(
+    image: str, more: dict[str, Any], count: int
+) -> None:
+    """Those of one image fall back together, as long as nobody changes an image afterwards."""
+    patch = {"podPatch": more.pop("podPatch")} if "podPatch" in more else {}
+    init = [{"name": "prepare", "image": image, **more}]
+    spec = document(image="x", pullPolicy=["Always", "Never"], initContainers=init, **patch)
+    for most in (count - 1, count):
+        loaded = load_document(spec, make_config(f"limits: {{maxAttempts: {most}}}"))
+        assert bool(loaded.jobs) is (most == count), lines_of(loaded)
+
+
 def test_the_operators_own_defaults_are_cut_without_a_word() -> None:
     config = make_config(
         "limits: {allowedPullPolicies: [Always]}\ndefaults: {pullPolicy: [Never, Always]}"

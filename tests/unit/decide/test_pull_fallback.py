@@ -114,7 +114,7 @@ def test_two_containers_that_fail_move_on_together() -> None:
 
 
 def test_one_container_without_a_way_out_ends_the_job() -> None:
-    job = make_job(pullPolicy=["Always", "Never"], services=[REDIS])
+    job = make_job(pullPolicy=["Always", "Never"], services=[{**REDIS, "pullPolicy": "Always"}])
     both = job_pod(
         job, waiting("ErrImagePull", GONE), others={"redis": waiting("ErrImagePull", DOWN)},
         **PENDING,
