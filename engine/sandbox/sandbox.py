@@ -20,6 +20,7 @@ from engine.sandbox.faults import Faults
 from engine.sandbox.http.server import HttpServer
 from engine.sandbox.journal import Journal
 from engine.sandbox.node.node import Node
+from engine.sandbox.node.scheduler import Scheduler
 from engine.sandbox.node.subresources import PodSubresources
 from engine.sandbox.scenario import Scenario, load_scenario
 from engine.sandbox.verbs.create import create
@@ -37,7 +38,7 @@ _ITSELF = Options(manager="sandbox")
 
 
 class Sandbox:
-    """A Kubernetes API on loopback with one simulated node; no container is ever run.
+    """A Kubernetes API on loopback with a simulated node; no container is ever run.
 
     Guarantees: the server stays up whatever a client sends; ``stop`` ends every thread it started.
     Errors: SandboxError for a port in use, a malformed scenario, an unreadable version.
@@ -66,10 +67,13 @@ class Sandbox:
         GarbageCollector(self.context)
         NamespaceEmptier(self.context)
         NamespaceFurnisher(self.context)
+        Scheduler(self.context)
+        self._plan = plan
         self.node = Node(self.context, plan)
+        self._nodes = [self.node]
         for name in (*_NAMESPACES, *plan.namespaces):
             self.namespace(name)
-        handlers = Handlers(self.context, self._hub, PodSubresources(self.context, self.node))
+        handlers = Handlers(self.context, self._hub, PodSubresources(self.context, self._nodes))
         service = Service(self.context, handlers, self.access, self.faults, self.requests)
         self._http = HttpServer(service.handle, self._date)
 
@@ -120,6 +124,12 @@ class Sandbox:
         if self.context.storage.get(kinds.NAMESPACES, "", name) is None:
             body: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             create(self.context, kinds.NAMESPACES, "", body, _ITSELF)
+
+    def add_node(self, name: str) -> Node:
+        """One more node, which has no image yet; what containers do is told at any of them."""
+        with self.context.storage.lock:
+            self._nodes.append(Node(self.context, self._plan, name, tuple(self._nodes)))
+        return self._nodes[-1]
 
     def quota(
         self, namespace: str, name: str = "quota", *, scopes: list[str] | None = None, **hard: str

@@ -21,6 +21,7 @@ class Host(Protocol):
     images: Images
     recorder: Recorder
     pull_time: float
+    address: str
 
     def run_of(self, pod: Entry, container: Obj, *, sidecar: bool) -> Run: ...
 

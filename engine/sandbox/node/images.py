@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 from engine.sandbox.outages import OUTAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _DIGEST = r"@[A-Za-z][A-Za-z0-9]*:[0-9a-fA-F]{32,}"
 _REFERENCE = re.compile(
@@ -75,12 +79,15 @@ class Registry:
 class Images:
     """All registries and the node's cache. A registry that nobody described holds everything."""
 
-    def __init__(self) -> None:
-        self._registries: dict[str, Registry] = {}
+    def __init__(self, beside: Images | None = None) -> None:
+        """`beside` another node's: the registries are the same, the cache is not."""
+        self.registries: dict[str, Registry] = beside.registries if beside else {}
+        self.absent: set[str] = beside.absent if beside else set()
         self._cached: set[str] = set()
-        self._missing: set[str] = set()
         self._limited = 0
         self.pulls: list[str] = []
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when the cache has changed."""
 
     def registry(
         self,
@@ -92,34 +99,44 @@ class Images:
         """Describe a registry: globs of the images it holds, who may pull, and its outage."""
         held = None if images is None else tuple(images)
         registry = Registry(host, held, dict(users or {}), _known(outage))
-        self._registries[host] = registry
+        self.registries[host] = registry
         return registry
 
     def down(self, host: str, how: str = "refused") -> None:
         """Take a registry out of reach: one of ``OUTAGES``."""
-        self._registries[host] = replace(self._of(host), outage=_known(how))
+        self.registries[host] = replace(self._of(host), outage=_known(how))
 
     def up(self, host: str) -> None:
-        self._registries[host] = replace(self._of(host), outage="")
+        self.registries[host] = replace(self._of(host), outage="")
 
     def missing(self, *images: str) -> None:
         """These images are in no registry."""
-        self._missing.update(_full(image) for image in images)
+        self.absent.update(_full(image) for image in images)
 
     def cache(self, *images: str) -> None:
         """The node has these images already."""
-        self._cached.update(_full(image) for image in images)
+        self._set_cached(self._cached.union(map(_full, images)))
 
     def forget(self, *images: str) -> None:
         """The node no longer has these images."""
-        self._cached.difference_update(_full(image) for image in images)
+        self._set_cached(self._cached.difference(map(_full, images)))
 
     def limit_pulls(self, times: int = 1) -> None:
         """The next pulls fail with the kubelet's own ``pull QPS exceeded``."""
         self._limited = times
 
+    @property
+    def cached(self) -> list[str]:
+        """Full names of what the node has."""
+        return sorted(self._cached)
+
     def is_cached(self, image: str) -> bool:
         return _full(image) in self._cached
+
+    def _set_cached(self, cached: set[str]) -> None:
+        if cached != self._cached:
+            self._cached = cached
+            self.on_change()
 
     def pull(self, image: str, credentials: dict[str, tuple[str, str]]) -> None:
         """Pull into the cache. ``credentials`` are user and password per registry host.
@@ -138,12 +155,12 @@ class Images:
             raise PullError(_unreachable(reference, registry.outage))
         if registry.users and not _may_pull(registry, credentials.get(reference.host)):
             raise PullError(_unauthorized(reference, known=reference.host in credentials))
-        if reference.full in self._missing or not registry.holds(reference):
+        if reference.full in self.absent or not registry.holds(reference):
             raise PullError(_not_found(reference))
-        self._cached.add(reference.full)
+        self._set_cached({*self._cached, reference.full})
 
     def _of(self, host: str) -> Registry:
-        return self._registries.get(host, Registry(host))
+        return self.registries.get(host, Registry(host))
 
 
 def _known(outage: str) -> str:

@@ -1,4 +1,4 @@
-"""The Node object, and what happens to pods when the node is lost."""
+"""A Node object, and what happens to pods when their node is lost."""
 
 from __future__ import annotations
 
@@ -8,26 +8,30 @@ from engine.sandbox import kinds
 from engine.sandbox.clock import rfc3339
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from engine.sandbox.context import Context
     from engine.sandbox.store import Entry
     from engine.sandbox.values import Obj
 
 NODE_NAME = "sandbox-node"
+"""Name of the first node."""
 _CAPACITY = {"cpu": "1k", "memory": "4Ti", "ephemeral-storage": "4Ti", "pods": "100000"}
+_IMAGE_SIZE, _MOST_IMAGES = 1, 50
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 
 
-def node_object(context: Context) -> Obj:
+def node_object(context: Context, name: str, address: str) -> Obj:
     """A node that says what it is: nothing runs on it."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {
-            "name": NODE_NAME,
+            "name": name,
             "uid": context.new_uid(),
             "creationTimestamp": context.clock.stamp(),
             "labels": {
-                "kubernetes.io/hostname": NODE_NAME,
+                "kubernetes.io/hostname": name,
                 "kubernetes.io/os": "linux",
                 "kubernetes.io/arch": "amd64",
             },
@@ -39,8 +43,8 @@ def node_object(context: Context) -> Obj:
             "allocatable": dict(_CAPACITY),
             "conditions": [_ready(context, "True", "KubeletReady", "the simulated node is ready")],
             "addresses": [
-                {"type": "InternalIP", "address": "192.0.2.1"},
-                {"type": "Hostname", "address": NODE_NAME},
+                {"type": "InternalIP", "address": address},
+                {"type": "Hostname", "address": name},
             ],
             "nodeInfo": {
                 "kubeletVersion": f"v1.{context.minor}.0",
@@ -77,6 +81,14 @@ def set_ready(context: Context, node: Entry, ready: bool) -> None:
     context.storage.put(kinds.NODES, {**node.obj, "metadata": meta, "spec": spec, "status": status})
 
 
+def set_images(context: Context, node: Entry, names: Sequence[str]) -> None:
+    """Have the node tell which images it has, as many as a kubelet tells."""
+    told = names[:_MOST_IMAGES]
+    images = [{"names": [name], "sizeBytes": _IMAGE_SIZE} for name in told]
+    meta, status = dict(node.obj["metadata"]), {**node.obj["status"], "images": images}
+    context.storage.put(kinds.NODES, {**node.obj, "metadata": meta, "status": status})
+
+
 def outage_tolerated(pod: Entry) -> float | None:
     """Seconds that a Pod stays bound to an unreachable node; None for ever."""
     for toleration in pod.obj["spec"].get("tolerations", ()):
@@ -88,7 +100,8 @@ def outage_tolerated(pod: Entry) -> float | None:
 
 def taint_evicted(context: Context, pod: Entry) -> Obj:
     """The Pod as the control plane marks it when its node stays away too long."""
-    words = f"Node {NODE_NAME} which was running pod {pod.name} is unresponsive"
+    node = pod.obj["spec"]["nodeName"]
+    words = f"Node {node} which was running pod {pod.name} is unresponsive"
     condition = {
         "type": "DisruptionTarget",
         "observedGeneration": pod.obj["metadata"].get("generation", 1),

@@ -13,11 +13,11 @@ from engine.sandbox.node.machine import (
     NODE_NAME,
     node_object,
     outage_tolerated,
+    set_images,
     set_ready,
     taint_evicted,
 )
 from engine.sandbox.node.recorder import Recorder
-from engine.sandbox.node.scheduler import Scheduler
 from engine.sandbox.node.worker import Worker
 from engine.sandbox.scenario import Rule, Run, Scenario
 from engine.sandbox.verbs.delete import DeleteOptions, delete
@@ -31,24 +31,41 @@ _ENDED = ("Succeeded", "Failed")
 
 
 class Node:
-    """Simulates one node named ``sandbox-node``. Nothing is ever run."""
+    """Simulates one node. Nothing is ever run.
 
-    def __init__(self, context: Context, scenario: Scenario) -> None:
+    The nodes that stand `beside` one another share registries and scenario, not what they cache.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        scenario: Scenario,
+        name: str = NODE_NAME,
+        beside: tuple[Node, ...] = (),
+    ) -> None:
         self.context = context
-        self.images = Images()
-        self.recorder = Recorder(context, "kubelet", NODE_NAME)
+        self.name = name
+        self.address = f"192.0.2.{len(beside) + 1}"
+        self.images: Images = Images(beside[0].images if beside else None)
+        self.recorder = Recorder(context, "kubelet", name)
         self.pull_time = scenario.pull_time
-        self._scenario = scenario
+        self._first = beside[0] if beside else self
+        self.scenario = scenario
         self._workers: dict[str, Worker] = {}
         self._lost = False
+        if not beside:
+            self._furnish(scenario)
+        context.storage.put(kinds.NODES, node_object(context, name, self.address))
+        self.images.on_change = self._tell_images
+        self._tell_images()
+        context.storage.listen(self._hear)
+
+    def _furnish(self, scenario: Scenario) -> None:
         for plan in scenario.registries:
             held = None if plan.images is None else list(plan.images)
             self.images.registry(plan.host, held, dict(plan.users), plan.outage)
         self.images.cache(*scenario.cached)
         self.images.missing(*scenario.missing)
-        context.storage.put(kinds.NODES, node_object(context))
-        Scheduler(context, NODE_NAME)
-        context.storage.listen(self._hear)
 
     def will(
         self,
@@ -60,8 +77,8 @@ class Node:
         namespace: str = "*",
     ) -> None:
         """From now on such containers run so; the latest rule wins."""
-        rule = Rule(run, image, pod, container, namespace)
-        self._scenario = replace(self._scenario, containers=(rule, *self._scenario.containers))
+        rule, first = Rule(run, image, pod, container, namespace), self._first
+        first.scenario = replace(first.scenario, containers=(rule, *first.scenario.containers))
 
     def evict(self, namespace: str, name: str, message: str = "") -> None:
         """The kubelet evicts a Pod for lack of memory: Failed, reason Evicted."""
@@ -94,7 +111,8 @@ class Node:
                     worker.terminate(0)
 
     def run_of(self, pod: Entry, container: Obj, *, sidecar: bool) -> Run:
-        return self._scenario.run_of(pod.namespace, pod.name, container, sidecar=sidecar)
+        scenario = self._first.scenario
+        return scenario.run_of(pod.namespace, pod.name, container, sidecar=sidecar)
 
     def publish(self, worker: Worker, status: Obj) -> None:
         """Write a Pod's status, unless the node is cut off or nothing has changed."""
@@ -116,9 +134,15 @@ class Node:
             if current is not None and current.uid == pod.uid and not self._lost:
                 delete(self.context, kinds.PODS, *pod.key, DeleteOptions(grace=0, uid=pod.uid))
 
+    def _tell_images(self) -> None:
+        with self.context.storage.lock:
+            entry = self.context.storage.get(kinds.NODES, "", self.name)
+            if entry is not None:
+                set_images(self.context, entry, self.images.cached)
+
     def _hear(self, change: Change) -> None:
         entry = change.entry
-        if entry.kind is not kinds.PODS or entry.obj["spec"].get("nodeName") != NODE_NAME:
+        if entry.kind is not kinds.PODS or entry.obj["spec"].get("nodeName") != self.name:
             return
         worker = self._workers.get(entry.uid)
         if change.type == "DELETED":
@@ -154,9 +178,9 @@ class Node:
                 delete(self.context, kinds.PODS, *pod.key, DeleteOptions(uid=uid))
 
     def _entry(self) -> Entry:
-        entry = self.context.storage.get(kinds.NODES, "", NODE_NAME)
+        entry = self.context.storage.get(kinds.NODES, "", self.name)
         if entry is None:
-            raise not_found("", "nodes", NODE_NAME)
+            raise not_found("", "nodes", self.name)
         return entry
 
     def _worker(self, namespace: str, name: str) -> Worker:

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from engine.sandbox.node.worker import Worker
     from engine.sandbox.values import Obj
 
-HOST_IP = "192.0.2.1"
 _SET_UP = "PodReadyToStartContainers"
 
 
@@ -23,8 +22,8 @@ def pod_status(worker: Worker) -> Obj:
         "observedGeneration": generation,
         "phase": worker.phase,
         "conditions": _conditions(worker, old.get("conditions", []), now, generation),
-        "hostIP": HOST_IP,
-        "hostIPs": [{"ip": HOST_IP}],
+        "hostIP": worker.host.address,
+        "hostIPs": [{"ip": worker.host.address}],
         "startTime": rfc3339(worker.started_at),
         "qosClass": old.get("qosClass", "BestEffort"),
     }

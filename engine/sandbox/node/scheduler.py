@@ -1,7 +1,8 @@
-"""The scheduler of a cluster with one node: gates, selectors, taints, room, and why not."""
+"""The scheduler: gates, selectors, preferred nodes, taints, room, and why not."""
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -16,18 +17,22 @@ if TYPE_CHECKING:
 
 _ENDED = ("Succeeded", "Failed")
 _COUNTED = ("cpu", "memory")
+_PODS = "pods"
 
 
 class Scheduler:
-    """Binds pods to the node as they come; those that don't fit wait for a change."""
+    """Binds pods to a node as they come; those that don't fit wait for a change.
 
-    def __init__(self, context: Context, node_name: str) -> None:
+    Of the nodes that fit it takes the one that the pod prefers, else the one with the fewest pods.
+    """
+
+    def __init__(self, context: Context) -> None:
         self._context = context
-        self._node_name = node_name
         self._recorder = Recorder(context, "default-scheduler")
         self._waiting: dict[str, tuple[str, str]] = {}
-        self._requests: dict[str, dict[str, Fraction]] = {}
-        self._used = dict.fromkeys(_COUNTED, Fraction())
+        self._requests: dict[str, tuple[str, dict[str, Fraction]]] = {}
+        """What each bound pod has requested, and of which node."""
+        self._used: dict[str, dict[str, Fraction]] = {}
         context.storage.listen(self._hear)
 
     def _hear(self, change: Change) -> None:
@@ -39,24 +44,27 @@ class Scheduler:
         if change.type == "DELETED" or entry.obj["status"].get("phase") in _ENDED:
             self._waiting.pop(entry.uid, None)
             if (freed := self._requests.pop(entry.uid, None)) is not None:
-                self._charge(freed, -1)
+                self._charge(*freed, -1)
                 self._retry()
             return
-        if entry.obj["spec"].get("nodeName"):
+        if node := entry.obj["spec"].get("nodeName"):
             self._waiting.pop(entry.uid, None)
             if entry.uid not in self._requests:
-                held = self._requests[entry.uid] = pod_resources(entry.obj["spec"], "requests")
-                self._charge(held, 1)
+                held = pod_resources(entry.obj["spec"], "requests")
+                self._requests[entry.uid] = node, held
+                self._charge(node, held, 1)
         elif entry.obj["spec"].get("schedulingGates") or entry.uid in self._waiting:
             return
         elif not entry.obj["metadata"].get("deletionTimestamp"):
             self._waiting[entry.uid] = entry.key
             self._context.soon(lambda: self._schedule(entry.uid))
 
-    def _charge(self, amounts: dict[str, Fraction], sign: int) -> None:
+    def _charge(self, node: str, amounts: dict[str, Fraction], sign: int) -> None:
+        used = self._used.setdefault(node, dict.fromkeys((*_COUNTED, _PODS), Fraction()))
+        used[_PODS] += sign
         for name in _COUNTED:
             if name in amounts:
-                self._used[name] += sign * amounts[name]
+                used[name] += sign * amounts[name]
 
     def _retry(self) -> None:
         for uid in list(self._waiting):
@@ -68,19 +76,23 @@ class Scheduler:
             pod = self._context.storage.get(kinds.PODS, *key) if key else None
             if pod is None or pod.uid != uid or pod.obj["spec"].get("nodeName"):
                 return
-            node = self._context.storage.get(kinds.NODES, "", self._node_name)
-            why = self._misfit(pod.obj["spec"], node)
-            if why:
-                self._refuse(pod, self._words(why, node, pod.obj["spec"]))
+            spec = pod.obj["spec"]
+            nodes = self._context.storage.entries(kinds.NODES)
+            misfits = [(node, self._misfit(spec, node)) for node in nodes]
+            fitting = [node for node, why in misfits if not why]
+            if not fitting:
+                self._refuse(pod, self._words(misfits, spec))
                 return
-            bind(self._context, pod, self._node_name)
+            best = min(fitting, key=lambda node: (-preference(spec, node), self._pods_on(node)))
+            bind(self._context, pod, best.name)
             where = f"{pod.namespace}/{pod.name}"
-            words = f"Successfully assigned {where} to {self._node_name}"
+            words = f"Successfully assigned {where} to {best.name}"
             self._recorder.note(pod, "Normal", "Scheduled", words, action="Binding")
 
-    def _misfit(self, spec: Obj, node: Entry | None) -> str:
-        if node is None:
-            return "no nodes available to schedule pods"
+    def _pods_on(self, node: Entry) -> Fraction:
+        return self._used.get(node.name, {}).get(_PODS, Fraction())
+
+    def _misfit(self, spec: Obj, node: Entry) -> str:
         labels = node.obj["metadata"].get("labels", {})
         selector = spec.get("nodeSelector", {})
         if any(labels.get(key) != value for key, value in selector.items()):
@@ -91,28 +103,33 @@ class Scheduler:
             if taint["effect"] in ("NoSchedule", "NoExecute") and not _tolerated(spec, taint):
                 shown = f"{taint['key']}: {taint.get('value', '')}"
                 return f"node(s) had untolerated taint {{{shown}}}"
-        return self._no_room(spec, node.obj["status"]["allocatable"])
+        return self._no_room(spec, node)
 
-    def _no_room(self, spec: Obj, allocatable: Obj) -> str:
-        if len(self._requests) >= int(allocatable["pods"]):
+    def _no_room(self, spec: Obj, node: Entry) -> str:
+        allocatable, used = node.obj["status"]["allocatable"], self._used.get(node.name, {})
+        if self._pods_on(node) >= int(allocatable["pods"]):
             return "Too many pods"
         wanted = pod_resources(spec, "requests")
         for name in _COUNTED:
             amount = wanted.get(name)
-            if amount and self._used[name] + amount > quantity.parse(allocatable[name]):
+            if amount and used.get(name, 0) + amount > quantity.parse(allocatable[name]):
                 return f"Insufficient {name}"
         return ""
 
     @staticmethod
-    def _words(why: str, node: Entry | None, spec: Obj) -> str:
-        if node is None:
-            return why
-        helps = "Preemption is not helpful for scheduling"
-        if why.startswith("Insufficient") and _fits_alone(spec, node):
-            helps = "No preemption victims found for incoming pod"
+    def _words(misfits: list[tuple[Entry, str]], spec: Obj) -> str:
+        if not misfits:
+            return "no nodes available to schedule pods"
+        helps = [
+            "No preemption victims found for incoming pod"
+            if why.startswith("Insufficient") and _fits_alone(spec, node)
+            else "Preemption is not helpful for scheduling"
+            for node, why in misfits
+        ]
+        none = f"0/{len(misfits)} nodes are available: "
         return (
-            f"0/1 nodes are available: 1 {why}. no new claims to deallocate, preemption: 0/1 nodes "
-            f"are available: 1 {helps}."
+            f"{none}{_counted([why for _, why in misfits])}. no new claims to deallocate, "
+            f"preemption: {none}{_counted(helps)}."
         )
 
     def _refuse(self, pod: Entry, words: str) -> None:
@@ -131,6 +148,39 @@ class Scheduler:
         status = {**pod.obj["status"], "conditions": [*others, condition]}
         obj = {**pod.obj, "status": status, "metadata": dict(pod.obj["metadata"])}
         self._context.storage.put(kinds.PODS, obj)
+
+
+def preference(spec: Obj, node: Entry) -> int:
+    """Sum of the weights of the pod's preferred node affinities that the node meets."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    terms = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    return sum(int(term["weight"]) for term in terms if _meets(term["preference"], node))
+
+
+def _meets(preference: Obj, node: Entry) -> bool:
+    labels, fields = node.obj["metadata"].get("labels", {}), {"metadata.name": node.name}
+    wanted = [(labels, one) for one in preference.get("matchExpressions") or ()]
+    wanted += [(fields, one) for one in preference.get("matchFields") or ()]
+    return all(_holds(one, have) for have, one in wanted)
+
+
+def _holds(requirement: Obj, have: dict[str, str]) -> bool:
+    key, values = requirement["key"], requirement.get("values") or ()
+    match requirement["operator"]:
+        case "In":
+            return key in have and have[key] in values
+        case "NotIn":
+            return key not in have or have[key] not in values
+        case "Exists":
+            return key in have
+        case "DoesNotExist":
+            return key not in have
+        case _:
+            return False
+
+
+def _counted(words: list[str]) -> str:
+    return ", ".join(sorted(f"{count} {why}" for why, count in Counter(words).items()))
 
 
 def _fits_alone(spec: Obj, node: Entry) -> bool:

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 class PodSubresources:
     """binding, eviction and log: the parts of the API that need the node."""
 
-    def __init__(self, context: Context, node: Node) -> None:
+    def __init__(self, context: Context, nodes: list[Node]) -> None:
+        """`nodes` may grow."""
         self._context = context
-        self._node = node
+        self._nodes = nodes
 
     def bind(self, namespace: str, name: str, body: Obj) -> None:
         """Errors: 404; 409 bound already; 400 gated or no target."""
@@ -77,7 +78,7 @@ class PodSubresources:
     def logs(self, pod: Entry, query: dict[str, str]) -> Iterator[bytes]:
         """Errors: 400 an unknown container, or one that has never run."""
         name = logs.choose_container(pod, query.get("container", ""))
-        worker = self._node.worker_of(pod)
+        worker = next(filter(None, (node.worker_of(pod) for node in self._nodes)), None)
         if worker is None:
             return iter(())
         container = next(c for c in worker.all if c.name == name)
