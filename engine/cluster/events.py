@@ -38,7 +38,7 @@ def record_event(
             "uid": uid,
         },
         "reason": reason,
-        "message": message[:_LONGEST_MESSAGE],
+        "message": _bounded(message),
         "type": "Warning",
         "source": {"component": f"engine/{__version__}"},
         "firstTimestamp": seen,
@@ -50,6 +50,14 @@ def record_event(
     except EngineError:
         return False
     return True
+
+
+def _bounded(message: str) -> str:
+    """Both ends of a message that is too long: the cause stands at the end."""
+    if len(message) <= _LONGEST_MESSAGE:
+        return message
+    head = _LONGEST_MESSAGE // 2
+    return f"{message[:head]}…{message[head + 1 - _LONGEST_MESSAGE :]}"
 
 
 def find_pull_cause(client: Client, ref: Ref, uid: str, image: str) -> str:

@@ -28,9 +28,11 @@ def policies_of_attempt(job: Job, attempts: tuple[Attempt, ...]) -> Mapping[str,
     }
 
 
-def has_policy_left(job: Job, container: str, attempts: tuple[Attempt, ...]) -> bool:
-    """Whether `container` has another policy after those that `attempts` used up.
+def has_policy_left(
+    job: Job, container: str, attempts: tuple[Attempt, ...], *, more: int = 0
+) -> bool:
+    """Whether `container` has another policy after those that `attempts` used up, and `more`.
 
     A container without a list has one policy, the cluster's default.
     """
-    return cursor(container, attempts) < len(job.policies.get(container, ("",)))
+    return cursor(container, attempts) + more < len(job.policies.get(container, ("",)))

@@ -1,5 +1,9 @@
-"""A container can't get its image: move that container, and only it, to its next pull policy."""
+"""A container can't get its image: move it to its next pull policy, and with it all containers of
+the same image and policy, which would fail of it one attempt after the other.
+"""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from engine.decide.actions import Action, FindPullCause, Wait, WriteRecord
@@ -26,17 +30,20 @@ def fall_back(situation: Situation, attempt: Attempt, pod: Pod) -> Action | None
     failures = tuple(
         _failure(situation, uid, t) for t in troubles if _grace_end(situation, uid, t) is None
     )
-    return _close(situation, attempt, failures)
+    return _close(situation, attempt, failures, tuple(_moved_along(situation, pod, failures)))
 
 
 def _close(
-    situation: Situation, attempt: Attempt, failures: tuple[PullFailure, ...]
+    situation: Situation,
+    attempt: Attempt,
+    failures: tuple[PullFailure, ...],
+    moved_along: tuple[PullFailure, ...],
 ) -> WriteRecord:
     record = situation.run_record
-    message = "; ".join(f"{failure.container}: {failure.message}" for failure in failures)
+    message = "; ".join(f"{failure.container}: {_words(failure)}" for failure in failures)
     outcome = Outcome(Reason.IMAGE_PULL_FAILED, message)
     after = with_attempt_closed(
-        record, attempt, outcome, situation.now, failures=failures, again=True
+        record, attempt, outcome, situation.now, failures=(*failures, *moved_along), again=True
     )
     stuck = [f for f in failures if not _may_go_on(situation, f, after.attempts)]
     if not stuck:
@@ -54,7 +61,31 @@ def _may_go_on(situation: Situation, failure: PullFailure, attempts: tuple[Attem
 
 def _failure(situation: Situation, uid: str, trouble: PullError) -> PullFailure:
     message = situation.observed.pull_causes.get((uid, trouble.container), trouble.message)
-    return PullFailure(trouble.container, trouble.reason, classify_pull(message), message)
+    return PullFailure(
+        trouble.container, trouble.reason, classify_pull(message), message, image=trouble.image
+    )
+
+
+def _moved_along(
+    situation: Situation, pod: Pod, failures: tuple[PullFailure, ...]
+) -> Iterator[PullFailure]:
+    """One for each container with the image and the policy of one that failed.
+
+    One that is at the end of its list stays there: it may yet get its image.
+    """
+    pulls = {
+        container["name"]: (container.get("image"), container.get("imagePullPolicy"))
+        for field in ("initContainers", "containers")
+        for container in pod["spec"].get(field) or ()
+    }
+    moved = {failure.container for failure in failures}
+    attempts = situation.run_record.attempts
+    for failure in failures:
+        for name, pull in pulls.items():
+            is_same = name not in moved and pull == pulls.get(failure.container)
+            if is_same and has_policy_left(situation.job, name, attempts, more=1):
+                moved.add(name)
+                yield replace(failure, container=name, message="")
 
 
 def _grace_end(situation: Situation, uid: str, trouble: PullError) -> datetime | None:
@@ -68,6 +99,14 @@ def _attempt_summary(attempt: Attempt) -> str:
     policies = attempt.policies or {}
     return ", ".join(
         f"attempt {attempt.number}, {failure.container}, "
-        f"{policies.get(failure.container, 'default policy')}: {failure.message}"
+        f"{policies.get(failure.container, 'default policy')}: {_words(failure)}"
         for failure in attempt.failures
+        if failure.message
     )
+
+
+def _words(failure: PullFailure) -> str:
+    """The runtime's words, after the image unless they name it."""
+    if failure.image in failure.message:
+        return failure.message
+    return f"image {failure.image}: {failure.message}"

@@ -26,9 +26,13 @@ class PullFailure:
     pull_class: PullClass
     """What was wrong, as far as the message tells."""
     message: str
-    """The first real message, the registry's own words."""
+    """The first real message, the registry's own words; "" for a container that moves on with
+    another one, of the same image and policy, which has them.
+    """
     advances: bool = True
     """Whether that cost the container a policy: always, but for some failures that 0.1 recorded."""
+    image: str = ""
+    """The image; "" in records of 0.1."""
     unknown: Mapping[str, Any] = field(default_factory=dict)
     """Keys that a later version wrote; so everywhere below."""
 

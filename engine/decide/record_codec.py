@@ -240,6 +240,7 @@ def _pull_failure(fields: _Fields) -> PullFailure:
         pull_class=fields.member("class", PullClass),
         message=fields.text("message"),
         advances=fields.flag("advances"),
+        image=fields.text("image", default=""),
         unknown=fields.unknown(),
     )
 
@@ -319,6 +320,7 @@ def _pull_failure_to_data(failure: PullFailure) -> dict[str, Any]:
         "class": failure.pull_class.value,
         "message": failure.message,
         "advances": failure.advances,
+        **({"image": failure.image} if failure.image else {}),
     }
 
 

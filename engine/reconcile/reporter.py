@@ -64,19 +64,23 @@ class AttemptReporter:
 
     def _report_fallback(self, job: Job, record: Record, attempt: Attempt) -> None:
         after = policies_of_attempt(job, record.attempts)
+        failed: dict[tuple[str, str], str] = {}
         for failure in attempt.failures:
+            before = (attempt.policies or {}).get(failure.container, "default")
+            first = failed.setdefault((failure.image, before), failure.container)
             change = PullPolicyFallback(
                 job.key,
                 attempt.number,
                 failure.container,
-                (attempt.policies or {}).get(failure.container, "default"),
+                failure.image,
+                before,
                 after.get(failure.container, "default"),
-                failure.message,
+                failure.message or f"as for container {first}",
                 failure.pull_class,
             )
             self.emit(change)
             text = (
-                f"{change.container}: pull policy {change.before} failed, "
+                f"{change.container}, image {change.image}: pull policy {change.before} failed, "
                 f"next is {change.after}: {change.message}"
             )
             self._write_event(job, attempt, "PullPolicyFallback", text, note=f".{change.container}")

@@ -33,13 +33,17 @@ class PullPolicyFallback:
     attempt: int
     """Number of the attempt that failed."""
     container: str
-    """The container that could not get its image."""
+    """The container that could not get its image, or has the image and policy of one that could
+    not.
+    """
+    image: str
+    """The image."""
     before: str
     """The policy it had."""
     after: str
     """The policy it gets."""
     message: str
-    """The registry's own words."""
+    """The registry's own words, or which container failed."""
     pull_class: PullClass = PullClass.OTHER
     """What was wrong, as far as they tell."""
 

@@ -146,11 +146,11 @@ def with_additions(item: Object) -> Object:
 
 
 @pytest.mark.parametrize("name", ["finished", "finished_before_gates", "under_way", "texts"])
-def test_this_version_reads_of_0_1s_records_what_0_1_reads(name: str) -> None:
+def test_this_version_reads_of_0_1s_records_all_that_0_1_reads(name: str) -> None:
     for item in filter(is_record, Stored.of("v0_1", name).objects()):
         told = status_entry(parse_record(item))
         if told["state"] != "Queued":
-            assert told == reader.status_json(reader.parse_record(item))
+            assert missing_from(told, reader.status_json(reader.parse_record(item))) == []
 
 
 def status_entry(record: Record) -> Object:

@@ -32,7 +32,11 @@ def make_event_printer(redact: Redactor, *, verbose: int, log_format: str = "tex
     colour = terminal and "NO_COLOR" not in os.environ
     if terminal and not verbose and os.environ.get("TERM") != "dumb":
         return LiveView(sys.stderr, redact, colour=colour)
-    tracebacks = verbose > 1
     return TextPrinter(
-        sys.stderr, redact, verbose=verbose > 0, colour=colour, tracebacks=tracebacks
+        sys.stderr,
+        redact,
+        verbose=verbose > 0,
+        colour=colour,
+        terminal=terminal,
+        tracebacks=verbose > 1,
     )

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, TextIO
 
+from engine.cli.printers.text import truncate_middle
 from engine.cli.printers.text_printer import format_event
 from engine.refs import JobKey, Ref
 from engine.status.outcome import State
@@ -26,7 +27,8 @@ from engine.telemetry.events import (
 )
 from engine.telemetry.redact import Redactor
 
-_LONGEST, _LONGEST_TRACEBACK = 2000, 16_000
+_LONGEST, _LONGEST_TRACEBACK = 7_000, 16_000
+"""Characters. A line tells its cause twice, and container runtimes split lines at 16 KiB."""
 _NAMES = {"key": "job", "ref": "object", "message": "cause"}
 
 
@@ -78,7 +80,7 @@ class JsonPrinter:
         text = self._redact(value)
         if name == "traceback":
             return text[-_LONGEST_TRACEBACK:]
-        return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+        return truncate_middle(text, _LONGEST)
 
 
 def level_of(event: Event) -> str:

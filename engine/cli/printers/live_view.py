@@ -11,7 +11,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TextIO
 
-from engine.cli.printers.text import display_width, format_age, one_line, pluralise, truncate
+from engine.cli.printers.text import (
+    display_width,
+    format_age,
+    one_line,
+    pluralise,
+    truncate,
+    truncate_middle,
+)
 from engine.cli.printers.text_printer import TextPrinter, colourise
 from engine.refs import JobKey
 from engine.status.outcome import State
@@ -105,7 +112,8 @@ class LiveState:
             pad = " " * (min(names, columns // 2) - display_width(key))
             age = format_age(now - row.since)
             text = f"  {key}{pad}  {row.state:{_STATE_WIDTH}}  {age:>{_AGE_WIDTH}}"
-            told = one_line(self.redact(row.message))
+            room = max(0, columns - display_width(text) - 2)
+            told = truncate_middle(one_line(self.redact(row.message)), room)
             yield truncate(f"{text}  {told}".rstrip(), columns), row.state
 
     def _summary(self) -> str:
@@ -132,7 +140,7 @@ class LiveView:
         self._colour = colour
         self._size = size or (lambda: _size_of(out))
         self._state = LiveState(redact)
-        self._text = TextPrinter(out, redact, verbose=False, colour=colour)
+        self._text = TextPrinter(out, redact, verbose=False, colour=colour, terminal=True)
         self._news: deque[str] = deque(maxlen=_MAX_NEWS)
         self._drawn: list[int] = []
         self._condition = threading.Condition()

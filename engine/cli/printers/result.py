@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from engine.cli.printers.prune import entry_json
-from engine.cli.printers.text import first_words, format_table, pluralise
+from engine.cli.printers.text import format_table, message_cell, pluralise
 from engine.decide.record import Attempt, Record
 from engine.errors import ExitCode
 from engine.prune.result import PruneAction, PruneReport
@@ -54,10 +54,17 @@ def result_table(result: OnceResult, redact: Redactor, pruned: PruneReport = NOT
         record = _current(job)
         state = record.state.value if record else "-"
         reason = record.reason.value if record and record.reason else ""
-        message = first_words(str(job.error) if job.error else record.message if record else "")
+        message = str(job.error) if job.error else record.message if record else ""
         attempts = str(len(record.attempts)) if record else "0"
         rows.append(
-            (str(job.job.key), state, reason, attempts, _took(record), first_words(message))
+            (
+                str(job.job.key),
+                state,
+                reason,
+                attempts,
+                _took(record),
+                message_cell(redact(message)),
+            )
         )
     table = format_table(("JOB", "STATE", "REASON", "ATTEMPTS", "TOOK", "MESSAGE"), rows)
     count = len(result.jobs)
@@ -100,6 +107,16 @@ def _attempt_json(attempt: Attempt) -> dict[str, Any]:
         "outcome": attempt.outcome,
         "class": attempt.pull_class,
         "message": attempt.message,
+        "failures": [
+            {
+                "container": failure.container,
+                "image": failure.image,
+                "reason": failure.reason,
+                "class": failure.pull_class,
+                "message": failure.message,
+            }
+            for failure in attempt.failures
+        ],
         "exitCode": attempt.exit_code,
         "startedAt": format_time(attempt.started_at),
         "finishedAt": format_time(attempt.finished_at),

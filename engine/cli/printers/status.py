@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from engine.cli.printers.result import record_json
-from engine.cli.printers.text import first_words, format_table
+from engine.cli.printers.text import format_table, message_cell
 from engine.decide.record import Record
 from engine.errors import BrokenRecordError
 from engine.refs import JobKey
@@ -99,7 +99,7 @@ def records_table(
             record.reason.value if record.reason else "",
             str(len(record.attempts)),
             format_time(record.finished_at or record.started_at or record.queued_at) or "",
-            first_words(
+            message_cell(
                 f"{positions[record.key]}: {record.message}"
                 if record.key in positions
                 else record.message
@@ -108,7 +108,7 @@ def records_table(
         for record in records
     ]
     rows += [
-        (key.namespace, key.name, "", _UNKNOWN, "", "", "", first_words(error.cause))
+        (key.namespace, key.name, "", _UNKNOWN, "", "", "", message_cell(error.cause))
         for key, error in broken.items()
     ]
     head = ("NAMESPACE", "JOB", "RUN", "STATE", "REASON", "ATTEMPTS", "SINCE", "MESSAGE")

@@ -1,9 +1,12 @@
 """Text for terminals: nothing that moves the cursor, no wider than there is room; tables."""
 
+import sys
 import unicodedata
 from collections.abc import Sequence
 
-_LONGEST_TEXT, _LONGEST_CELL = 10_000, 100
+LONGEST_TEXT = 40_000
+"""Characters: room for the longest message of a record."""
+_LONGEST_CELL = 100
 _WIDE = frozenset("WF")
 _NARROW_LIMIT = 0x300
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
@@ -11,7 +14,7 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
 def one_line(text: str) -> str:
     """`text` on one line; what a terminal would obey, and not show, is shown as �."""
-    flat = " ".join(text[:_LONGEST_TEXT].split())
+    flat = " ".join(text[:LONGEST_TEXT].split())
     if flat.isprintable():
         return flat
     return "".join(char if char.isprintable() else "�" for char in flat)
@@ -35,6 +38,20 @@ def truncate(text: str, columns: int) -> str:
     return "".join(kept) + ("…" if columns > 0 else "")
 
 
+def truncate_middle(text: str, columns: int) -> str:
+    """As much of both ends of `text` as fits: a message begins with what failed, ends with why."""
+    if display_width(text) <= columns:
+        return text
+    head = truncate(text, max(1, columns // 2))
+    room, kept = columns - display_width(head), []
+    for char in reversed(text):
+        room -= _columns(char)
+        if room < 0:
+            break
+        kept.append(char)
+    return head + "".join(reversed(kept))
+
+
 def format_age(seconds: float) -> str:
     """The largest unit alone, as in kubectl: 42s, 7m, 3h, 2d."""
     for size, unit in _UNITS:
@@ -48,10 +65,10 @@ def pluralise(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 
-def first_words(text: str) -> str:
-    """`text` on one line, as much of it as a cell of a table holds."""
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_CELL else line[: _LONGEST_CELL - 1] + "…"
+def message_cell(text: str) -> str:
+    """`text` on one line; on a terminal no longer than a row of a table has room for."""
+    line = one_line(text)
+    return truncate_middle(line, _LONGEST_CELL) if sys.stdout.isatty() else line
 
 
 def format_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -4,7 +4,7 @@ import threading
 from contextlib import suppress
 from typing import TextIO
 
-from engine.cli.printers.text import one_line, pluralise
+from engine.cli.printers.text import LONGEST_TEXT, one_line, pluralise, truncate_middle
 from engine.status.outcome import State
 from engine.telemetry.events import (
     AttemptFailed,
@@ -32,6 +32,7 @@ REPORT_IT = "this is a defect: report it with -vv"
 _REPORTED_ACTIONS = frozenset({"deleted", "failed", "invalid"})
 _EngineEvent = SpecsRead | SpecProblem | SpecFixed | ObjectPruned | LeaderChanged | Ready | Stopping
 _LONGEST = 300
+"""Columns of a line on a terminal."""
 _COLOURS = {
     State.SUCCEEDED: "32",
     State.FAILED: "31",
@@ -45,8 +46,9 @@ class TextPrinter:
     """A line per event; safe to use from several threads.
 
     Without a time of its own: whoever collects lines (the kubelet, journald) stamps them. An
-    output that is gone or closed stops the lines, never the engine. `tracebacks` has those of
-    internal errors follow their lines.
+    output that is gone or closed stops the lines, never the engine. Unless `verbose`, lines on a
+    `terminal` are of bounded length; elsewhere they are whole. `tracebacks` has those of internal
+    errors follow their lines.
     """
 
     def __init__(
@@ -56,12 +58,14 @@ class TextPrinter:
         *,
         verbose: bool,
         colour: bool,
+        terminal: bool = False,
         tracebacks: bool = False,
     ) -> None:
         self._out = out
         self._redact = redact
         self._verbose = verbose
         self._colour = colour
+        self._longest = _LONGEST if terminal and not verbose else LONGEST_TEXT
         self._tracebacks = tracebacks
         self._lock = threading.Lock()
 
@@ -76,10 +80,9 @@ class TextPrinter:
                 self._out.flush()
 
     def line(self, event: Event) -> str:
-        """The event's line, masked, on one line and, unless verbose, of bounded length."""
+        """The event's line, masked and on one line."""
         line = one_line(self._redact(format_event(event, verbose=self._verbose)))
-        if len(line) > _LONGEST and not self._verbose:
-            line = line[: _LONGEST - 1] + "…"
+        line = truncate_middle(line, self._longest)
         if self._colour and isinstance(event, StateChanged):
             return colourise(line, event.state)
         return line
@@ -102,10 +105,10 @@ def format_event(event: Event, *, verbose: bool) -> str:
             why = f" {reason}" if reason and reason.value != state.value else ""
             told = f": {message}" if message else ""
             return f"{key}: {state}{number}{why}{told}"
-        case PullPolicyFallback(key, attempt, container, before, after, message):
+        case PullPolicyFallback(key, attempt, container, image, before, after, message):
             return (
-                f"{key}: attempt {attempt}, container {container}: pull policy {before} failed, "
-                f"next is {after}: {message}"
+                f"{key}: attempt {attempt}, container {container}, image {image}: "
+                f"pull policy {before} failed, next is {after}: {message}"
             )
         case AttemptFailed(key, attempt, _, reason, message):
             told = f": {message}" if message else ""

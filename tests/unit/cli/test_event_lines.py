@@ -45,7 +45,7 @@ DEFECT = "(this is a defect: report it with -vv)"
 CRASH = InternalError(None, "worker-0", "KeyError", "'x'", "Traceback: ...")
 EVICTED = AttemptFailed(KEY, 2, "build-2", Reason.EVICTED, "low on memory")
 FAILED = StateChanged(KEY, State.FAILED, Reason.SCRIPT_FAILED, "exit code 3")
-PULL = PullPolicyFallback(KEY, 1, "main", "Always", "Never", "no", PullClass.TRANSIENT)
+PULL = PullPolicyFallback(KEY, 1, "main", "tool:1", "Always", "Never", "no", PullClass.TRANSIENT)
 MADE = DependentRestored(KEY, Ref("Secret", "ci", "build-1"))
 TOLD: dict[tuple[str, bool], dict[str, Event]] = {
     ("info", False): {
@@ -68,7 +68,10 @@ TOLD: dict[tuple[str, bool], dict[str, Event]] = {
     },
     ("warning", False): {
         "ci/build: Failed ScriptFailed: exit code 3": FAILED,
-        "ci/build: attempt 1, container main: pull policy Always failed, next is Never: no": PULL,
+        (
+            "ci/build: attempt 1, container main, image tool:1: "
+            "pull policy Always failed, next is Never: no"
+        ): PULL,
         "ci/build: secret/ci/build-1 was deleted before its pod had started; created again": MADE,
         "ci/build: no answer; trying again": ErrorReported(KEY, "no answer", retrying=True),
         "a.yaml:1:2: warning: cut": SpecProblem("a.yaml:1:2: warning: cut"),
@@ -150,6 +153,21 @@ def test_a_json_line_has_the_events_own_fields() -> None:
     }
     assert said(ObjectPruned(POD, "deleted", "x"))["object"] == "pod/ci/build-1"
     assert said(SpecsRead(0, 0, 0, 0, 0))["added"] == 0
+
+
+def test_a_line_is_shortened_on_a_terminal_alone_and_never_at_its_end() -> None:
+    event = replace(PULL, message=f"failed to pull: {'x' * 5_000}: connection refused")
+    for verbose, terminal, is_whole in (
+        (False, False, True), (True, True, True), (False, True, False)
+    ):  # fmt: skip
+        printer = TextPrinter(
+            io.StringIO(), Redactor(), verbose=verbose, colour=False, terminal=terminal
+        )
+        line = printer.line(event)
+        assert (line == format_event(event, verbose=False)) is is_whole
+        assert line.endswith(": connection refused")
+    assert len(line) == 300
+    assert said(event)["cause"] == event.message
 
 
 @pytest.mark.parametrize("secret", ['quo"te\\back', "zwei\nzeilen", "pässwörd-名", "tab\there"])

@@ -8,7 +8,13 @@ from collections.abc import Iterator
 import pytest
 
 from engine.cli.printers.live_view import LiveView
-from engine.cli.printers.text import display_width, format_age, one_line, truncate
+from engine.cli.printers.text import (
+    display_width,
+    format_age,
+    one_line,
+    truncate,
+    truncate_middle,
+)
 from engine.refs import JobKey
 from engine.status.outcome import Reason, State
 from engine.telemetry.events import (
@@ -223,6 +229,20 @@ def test_an_age_is_told_in_its_largest_unit(seconds: float, text: str) -> None:
 )
 def test_text_is_cut_by_the_columns_it_takes(text: str, columns: int, found: str) -> None:
     assert truncate(text, columns) == found
+    assert display_width(found) <= columns
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "found"),
+    [
+        ("abcdef", 6, "abcdef"),
+        ("failed to pull: connection refused", 15, "failed… refused"),
+        ("名名名名", 6, "名…名"),
+        ("abc", 1, "…"),
+    ],
+)
+def test_a_long_message_keeps_its_end_which_tells_why(text: str, columns: int, found: str) -> None:
+    assert truncate_middle(text, columns) == found
     assert display_width(found) <= columns
 
 

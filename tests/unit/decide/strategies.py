@@ -67,6 +67,7 @@ failures = st.builds(
     st.just("ErrImagePull"),
     st.sampled_from(PullClass),
     any_text,
+    image=st.sampled_from(("", "registry.example/tool:1")),
 )
 
 

@@ -41,7 +41,8 @@ def test_a_failed_pull_moves_on_to_the_next_policy() -> None:
     known = after(TWO, GONE)
     assert known.state is State.STARTING
     (closed,) = known.attempts
-    assert (closed.outcome, closed.message) == (Reason.IMAGE_PULL_FAILED, f"main: {GONE}")
+    assert closed.outcome is Reason.IMAGE_PULL_FAILED
+    assert closed.message == f"main: image main:1: {GONE}"
     assert closed.pull_class is PullClass.NOT_FOUND
     assert act(TWO, known) == CreatePod(2, {"main": "IfNotPresent"})
 
@@ -63,8 +64,18 @@ def test_when_no_policy_is_left_every_attempt_is_listed() -> None:
     over = after(TWO, DOWN, GONE)
     assert over.state is State.FAILED
     assert over.reason is Reason.IMAGE_PULL_FAILED
-    assert over.message == (f"attempt 1, main, Always: {DOWN} | attempt 2, main, Always: {GONE}")
-    assert [a.message for a in over.attempts] == [f"main: {DOWN}", f"main: {GONE}"]
+    first, second = f"image main:1: {DOWN}", f"image main:1: {GONE}"
+    assert over.message == f"attempt 1, main, Always: {first} | attempt 2, main, Always: {second}"
+    assert [a.message for a in over.attempts] == [f"main: {first}", f"main: {second}"]
+
+
+def test_the_image_is_kept_whatever_the_runtime_says_and_told_once() -> None:
+    quoted = 'failed to pull image "main:1": not found'
+    for words, message in ((GONE, f"image main:1: {GONE}"), (quoted, quoted)):
+        (closed,) = after(TWO, words).attempts
+        (failure,) = closed.failures
+        assert (failure.container, failure.image) == ("main", "main:1")
+        assert (failure.message, closed.message) == (words, f"main: {message}")
 
 
 @pytest.mark.parametrize("policy", [None, "Always", ["Never"]])
@@ -94,7 +105,7 @@ def test_only_the_failing_container_moves_on() -> None:
         **PENDING,
     )  # fmt: skip
     known = written(job, record(attempt(job=job), job=job), redis_fails)
-    assert known.attempts[0].message == f"redis: {GONE}"
+    assert known.attempts[0].message == f"redis: image redis:1: {GONE}"
     assert act(job, known) == CreatePod(
         2, {"main": "Always", "redis": "Always", "prepare": "Never"}
     )
@@ -109,8 +120,72 @@ def test_two_containers_that_fail_move_on_together() -> None:
         **PENDING,
     )  # fmt: skip
     known = written(job, record(attempt(job=job), job=job), both)
-    assert known.attempts[0].message == f"main: {GONE}; redis: {DOWN}"
+    told = f"main: image main:1: {GONE}; redis: image redis:1: {DOWN}"
+    assert known.attempts[0].message == told
     assert act(job, known) == CreatePod(2, {"main": "Never", "redis": "Never"})
+
+
+def one_image(job: Job, failing: str, **policies: str) -> dict[str, Any]:
+    """The pod of a job whose containers all have the image tool:1; one can't get it."""
+    states = {"main": waiting("PodInitializing"), "prepare": waiting("PodInitializing")}
+    states[failing] = waiting("ErrImagePull", DOWN)
+    pod = job_pod(job, states["main"], init={"prepare": states["prepare"]}, **PENDING)
+    for container in (*pod["spec"]["initContainers"], *pod["spec"]["containers"]):
+        container |= {"image": "tool:1", "imagePullPolicy": policies[container["name"]]}
+    for status in (*pod["status"]["initContainerStatuses"], *pod["status"]["containerStatuses"]):
+        status["image"] = "tool:1"
+    return pod
+
+
+BOTH = ["Always", "IfNotPresent"]
+PREPARE = {"name": "prepare", "image": "tool:1"}
+
+
+@pytest.mark.parametrize("failing", ["main", "prepare"])
+def test_containers_of_one_image_and_policy_fall_back_in_one_attempt(failing: str) -> None:
+    job = make_job(image="tool:1", pullPolicy=BOTH, initContainers=[PREPARE])
+    pod = one_image(job, failing, main="Always", prepare="Always")
+    known = written(job, record(attempt(job=job), job=job), pod)
+    assert act(job, known) == CreatePod(2, {"main": "IfNotPresent", "prepare": "IfNotPresent"})
+    (closed,) = known.attempts
+    assert closed.message == f"{failing}: image tool:1: {DOWN}"
+    own, moved = closed.failures
+    assert (own.container, own.message) == (failing, DOWN)
+    assert (moved.message, moved.image, moved.reason) == ("", "tool:1", "ErrImagePull")
+
+
+def test_a_container_of_the_same_image_keeps_another_policy() -> None:
+    init = {**PREPARE, "pullPolicy": BOTH}
+    job = make_job(image="tool:1", pullPolicy=["Never", *BOTH], initContainers=[init])
+    pod = one_image(job, "prepare", main="Never", prepare="Always")
+    known = written(job, record(attempt(job=job), job=job), pod)
+    assert act(job, known) == CreatePod(2, {"main": "Never", "prepare": "IfNotPresent"})
+
+
+@pytest.mark.parametrize("only", ["Always", ["Always"]])
+def test_a_container_at_the_end_of_its_list_may_yet_get_the_same_image(only: Any) -> None:
+    init = {**PREPARE, "pullPolicy": only}
+    job = make_job(image="tool:1", pullPolicy=BOTH, initContainers=[init])
+    pod = one_image(job, "main", main="Always", prepare="Always")
+    known = written(job, record(attempt(job=job), job=job), pod)
+    assert act(job, known) == CreatePod(2, {"main": "IfNotPresent", "prepare": "Always"})
+
+
+def test_who_only_moved_along_is_no_cause_at_the_end() -> None:
+    job = make_job(image="tool:1", pullPolicy=BOTH, initContainers=[PREPARE])
+    pod = one_image(job, "prepare", main="Always", prepare="Always")
+    begun = attempt(job=job, policies=dict.fromkeys(job.policies, "Always"))
+    known = written(job, record(begun, job=job), pod)
+    last = one_image(job, "prepare", main="IfNotPresent", prepare="IfNotPresent")
+    last["metadata"] |= {"uid": "uid-2"}
+    last["metadata"]["labels"]["jobs.engine/attempt"] = "2"
+    known = written(job, known, last, settled=["uid-2"])
+    over = written(job, known, last)
+    assert (over.state, over.reason) == (State.FAILED, Reason.IMAGE_PULL_FAILED)
+    assert over.message == (
+        f"attempt 1, prepare, Always: image tool:1: {DOWN} | "
+        f"attempt 2, prepare, IfNotPresent: image tool:1: {DOWN}"
+    )
 
 
 def test_one_container_without_a_way_out_ends_the_job() -> None:
@@ -142,14 +217,14 @@ def test_the_remembered_cause_is_recorded_never_the_back_off() -> None:
     pod = job_pod(TWO, waiting("ImagePullBackOff", BACK_OFF), **PENDING)
     known = record(attempt(job=TWO), job=TWO)
     made = written(TWO, known, pod, causes={(UID, "main"): DOWN})
-    assert made.attempts[0].message == f"main: {DOWN}"
+    assert made.attempts[0].message == f"main: image main:1: {DOWN}"
     assert made.attempts[0].pull_class is PullClass.TRANSIENT
 
 
 def test_the_first_message_wins_over_a_later_one() -> None:
     pod = job_pod(TWO, waiting("ErrImagePull", "something else"), **PENDING)
     made = written(TWO, record(attempt(job=TWO), job=TWO), pod, causes={(UID, "main"): DOWN})
-    assert made.attempts[0].message == f"main: {DOWN}"
+    assert made.attempts[0].message == f"main: image main:1: {DOWN}"
 
 
 def test_the_kubelets_own_limit_costs_no_policy() -> None:

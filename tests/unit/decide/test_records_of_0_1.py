@@ -99,4 +99,4 @@ def test_a_failed_pull_is_written_with_all_that_0_1_asks_for() -> None:
     pod = job_pod(job, waiting("ErrImagePull", PULL["message"]), phase="Pending")
     failed = written(job, record(attempt(job=job), job=job), pod)
     (entry,) = json.loads(encode_record(failed))["attempts"][0]["failures"]
-    assert entry == {**PULL, "advances": True}
+    assert entry == {**PULL, "advances": True, "image": "main:1"}

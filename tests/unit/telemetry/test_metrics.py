@@ -63,7 +63,7 @@ def metrics() -> Metrics:
             {"reason": "Evicted"},
         ),
         (
-            PullPolicyFallback(KEY, 1, "main", "Always", "Never", "x", PullClass.TRANSIENT),
+            PullPolicyFallback(KEY, 1, "main", "i", "Always", "Never", "x", PullClass.TRANSIENT),
             "engine_pull_fallbacks_total",
             {"class": "transient"},
         ),

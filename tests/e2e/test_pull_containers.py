@@ -1,0 +1,110 @@
+"""Pull policies of a pod with several containers: whose they are, who falls back, what is told."""
+
+import json
+from typing import Any
+
+import pytest
+
+from engine.sandbox import Run, Sandbox
+from tests.support.clusters import NAMESPACE
+from tests.support.engine import Engine
+
+pytestmark = pytest.mark.only("sandbox")
+
+BOTH = ["Always", "IfNotPresent"]
+DOWN = "down.example"
+TOOL, DATABASE = f"{DOWN}/tool:1", f"{DOWN}/db:1"
+
+
+@pytest.fixture
+def outage(sandbox: Sandbox) -> None:
+    """The registry is out of reach; the node has what was pulled from it before."""
+    sandbox.images.down(DOWN)
+    sandbox.images.cache(TOOL, DATABASE)
+
+
+def policies(job: dict[str, Any]) -> list[dict[str, str]]:
+    return [attempt["pullPolicies"] for attempt in job["attempts"]]
+
+
+def starts(sandbox: Sandbox, container: str) -> int:
+    """How often a container has been started, over all pods."""
+    return sum(
+        event["reason"] == "Started" and container in event["involvedObject"].get("fieldPath", "")
+        for event in sandbox.objects("events", NAMESPACE)
+    )
+
+
+@pytest.mark.usefixtures("outage")
+@pytest.mark.parametrize("level", ["job", "folder", "operator"])
+def test_one_pull_policy_brings_every_container_through_an_outage(
+    engine: Engine, level: str
+) -> None:
+    wanted: dict[str, Any] = {"pullPolicy": BOTH}
+    head = "apiVersion: jobs.engine/v1alpha1\n"
+    if level == "folder":
+        engine.write("defaults.yaml", f"{head}kind: JobDefaults\nspec: {json.dumps(wanted)}\n")
+    engine.write("../engine.yaml", f"{head}kind: EngineConfig\ndefaults: {json.dumps(wanted)}\n")
+    engine.spec(
+        "job",
+        image=TOOL,
+        services=[{"name": "db", "image": DATABASE}],
+        **(wanted if level == "job" else {}),
+    )
+    config = ["--config", str(engine.folder / "../engine.yaml")] if level == "operator" else []
+    job = engine.reconcile(*config, ends=0).job("job")
+    assert policies(job)[-1] == {"db": "IfNotPresent", "main": "IfNotPresent"}
+
+
+@pytest.mark.usefixtures("outage")
+def test_an_init_script_of_the_jobs_own_image_runs_once(engine: Engine, sandbox: Sandbox) -> None:
+    init = {"name": "prepare", "image": TOOL, "script": "true"}
+    engine.spec("job", image=TOOL, pullPolicy=BOTH, initContainers=[init], script="true")
+    run = engine.reconcile(ends=0)
+    assert policies(run.job("job")) == [
+        {"prepare": "Always", "main": "Always"},
+        {"prepare": "IfNotPresent", "main": "IfNotPresent"},
+    ]
+    assert starts(sandbox, "{prepare}") == starts(sandbox, "{main}") == 1
+    told = [line for line in run.lines if "pull policy Always failed" in line]
+    assert [line.partition(", image ")[0].rpartition(" ")[2] for line in told] == [
+        "prepare",
+        "main",
+    ]
+    assert "connection refused" in told[0]
+    assert told[1].endswith("next is IfNotPresent: as for container prepare")
+
+
+@pytest.mark.usefixtures("outage")
+def test_a_service_of_another_image_keeps_its_own_way(engine: Engine, sandbox: Sandbox) -> None:
+    sandbox.node.will(Run(duration=60), container="db")
+    service = {"name": "db", "image": "up.example/db:1"}
+    engine.spec("job", image=TOOL, pullPolicy=BOTH, services=[service])
+    job = engine.reconcile(ends=0).job("job")
+    assert policies(job) == [
+        {"db": "Always", "main": "Always"},
+        {"db": "Always", "main": "IfNotPresent"},
+    ]
+
+
+def test_a_failed_pull_names_container_and_image_wherever_it_is_told(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    sandbox.images.down(DOWN, "timeout")
+    engine.spec("job", image=TOOL, pullPolicy=["Always", "Never"])
+    run = engine.reconcile("--log-format", "json", ends=4)
+    (line,) = [
+        entry for entry in map(json.loads, run.lines) if entry["event"] == "PullPolicyFallback"
+    ]
+    assert (line["container"], line["image"]) == ("main", TOOL)
+    assert f"container main, image {TOOL}: pull policy Always failed" in line["message"]
+    for job in (run.job("job"), engine.status()["job"]):
+        (first,), (second,) = (attempt["failures"] for attempt in job["attempts"])
+        assert (first["container"], first["image"], first["class"]) == ("main", TOOL, "transient")
+        assert (second["container"], second["image"]) == ("main", TOOL)
+    (event,) = [
+        event["message"]
+        for event in sandbox.objects("events", NAMESPACE)
+        if event["reason"] == "PullPolicyFallback"
+    ]
+    assert event.startswith(f"main, image {TOOL}: pull policy Always failed, next is Never: ")
