@@ -142,7 +142,7 @@ def test_the_config_the_defaults_above_and_files_of_secrets_are_heard_of(
     write(tmp_path, "repo/web/a.yaml", spec(secrets={"T": {"fromFile": "token"}}))
     token = write(tmp_path, "repo/web/token", "x")
     monkeypatch.chdir(tmp_path / "repo")
-    with watching(make_source("web", config_file=config)) as probe:
+    with watching(make_source("web", config_file=config, defaults_root=Path())) as probe:
         first = probe.source.read()
         replace_file(config, engine_yaml("defaults: {timeout: 2m}\n"))
         probe.read_until(lambda snapshot: job(snapshot).timeout == 120)
