@@ -56,7 +56,8 @@ def resolve_and_render(
     What is wrong, if that matters now: a job whose attempt is under way needs neither.
     """
     secrets, problems = resolve_secrets(state.job, environment, config.limits)
-    redactor.add(secrets.all)
+    logins = zip(state.job.credentials, secrets.passwords, strict=True)
+    redactor.add((*secrets.all, *(f"{login.username}:{value}" for login, value in logins if value)))
     state.rendered = Rendered(config, secrets, secrets_resolved=not problems)
     if not to_start:
         return ()

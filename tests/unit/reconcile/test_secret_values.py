@@ -1,3 +1,4 @@
+import base64
 import os
 import socket
 from pathlib import Path
@@ -6,10 +7,14 @@ from typing import Any
 import pytest
 
 from engine.api.model import Config, Job, Limits
+from engine.reconcile.job_state import JobState
+from engine.reconcile.preflight import resolve_and_render
+from engine.reconcile.rendering import RenderConfig
 from engine.reconcile.secret_values import resolve_secrets
+from engine.render.templates import Templates
 from engine.specdir.load import load_specs
 from engine.telemetry.redact import Redactor
-from tests.unit.builders import document, write
+from tests.unit.builders import document, make_job, write
 
 ANY = Limits(allowed_secret_env=("*",))
 
@@ -217,3 +222,14 @@ def test_known_values_are_taken_out_of_every_text() -> None:
     redact = Redactor()
     redact.add(["hunter2\n", "hunter2-long", "ab"])
     assert redact("a hunter2 b hunter2-long c aHVudGVyMgo= d ab") == "a *** b *** c *** d ab"
+
+
+def test_what_logs_in_to_a_registry_does_not_come_out_in_base64() -> None:
+    password = {"value": "correct-horse"}
+    logins = [{"registry": "registry.example", "username": "robot", "password": password}]
+    state = JobState(make_job(registryCredentials=logins))
+    redact = Redactor()
+    config = RenderConfig(Templates(), "default", ANY)
+    assert resolve_and_render(state, config, {}, redact, to_start=True) == ()
+    coded = base64.b64encode(b"robot:correct-horse").decode()
+    assert redact(f"Basic {coded}, by robot:") == "Basic ***, by robot:"
