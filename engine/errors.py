@@ -3,7 +3,8 @@
 Printers turn an error into one line; nothing else in the engine formats messages for people.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 
 
@@ -67,6 +68,10 @@ class Diagnostic:
         hint = f" ({self.hint})" if self.hint else ""
         return f"{self.where}: {warning}{self.message}{hint}"
 
+    def map_text(self, change: Callable[[str], str]) -> "Diagnostic":
+        """The same finding with `change` applied to its words; its place stays."""
+        return replace(self, message=change(self.message), hint=change(self.hint))
+
 
 class EngineError(Exception):
     """Root of the tree."""
@@ -95,6 +100,10 @@ class EngineError(Exception):
         hint = f" ({self.hint})" if self.hint else ""
         return f"{where}{self.cause}{hint}"
 
+    def map_text(self, change: Callable[[str], str]) -> "EngineError":
+        """An error that reads the same with `change` applied to its words; its place stays."""
+        return EngineError(change(self.cause), where=self.where, hint=change(self.hint))
+
 
 class UsageError(EngineError):
     """The command line asks for something that cannot be."""
@@ -110,6 +119,10 @@ class InvalidInputError(EngineError):
     def __init__(self, problems: tuple[Diagnostic, ...]) -> None:
         super().__init__("; ".join(str(problem) for problem in problems))
         self.problems = problems
+
+    def map_text(self, change: Callable[[str], str]) -> "InvalidInputError":
+        """The same findings with `change` applied to their words."""
+        return InvalidInputError(tuple(problem.map_text(change) for problem in self.problems))
 
 
 class TemplateRenderError(EngineError):

@@ -3,11 +3,9 @@
 import sys
 from collections.abc import Callable, Iterable
 
-import click
-
+from engine.cli.output import echo, echo_error
 from engine.errors import BrokenRecordError, UsageError
 from engine.refs import JobKey
-from engine.telemetry.redact import REDACTOR
 
 
 def ask_each(namespace: str, names: Iterable[str], ask: Callable[[JobKey], str]) -> None:
@@ -19,8 +17,8 @@ def ask_each(namespace: str, names: Iterable[str], ask: Callable[[JobKey], str])
     for name in names:
         key = JobKey(namespace, name)
         try:
-            click.echo(f"{key}: {ask(key)}")
+            echo(f"{key}: {ask(key)}")
         except (UsageError, BrokenRecordError) as error:
-            click.echo(REDACTOR(f"error: {error}"), err=True)
+            echo_error(error)
             codes.append(error.exit_code)
     sys.exit(max(codes, default=0))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.api.model import Config, Limits
+from engine.cli.printers.text import one_line
 from engine.cli.printers.text_printer import format_event
 from engine.cluster import api
 from engine.cluster.client import Client
@@ -26,7 +27,7 @@ from engine.sandbox import FOREVER, Run, Sandbox
 from engine.sandbox.furnishing import ROOT_CERTIFICATE
 from engine.specdir.load import load_specs
 from engine.status.outcome import Reason, State
-from engine.telemetry.events import Event
+from engine.telemetry.events import Event, map_text
 from engine.telemetry.redact import Redactor
 from engine.wellknown import JOB
 
@@ -71,8 +72,8 @@ class DemoEnv:
         redactor = Redactor()
 
         def print_event(event: Event) -> None:
-            line = redactor(format_event(event, verbose=True))
-            self.print(f"    {line}")
+            line = format_event(map_text(event, redactor), verbose=True)
+            self.print(f"    {one_line(line)}")
 
         options = OnceOptions("demo", timeout=60.0, queue_timeout=queue_timeout)
         dependencies = ControllerDependencies(ENVIRONMENT, redactor, print_event)

@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-import click
-
 from engine.api.config import parse_config
 from engine.api.model import SECRET_ENV, Config, Limits, LoadedJobs
 from engine.api.yaml_reader import MAX_BYTES
+from engine.cli.output import echo_diagnostic
 from engine.errors import Diagnostic, InvalidInputError, Severity, SourceLocation
 from engine.files import read_regular
 from engine.kubeschema import read_types, shipped_types
@@ -45,5 +44,5 @@ def load_valid_specs(
     if any(problem.severity is Severity.ERROR for problem in loaded.problems):
         raise InvalidInputError(loaded.problems)
     for problem in loaded.problems:
-        click.echo(str(problem), err=True)
+        echo_diagnostic(problem, err=True)
     return loaded

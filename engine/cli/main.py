@@ -2,15 +2,23 @@
 
 import gc
 import importlib
+import io
 import os
 import sys
 import traceback
+from typing import TYPE_CHECKING
 
 import click
 
 from engine import __version__
-from engine.errors import EngineError, ExitCode, InvalidInputError
+from engine.cli.crashes import report_crashes
+from engine.cli.output import echo_error
+from engine.cli.printers.text import lines_of
+from engine.errors import EngineError, ExitCode
 from engine.telemetry.redact import REDACTOR
+
+if TYPE_CHECKING:
+    from engine.telemetry.events import Event
 
 COMMANDS = {
     "reconcile": "Bring the jobs of a folder to their end.",
@@ -66,20 +74,21 @@ def cli() -> None:
 def main() -> None:
     """Run the command line and leave with its exit code."""
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    with report_crashes(_print_crash):
+        code = _run()
+    sys.exit(int(code or 0))
+
+
+def _run() -> int | None:
     try:
-        code = cli.main(prog_name="engine", standalone_mode=False)
-    except InvalidInputError as error:
-        for problem in error.problems:
-            click.echo(REDACTOR(str(problem)), err=True)
-        code = error.exit_code
+        code: int | None = cli.main(prog_name="engine", standalone_mode=False)
     except EngineError as error:
-        click.echo(REDACTOR(f"error: {error}"), err=True)
+        echo_error(error)
         code = error.exit_code
-    except click.UsageError as error:
-        error.show()
-        code = ExitCode.INVALID
     except click.ClickException as error:
-        error.show()
+        text = io.StringIO()
+        error.show(text)
+        click.echo(lines_of(text.getvalue()), err=True)
         code = ExitCode.INVALID
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
@@ -90,6 +99,13 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001 - no traceback reaches a user who didn't ask
         click.echo(f"error: internal error: {type(error).__name__}: report it with -vv", err=True)
         if "-vv" in sys.argv:
-            click.echo(REDACTOR(traceback.format_exc()), err=True)
+            click.echo(lines_of(REDACTOR(traceback.format_exc())), err=True)
         code = INTERNAL_ERROR
-    sys.exit(int(code or 0))
+    return code
+
+
+def _print_crash(event: "Event") -> None:
+    """Before there is a printer that knows how it is to be done."""
+    from engine.cli.printers.event_printer import make_event_printer  # noqa: PLC0415 - rare
+
+    make_event_printer(REDACTOR, verbose=2 if "-vv" in sys.argv else 1)(event)

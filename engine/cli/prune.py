@@ -8,6 +8,7 @@ import click
 
 from engine.cli import options
 from engine.cli.loading import load_config
+from engine.cli.output import echo_error
 from engine.decide.prune import FOREIGN_TTLS
 from engine.errors import EngineError
 from engine.prune.options import DEFAULT_KINDS, DryRun, PruneOptions
@@ -141,7 +142,7 @@ def command(
         raise
     printer.end(result.errors)
     for error in result.errors:
-        click.echo(f"error: {error}", err=True)
+        echo_error(error)
     for note in notes(result):
         click.echo(note, err=True)
     if output != "json":

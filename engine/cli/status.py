@@ -5,6 +5,7 @@ from collections.abc import Collection
 import click
 
 from engine.cli import options
+from engine.cli.output import echo_error
 from engine.cli.printers.status import queue_positions, records_json, records_table
 from engine.refs import JobKey
 
@@ -40,7 +41,7 @@ def command(
     broken = {key: error for key, error in listed.invalid.items() if _is_named(key, jobs)}
     missing = sorted({*jobs} - {key.name for key in (*listed.items, *listed.invalid)})
     for _, error in sorted(broken.items()):
-        click.echo(f"error: {error}", err=True)
+        echo_error(error)
     if output == "json":
         click.echo(records_json(records, positions, broken))
     elif records or broken:

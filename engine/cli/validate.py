@@ -1,18 +1,24 @@
 """`engine validate`: everything that can be said about specs without a cluster."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
+from engine.api.model import Job
 from engine.cli import options
 from engine.cli.loading import load_config
+from engine.cli.output import echo_diagnostic
+from engine.cli.printers.text import pluralise
 from engine.decide.pull_cursor import policies_of_attempt
 from engine.errors import Diagnostic, ExitCode, Severity, TemplateRenderError
 from engine.reconcile.rendering import RenderConfig, has_to_be_rendered, try_render_attempt
 from engine.reconcile.secret_values import resolve_secrets
 from engine.render.templates import Templates
+from engine.render.variables import SecretValues
 from engine.specdir.load import load_specs
+from engine.telemetry.redact import SHORTEST, is_maskable
 
 
 @click.command()
@@ -36,8 +42,9 @@ def command(
     """Check spec files; print file:line:col for every problem.
 
     A secret whose variable isn't set here is a warning: it need only be set where the job is
-    started. Exit code 2 if there is an error, else 0. Templates and pod patches of one's own are
-    rendered too; the built-in templates alone have nothing to go wrong.
+    started; so is one that is too short to be masked in messages. Exit code 2 if there is an
+    error, else 0. Templates and pod patches of one's own are rendered too; the built-in templates
+    alone have nothing to go wrong.
     """
     settings = load_config(config, kubernetes_schema, allow_secret_env)
     loaded = load_specs(options.all_paths(paths, filenames), settings, namespace, defaults_root)
@@ -57,17 +64,23 @@ def command(
         if has_to_be_rendered(rendering, job):
             policies = policies_of_attempt(job, ())
             problems.extend(try_render_attempt(rendering, job, 1, policies, None)[1])
-        problems.extend(
-            map(_unset_is_a_warning, resolve_secrets(job, os.environ, settings.limits)[1])
-        )
+        secrets, missing = resolve_secrets(job, os.environ, settings.limits)
+        problems.extend(map(_unset_is_a_warning, missing))
+        problems.extend(_too_short_to_mask(job, secrets))
     for problem in sorted(set(problems), key=lambda problem: (problem.where, problem.message)):
-        click.echo(str(problem))
+        echo_diagnostic(problem)
     if any(problem.severity is Severity.ERROR for problem in problems):
         raise SystemExit(ExitCode.INVALID)
     count = len(loaded.jobs)
-    click.echo(
-        f"{count} job{'' if count == 1 else 's'}, all valid" if count else "no job specs found"
-    )
+    click.echo(f"{pluralise(count, 'job')}, all valid" if count else "no job specs found")
+
+
+def _too_short_to_mask(job: Job, secrets: SecretValues) -> Iterator[Diagnostic]:
+    refs = (*job.secrets.values(), *(credential.password for credential in job.credentials))
+    for ref, value in zip(refs, secrets.all, strict=True):
+        if value and not is_maskable(value):
+            told = f"a secret of fewer than {SHORTEST} characters isn't masked in messages and logs"
+            yield Diagnostic(ref.place, told, severity=Severity.WARNING)
 
 
 def _unset_is_a_warning(problem: Diagnostic) -> Diagnostic:

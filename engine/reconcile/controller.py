@@ -405,7 +405,7 @@ class JobController:
         if isinstance(error, InvalidInputError):
             self._blocked.add(key)
             state.rendered = Rendered()
-            self._report(state, *(SpecProblem(str(problem)) for problem in error.problems))
+            self._report(state, *map(SpecProblem, error.problems))
         elif not error.retryable or self.rate_limiter.failures(key) >= _REPORT_AFTER:
             self._report(state, ErrorReported(key, str(error), retrying=True))
         return max(wait, error.retry_after)

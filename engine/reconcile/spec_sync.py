@@ -152,7 +152,7 @@ class SpecReporter:
         problems = frozenset(snapshot.problems)
         for problem in snapshot.problems:
             if problem not in self._problems:
-                self._emit(SpecProblem(str(problem)))
+                self._emit(SpecProblem(problem))
         files = {problem.where.file for problem in problems}
         for file in sorted({problem.where.file for problem in self._problems} - files):
             self._emit(SpecFixed(file))

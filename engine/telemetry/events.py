@@ -1,11 +1,19 @@
 """Typed events: the engine emits them, printers turn them into lines, tables or JSON."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any
 
 from engine.api.model import PullClass
+from engine.errors import Diagnostic
 from engine.refs import JobKey, Ref
 from engine.status.outcome import Reason, State
+
+Text = Annotated[str, "free text"]
+"""What a container, a registry, a server or an exception said; names, states and reasons are not.
+
+It may hold anything, secrets included: printers mask it before they make something of it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +26,7 @@ class StateChanged:
     """The state."""
     reason: Reason | None = None
     """Why, once it is final."""
-    message: str = ""
+    message: Text = ""
     """The cause, where there is one."""
     attempt: int = 0
     """Number of the attempt; 0 if there was none yet."""
@@ -42,7 +50,7 @@ class PullPolicyFallback:
     """The policy it had."""
     after: str
     """The policy it gets."""
-    message: str
+    message: Text
     """The registry's own words, or which container failed."""
     pull_class: PullClass = PullClass.OTHER
     """What was wrong, as far as they tell."""
@@ -63,7 +71,7 @@ class AttemptFailed:
     """The pod's name."""
     reason: Reason
     """How it ended."""
-    message: str
+    message: Text
     """The first real cause."""
 
 
@@ -75,7 +83,7 @@ class PodRemoved:
     """The job."""
     pod: str
     """The pod's name."""
-    why: str
+    why: Text
     """The reason, for people."""
 
 
@@ -105,7 +113,7 @@ class ErrorReported:
 
     key: JobKey | None
     """The job; None if it is not about one."""
-    message: str
+    message: Text
     """Its words, or the error."""
     retrying: bool
     """Whether the engine goes on trying."""
@@ -121,9 +129,9 @@ class InternalError:
     """The thread or part of the engine that it happened in."""
     kind: str
     """The exception's class."""
-    message: str
-    traceback: str
-    """Text of many lines; printers mask what is secret in it."""
+    message: Text
+    traceback: Text
+    """Of many lines."""
     retrying: bool = True
 
 
@@ -131,7 +139,7 @@ class InternalError:
 class Notice:
     """Something worth saying once."""
 
-    message: str
+    message: Text
     """The words."""
 
 
@@ -155,8 +163,8 @@ class SpecsRead:
 class SpecProblem:
     """Something is wrong with a spec file; told once for as long as it stays so."""
 
-    problem: str
-    """The finding, with its place."""
+    problem: Diagnostic | Text
+    """The finding, or what is wrong with all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +191,7 @@ class ObjectPruned:
     """The object."""
     action: str
     """What was done: deleted, failed and so on."""
-    reason: str
+    reason: Text
     """Why."""
 
 
@@ -206,7 +214,7 @@ class Ready:
 class Stopping:
     """The engine has been asked to end, or has to."""
 
-    reason: str
+    reason: Text
     """Why."""
 
 
@@ -230,3 +238,16 @@ Event = (
     | Stopping
 )
 Emit = Callable[[Event], None]
+_FREE_TEXT = (Text, Diagnostic | Text)
+
+
+def map_text(event: Event, change: Callable[[str], str]) -> Event:
+    """`event` with `change` applied to its free text, and to nothing else."""
+    changed: dict[str, Any] = {}
+    for field in fields(event):
+        value = getattr(event, field.name)
+        if isinstance(value, Diagnostic):
+            changed[field.name] = value.map_text(change)
+        elif field.type in _FREE_TEXT and value:
+            changed[field.name] = change(value)
+    return replace(event, **changed) if changed else event

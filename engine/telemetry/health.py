@@ -78,7 +78,7 @@ class HealthServer:
         match path:
             case "/healthz":
                 reason = _alive(self._alive)
-                return _text(_NOT_NOW, reason) if reason else _text(_OK, "ok")
+                return _text(_NOT_NOW, REDACTOR(reason)) if reason else _text(_OK, "ok")
             case "/readyz":
                 return _ready(self._checks)
             case "/metrics" if self._metrics is not None:
@@ -105,11 +105,12 @@ def _ready(ask: Callable[[], Mapping[str, str]]) -> Response:
     except Exception as error:  # noqa: BLE001 - a probe is answered, whatever happens
         return _text(_NOT_NOW, f"the checks failed: {type(error).__name__}")
     lines = [
-        f"[-]{name}: {reason}" if reason else f"[+]{name} ok" for name, reason in reasons.items()
+        f"[-]{name}: {REDACTOR(reason)}" if reason else f"[+]{name} ok"
+        for name, reason in reasons.items()
     ]
     failing = any(reasons.values())
     return _text(_NOT_NOW if failing else _OK, "\n".join(lines) or "ok")
 
 
 def _text(status: int, text: str) -> Response:
-    return Response(status, _TEXT, f"{REDACTOR(text)}\n".encode())
+    return Response(status, _TEXT, f"{text}\n".encode(errors="backslashreplace"))

@@ -1,6 +1,5 @@
 """A JSON object per event and line, for whoever collects logs."""
 
-import json
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -9,8 +8,9 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, TextIO
 
-from engine.cli.printers.text import truncate_middle
+from engine.cli.printers.text import to_json, truncate_middle
 from engine.cli.printers.text_printer import format_event
+from engine.errors import Diagnostic, Severity
 from engine.refs import JobKey, Ref
 from engine.status.outcome import State
 from engine.telemetry.events import (
@@ -24,6 +24,7 @@ from engine.telemetry.events import (
     PullPolicyFallback,
     SpecProblem,
     StateChanged,
+    map_text,
 )
 from engine.telemetry.redact import Redactor
 
@@ -58,36 +59,30 @@ class JsonPrinter:
         """Write the event as one line, if it has one at this verbosity."""
         if not format_event(event, verbose=self._verbose):
             return
+        event = map_text(event, self._redact)
         entry = {
             "level": level_of(event),
             "event": type(event).__name__,
             **_fields_of(event),
             "message": format_event(event, verbose=True),
         }
-        masked = {name: self._mask(name, value) for name, value in entry.items()}
+        entry = {name: _bounded(name, value) for name, value in entry.items()}
         with self._lock, suppress(OSError, ValueError):
             stamp = self._now().astimezone(UTC).isoformat(timespec="milliseconds")
-            whole = {"time": stamp.replace("+00:00", "Z"), **masked}
-            self._out.write(json.dumps(whole, separators=(",", ":")) + "\n")
+            whole = {"time": stamp.replace("+00:00", "Z"), **entry}
+            self._out.write(to_json(whole, ensure_ascii=True, separators=(",", ":")) + "\n")
             self._out.flush()
 
     def close(self) -> None:
         """Nothing is left open."""
-
-    def _mask(self, name: str, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        text = self._redact(value)
-        if name == "traceback":
-            return text[-_LONGEST_TRACEBACK:]
-        return truncate_middle(text, _LONGEST)
 
 
 def level_of(event: Event) -> str:
     """A job that fails is a warning: the engine works. An error is what the engine can't do."""
     match event:
         case SpecProblem(problem):
-            return "warning" if ": warning: " in problem else "error"
+            is_warning = isinstance(problem, Diagnostic) and problem.severity is Severity.WARNING
+            return "warning" if is_warning else "error"
         case ErrorReported(_, _, retrying):
             return "warning" if retrying else "error"
         case InternalError():
@@ -108,12 +103,20 @@ def _fields_of(event: Event) -> dict[str, Any]:
         value = getattr(event, field.name)
         if value is None or value == "" or isinstance(event, Notice):
             continue
-        if isinstance(value, JobKey | Ref):
+        if isinstance(value, JobKey | Ref | Diagnostic):
             value = str(value)
         elif isinstance(value, Enum):
             value = value.value
         found[_NAMES.get(field.name) or _camel(field.name)] = value
     return found
+
+
+def _bounded(name: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if name == "traceback":
+        return value[-_LONGEST_TRACEBACK:]
+    return truncate_middle(value, _LONGEST)
 
 
 def _camel(name: str) -> str:

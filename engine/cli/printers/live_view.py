@@ -1,7 +1,6 @@
 """The live view on a terminal: the jobs' states redrawn in place, lines of news above them."""
 
 import os
-import re
 import threading
 import time
 from collections import deque
@@ -20,6 +19,7 @@ from engine.cli.printers.text import (
     truncate_middle,
 )
 from engine.cli.printers.text_printer import TextPrinter, colourise
+from engine.errors import Diagnostic, Severity
 from engine.refs import JobKey
 from engine.status.outcome import State
 from engine.telemetry.events import (
@@ -30,6 +30,7 @@ from engine.telemetry.events import (
     SpecFixed,
     SpecProblem,
     StateChanged,
+    map_text,
 )
 from engine.telemetry.redact import Redactor
 from engine.telemetry.states import StateCounts
@@ -41,8 +42,7 @@ _LAST_DRAW = 1.0
 _FALLBACK_SIZE = os.terminal_size((80, 24))
 _MAX_ROWS, _MAX_ENDS, _OTHER_LINES = 12, 5, 4
 _STATE_WIDTH, _AGE_WIDTH = max(len(state) for state in State), 4
-_FILE = re.compile(r"(.+?\.ya?ml)(?::\d+:\d+)?: ")
-_WARNING = ": warning: "
+_SPEC_FILES = (".yaml", ".yml")
 
 Size = Callable[[], os.terminal_size]
 
@@ -61,7 +61,6 @@ class Row:
 class LiveState:
     """Counts, jobs under way and the last ends; grows with the managed jobs, and nothing else."""
 
-    redact: Redactor
     _states: StateCounts = field(default_factory=StateCounts)
     _under_way: dict[JobKey, Row] = field(default_factory=dict)
     _ends: deque[Row] = field(default_factory=lambda: deque(maxlen=_MAX_ENDS))
@@ -84,9 +83,9 @@ class LiveState:
             case JobUnchanged(key) | JobUnmanaged(key):
                 self._under_way.pop(key, None)
                 return True
-            case SpecProblem(problem):
-                if (found := _FILE.match(problem)) and _WARNING not in problem:
-                    self._bad_files.add(found[1])
+            case SpecProblem(Diagnostic(where, severity=Severity.ERROR)):
+                if where.file.endswith(_SPEC_FILES):
+                    self._bad_files.add(where.file)
             case SpecFixed(file):
                 self._bad_files.discard(file)
             case LeaderChanged(leads, holder):
@@ -108,12 +107,12 @@ class LiveState:
         shown += [*islice(reversed(self._ends), ends)][::-1]
         names = max((display_width(str(row.key)) for row in shown), default=0)
         for row in shown:
-            key = truncate(str(row.key), min(names, columns // 2))
+            key = truncate(one_line(str(row.key)), min(names, columns // 2))
             pad = " " * (min(names, columns // 2) - display_width(key))
             age = format_age(now - row.since)
             text = f"  {key}{pad}  {row.state:{_STATE_WIDTH}}  {age:>{_AGE_WIDTH}}"
             room = max(0, columns - display_width(text) - 2)
-            told = truncate_middle(one_line(self.redact(row.message)), room)
+            told = truncate_middle(one_line(row.message), room)
             yield truncate(f"{text}  {told}".rstrip(), columns), row.state
 
     def _summary(self) -> str:
@@ -123,7 +122,7 @@ class LiveState:
             parts.append(f"{pluralise(len(self._bad_files), 'file')} with problems")
         if self._leader:
             parts.append(self._leader)
-        return one_line(self.redact(", ".join(parts) or "no jobs"))
+        return one_line(", ".join(parts) or "no jobs")
 
 
 class LiveView:
@@ -137,9 +136,10 @@ class LiveView:
         self, out: TextIO, redact: Redactor, *, colour: bool, size: Size | None = None
     ) -> None:
         self._out = out
+        self._redact = redact
         self._colour = colour
         self._size = size or (lambda: _size_of(out))
-        self._state = LiveState(redact)
+        self._state = LiveState()
         self._text = TextPrinter(out, redact, verbose=False, colour=colour, terminal=True)
         self._news: deque[str] = deque(maxlen=_MAX_NEWS)
         self._drawn: list[int] = []
@@ -149,6 +149,7 @@ class LiveView:
 
     def __call__(self, event: Event) -> None:
         """Have the event drawn soon."""
+        event = map_text(event, self._redact)
         with self._condition:
             if self._closed:
                 return

@@ -15,6 +15,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.representer import SafeRepresenter
 
+from engine.cli.printers.text import escape, is_ci_command, to_json
+
 _PLAIN = re.compile(r"[A-Za-z/](?:[A-Za-z0-9_./@+=-]|[: ](?=[A-Za-z0-9/]))*")
 _NO_STRINGS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 _NEVER_FOLDED = 2**31
@@ -31,13 +33,13 @@ def print_yaml(manifests: Sequence[dict[str, Any]]) -> None:
     yaml.indent(mapping=2, sequence=4, offset=2)
     text = io.StringIO()
     yaml.dump_all(manifests, text)
-    click.echo(text.getvalue(), nl=False)
+    click.echo(escape(text.getvalue(), lambda char: f"\\U{ord(char):08x}"), nl=False)
 
 
 def print_json(manifests: Sequence[dict[str, Any]]) -> None:
     """The manifests as one List, as kubectl prints several objects."""
     whole = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
-    click.echo(json.dumps(whole, indent=2, ensure_ascii=False))
+    click.echo(to_json(whole, indent=2))
 
 
 class _Representer(SafeRepresenter):  # type: ignore[misc]
@@ -68,5 +70,5 @@ _Representer.add_representer(float, _Representer.represent_float)
 
 def _fits_a_block(text: str) -> bool:
     lines = text.split("\n")
-    plain = all(char.isprintable() or char == "\n" for char in text)
-    return plain and not text[0].isspace() and all(line == line.rstrip() for line in lines)
+    plain = all(line.isprintable() and line == line.rstrip() for line in lines)
+    return plain and not text[0].isspace() and not any(map(is_ci_command, lines))

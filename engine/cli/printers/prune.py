@@ -1,10 +1,10 @@
 """What `engine prune` prints: each object as soon as it is settled, so that none has to be kept."""
 
-import json
 from collections.abc import Iterable
 from datetime import datetime
 from typing import TextIO
 
+from engine.cli.printers.text import one_line, to_json
 from engine.durations import format_duration
 from engine.errors import EngineError
 from engine.prune.result import PruneAction, PruneEntry, PruneResult
@@ -20,9 +20,7 @@ class TextPrunePrinter:
 
     def entry(self, entry: PruneEntry) -> None:
         """Print what became of one object."""
-        self._out.write(
-            f"{entry.action:<{_WIDTH}}  {entry.ref}  {' '.join(entry.reason.split())}\n"
-        )
+        self._out.write(one_line(f"{entry.action:<{_WIDTH}}  {entry.ref}  {entry.reason}") + "\n")
 
     def end(self, errors: Iterable[EngineError]) -> None:
         """Finish the output; nothing is printed afterwards."""
@@ -40,13 +38,13 @@ class JsonPrunePrinter:
 
     def entry(self, entry: PruneEntry) -> None:
         """Print what became of one object."""
-        text = json.dumps(entry_json(entry), ensure_ascii=False)
+        text = to_json(entry_json(entry))
         self._out.write(f"{self._between}{text}")
         self._between = ",\n  "
 
     def end(self, errors: Iterable[EngineError]) -> None:
         """Finish the output; nothing is printed afterwards."""
-        told = json.dumps([str(error) for error in errors], ensure_ascii=False)
+        told = to_json([str(error) for error in errors])
         closing = "\n" if self._between.startswith(",") else ""
         self._out.write(f'{closing}],\n "errors": {told}}}\n')
         self._out.flush()

@@ -1,11 +1,11 @@
 """The result of `reconcile --once`: JSON, table, and the exit code."""
 
-import json
+from dataclasses import replace
 from typing import Any
 
 from engine.cli.printers.prune import entry_json
-from engine.cli.printers.text import format_table, message_cell, pluralise
-from engine.decide.record import Attempt, Record
+from engine.cli.printers.text import format_table, message_cell, pluralise, to_json
+from engine.decide.record import Attempt, Record, map_messages
 from engine.errors import ExitCode
 from engine.prune.result import PruneAction, PruneReport
 from engine.reconcile.once_result import JobResult, OnceResult
@@ -26,7 +26,25 @@ def exit_code(result: OnceResult) -> ExitCode:
     return max(codes, default=ExitCode.OK)
 
 
-def result_json(result: OnceResult, redact: Redactor, pruned: PruneReport = NOTHING_PRUNED) -> str:
+def mask_result(
+    result: OnceResult, pruned: PruneReport, redact: Redactor
+) -> tuple[OnceResult, PruneReport]:
+    """Both with what is secret masked in messages, errors and reasons of pruning: in free text."""
+    jobs = [
+        replace(
+            job,
+            record=job.record and map_messages(job.record, redact),
+            error=job.error and job.error.map_text(redact),
+        )
+        for job in result.jobs
+    ]
+    entries = tuple(replace(entry, reason=redact(entry.reason)) for entry in pruned.entries)
+    warnings = tuple(map(redact, pruned.warnings))
+    errors = tuple(error.map_text(redact) for error in pruned.errors)
+    return replace(result, jobs=tuple(jobs)), PruneReport(entries, warnings, errors)
+
+
+def result_json(result: OnceResult, pruned: PruneReport = NOTHING_PRUNED) -> str:
     """The whole result, as in the contract of `-o json`."""
     jobs = []
     for job in result.jobs:
@@ -44,28 +62,19 @@ def result_json(result: OnceResult, redact: Redactor, pruned: PruneReport = NOTH
     errors += [str(error) for error in pruned.errors]
     entries = [entry_json(entry) for entry in pruned.entries]
     whole = {"jobs": jobs, "pruned": entries, "errors": errors}
-    return redact(json.dumps(whole, indent=2, ensure_ascii=False))
+    return to_json(whole, indent=2)
 
 
-def result_table(result: OnceResult, redact: Redactor, pruned: PruneReport = NOTHING_PRUNED) -> str:
+def result_table(result: OnceResult, pruned: PruneReport = NOTHING_PRUNED) -> str:
     """One line a job, and what the second run of the same specs is told: nothing changed."""
     rows = []
     for job in result.jobs:
         record = _current(job)
         state = record.state.value if record else "-"
         reason = record.reason.value if record and record.reason else ""
-        message = str(job.error) if job.error else record.message if record else ""
+        message = message_cell(str(job.error) if job.error else record.message if record else "")
         attempts = str(len(record.attempts)) if record else "0"
-        rows.append(
-            (
-                str(job.job.key),
-                state,
-                reason,
-                attempts,
-                _took(record),
-                message_cell(redact(message)),
-            )
-        )
+        rows.append((str(job.job.key), state, reason, attempts, _took(record), message))
     table = format_table(("JOB", "STATE", "REASON", "ATTEMPTS", "TOOK", "MESSAGE"), rows)
     count = len(result.jobs)
     changed = sum(job.changed for job in result.jobs)
@@ -77,7 +86,7 @@ def result_table(result: OnceResult, redact: Redactor, pruned: PruneReport = NOT
     if pruned.entries:
         gone = sum(entry.action is PruneAction.DELETED for entry in pruned.entries)
         words += f", {pluralise(gone, 'object')} pruned"
-    return redact(f"{table}\n{words}")
+    return f"{table}\n{words}"
 
 
 def record_json(record: Record | None) -> dict[str, Any]:

@@ -1,13 +1,12 @@
 """What `engine status` prints: records as JSON or as a table, and positions in the quota queue."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from engine.cli.printers.result import record_json
-from engine.cli.printers.text import format_table, message_cell
+from engine.cli.printers.text import format_table, message_cell, to_json
 from engine.decide.record import Record
 from engine.errors import BrokenRecordError
 from engine.refs import JobKey
@@ -83,7 +82,7 @@ def records_json(
         for key, error in broken.items()
     ]
     entries.sort(key=lambda entry: (entry["namespace"], entry["name"]))
-    return json.dumps({"jobs": entries}, indent=2, ensure_ascii=False)
+    return to_json({"jobs": entries}, indent=2)
 
 
 def records_table(

@@ -1,8 +1,16 @@
-"""Text for terminals: nothing that moves the cursor, no wider than there is room; tables."""
+"""What may reach a terminal or a log: no character that moves the cursor, no line that a CI system
+takes for a command, nothing wider than there is room.
 
+Specs, file names, the cluster and containers say what they like; everything that is printed of them
+goes through `one_line`, `lines_of`, `format_table` or `to_json`.
+"""
+
+import json
+import re
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 LONGEST_TEXT = 40_000
 """Characters: room for the longest message of a record."""
@@ -10,14 +18,53 @@ _LONGEST_CELL = 100
 _WIDE = frozenset("WF")
 _NARROW_LIMIT = 0x300
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
+_ASTRAL = 0x10000
+_GAP = re.compile(r"\s+")
+_CI_COMMAND = re.compile(
+    r"##(?=\[|vso\[|teamcity\[)"  # anywhere in a line: GitHub, Azure, TeamCity
+    r"|^\s*(?:::|section_(?:start|end):|travis_fold:|(?:---|\+\+\+|~~~|\^\^\^) )"
+)
+
+
+def is_ci_command(line: str) -> bool:
+    """Whether a CI system that shows this line as a log would obey it."""
+    return _CI_COMMAND.search(line) is not None
 
 
 def one_line(text: str) -> str:
-    """`text` on one line; what a terminal would obey, and not show, is shown as �."""
-    flat = " ".join(text[:LONGEST_TEXT].split())
-    if flat.isprintable():
-        return flat
-    return "".join(char if char.isprintable() else "�" for char in flat)
+    """`text` on one line; what a terminal or a CI system would obey is shown as �."""
+    return _harmless(_GAP.sub(_gap, text[:LONGEST_TEXT]).strip())
+
+
+def lines_of(text: str) -> str:
+    """`text` line by line, indented as it is; otherwise as `one_line`."""
+    return "\n".join(_harmless(line.expandtabs()) for line in text.splitlines())
+
+
+def to_json(value: Any, **settings: Any) -> str:
+    """`value` as JSON; what a terminal or a CI system would obey is escaped, and reads back as is.
+
+    Guarantees: valid JSON that can be encoded as UTF-8, whatever the strings hold.
+    """
+    return escape(json.dumps(value, **{"ensure_ascii": False, **settings}))
+
+
+def escape(text: str, astral: Callable[[str], str] = lambda char: json.dumps(char)[1:-1]) -> str:
+    """Encoded text in which all of that is quoted, so that escapes can stand for it.
+
+    `astral` makes them of what is beyond the reach of four digits.
+    """
+    text = _CI_COMMAND.sub(lambda found: found[0].replace("##", "#\\u0023"), text)
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(
+        char
+        if char.isprintable() or char == "\n"
+        else f"\\u{ord(char):04x}"
+        if ord(char) < _ASTRAL
+        else astral(char)
+        for char in text
+    )
 
 
 def display_width(text: str) -> int:
@@ -73,12 +120,29 @@ def message_cell(text: str) -> str:
 
 def format_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Lines of a table; the last column is not padded."""
-    table = [tuple(head), *(tuple(cell.replace("\n", " ") for cell in row) for row in rows)]
+    table = [tuple(head), *(tuple(map(one_line, row)) for row in rows)]
     widths = [max(len(row[column]) for row in table) for column in range(len(head))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in table
     )
+
+
+def _gap(found: re.Match[str]) -> str:
+    """Blanks stay as they are; a gap with anything else in it becomes one."""
+    return found[0] if not found[0].strip(" ") else " "
+
+
+def _harmless(line: str) -> str:
+    line = _CI_COMMAND.sub(_disarm, line)
+    if line.isprintable():
+        return line
+    return "".join(char if char.isprintable() else "�" for char in line)
+
+
+def _disarm(found: re.Match[str]) -> str:
+    command = found[0].lstrip()
+    return f"{found[0][: -len(command)]}�{command[1:]}"
 
 
 def _columns(char: str) -> int:

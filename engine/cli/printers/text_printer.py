@@ -4,7 +4,7 @@ import threading
 from contextlib import suppress
 from typing import TextIO
 
-from engine.cli.printers.text import LONGEST_TEXT, one_line, pluralise, truncate_middle
+from engine.cli.printers.text import LONGEST_TEXT, lines_of, one_line, pluralise, truncate_middle
 from engine.status.outcome import State
 from engine.telemetry.events import (
     AttemptFailed,
@@ -25,6 +25,7 @@ from engine.telemetry.events import (
     SpecsRead,
     StateChanged,
     Stopping,
+    map_text,
 )
 from engine.telemetry.redact import Redactor
 
@@ -73,7 +74,7 @@ class TextPrinter:
         """Write the event's line, if it has one at this verbosity."""
         line = self.line(event)
         if self._tracebacks and isinstance(event, InternalError):
-            line = f"{line}\n{self._redact(event.traceback).rstrip()}"
+            line = f"{line}\n{lines_of(self._redact(event.traceback)).rstrip()}"
         if line:
             with self._lock, suppress(OSError, ValueError):
                 self._out.write(line + "\n")
@@ -81,7 +82,7 @@ class TextPrinter:
 
     def line(self, event: Event) -> str:
         """The event's line, masked and on one line."""
-        line = one_line(self._redact(format_event(event, verbose=self._verbose)))
+        line = one_line(format_event(map_text(event, self._redact), verbose=self._verbose))
         line = truncate_middle(line, self._longest)
         if self._colour and isinstance(event, StateChanged):
             return colourise(line, event.state)
@@ -141,7 +142,7 @@ def _format_engine_event(event: _EngineEvent, *, verbose: bool) -> str:
             news = f"; {added} added, {changed} changed, {removed} removed"
             return f"{what}{news if verbose else ''}" if verbose or is_first else ""
         case SpecProblem(problem):
-            return problem
+            return str(problem)
         case SpecFixed(file):
             return f"{file}: fixed"
         case ObjectPruned(ref, action, reason):

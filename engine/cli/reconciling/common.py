@@ -3,7 +3,7 @@
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from engine.api.model import Job
+from engine.cli.crashes import report_crashes
 from engine.cli.printers.event_printer import EventPrinter, make_event_printer
 from engine.errors import EngineError, InvalidInputError
 from engine.telemetry.events import ErrorReported, SpecProblem
@@ -51,9 +52,13 @@ class ReconcileOptions:
     verbose: int
 
 
-def open_printer(options: ReconcileOptions) -> EventPrinter:
-    """Where events go: a live view, lines, or JSON lines, on stderr."""
-    return make_event_printer(REDACTOR, verbose=options.verbose, log_format=options.log_format)
+@contextmanager
+def open_printer(options: ReconcileOptions) -> Iterator[EventPrinter]:
+    """Where events, and crashes, go: a live view, lines, or JSON lines, on stderr."""
+    log_format = options.log_format
+    printer = make_event_printer(REDACTOR, verbose=options.verbose, log_format=log_format)
+    with closing(printer), report_crashes(printer):
+        yield printer
 
 
 def open_connection(
@@ -80,12 +85,12 @@ def report_errors(options: ReconcileOptions) -> Iterator[None]:
     except EngineError as error:
         if options.log_format != "json":
             raise
-        show = open_printer(options)
-        if isinstance(error, InvalidInputError):
-            for problem in error.problems:
-                show(SpecProblem(str(problem)))
-        else:
-            show(ErrorReported(None, str(error), retrying=False))
+        with open_printer(options) as emit:
+            if isinstance(error, InvalidInputError):
+                for problem in error.problems:
+                    emit(SpecProblem(problem))
+            else:
+                emit(ErrorReported(None, str(error), retrying=False))
         sys.exit(error.exit_code)
 
 

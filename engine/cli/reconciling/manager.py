@@ -50,22 +50,19 @@ def run_manager(options: ReconcileOptions) -> None:
     if options.sandbox:
         jobs = load_specs(options.paths, settings, options.namespace, options.defaults_root).jobs
     connection = open_connection(options, jobs, _CONNECTIONS)
-    printer = open_printer(options)
-    listeners: list[Emit] = [printer]
-
-    def emit(event: Event) -> None:
-        for listener in listeners:
-            listener(event)
-
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     metrics = _metrics() if options.metrics_address else None
-    manager = _manager(options, settings, connection, emit, metrics)
-    try:
+    with open_printer(options) as printer:
+        listeners: list[Emit] = [printer]
+
+        def emit(event: Event) -> None:
+            for listener in listeners:
+                listener(event)
+
+        manager = _manager(options, settings, connection, emit, metrics)
         health = _serve_health(options, manager, connection, metrics, listeners)
         with _handle_signals(manager) as received, health:
             manager.run()
-    finally:
-        printer.close()
     _exit(ExitCode.INTERRUPTED if signal.SIGINT in received else ExitCode.OK)
 
 

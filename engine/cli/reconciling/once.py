@@ -8,7 +8,8 @@ from types import FrameType
 import click
 
 from engine.cli.loading import load_config, load_valid_specs
-from engine.cli.printers.result import exit_code, result_json, result_table
+from engine.cli.output import echo
+from engine.cli.printers.result import exit_code, mask_result, result_json, result_table
 from engine.cli.reconciling.common import ReconcileOptions, open_connection, open_printer
 from engine.errors import UsageError
 from engine.prune.result import PruneReport
@@ -37,7 +38,6 @@ def run_once(options: ReconcileOptions) -> None:
 
     connection = open_connection(options, jobs, options.concurrency + 4)
     jobs = with_namespace(jobs, connection.namespace, settings.limits)
-    printer = open_printer(options)
     once = OnceOptions(
         options.source,
         options.concurrency,
@@ -46,10 +46,10 @@ def run_once(options: ReconcileOptions) -> None:
         WaitFor(options.wait),
     )
     templates = Templates(options.templates, settings.kubernetes)
-    dependencies = ControllerDependencies(os.environ, REDACTOR, printer)
-    run = RunOnce(connection.client, jobs, settings, once, templates, dependencies)
     signal.signal(signal.SIGTERM, _interrupt)
-    try:
+    with open_printer(options) as printer:
+        dependencies = ControllerDependencies(os.environ, REDACTOR, printer)
+        run = RunOnce(connection.client, jobs, settings, once, templates, dependencies)
         result, pruned = run.run(), PruneReport()
         if not result.interrupted:
             keys = frozenset(job.key for job in jobs)
@@ -64,12 +64,11 @@ def run_once(options: ReconcileOptions) -> None:
                 concurrency=options.concurrency,
                 remove_jobs=options.prune,
             )
-    finally:
-        printer.close()
-    printed = result_json if options.output == "json" else result_table
-    click.echo(printed(result, REDACTOR, pruned))
-    for told in pruned.lines:
-        click.echo(told, err=True)
+    code = max(exit_code(result), pruned.exit_code)
+    result, pruned = mask_result(result, pruned, REDACTOR)
+    click.echo((result_json if options.output == "json" else result_table)(result, pruned))
+    for line in pruned.lines:
+        echo(line, err=True)
     under_way = sum(not job.over for job in result.jobs)
     told = f"{under_way} job{' is' if under_way == 1 else 's are'} not over"
     if result.interrupted:
@@ -77,7 +76,7 @@ def run_once(options: ReconcileOptions) -> None:
         click.echo(text, err=True)
     elif result.timed_out:
         click.echo(f"timeout: {told}; what has started goes on", err=True)
-    sys.exit(max(exit_code(result), pruned.exit_code))
+    sys.exit(code)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -15,6 +15,7 @@ from engine.cli.printers.event_printer import make_event_printer
 from engine.cli.printers.json_printer import JsonPrinter
 from engine.cli.printers.live_view import LiveView
 from engine.cli.printers.text_printer import TextPrinter, format_event
+from engine.errors import Diagnostic, Severity, SourceLocation
 from engine.refs import JobKey, Ref
 from engine.status.outcome import Reason, State
 from engine.telemetry.events import (
@@ -42,6 +43,8 @@ from engine.telemetry.redact import Redactor
 KEY = JobKey("ci", "build")
 POD = Ref("Pod", "ci", "build-1")
 DEFECT = "(this is a defect: report it with -vv)"
+FOUND = Diagnostic(SourceLocation("a.yaml", 1, 2), "unknown field")
+CUT = replace(FOUND, message="cut", severity=Severity.WARNING)
 CRASH = InternalError(None, "worker-0", "KeyError", "'x'", "Traceback: ...")
 EVICTED = AttemptFailed(KEY, 2, "build-2", Reason.EVICTED, "low on memory")
 FAILED = StateChanged(KEY, State.FAILED, Reason.SCRIPT_FAILED, "exit code 3")
@@ -74,7 +77,7 @@ TOLD: dict[tuple[str, bool], dict[str, Event]] = {
         ): PULL,
         "ci/build: secret/ci/build-1 was deleted before its pod had started; created again": MADE,
         "ci/build: no answer; trying again": ErrorReported(KEY, "no answer", retrying=True),
-        "a.yaml:1:2: warning: cut": SpecProblem("a.yaml:1:2: warning: cut"),
+        "a.yaml:1:2: warning: cut": SpecProblem(CUT),
         "pod/ci/build-1 invalid: no TTL": ObjectPruned(POD, "invalid", "no TTL"),
     },
     ("warning", True): {
@@ -84,7 +87,8 @@ TOLD: dict[tuple[str, bool], dict[str, Event]] = {
         "forbidden": ErrorReported(None, "forbidden", retrying=False),
         f"ci/build: internal error: KeyError {DEFECT}": replace(CRASH, key=KEY, retrying=False),
         f"worker-0: internal error: KeyError {DEFECT}; trying again": CRASH,
-        "a.yaml:1:2: unknown field": SpecProblem("a.yaml:1:2: unknown field"),
+        "a.yaml:1:2: unknown field": SpecProblem(FOUND),
+        "no such folder; what was read stays": SpecProblem("no such folder; what was read stays"),
         "pod/ci/build-1 failed: webhook": ObjectPruned(POD, "failed", "webhook"),
     },
 }
@@ -177,8 +181,9 @@ def test_a_secret_is_masked_before_escapes_can_hide_it(secret: str) -> None:
     for event in (
         StateChanged(KEY, State.FAILED, None, f"said {secret}!"),
         Notice(f"said {secret}!"),
-        SpecProblem(f"a.yaml:1:1: {secret}"),
-        ObjectPruned(Ref("Pod", "ci", secret), "deleted", secret),
+        SpecProblem(Diagnostic(SourceLocation("a.yaml", 1, 1), secret, f"try {secret}")),
+        ObjectPruned(POD, "deleted", secret),
+        InternalError(KEY, "worker-0", "KeyError", secret, f"Traceback: {secret}"),
     ):
         entry = said(event, redact=redact)
         values = [value for value in entry.values() if isinstance(value, str)]

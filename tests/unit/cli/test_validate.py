@@ -228,3 +228,20 @@ def test_hostile_files_are_one_line_and_exit_code_2(
     assert said.code == 2
     (line,) = said.stdout.splitlines()
     assert line.startswith("a.yaml")
+
+
+def test_a_secret_too_short_to_be_masked_is_a_warning_that_does_not_quote_it(
+    tmp_path: Path, engine: Engine
+) -> None:
+    secrets = {"PIN": {"value": "q7x"}, "KEY": {"value": "q7xy"}, "NONE": {"value": ""}}
+    password = {"fromEnv": "ENGINE_SECRET_PASSWORD"}
+    login = {"registry": "registry.example", "username": "ci", "password": password}
+    write(tmp_path, "a.yaml", document(secrets=secrets, registryCredentials=[login]))
+    said = engine("validate", "a.yaml", env={"ENGINE_SECRET_PASSWORD": " z9\n"})
+    assert said.code == 0
+    words = "warning: a secret of fewer than 4 characters isn't masked in messages and logs"
+    *warnings, last = said.stdout.splitlines()
+    assert [line.split(": ", 1)[1] for line in warnings] == [words, words]
+    assert last == "1 job, all valid"
+    assert "q7x" not in said.stdout
+    assert "z9" not in said.stdout

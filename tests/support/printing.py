@@ -1,0 +1,169 @@
+"""Any text through everything that prints: what comes out for people, and what for programs."""
+
+import io
+from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+from unittest.mock import patch
+
+from engine.cli import output
+from engine.cli.printers.json_printer import JsonPrinter
+from engine.cli.printers.live_view import LiveState
+from engine.cli.printers.manifests import print_json, print_yaml
+from engine.cli.printers.prune import JsonPrunePrinter, TextPrunePrinter
+from engine.cli.printers.result import mask_result, result_json, result_table
+from engine.cli.printers.status import queue_positions, records_json, records_table
+from engine.cli.printers.text_printer import TextPrinter
+from engine.decide.record import Attempt, Record, RunHistoryEntry
+from engine.errors import (
+    ApiError,
+    BrokenRecordError,
+    Diagnostic,
+    EngineError,
+    InvalidInputError,
+    SourceLocation,
+)
+from engine.prune.result import PruneAction, PruneEntry, PruneReport
+from engine.reconcile.once_result import JobResult, OnceResult
+from engine.refs import JobKey, Ref
+from engine.status.outcome import Reason, State
+from engine.telemetry.events import (
+    AttemptFailed,
+    ErrorReported,
+    Event,
+    InternalError,
+    Notice,
+    ObjectPruned,
+    PodRemoved,
+    PullPolicyFallback,
+    SpecFixed,
+    SpecProblem,
+    StateChanged,
+    Stopping,
+    map_text,
+)
+from engine.telemetry.redact import Redactor
+from tests.unit.builders import make_job
+
+KEY = JobKey("ci", "build")
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+JOB = make_job()
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """By the name of what printed it; the manifests hold what the user's own specs do, unmasked."""
+
+    for_people: Mapping[str, str]
+    as_json: Mapping[str, str]
+    manifests: Mapping[str, str]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All of it."""
+        found = self.for_people, self.as_json, self.manifests
+        return tuple(text for texts in found for text in texts.values())
+
+
+def harmful(text: str) -> list[str]:
+    """Lines that a terminal or a CI system would obey."""
+    begins = ("::", "section_start:", "section_end:", "travis_fold:", "--- ", "+++ ", "~~~ ")
+    anywhere = ("##[", "##vso[", "##teamcity[")
+    return [
+        line
+        for line in text.split("\n")
+        if not line.isprintable()
+        or line.lstrip().startswith(begins)
+        or any(mark in line for mark in anywhere)
+    ]
+
+
+def events_of(text: str, name: str = "name") -> tuple[Event, ...]:
+    """Every kind of event that somebody else's words are in, and `name` where names are."""
+    where = SourceLocation(f"{name}.yaml", 1, 2)
+    return (
+        StateChanged(KEY, State.RUNNING, None, text),
+        StateChanged(replace(KEY, name="other"), State.FAILED, Reason.SCRIPT_FAILED, text),
+        PullPolicyFallback(KEY, 1, "main", name, "Always", "Never", text),
+        AttemptFailed(KEY, 1, "build-1", Reason.EVICTED, text),
+        PodRemoved(KEY, "build-1", text),
+        ErrorReported(KEY, text, retrying=True),
+        ErrorReported(None, text, retrying=False),
+        InternalError(None, "worker-0", "KeyError", text, f"Traceback:\n  {text}\n{text}"),
+        Notice(text),
+        SpecProblem(Diagnostic(where, text, text)),
+        SpecProblem(text),
+        SpecFixed(where.file),
+        ObjectPruned(Ref("Pod", "ci", name), "failed", text),
+        Stopping(text),
+    )
+
+
+def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed:
+    """`text` as free text and, in manifests, as a value; `name` as a file's or an object's name."""
+    events = events_of(text, name)
+    lines, json_lines, frame, errors = (io.StringIO() for _ in range(4))
+    for_people = TextPrinter(lines, redact, verbose=True, colour=False, tracebacks=True)
+    short = TextPrinter(lines, redact, verbose=False, colour=False)
+    for_programs = JsonPrinter(json_lines, redact, verbose=True, now=lambda: NOW)
+    live = LiveState()
+    for event in events:
+        for_people(event)
+        short(event)
+        for_programs(event)
+        live.apply(map_text(event, redact), 0.0)
+    frame.writelines(f"{line}\n" for line, _ in live.lines(100, 50, 1.0))
+    where = SourceLocation(f"{name}.yaml", 1, 2)
+    with redirect_stderr(errors), patch.object(output, "REDACTOR", redact):
+        output.echo_error(InvalidInputError((Diagnostic(where, text, text),)))
+        output.echo_error(ApiError(text, where=name, hint=text, status=500, reason="x"))
+    result, pruned = mask_result(*_result(text, name), redact)
+    (record,) = [job.record for job in result.jobs if job.record]
+    positions = queue_positions([record], NOW)
+    broken = {replace(KEY, name="odd"): BrokenRecordError("ci", "odd.record", redact(text))}
+    prune_text, prune_json = io.StringIO(), io.StringIO()
+    for printer in TextPrunePrinter(prune_text), JsonPrunePrinter(prune_json):
+        for entry in pruned.entries:
+            printer.entry(entry)
+        printer.end(pruned.errors)
+    return Printed(
+        for_people={
+            "lines": lines.getvalue(),
+            "live view": frame.getvalue(),
+            "errors": errors.getvalue(),
+            "result": result_table(result, pruned),
+            "status": records_table([record], positions, broken),
+            "prune": prune_text.getvalue(),
+        },
+        as_json={
+            **{f"event {n}": line for n, line in enumerate(json_lines.getvalue().splitlines())},
+            "result": result_json(result, pruned),
+            "status": records_json([record], positions, broken),
+            "prune": prune_json.getvalue(),
+        },
+        manifests=_manifests(text),
+    )
+
+
+def _result(text: str, name: str) -> tuple[OnceResult, PruneReport]:
+    past = RunHistoryEntry("3f9c2a1b", State.FAILED, Reason.SCRIPT_FAILED, "exit code 3", NOW)
+    attempt = Attempt(1, "build-1", "u", {"main": "Always"}, outcome=Reason.EVICTED, message=text)
+    record = Record(KEY, "default", JOB.spec_hash, State.QUEUED, None, text, history=(past,))
+    record = replace(record, attempts=(attempt,), queued_at=NOW)
+    failed = JobResult(JOB, None, changed=False, over=False, error=EngineError(text, hint=text))
+    entries = (PruneEntry(Ref("Pod", "ci", name), PruneAction.FAILED, text),)
+    jobs = (JobResult(JOB, record, changed=True, over=True), failed)
+    return OnceResult(jobs), PruneReport(entries, (text,), (EngineError(text, where=name),))
+
+
+def _manifests(text: str) -> dict[str, str]:
+    manifest: dict[str, Any] = {"kind": "Pod", "spec": {"value": text, "list": [text], text: 1}}
+    printed = {}
+    for name, print_manifests in ("yaml", print_yaml), ("json", print_json):
+        out = io.StringIO()
+        with redirect_stdout(out):
+            print_manifests([manifest])
+        printed[name] = out.getvalue()
+    return printed
