@@ -17,6 +17,9 @@ HOLD = "jobs.engine/hold"
 
 RESERVED_PREFIX = "jobs.engine/"
 
+HOSTNAME = "kubernetes.io/hostname"
+"""Label of a node, which may differ from its name."""
+
 DEFAULT_SERVICE_ACCOUNT = "default"
 """Whom a pod runs as that names nobody."""
 

@@ -55,6 +55,7 @@ CONFIG_MAPS = Resource("ConfigMap", "configmaps")
 EVENTS = Resource("Event", "events")
 RESOURCE_QUOTAS = Resource("ResourceQuota", "resourcequotas")
 NAMESPACES = Resource("Namespace", "namespaces", namespaced=False)
+NODES = Resource("Node", "nodes", namespaced=False)
 LEASES = Resource("Lease", "leases", "coordination.k8s.io/v1")
 
 _OWN = {

@@ -25,6 +25,8 @@ class CreatePod:
     """The attempt's number."""
     policies: Mapping[str, str]
     """Pull policy of each container that has a list of them."""
+    images: tuple[str, ...] = ()
+    """Images that could not be pulled, and may be taken from a node that has them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from engine.api.model import Job
 from engine.decide.record import Attempt
 
+_FROM_NODE = ("IfNotPresent", "Never")
+
 
 def cursor(container: str, attempts: Iterable[Attempt]) -> int:
     """How many policies `container` has used up."""
@@ -26,6 +28,16 @@ def policies_of_attempt(job: Job, attempts: tuple[Attempt, ...]) -> Mapping[str,
         container: policies[min(cursor(container, attempts), len(policies) - 1)]
         for container, policies in job.policies.items()
     }
+
+
+def images_of_nodes(attempts: Iterable[Attempt], policies: Mapping[str, str]) -> tuple[str, ...]:
+    """Images that could not be pulled, and that an attempt with `policies` may take from its node.
+
+    Records of 0.1 don't name any.
+    """
+    failures = (failure for attempt in attempts for failure in attempt.failures)
+    found = {f.image for f in failures if policies.get(f.container) in _FROM_NODE}
+    return tuple(sorted(found - {""}))
 
 
 def has_policy_left(

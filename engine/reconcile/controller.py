@@ -17,6 +17,7 @@ from engine.errors import EngineError, ForbiddenError, InvalidInputError
 from engine.informers.factory import InformerFactory, stop_all
 from engine.informers.reflector import Reflector, WatchContext
 from engine.reconcile.executor import ActionExecutor
+from engine.reconcile.image_locator import ImageLocator
 from engine.reconcile.job_state import JobState, Rendered
 from engine.reconcile.job_store import Changes, JobStore
 from engine.reconcile.preflight import resolve_and_render
@@ -124,6 +125,7 @@ class JobController:
         context = WatchContext(client, self.supervisor, self._on_change, self.on_watch_error)
         self.informers = InformerFactory(context, source)
         self.quota_queue = QuotaQueue(context, self.queue.add_after)
+        self._image_locator = ImageLocator(client, self.emit)
         self.config: Config
         """What `configure` was given last."""
         self.elector: LeaderElector | None = None
@@ -156,7 +158,14 @@ class JobController:
         self._reconciler = Reconciler(
             self.client,
             self.informers,
-            ActionExecutor(self.client, self.informers, self._render_config, reporter, redactor),
+            ActionExecutor(
+                self.client,
+                self.informers,
+                self._render_config,
+                self._image_locator,
+                reporter,
+                redactor,
+            ),
             reporter,
             source=self.source,
             pull=config.pull,

@@ -42,6 +42,7 @@ from engine.errors import (
     UnauthorizedError,
 )
 from engine.informers.factory import InformerFactory
+from engine.reconcile.image_locator import ImageLocator
 from engine.reconcile.job_state import JobState
 from engine.reconcile.rendering import RenderConfig, render_attempt
 from engine.reconcile.reporter import AttemptReporter
@@ -49,6 +50,7 @@ from engine.refs import Ref, ref_of
 from engine.render.manifests import Manifests
 from engine.runtime.backoff import backoff
 from engine.telemetry.events import DependentRestored, ErrorReported, PodRemoved
+from engine.transform.prefer_nodes import prefer_nodes
 from engine.transform.set_owner_reference import set_owner_reference
 from engine.wellknown import EXPIRES_AT, RUN
 
@@ -66,6 +68,7 @@ class ActionExecutor:
     client: Client
     informers: InformerFactory
     config: RenderConfig
+    locator: ImageLocator
     reporter: AttemptReporter
     redact: Callable[[str], str]
 
@@ -77,10 +80,12 @@ class ActionExecutor:
         """Step 1. A pod of this name is adopted if it is this run's; `decide` looks at the rest."""
         job = state.job
         manifests = self._manifests(state, action.attempt, action.policies)
+        hosts = map(self.locator.hosts_with, action.images)
+        manifest = prefer_nodes(manifests.pod, hosts)
         state.writes += 1
         state.observed.create_unanswered = True
         try:
-            pod = api.create(self.client, manifests.pod)
+            pod = api.create(self.client, manifest)
         except AlreadyExistsError:
             existing = api.get(self.client, ref_of(manifests.pod))
             if existing is not None:

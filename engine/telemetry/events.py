@@ -141,6 +141,8 @@ class Notice:
 
     message: Text
     """The words."""
+    detail: bool = False
+    """Whether only -v tells it."""
 
 
 @dataclass(frozen=True, slots=True)

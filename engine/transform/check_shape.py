@@ -7,6 +7,7 @@ from engine.errors import TemplateRenderError
 from engine.podsecurity.pod import CONTAINER_FIELDS
 from engine.transform.context import TransformContext
 from engine.transform.manifest_edit import is_pod
+from engine.transform.prefer_nodes import PREFERRED
 
 _EVERY = "[]"
 _WORDS: Mapping[type, str] = {dict: "a mapping", list: "a list", str: "a string"}
@@ -28,6 +29,9 @@ _OBJECT: tuple[tuple[tuple[str, ...], type], ...] = (
 _POD: tuple[tuple[tuple[str, ...], type], ...] = (
     (("spec",), dict),
     (("spec", "securityContext"), dict),
+    (("spec", "affinity"), dict),
+    (("spec", "affinity", "nodeAffinity"), dict),
+    (("spec", "affinity", "nodeAffinity", PREFERRED), list),
     (("spec", "schedulingGates"), list),
     (("spec", "schedulingGates", _EVERY), dict),
     (("spec", "volumes"), list),

@@ -108,3 +108,49 @@ def test_a_failed_pull_names_container_and_image_wherever_it_is_told(
         if event["reason"] == "PullPolicyFallback"
     ]
     assert event.startswith(f"main, image {TOOL}: pull policy Always failed, next is Never: ")
+
+
+def test_an_attempt_after_a_failed_pull_goes_where_its_image_is(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    sandbox.add_node("second").images.cache(TOOL)
+    sandbox.images.down(DOWN)
+    own = {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}
+    term = "preferredDuringSchedulingIgnoredDuringExecution"
+    patch = {"spec": {"affinity": {"nodeAffinity": {term: [own]}}}}
+    for name in ("one", "two", "three"):
+        engine.spec(name, image=TOOL, pullPolicy=BOTH, podPatch=patch)
+    run = engine.reconcile(ends=0)
+    pods = {pod["metadata"]["name"]: pod["spec"] for pod in sandbox.objects("pods", NAMESPACE)}
+    for name in ("one", "two", "three"):
+        pod = pods[run.job(name)["attempts"][-1]["pod"]]
+        assert pod["nodeName"] == "second"
+        assert pod["affinity"]["nodeAffinity"][term][0] == own
+    assert len(sandbox.requests.where("list", "nodes")) == 1
+
+
+def test_no_node_is_asked_for_as_long_as_images_can_be_pulled(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    sandbox.images.down(DOWN)
+    sandbox.images.cache(TOOL)
+    engine.spec("plain", image="up.example/tool:1", pullPolicy="IfNotPresent")
+    engine.spec("cached", image=TOOL, pullPolicy="IfNotPresent")
+    engine.spec("twice", image=TOOL, pullPolicy=["Always", "Always"])
+    engine.reconcile(ends=4)
+    assert sandbox.requests.where("list", "nodes") == []
+
+
+def test_without_the_right_to_list_nodes_a_job_falls_back_all_the_same(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    sandbox.images.down(DOWN)
+    sandbox.images.cache(TOOL)
+    sandbox.deny("list", "nodes")
+    for name, flags in (("quiet", ()), ("verbose", ("-v",))):
+        engine.spec(name, image=TOOL, pullPolicy=BOTH)
+        engine.spec(f"{name}-too", image=TOOL, pullPolicy=BOTH)
+        run = engine.reconcile(*flags, ends=0)
+        told = [line for line in run.lines if "nodes is forbidden" in line]
+        assert len(told) == len(flags)
+        assert all("affinity" not in pod["spec"] for pod in sandbox.objects("pods", NAMESPACE))

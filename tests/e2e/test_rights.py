@@ -21,10 +21,11 @@ OUTSIDE = {("get", "namespaces")}
 
 def granted() -> set[tuple[str, str]]:
     documents = YAML(typ="safe", pure=True).load_all(DEPLOY.read_text(encoding="utf-8"))
-    (role,) = [document for document in documents if document["kind"] == "Role"]
     return {
         (verb, resource)
-        for rule in role["rules"]
+        for document in documents
+        if document["kind"] in ("Role", "ClusterRole")
+        for rule in document["rules"]
         for verb in rule["verbs"]
         for resource in rule["resources"]
     }

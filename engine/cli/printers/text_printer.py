@@ -128,8 +128,8 @@ def format_event(event: Event, *, verbose: bool) -> str:
         case InternalError(key, component, kind, _, _, retrying):
             again = "; trying again" if retrying else ""
             return f"{key or component}: internal error: {kind} ({REPORT_IT}){again}"
-        case Notice(message):
-            return f"note: {message}"
+        case Notice(message, detail):
+            return f"note: {message}" if verbose or not detail else ""
         case _:
             return _format_engine_event(event, verbose=verbose)
 

@@ -11,7 +11,7 @@ from engine.decide.actions import (
     WriteRecord,
     delete_pod_action,
 )
-from engine.decide.pull_cursor import policies_of_attempt
+from engine.decide.pull_cursor import images_of_nodes, policies_of_attempt
 from engine.decide.record import Attempt, Record
 from engine.decide.situation import (
     Pod,
@@ -43,7 +43,8 @@ def start_attempt(situation: Situation) -> Action | None:
     at = _retry_at(record)
     if at is not None and situation.now < at:
         return Wait(at)
-    return CreatePod(number, policies_of_attempt(situation.job, record.attempts))
+    policies = policies_of_attempt(situation.job, record.attempts)
+    return CreatePod(number, policies, images_of_nodes(record.attempts, policies))
 
 
 def _retry_at(record: Record) -> datetime | None:

@@ -44,7 +44,7 @@ def test_a_failed_pull_moves_on_to_the_next_policy() -> None:
     assert closed.outcome is Reason.IMAGE_PULL_FAILED
     assert closed.message == f"main: image main:1: {GONE}"
     assert closed.pull_class is PullClass.NOT_FOUND
-    assert act(TWO, known) == CreatePod(2, {"main": "IfNotPresent"})
+    assert act(TWO, known) == CreatePod(2, {"main": "IfNotPresent"}, ("main:1",))
 
 
 def test_the_pod_of_the_failed_attempt_goes_before_the_next_begins() -> None:
@@ -85,6 +85,18 @@ def test_one_policy_is_no_list_to_fall_through(policy: Any) -> None:
     assert GONE in over.message
 
 
+def test_only_who_asks_its_node_for_an_image_that_failed_prefers_one_that_has_it() -> None:
+    job = make_job(pullPolicy=["Always", "IfNotPresent", "Always"])
+    first = act(job, None)
+    second = act(job, after(job, DOWN))
+    third = act(job, after(job, DOWN, DOWN))
+    assert [a.images for a in (first, second, third) if isinstance(a, CreatePod)] == [
+        (),
+        ("main:1",),
+        (),
+    ]
+
+
 def test_never_falls_through_to_always() -> None:
     job = make_job(pullPolicy=["Never", "Always"])
     pod = job_pod(job, waiting("ErrImageNeverPull"), **PENDING)
@@ -122,7 +134,9 @@ def test_two_containers_that_fail_move_on_together() -> None:
     known = written(job, record(attempt(job=job), job=job), both)
     told = f"main: image main:1: {GONE}; redis: image redis:1: {DOWN}"
     assert known.attempts[0].message == told
-    assert act(job, known) == CreatePod(2, {"main": "Never", "redis": "Never"})
+    assert act(job, known) == CreatePod(
+        2, {"main": "Never", "redis": "Never"}, ("main:1", "redis:1")
+    )
 
 
 def one_image(job: Job, failing: str, **policies: str) -> dict[str, Any]:
@@ -146,7 +160,9 @@ def test_containers_of_one_image_and_policy_fall_back_in_one_attempt(failing: st
     job = make_job(image="tool:1", pullPolicy=BOTH, initContainers=[PREPARE])
     pod = one_image(job, failing, main="Always", prepare="Always")
     known = written(job, record(attempt(job=job), job=job), pod)
-    assert act(job, known) == CreatePod(2, {"main": "IfNotPresent", "prepare": "IfNotPresent"})
+    assert act(job, known) == CreatePod(
+        2, {"main": "IfNotPresent", "prepare": "IfNotPresent"}, ("tool:1",)
+    )
     (closed,) = known.attempts
     assert closed.message == f"{failing}: image tool:1: {DOWN}"
     own, moved = closed.failures
@@ -159,7 +175,9 @@ def test_a_container_of_the_same_image_keeps_another_policy() -> None:
     job = make_job(image="tool:1", pullPolicy=["Never", *BOTH], initContainers=[init])
     pod = one_image(job, "prepare", main="Never", prepare="Always")
     known = written(job, record(attempt(job=job), job=job), pod)
-    assert act(job, known) == CreatePod(2, {"main": "Never", "prepare": "IfNotPresent"})
+    assert act(job, known) == CreatePod(
+        2, {"main": "Never", "prepare": "IfNotPresent"}, ("tool:1",)
+    )
 
 
 @pytest.mark.parametrize("only", ["Always", ["Always"]])
@@ -168,7 +186,9 @@ def test_a_container_at_the_end_of_its_list_may_yet_get_the_same_image(only: Any
     job = make_job(image="tool:1", pullPolicy=BOTH, initContainers=[init])
     pod = one_image(job, "main", main="Always", prepare="Always")
     known = written(job, record(attempt(job=job), job=job), pod)
-    assert act(job, known) == CreatePod(2, {"main": "IfNotPresent", "prepare": "Always"})
+    assert act(job, known) == CreatePod(
+        2, {"main": "IfNotPresent", "prepare": "Always"}, ("tool:1",)
+    )
 
 
 def test_who_only_moved_along_is_no_cause_at_the_end() -> None:
@@ -201,7 +221,7 @@ def test_a_service_that_fails_while_the_job_runs_falls_back_too() -> None:
     job = make_job(services=[{**REDIS, "pullPolicy": ["Always", "Never"]}])
     pod = job_pod(job, running(), others={"redis": waiting("ImagePullBackOff", DOWN)})
     known = written(job, record(attempt(job=job), job=job), pod)
-    assert act(job, known) == CreatePod(2, {"redis": "Never"})
+    assert act(job, known) == CreatePod(2, {"redis": "Never"}, ("redis:1",))
 
 
 # The first real message

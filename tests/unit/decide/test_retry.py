@@ -79,9 +79,10 @@ def pull_failure(job: Job, number: int) -> dict[str, Any]:
 
 def test_falling_back_costs_no_retry_and_no_wait() -> None:
     job = make_job(pullPolicy=["Always", "Never"], retry={"max": 1})
-    assert act(job, after(job, pull_failure(job, 1))) == CreatePod(2, {"main": "Never"})
+    begun = act(job, after(job, pull_failure(job, 1)))
+    assert begun == CreatePod(2, {"main": "Never"}, ("main:1",))
     known = after(job, pull_failure(job, 1), evicted(job, 2))
-    assert act(job, known, now=at(5)) == CreatePod(3, {"main": "Never"})
+    assert act(job, known, now=at(5)) == CreatePod(3, {"main": "Never"}, ("main:1",))
 
 
 def test_the_wait_before_a_retry_has_an_end() -> None:

@@ -63,7 +63,9 @@ class Cluster:
     # What a client can ask for
 
     def read(self, resource: str, name: str) -> Object:
-        """Answer a GET of an object, or of all pods. Errors: NotFoundError."""
+        """Answer a GET of an object, or of all pods; there are no nodes. Errors: NotFoundError."""
+        if not resource:
+            return {"items": [], "metadata": {}}
         if resource == "pods" and not name:
             version = {"resourceVersion": str(self.serial)}
             return {"items": list(self.pods.values()), "metadata": version}

@@ -17,6 +17,7 @@ from engine.errors import UnreachableError
 from engine.informers.factory import InformerFactory
 from engine.informers.reflector import WatchContext
 from engine.reconcile.executor import ActionExecutor
+from engine.reconcile.image_locator import ImageLocator
 from engine.reconcile.job_state import JobState, Rendered
 from engine.reconcile.reconciler import Reconciler, Result
 from engine.reconcile.rendering import RenderConfig
@@ -104,7 +105,14 @@ class Engine:
         self._reconciler = Reconciler(
             self.client,
             self._informers,
-            StepExecutor(self.client, self._informers, CONFIG, reporter, str),
+            StepExecutor(
+                self.client,
+                self._informers,
+                CONFIG,
+                ImageLocator(self.client, emit),
+                reporter,
+                str,
+            ),
             reporter,
             source=SOURCE_NAME,
             pull=PullSettings(),

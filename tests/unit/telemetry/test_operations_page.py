@@ -104,12 +104,13 @@ def rights(rows: Iterator[tuple[str, str]]) -> dict[str, set[str]]:
     return found
 
 
-def test_the_role_has_the_rights_that_the_page_lists() -> None:
+def test_the_roles_have_the_rights_that_the_page_lists() -> None:
     told = rights((re.sub(r"`| \(.*\)", "", row[0]), row[1]) for row in table("Rights"))
     del told["namespaces"]
     given = rights(
         (", ".join(rule["resources"]), ", ".join(rule["verbs"]))
-        for rule in of_kind("Role")["rules"]
+        for kind in ("Role", "ClusterRole")
+        for rule in of_kind(kind)["rules"]
     )
     assert given == told
 

@@ -1,0 +1,59 @@
+"""Where an image is, asked for when an attempt is to do without its registry."""
+
+import threading
+import time
+from collections.abc import Iterator
+from itertools import islice
+
+from engine.cluster import api
+from engine.cluster.client import Client
+from engine.errors import EngineError
+from engine.status.node_images import full_image_name, has_image, usable_host
+from engine.telemetry.events import Emit, Notice
+
+_PAGE_SIZE = 100
+_MOST_HOSTS = 100
+"""More of them would only make pods larger."""
+_FRESH_FOR = 10.0
+"""Seconds; jobs of one image that lose their registry together need one list."""
+
+
+class ImageLocator:
+    """Finds nodes that have an image. Safe to use from several threads.
+
+    Guarantees: no error. Whoever may not list nodes gets no answer; that is told once, at -v.
+    """
+
+    def __init__(self, client: Client, emit: Emit) -> None:
+        self._client = client
+        self._emit = emit
+        self._lock = threading.Lock()
+        self._known: dict[str, tuple[float, tuple[str, ...]]] = {}
+        self._was_told = False
+
+    def hosts_with(self, image: str) -> tuple[str, ...]:
+        """Host names of nodes that have the image and take pods, a hundred at most."""
+        name = full_image_name(image)
+        with self._lock:
+            now = time.monotonic()
+            self._known = {k: v for k, v in self._known.items() if now - v[0] < _FRESH_FOR}
+            if name not in self._known:
+                self._known[name] = now, self._find(name)
+            return self._known[name][1]
+
+    def _find(self, name: str) -> tuple[str, ...]:
+        try:
+            return tuple(islice(self._hosts(name), _MOST_HOSTS))
+        except EngineError as error:
+            if not self._was_told:
+                self._was_told = True
+                words = f"no node is preferred for the images that it has: {error.cause}"
+                self._emit(Notice(words, detail=True))
+            return ()
+
+    def _hosts(self, name: str) -> Iterator[str]:
+        for page in api.list_pages(self._client, api.NODES.path(""), size=_PAGE_SIZE):
+            for node in page["items"]:
+                host = usable_host(node)
+                if host and has_image(node, name):
+                    yield host
