@@ -6,6 +6,7 @@ from typing import Any
 from engine.api.model import Config
 from engine.cluster.client import Client
 from engine.errors import EngineError
+from engine.prune.elsewhere import pods_elsewhere
 from engine.prune.options import ttl_options
 from engine.prune.removed import remove_gone
 from engine.prune.result import (
@@ -32,6 +33,7 @@ def prune_after_reconcile(
 ) -> PruneReport:
     """`pods` are those of the source, as last seen; `living` the jobs that have a spec.
 
+    Its pods in namespaces that no spec names any more are looked for where the engine may.
     `remove_jobs` says whether those without one are removed; their records are looked for in
     `namespaces` if the engine may not look everywhere.
     """
@@ -45,12 +47,19 @@ def prune_after_reconcile(
         )  # fmt: skip
         if most is not None:
             most -= min(most, removed.actions.get(PruneAction.DELETED, 0))
-    expired = prune(client, ttl_options(config, concurrency, most), entries.append, pods)
+    warnings = []
+    try:
+        elsewhere = pods_elsewhere(client, source, {key.namespace for key in living})
+    except EngineError as error:
+        elsewhere = []
+        warnings.append(f"pruning in namespaces that no spec names: {error}")
+    options = ttl_options(config, concurrency, most)
+    expired = prune(client, options, entries.append, (*pods, *elsewhere))
     left = sum(result.kept.get(KeepReason.OVER_BUDGET, 0) for result in (removed, expired))
-    warning = f"limits.maxDeletesPerPass is reached, {left} more would go"
-    return PruneReport(
-        tuple(entries), (warning,) if left else (), (*_errors(removed), *expired.errors)
-    )
+    if left:
+        warnings.append(f"limits.maxDeletesPerPass is reached, {left} more would go")
+    errors = (*_errors(removed), *expired.errors)
+    return PruneReport(tuple(entries), tuple(warnings), errors)
 
 
 def _errors(removed: PruneResult) -> tuple[EngineError, ...]:

@@ -1,5 +1,7 @@
 """What `engine reconcile --once` prunes: expired pods of its own source, and removed specs."""
 
+import json
+import time
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ from engine.sandbox import Fault, Run, Sandbox
 from engine.sandbox.faults import Refuse
 from tests.support.clusters import NAMESPACE
 from tests.support.engine import CommandResult, Engine
+from tests.support.engine_process import EngineProcess
 from tests.support.objects import Objects
 
 pytestmark = pytest.mark.only("sandbox")
@@ -43,7 +46,7 @@ def test_expired_pods_go_at_the_end_and_their_jobs_do_not_run_again(
     assert again.job("job")["changed"] is False
 
 
-def test_without_anything_expired_a_reconcile_reads_no_more_than_before(
+def test_without_anything_expired_a_reconcile_reads_once_more_and_writes_nothing(
     engine: Engine, sandbox: Sandbox
 ) -> None:
     for number in range(20):
@@ -53,7 +56,7 @@ def test_without_anything_expired_a_reconcile_reads_no_more_than_before(
     run = engine.reconcile()
     assert run.result["pruned"] == []
     assert sandbox.requests.writes == []
-    reads = {("get", ""): 1, ("list", "pods"): 1, ("list", "configmaps"): 1}
+    reads = {("get", ""): 1, ("list", "pods"): 2, ("list", "configmaps"): 1}
     assert sandbox.requests.counts == reads
 
 
@@ -69,6 +72,55 @@ def test_pods_of_another_source_are_left_to_it(
     run = engine.reconcile("--source", "ours")
     assert [entry["name"].split("-")[0] for entry in run.result["pruned"]] == ["ours"]
     assert [pod["metadata"]["labels"]["jobs.engine/job"] for pod in objects.pods()] == ["theirs"]
+
+
+def test_expired_pods_go_in_a_namespace_that_no_spec_names_any_more(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    _run_in(engine, sandbox, "dev", "--source", "ours")
+    _run_in(engine, sandbox, "theirs", "--source", "theirs")
+    sandbox.clock.advance(DAY)
+    engine.spec("other", script="true")
+    run = engine.reconcile("--source", "ours", ends=0)
+    assert [(e["namespace"], e["action"]) for e in run.result["pruned"]] == [("dev", "deleted")]
+    assert _namespaces_with_pods(sandbox) == {NAMESPACE, "theirs"}
+    assert sandbox.get("configmaps", "dev", "job.record") is not None
+
+
+def test_a_source_without_any_spec_prunes_what_it_left(engine: Engine, sandbox: Sandbox) -> None:
+    _run_in(engine, sandbox, "dev")
+    sandbox.clock.advance(DAY)
+    run = engine.reconcile("--allow-empty", ends=0)
+    assert [(e["namespace"], e["action"]) for e in run.result["pruned"]] == [("dev", "deleted")]
+
+
+def test_who_may_not_list_pods_everywhere_prunes_where_its_specs_are(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    _run_in(engine, sandbox, "dev")
+    sandbox.clock.advance(DAY)
+    engine.spec("other", script="true")
+    words = 'pods is forbidden: User "x" cannot list resource "pods" at the cluster scope'
+    refusal = Refuse(403, "Forbidden", words)
+    sandbox.faults.add(Fault(refusal, verb="list", resource="pods", skip=1, times=1))
+    run = engine.reconcile(ends=0)
+    assert (run.result["pruned"], "forbidden" in run.stderr) == ([], False)
+    assert "dev" in _namespaces_with_pods(sandbox)
+
+
+def test_an_engine_that_stays_prunes_where_no_spec_is_any_more_and_asks_once(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    _run_in(engine, sandbox, "dev", "--source", engine.namespace)
+    engine.spec("other", script="true")
+    sandbox.requests.clear()
+    with EngineProcess(engine, "--prune-interval", "0.2s") as staying:
+        objects.api.wait(lambda: _lists_everywhere(sandbox), "the first pass")
+        time.sleep(2)
+        assert len(_lists_everywhere(sandbox)) == 1
+        sandbox.clock.advance(DAY)
+        objects.api.wait(lambda: "dev" not in _namespaces_with_pods(sandbox), "end of the pod")
+    assert "pod/dev/job-" in staying.text
 
 
 def test_the_operator_keeps_the_last_failed_pods(
@@ -238,3 +290,25 @@ def test_a_time_that_was_not_written_before_a_crash_is_written_by_the_next_engin
     objects.api.patch("pods", pod["metadata"]["name"], patch, NAMESPACE)
     engine.reconcile(ends=0)
     assert objects.pod("job")["metadata"]["annotations"]["jobs.engine/expires-at"] == stamp
+
+
+def _run_in(engine: Engine, sandbox: Sandbox, namespace: str, *arguments: str) -> None:
+    """A job that was run in `namespace`, and whose spec is gone."""
+    sandbox.namespace(namespace)
+    document = {
+        "apiVersion": "jobs.engine/v1alpha1",
+        "kind": "JobSpec",
+        "metadata": {"name": "job", "namespace": namespace},
+        "spec": {"image": engine.image, "script": "true"},
+    }
+    path = engine.write("job.yaml", json.dumps(document))
+    engine.reconcile(*arguments, ends=0)
+    path.unlink()
+
+
+def _namespaces_with_pods(sandbox: Sandbox) -> set[str]:
+    return {pod["metadata"]["namespace"] for pod in sandbox.objects("pods")}
+
+
+def _lists_everywhere(sandbox: Sandbox) -> list[Any]:
+    return [entry for entry in sandbox.requests.where("list", "pods") if not entry.namespace]
