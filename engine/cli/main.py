@@ -12,10 +12,7 @@ import click
 
 from engine import __version__
 from engine.cli.crashes import report_crashes
-from engine.cli.output import echo_error
-from engine.cli.printers.text import lines_of
 from engine.errors import EngineError, ExitCode
-from engine.telemetry.redact import REDACTOR
 
 if TYPE_CHECKING:
     from engine.telemetry.events import Event
@@ -83,12 +80,14 @@ def _run() -> int | None:
     try:
         code: int | None = cli.main(prog_name="engine", standalone_mode=False)
     except EngineError as error:
+        from engine.cli.output import echo_error  # noqa: PLC0415 - --help prints no error
+
         echo_error(error)
         code = error.exit_code
     except click.ClickException as error:
         text = io.StringIO()
         error.show(text)
-        click.echo(lines_of(text.getvalue()), err=True)
+        _echo_lines(text.getvalue())
         code = ExitCode.INVALID
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
@@ -99,13 +98,21 @@ def _run() -> int | None:
     except Exception as error:  # noqa: BLE001 - no traceback reaches a user who didn't ask
         click.echo(f"error: internal error: {type(error).__name__}: report it with -vv", err=True)
         if "-vv" in sys.argv:
-            click.echo(lines_of(REDACTOR(traceback.format_exc())), err=True)
+            _echo_lines(traceback.format_exc())
         code = INTERNAL_ERROR
     return code
+
+
+def _echo_lines(text: str) -> None:
+    from engine.cli.printers.text import lines_of  # noqa: PLC0415 - as above
+    from engine.telemetry.redact import REDACTOR  # noqa: PLC0415
+
+    click.echo(lines_of(REDACTOR(text)), err=True)
 
 
 def _print_crash(event: "Event") -> None:
     """Before there is a printer that knows how it is to be done."""
     from engine.cli.printers.event_printer import make_event_printer  # noqa: PLC0415 - rare
+    from engine.telemetry.redact import REDACTOR  # noqa: PLC0415
 
     make_event_printer(REDACTOR, verbose=2 if "-vv" in sys.argv else 1)(event)

@@ -8,7 +8,7 @@ import click
 
 from engine.cli import options
 from engine.cli.loading import load_config
-from engine.cli.output import echo_error
+from engine.cli.output import echo, echo_error
 from engine.decide.prune import FOREIGN_TTLS
 from engine.errors import EngineError
 from engine.prune.options import DEFAULT_KINDS, DryRun, PruneOptions
@@ -144,7 +144,7 @@ def command(
     for error in result.errors:
         echo_error(error)
     for note in notes(result):
-        click.echo(note, err=True)
+        echo(note, err=True)
     if output != "json":
         click.echo(summary(result, connection.client.now()), err=True)
     sys.exit(result.exit_code)

@@ -12,6 +12,8 @@ SHORTEST = 4
 """Characters of the shortest value that is masked: shorter ones are in every other word."""
 _CUT_FROM = 250
 """A text of so many characters may have been cut off by whoever wrote it."""
+_FEW_LINES = 100
+"""Lines of a value up to which each is looked for in encoded forms of its own; a key has fewer."""
 _TRIES = 16
 _URL_SAFE = str.maketrans("+/", "-_")
 
@@ -116,15 +118,19 @@ def _common_length(one: str, other: str) -> int:
 def _forms(value: str) -> set[str]:
     """`value`, and each line of it, as it may stand in a text."""
     lines = value.splitlines()
-    texts = {value, value.strip(), "\n".join(lines), "\r\n".join(lines), *map(str.strip, lines)}
+    whole = {value, value.strip(), "\n".join(lines), "\r\n".join(lines)}
+    texts = {*whole, *map(str.strip, lines)}
     forms = set()
     for text in filter(is_maskable, texts):
-        raw = text.encode("utf-8", "surrogatepass")
-        forms |= _in_base64(raw)
+        is_plain = text.isascii() and text.isalnum()
         forms.add(text)
-        if not (text.isascii() and text.isalnum()):
+        if not is_plain:
             forms |= {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
-            forms |= {repr(text)[1:-1], quote(raw), quote(raw, safe=""), quote_plus(raw)}
+            forms.add(repr(text)[1:-1])
+        if text in whole or len(lines) <= _FEW_LINES:
+            raw = text.encode("utf-8", "surrogatepass")
+            forms |= _in_base64(raw)
+            forms |= set() if is_plain else {quote(raw), quote(raw, safe=""), quote_plus(raw)}
     return forms
 
 
