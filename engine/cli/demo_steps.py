@@ -197,10 +197,14 @@ def ttl_prune(env: DemoEnv) -> None:
     env.check(result.exit_code == 0, "all that should go goes")
     _wait(env, lambda: not env.sandbox.objects("pods", NAMESPACE), "the pods are gone")
     _wait(env, lambda: not env.sandbox.objects("secrets", NAMESPACE), "the Secrets go along")
-    found = env.sandbox.objects("configmaps", NAMESPACE)
-    left = {item["metadata"]["name"] for item in found} - {ROOT_CERTIFICATE}
-    env.check(left and all(name.endswith(".record") for name in left), "the records stay")
-    env.print(f"    pods: 0, Secrets: 0; records: {len(left)}")
+
+    def config_maps() -> set[str]:
+        found = env.sandbox.objects("configmaps", NAMESPACE)
+        return {item["metadata"]["name"] for item in found} - {ROOT_CERTIFICATE}
+
+    _wait(env, lambda: all(name.endswith(".record") for name in config_maps()), "ConfigMaps, too")
+    env.check(config_maps(), "the records stay")
+    env.print(f"    pods: 0, Secrets: 0; records: {len(config_maps())}")
 
 
 def unchanged(env: DemoEnv) -> None:
