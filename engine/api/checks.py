@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import reduce
+from itertools import islice
 from operator import getitem, itemgetter
 from typing import Any
 
@@ -22,6 +23,8 @@ from engine.wellknown import (
     reserved_metadata,
 )
 
+_MOST = 100
+"""No more of a kind is told than can be read."""
 _POD_PATCH = "podPatch"
 _AFTER_FINISHED = "ttlAfterFinished"
 _TIMES: Mapping[str, str] = {
@@ -192,12 +195,16 @@ def pod_patch_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     hint = f"limits.allowPodPatch: {', '.join(map('.'.join, allowed)) or 'none'}"
     for document in effective.layers:
         patch = document.data.get("spec", {}).get(_POD_PATCH)
-        changes = changed_fields(effective.config.kubernetes, patch) if patch and allowed else ()
-        for path, field in changes:
-            if not any(field[: len(start)] == start for start in allowed):
-                yield _not_in_a_patch(document, path, "is not allowed", hint)
         if patch and not allowed:
             yield _not_in_a_patch(document, (), "is not allowed", hint)
+        changes = changed_fields(effective.config.kubernetes, patch) if patch and allowed else ()
+        others = (
+            path
+            for path, field in changes
+            if not any(field[: len(start)] == start for start in allowed)
+        )
+        for path in islice(others, _MOST):
+            yield _not_in_a_patch(document, path, "is not allowed", hint)
 
 
 def namespace_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
@@ -269,7 +276,7 @@ def metadata_is_free(effective: EffectiveSpec) -> Iterator[Diagnostic]:
                         "choose another key",
                     )
         patch = document.data.get("spec", {}).get(_POD_PATCH) or {}
-        for path in reserved_metadata(patch.get("metadata")):
+        for path in islice(reserved_metadata(patch.get("metadata")), _MOST):
             yield _not_in_a_patch(document, ("metadata", *path), "is the engine's own")
 
 
