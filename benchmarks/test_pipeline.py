@@ -1,6 +1,5 @@
 """The pure part, step by step for one spec, and whole for many: run by `benchmarks.pipeline`."""
 
-import json
 import os
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,7 +17,7 @@ from engine.api.schema import check_document
 from engine.api.yaml_reader import Document, read_yaml
 from engine.decide import decide
 from engine.decide.actions import Done
-from engine.decide.record import record_from_data, record_to_data
+from engine.decide.record_codec import decode_record, encode_record
 from engine.decide.situation import Observed, Situation
 from engine.reconcile.rendering import RenderConfig, render_attempt
 from engine.render.manifests import render_job
@@ -98,7 +97,7 @@ def test_9_record(benchmark: BenchmarkFixture, job: Job) -> None:
     record = finished_record(job)
 
     def there_and_back() -> Any:
-        return record_from_data(record.key, json.loads(json.dumps(record_to_data(record))), "")
+        return decode_record(record.key, encode_record(record), "")
 
     assert benchmark(there_and_back) == record
 

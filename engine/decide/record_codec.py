@@ -34,7 +34,7 @@ MAX_NUMBER = 2**31 - 1
 """Of an attempt, and of an exit code."""
 _MESSAGE_LENGTHS = (32_768, 4096, 512, 64)
 """How long a message may be: the shorter ones only where the record gets too large."""
-_MAX_DEPTH = 16
+_MAX_DEPTH, _MAX_TOLD = 16, 100
 
 _HASH = re.compile("[0-9a-f]{64}")
 _RUN = re.compile(f"[0-9a-f]{{{RUN_LENGTH}}}")
@@ -184,8 +184,8 @@ class _Fields:
         return f"{self._where}.{key}" if self._where else key
 
     def _refuse(self, key: str, value: object) -> NoReturn:
-        place = self._place(key)
-        _fail(f"{place} is missing" if value is None else f"{place} can't be {shortened(value)}")
+        place, told = self._place(key), shortened(value)[:_MAX_TOLD]
+        _fail(f"{place} is missing" if value is None else f"{place} can't be {told}")
 
 
 def _record(key: JobKey, fields: _Fields, version: str) -> Record:

@@ -193,6 +193,7 @@ def test_every_field_is_as_the_engine_writes_it_or_the_record_is_refused(
         ("attempts.0.uid", "u" * 65, "attempts[0].uid can't be"),
         ("attempts.0.outcome", "Odd", "attempts[0].outcome can't be 'Odd'"),
         ("attempts.0.outcome", MISSING, "an attempt follows one that is under way"),
+        ("attempts.0.claimedAt", [["x" * 99] * 9] * 9, "attempts[0].claimedAt can't be [['xxx"),
         ("attempts.0.claimedAt", "12:00", "attempts[0].claimedAt can't be '12:00'"),
         ("attempts.0.failures.0.class", "odd", "attempts[0].failures[0].class can't be 'odd'"),
         ("attempts.0.failures.0.container", "A B", "failures[0].container can't be 'A B'"),
