@@ -106,7 +106,8 @@ class RemovedJobs:
         controller = self._controller
         try:
             controller.forget(key)
-            record = controller.informers.records(key.namespace).newest(key, None)
+            known = controller.informers.records(key.namespace).items(key)
+            record = next((found for found in known if isinstance(found, Record)), None)
             self._postpone(key, self._interval)
             if record is None or controller.store.is_desired(key):
                 return True
