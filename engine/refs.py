@@ -1,8 +1,11 @@
 """What things are called: references to objects, keys of jobs, and the names derived from them."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+_POD_NAME = re.compile(r"(.+)-([0-9a-f]{8})-([1-9][0-9]{0,8})")
 
 MAIN_CONTAINER = "main"
 """Name of the job's own container."""
@@ -44,6 +47,15 @@ def ref_of(manifest: Mapping[str, Any]) -> Ref:
 def pod_name(job: str, run: str, attempt: int) -> str:
     """Name of the pod of one attempt, and of the Secret and ConfigMap that it owns."""
     return f"{job}-{run}-{attempt}"
+
+
+def parse_pod_name(name: str) -> tuple[str, str, int] | None:
+    """Job, run and attempt that `pod_name` gave this name for; None where it gives no such name.
+
+    A name can't be changed, as a label can.
+    """
+    found = _POD_NAME.fullmatch(name)
+    return (found[1], found[2], int(found[3])) if found else None
 
 
 def record_name(job: str) -> str:

@@ -2,6 +2,7 @@
 
 from engine.decide.actions import Action
 from engine.decide.rules import RULES
+from engine.decide.rules.restore_labels import poll_mislabelled
 from engine.decide.situation import Situation
 
 
@@ -13,5 +14,5 @@ def decide(situation: Situation) -> Action:
     for rule in RULES:
         action = rule(situation)
         if action is not None:
-            return action
+            return poll_mislabelled(situation, action)
     raise AssertionError("wait_for_pod answers everything")

@@ -15,6 +15,8 @@ class RejectForeign:
 
     message: str
     """To whom."""
+    hint: str = "give its own --source"
+    """What the reader can do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,34 @@ class CreatePod:
     """Pull policy of each container that has a list of them."""
     images: tuple[str, ...] = ()
     """Images that could not be pulled, and may be taken from a node that has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptPod:
+    """Take in a pod that is in no record, if it equals a dry run of what would be created."""
+
+    attempt: int
+    """The attempt's number."""
+    pod: str
+    """The pod's name."""
+    uid: str
+    """The pod's UID."""
+    policies: Mapping[str, str]
+    """Pull policy of each container that has a list of them: the pod's own, if the list has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreLabels:
+    """Put back the engine's labels on a pod of ours, by which watches find it."""
+
+    pod: str
+    """The pod's name."""
+    uid: str
+    """The pod's UID, which the patch tests."""
+    labels: Mapping[str, str]
+    """Those that were changed or removed, as they ought to be."""
+    labelled: bool = True
+    """Whether it has labels at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +190,8 @@ class Done:
 
 Step = (
     CreatePod
+    | AdoptPod
+    | RestoreLabels
     | CreateDependents
     | RestoreDependents
     | WriteRecord

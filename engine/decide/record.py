@@ -94,6 +94,8 @@ class RunHistoryEntry:
     """When it ended."""
     last_number: int = 0
     """Number of its last attempt."""
+    uid: str = ""
+    """UID of that attempt's pod, which may still be there."""
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -129,6 +131,10 @@ class Record:
     """Attempts of earlier runs of the very same spec, as far as the history goes: numbers, and with
     them names of pods, are not given twice, not even to a spec that was changed and changed back.
     """
+    discarded: str = ""
+    """UID of a gated pod in no record, which is deleted: whoever made it and is about to record it
+    finds by this write that somebody was first.
+    """
     unknown: Mapping[str, Any] = field(default_factory=dict)
     version: str = ""
     """resourceVersion that it was read at; "" if it never was."""
@@ -139,6 +145,12 @@ class Record:
         if self.open_attempt is not None:
             return self.open_attempt.number
         return self.last.number + 1 if self.last else self.base + 1
+
+    @property
+    def pod_uids(self) -> frozenset[str]:
+        """UIDs of its pods, and of the last one of each run before."""
+        uids = {attempt.uid for attempt in self.attempts} | {run.uid for run in self.history}
+        return frozenset(uids - {""})
 
     @property
     def run(self) -> str:
@@ -164,7 +176,13 @@ class Record:
         """Record of a new run of the same job, this one in its history."""
         used = self.next_number - (0 if self.open_attempt else 1)
         past = RunHistoryEntry(
-            self.run, self.state, self.reason, self.message, self.finished_at, used
+            self.run,
+            self.state,
+            self.reason,
+            self.message,
+            self.finished_at,
+            used,
+            self.last.uid if self.last else "",
         )
         history = (past, *self.history)
         same = (before.last_number for before in history if before.run == spec_hash[:RUN_LENGTH])

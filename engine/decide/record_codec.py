@@ -24,7 +24,7 @@ from engine.decide.record import Attempt, PullFailure, Record, RunHistoryEntry, 
 from engine.errors import BrokenRecordError
 from engine.refs import JobKey, pod_name, record_name
 from engine.status.outcome import Reason, State
-from engine.times import format_time
+from engine.times import LATEST, format_time
 
 MAX_SIZE = 256 * 1024
 """Bytes of a record's text."""
@@ -42,8 +42,6 @@ _UID = re.compile("[0-9A-Za-z-]{0,64}")
 _SOURCE = re.compile("[0-9A-Za-z]([-_.0-9A-Za-z]{0,61}[0-9A-Za-z])?")
 _CONTAINER = re.compile("[0-9a-z]([-0-9a-z]{0,61}[0-9a-z])?")
 _WORD = re.compile("[0-9A-Za-z]{0,128}")
-_LAST_YEAR = 2999
-"""The first one is whatever a container's runtime says of one that never started."""
 _OF_A_POD = frozenset({Reason.SUCCEEDED, Reason.SCRIPT_FAILED})
 """A run ends so because its last attempt has."""
 
@@ -152,7 +150,7 @@ class _Fields:
             utc = time.astimezone(UTC) if time.tzinfo else None
         except (ValueError, OverflowError):
             utc = None
-        if utc is None or utc.year > _LAST_YEAR:
+        if utc is None or utc > LATEST:
             self._refuse(key, text)
         return utc
 
@@ -210,6 +208,7 @@ def _record(key: JobKey, fields: _Fields, version: str) -> Record:
         finished_at=fields.time("finishedAt"),
         history=tuple(map(_past_run, fields.objects("history"))),
         base=fields.number("base", 0),
+        discarded=fields.text("discarded", _UID, default=""),
         unknown=fields.unknown(),
         version=version,
     )
@@ -253,6 +252,7 @@ def _past_run(fields: _Fields) -> RunHistoryEntry:
         message=fields.text("message", default=""),
         finished_at=fields.time("finishedAt"),
         last_number=fields.number("lastNumber", 0),
+        uid=fields.text("uid", _UID, default=""),
         unknown=fields.unknown(),
     )
 
@@ -286,6 +286,7 @@ def _record_to_data(record: Record) -> dict[str, Any]:
         "message": record.message,
         "exitCode": record.exit_code,
         "base": record.base or None,
+        "discarded": record.discarded,
         "queuedAt": format_time(record.queued_at),
         "startedAt": format_time(record.started_at),
         "finishedAt": format_time(record.finished_at),
@@ -332,6 +333,7 @@ def _past_run_to_data(run: RunHistoryEntry) -> dict[str, Any]:
         "message": run.message,
         "finishedAt": format_time(run.finished_at),
         "lastNumber": run.last_number or None,
+        "uid": run.uid,
     }
     return {**run.unknown, **_without_empty(data)}
 

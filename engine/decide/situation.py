@@ -8,16 +8,26 @@ from typing import Any
 
 from engine.api.model import Job, PullSettings
 from engine.decide.record import Record
-from engine.refs import GATE
+from engine.refs import GATE, parse_pod_name, pod_name
 from engine.status.containers import main_containers_terminated
 from engine.status.deletion import UNSEEN, Deletion
-from engine.status.outcome import Outcome
-from engine.wellknown import ATTEMPT, RUN
+from engine.status.outcome import Outcome, Reason
+from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
 
 FRESH_FOR = timedelta(seconds=10)
 """How long an answer of the API itself counts as fresh."""
 DEFAULT_PULL = PullSettings()
 FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
+_MAY_STILL_RUN = frozenset(
+    {
+        Reason.IMAGE_PULL_FAILED,
+        Reason.START_TIMEOUT,
+        Reason.INVALID_IMAGE,
+        Reason.CONTAINER_CONFIG_ERROR,
+        Reason.CANCELLED,
+    }
+)
+"""Outcomes that were written before the pod was over."""
 
 Pod = Mapping[str, Any]
 
@@ -50,7 +60,15 @@ class Observed:
     """What is known of the cluster."""
 
     pods: tuple[Pod, ...] = ()
-    """All pods of the job, as the cache has them."""
+    """All pods that are named as the job's are, as the cache has them: a name proves nothing."""
+    created: Mapping[str, str] = field(default_factory=dict)
+    """UIDs of pods that this engine made, and the version that the record had then ("" for none):
+    as long as nobody has written it since, nobody can have given the pod up.
+    """
+    adopted: frozenset[str] = frozenset()
+    """UIDs of pods in no record that equal what would be created."""
+    labels_restored_at: Mapping[str, datetime] = field(default_factory=dict)
+    """When a pod's labels were last put back, or that was tried, by UID."""
     dependents_ready: frozenset[str] = frozenset()
     """UIDs of pods whose Secret and ConfigMap are known to exist."""
     deleted_uids: frozenset[str] = frozenset()
@@ -109,18 +127,49 @@ class Situation:
         return self.observed.deletions.get(uid, UNSEEN)
 
     def pod_of_attempt(self, number: int) -> Pod | None:
-        """The pod of the spec's own run and this attempt, if there is one."""
-        for pod in self.observed.pods:
-            labels = pod["metadata"].get("labels") or {}
-            if labels.get(RUN) == self.job.run and labels.get(ATTEMPT) == str(number):
-                return pod
-        return None
+        """The pod with the name of this attempt of the spec's own run, one of ours if there is."""
+        name = pod_name(self.job.name, self.job.run, number)
+        named = (pod for pod in self.observed.pods if name_of(pod) == name)
+        return max(named, key=self.is_ours, default=None)
+
+    def is_ours(self, pod: Pod) -> bool:
+        """Whether the pod was made for this job for certain; what it says of itself proves nothing.
+
+        It is in the record, or was made by this engine and not given up, or has been adopted.
+        """
+        uid, record = uid_of(pod), self.record
+        if record is not None and uid in record.pod_uids:
+            return True
+        version = record.version if record is not None else ""
+        return self.observed.created.get(uid) == version or uid in self.observed.adopted
+
+    def strangers(self) -> list[Pod]:
+        """Pods that may run, and are named and labelled as this job's, but are in no record."""
+        return [
+            pod
+            for pod in self.observed.pods
+            if not (self.is_ours(pod) or has_ended(pod) or gate_position(pod) is not None)
+        ]
+
+    def predecessor(self) -> tuple[str, str] | None:
+        """Name and UID of the pod before the next one, if it had not ended when last heard of."""
+        record = self.record
+        if record is None:
+            return None
+        if record.last is not None:
+            name, uid, end = record.last.pod, record.last.uid, record.last.outcome
+        elif record.history:
+            past = record.history[0]
+            name, uid = pod_name(self.job.name, past.run, past.last_number), past.uid
+            end = past.reason
+        else:
+            return None
+        return (name, uid) if uid and end in _MAY_STILL_RUN else None
 
     def _latest_number(self) -> int:
-        """Of the attempts whose pods are there: a record that somebody deleted is missed."""
-        labels = [pod["metadata"].get("labels") or {} for pod in self.observed.pods]
-        numbers = [found.get(ATTEMPT, "") for found in labels if found.get(RUN) == self.job.run]
-        return max((int(number) for number in numbers if number.isdecimal()), default=1)
+        """Of the attempts whose pods were adopted: a record that somebody deleted is missed."""
+        adopted = (pod for pod in self.observed.pods if uid_of(pod) in self.observed.adopted)
+        return max((number_of(pod) for pod in adopted), default=1)
 
     def is_fresh(self, uid: str) -> bool:
         """Whether pod and record are as the API had them a moment ago, not as a watch left them."""
@@ -128,8 +177,9 @@ class Situation:
         return asked is not None and self.now - asked < FRESH_FOR
 
     def other_pods(self, uid: str) -> list[Pod]:
-        """Pods of the job, of any run, that have not finished and are not the one with `uid`."""
-        return [p for p in self.observed.pods if uid_of(p) != uid and not is_finished(p)]
+        """Our pods, of any run, that have not finished and are not the one with `uid`."""
+        ours = filter(self.is_ours, self.observed.pods)
+        return [p for p in ours if uid_of(p) != uid and not is_finished(p)]
 
 
 def uid_of(pod: Pod) -> str:
@@ -140,6 +190,28 @@ def uid_of(pod: Pod) -> str:
 def name_of(pod: Pod) -> str:
     """A pod's name."""
     return str(pod["metadata"]["name"])
+
+
+def run_of(pod: Pod) -> str:
+    """The run that a pod's name is of; "" for a name that is no job's."""
+    parsed = parse_pod_name(name_of(pod))
+    return parsed[1] if parsed else ""
+
+
+def number_of(pod: Pod) -> int:
+    """The attempt that a pod's name is of; 0 for a name that is no job's."""
+    parsed = parse_pod_name(name_of(pod))
+    return parsed[2] if parsed else 0
+
+
+def foreign_label(pod: Pod, source: str) -> str:
+    """Whose the pod says that it is, if it isn't of this source of the engine's; "" if it is."""
+    labels = pod["metadata"].get("labels") or {}
+    if labels.get(MANAGED_BY) != MANAGER:
+        return f"pod {name_of(pod)} is not one of the engine's"
+    if labels.get(SOURCE) != source:
+        return f"pod {name_of(pod)} belongs to source {labels.get(SOURCE)!r}, not to {source!r}"
+    return ""
 
 
 def is_terminating(pod: Pod) -> bool:

@@ -131,7 +131,7 @@ class Informer(ABC, Generic[Item]):
     def _upsert(self, key: JobKey, uid: str, manifest: Manifest) -> bool:
         """Whether this is newer than what was known."""
         version = _version_of(manifest)
-        if version <= self._tombstones.get(uid, -1):
+        if version < self._tombstones.get(uid, -1):
             return False
         self._before_upsert(key, uid, manifest)
         known = self._items.get(key, {}).get(uid)

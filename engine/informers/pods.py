@@ -6,7 +6,7 @@ from typing import Any
 from engine.cluster import api
 from engine.informers.informer import TOMBSTONES, Informer, Manifest
 from engine.informers.reflector import WatchContext
-from engine.refs import JobKey
+from engine.refs import JobKey, Ref, parse_pod_name
 from engine.status.deletion import UNSEEN, Deletion, read_deleted
 from engine.status.outcome import Outcome
 from engine.wellknown import JOB
@@ -18,8 +18,9 @@ _FINISHED = frozenset({"Succeeded", "Failed"})
 class PodInformer(Informer[Manifest]):
     """All pods of one namespace that a label selector picks, by job and UID.
 
-    Guarantees: a pod whose deletion was seen never comes back, however late a reply that still has
-    it.
+    Guarantees: a pod is its name's job's, whatever its labels say. One whose deletion was seen
+    never comes back, however late a reply that still has it. One that the selector picks no longer
+    is told as deleted, too: `get` tells them apart.
     """
 
     def __init__(self, context: WatchContext, namespace: str, selector: str) -> None:
@@ -40,6 +41,27 @@ class PodInformer(Informer[Manifest]):
             for pod in page["items"]:
                 self.upsert(pod)
 
+    def get(self, name: str, uid: str) -> Manifest | None:
+        """The very pod, as the API has it now; None when it is gone.
+
+        What the API says is taken in, also of a pod that was told as deleted before it was asked.
+        Errors: those of the request.
+        """
+        key = JobKey(self._namespace, (parse_pod_name(name) or (name,))[0])
+        told = self._tombstones.get(uid)
+        found = api.get(self._context.client, Ref("Pod", self._namespace, name))
+        if found is None or found["metadata"]["uid"] != uid:
+            self.mark_deleted(key, uid)
+        else:
+            with self._lock:
+                if told is not None and self._tombstones.get(uid) == told:
+                    del self._tombstones[uid]
+                    self._outcomes.pop(uid, None)
+        if found is None:
+            return None
+        self.upsert(found)
+        return found if found["metadata"]["uid"] == uid else None
+
     def mark_deleted(self, key: JobKey, uid: str) -> None:
         """The API says that this pod is gone."""
         with self._lock:
@@ -56,9 +78,10 @@ class PodInformer(Informer[Manifest]):
             return self._outcomes.get(uid)
 
     def _index(self, manifest: Manifest) -> tuple[JobKey, str] | None:
-        metadata = manifest["metadata"]
-        name = (metadata.get("labels") or {}).get(JOB)
-        return (JobKey(self._namespace, name), metadata["uid"]) if name else None
+        parsed = parse_pod_name(manifest["metadata"]["name"])
+        if parsed is None:
+            return None
+        return JobKey(self._namespace, parsed[0]), manifest["metadata"]["uid"]
 
     def _convert(self, manifest: Manifest) -> Manifest:
         """Without the field owners' book-keeping, which is half of a pod."""

@@ -363,7 +363,7 @@ class JobController:
         if state.observed.create_unanswered:
             informer.refresh(key)
             state.observed.create_unanswered = False
-        return bool(informer.items(key)) or attempt is not None
+        return attempt is not None or state.has_begun(informer.items(key))
 
     def _on_success(self, state: JobState, result: Result) -> float | None:
         key = state.job.key

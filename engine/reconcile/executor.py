@@ -15,6 +15,7 @@ from engine.cluster.client import Client
 from engine.cluster.events import find_pull_cause
 from engine.cluster.records import read_record, write_record
 from engine.decide.actions import (
+    AdoptPod,
     ConfirmDeleted,
     CreateDependents,
     CreatePod,
@@ -23,13 +24,15 @@ from engine.decide.actions import (
     RefreshPod,
     RemoveSchedulingGate,
     RestoreDependents,
+    RestoreLabels,
     StampExpiry,
     Step,
     WriteRecord,
 )
+from engine.decide.adoption import first_difference
 from engine.decide.record import Record, map_messages
 from engine.decide.record_codec import encode_record
-from engine.decide.situation import Rejection, RejectionKind, gate_position
+from engine.decide.situation import Rejection, RejectionKind, foreign_label, gate_position
 from engine.errors import (
     AdmissionRefusedError,
     AlreadyExistsError,
@@ -38,6 +41,7 @@ from engine.errors import (
     EngineError,
     ForbiddenError,
     NotFoundError,
+    OwnershipError,
     QuotaExceededError,
     UnauthorizedError,
 )
@@ -49,7 +53,8 @@ from engine.reconcile.reporter import AttemptReporter
 from engine.refs import Ref, ref_of
 from engine.render.manifests import Manifests
 from engine.runtime.backoff import backoff
-from engine.telemetry.events import DependentRestored, ErrorReported, PodRemoved
+from engine.telemetry.events import DependentRestored, ErrorReported, LabelsChanged, PodRemoved
+from engine.transform.manifest_edit import with_field
 from engine.transform.prefer_nodes import prefer_nodes
 from engine.transform.set_owner_reference import set_owner_reference
 from engine.wellknown import EXPIRES_AT, RUN
@@ -77,7 +82,7 @@ class ActionExecutor:
         EXECUTORS[type(action)](self, state, action)
 
     def create_pod(self, state: JobState, action: CreatePod) -> None:
-        """Step 1. A pod of this name is adopted if it is this run's; `decide` looks at the rest."""
+        """Step 1. A pod of this name that says it is this source's is for `decide` to judge."""
         job = state.job
         manifests = self._manifests(state, action.attempt, action.policies)
         hosts = map(self.locator.hosts_with, action.images)
@@ -89,7 +94,7 @@ class ActionExecutor:
         except AlreadyExistsError:
             existing = api.get(self.client, ref_of(manifests.pod))
             if existing is not None:
-                self._adopt(state, existing)
+                self._take_in(state, existing)
         except (QuotaExceededError, AdmissionRefusedError) as error:
             self._store_rejection(state, error, "")
         except EngineError as error:
@@ -97,8 +102,57 @@ class ActionExecutor:
             raise
         else:
             state.observed.rejection = None
+            version = state.record.version if state.record is not None else ""
+            state.observed.created[pod["metadata"]["uid"]] = version
             self.informers.pods(job.namespace).upsert(pod)
         state.observed.create_unanswered = False
+
+    def adopt_pod(self, state: JobState, action: AdoptPod) -> None:
+        """A dry run passes the same defaults and admission, under a name that is free.
+
+        Errors: OwnershipError when the pod is another, or nobody can tell.
+        """
+        pod = self._get_pod(state, action.pod, action.uid)
+        if pod is None:
+            return
+        manifest = self._manifests(state, action.attempt, action.policies).pod
+        name = f"{action.pod}-dry-run"
+        try:
+            expected = api.create(
+                self.client, with_field(manifest, "metadata", "name", value=name), dry_run=True
+            )
+        except QuotaExceededError as error:
+            self._store_rejection(state, error, "")
+            return
+        except AdmissionRefusedError as error:
+            raise _unrecorded(action, f"can't be compared with a dry run: {error.cause}") from error
+        difference = first_difference(pod, expected, manifest)
+        if difference:
+            raise _unrecorded(action, f"differs from what its spec makes in {difference}")
+        state.observed.rejection = None
+        state.observed.adopted.add(action.uid)
+
+    def restore_labels(self, state: JobState, action: RestoreLabels) -> None:
+        """A rejection is reported once; the pod is asked for by its name then."""
+        path, labels = "/metadata/labels", action.labels
+        operations: list[dict[str, Any]] = [
+            {"op": "add", "path": f"{path}/{key.replace('/', '~1')}", "value": value}
+            for key, value in labels.items()
+        ]
+        if not action.labelled:
+            operations = [{"op": "add", "path": path, "value": dict(labels)}]
+        words = ""
+        try:
+            refused = self._patch_pod(state, action, operations)
+        except ForbiddenError as error:
+            words = error.cause
+        else:
+            words = refused[1].cause if refused is not None else ""
+        is_first = action.uid not in state.observed.labels_restored_at
+        state.observed.labels_restored_at[action.uid] = self.client.now()
+        if is_first or not words:
+            names = tuple(labels)
+            self.reporter.emit(LabelsChanged(state.job.key, action.pod, names, self.redact(words)))
 
     def create_dependents(self, state: JobState, action: CreateDependents) -> None:
         """Step 2. What is there already must be this pod's; leftovers of a namesake go first."""
@@ -211,7 +265,7 @@ class ActionExecutor:
     def _patch_pod(
         self,
         state: JobState,
-        action: RemoveSchedulingGate | StampExpiry,
+        action: RemoveSchedulingGate | RestoreLabels | StampExpiry,
         operations: list[dict[str, Any]],
     ) -> tuple[dict[str, Any], AdmissionRefusedError] | None:
         """Patch this very pod; if that is refused, the pod as it is now, and the refusal."""
@@ -263,23 +317,22 @@ class ActionExecutor:
             api.delete(self.client, ref_of(manifest), uid=existing["metadata"]["uid"])
         api.create(self.client, manifest)
 
-    def _adopt(self, state: JobState, pod: dict[str, Any]) -> None:
-        labels = pod["metadata"].get("labels") or {}
-        if labels.get(RUN) != state.job.run:
-            raise _not_ours(pod)
+    def _take_in(self, state: JobState, pod: dict[str, Any]) -> None:
+        """Its labels may have been changed, and its UID be in a record that is newer than ours."""
+        name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+        if uid not in state.observed.created and foreign_label(pod, self.config.source):
+            state.record = read_record(self.client, state.job.key)
+            if state.record is None or uid not in state.record.pod_uids:
+                raise _not_ours(pod)
         state.observed.rejection = None
-        self.informers.pods(state.job.namespace).upsert(pod)
+        self._get_pod(state, name, uid)
 
     def _get_pod(self, state: JobState, name: str, uid: str) -> dict[str, Any] | None:
         """The very pod, as the API has it now; None when it is gone."""
-        pods = self.informers.pods(state.job.namespace)
-        found = api.get(self.client, Ref("Pod", state.job.namespace, name))
-        if found is None or found["metadata"]["uid"] != uid:
+        found = self.informers.pods(state.job.namespace).get(name, uid)
+        if found is None:
             state.observed.deleted_uids.add(uid)
-            pods.mark_deleted(state.job.key, uid)
-        if found is not None:
-            pods.upsert(found)
-        return found if found is not None and found["metadata"]["uid"] == uid else None
+        return found
 
     def _store_rejection(self, state: JobState, error: ApiError, uid: str) -> None:
         state.observed.rejections += 1
@@ -295,6 +348,8 @@ class ActionExecutor:
 
 EXECUTORS: Mapping[type[Step], Callable[[ActionExecutor, JobState, Any], None]] = {
     CreatePod: ActionExecutor.create_pod,
+    AdoptPod: ActionExecutor.adopt_pod,
+    RestoreLabels: ActionExecutor.restore_labels,
     CreateDependents: ActionExecutor.create_dependents,
     RestoreDependents: ActionExecutor.restore_dependents,
     WriteRecord: ActionExecutor.write_record,
@@ -316,6 +371,13 @@ def _check_ours(existing: dict[str, Any], manifest: dict[str, Any]) -> None:
     labels = existing["metadata"].get("labels") or {}
     if labels.get(RUN) != manifest["metadata"]["labels"][RUN]:
         raise _not_ours({**existing, "kind": manifest["kind"]})
+
+
+def _unrecorded(action: AdoptPod, words: str) -> OwnershipError:
+    return OwnershipError(
+        f"pod {action.pod} has this job's name, is in no record of it, and {words}",
+        hint="remove it, or wait for its end and remove it then; the job runs afterwards",
+    )
 
 
 def _not_ours(existing: dict[str, Any]) -> AdmissionRefusedError:

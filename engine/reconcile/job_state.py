@@ -8,7 +8,7 @@ from typing import Any
 from engine.api.model import Job
 from engine.decide.record import Record
 from engine.decide.rules.stamp_expiry import expiry_due
-from engine.decide.situation import Rejection, gate_position, has_ended
+from engine.decide.situation import Rejection, gate_position, has_ended, uid_of
 from engine.reconcile.rendering import RenderConfig
 from engine.render.manifests import Manifests
 from engine.render.variables import SecretValues
@@ -21,6 +21,12 @@ Pods = Iterable[dict[str, Any]]
 class Observations:
     """What was observed of a job's pods, and what no watch tells again."""
 
+    created: dict[str, str] = field(default_factory=dict)
+    """UIDs of pods that this engine made, and the record's version then; "" for none."""
+    adopted: set[str] = field(default_factory=set)
+    """UIDs of pods in no record that equal what would be created."""
+    labels_restored_at: dict[str, datetime] = field(default_factory=dict)
+    """When a pod's labels were last put back, or that was tried, by UID."""
     dependents_ready: set[str] = field(default_factory=set)
     """UIDs of pods whose Secret and ConfigMap are known to exist."""
     dependents_looked_up: dict[tuple[str, bool], datetime] = field(default_factory=dict)
@@ -67,6 +73,8 @@ class Reported:
     """The last error, for as long as it stays the same."""
     unchanged: bool = False
     """Whether the run was found to be over before."""
+    ignored: set[str] = field(default_factory=set)
+    """UIDs of pods that are left alone."""
 
 
 @dataclass(slots=True)
@@ -109,6 +117,16 @@ class JobState:
             return False
         gated = any(gate_position(pod) is not None for pod in pods)
         return record.open_attempt is not None and not gated
+
+    def has_begun(self, pods: Pods) -> bool:
+        """Whether a pod was made for a run that isn't over; what runs may be a stranger's."""
+        known = frozenset(self.observed.created)
+        known |= self.record.pod_uids if self.record is not None else frozenset()
+        return any(
+            self.record is None or gate_position(pod) is not None or uid_of(pod) in known
+            for pod in pods
+            if not has_ended(pod)
+        )
 
     def needs_cleanup(self, pods: Pods) -> bool:
         """Whether anything is left to do about the pods of a run that is over."""

@@ -60,8 +60,9 @@ class Reconciler:
     def reconcile(self, state: JobState) -> Result:
         """Do what can be done now.
 
-        Errors: OwnershipError for a job of another source; those of the API that trying again may
-        mend and those that it can't. What has been written stays valid either way.
+        Errors: OwnershipError for a job of another source, or a pod in its way; those of the API
+        that trying again may mend and those that it can't. What has been written stays valid
+        either way.
         """
         for _ in range(_MOST_STEPS):
             situation = self._observe(state)
@@ -69,10 +70,11 @@ class Reconciler:
             match action:
                 case Done():
                     return Result(finished=True, started=True)
-                case RejectForeign(message):
-                    raise OwnershipError(message, hint="give its own --source")
+                case RejectForeign(message, hint):
+                    raise OwnershipError(message, hint=hint)
                 case Wait(until):
                     self._reporter.report_progress(state, situation)
+                    self._reporter.report_strangers(state, situation)
                     started = situation.run_record.open_attempt is not None
                     if started:
                         state.observed.rejection = None
@@ -99,6 +101,9 @@ class Reconciler:
         terminating = [uid_of(pod) for pod in pods if is_terminating(pod)]
         observed = Observed(
             pods=pods,
+            created=known.created,
+            adopted=frozenset(known.adopted),
+            labels_restored_at=known.labels_restored_at,
             dependents_ready=frozenset(known.dependents_ready),
             deleted_uids=frozenset(known.deleted_uids),
             rejection=known.rejection,

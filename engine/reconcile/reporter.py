@@ -7,12 +7,18 @@ from engine.cluster.client import Client
 from engine.cluster.events import record_event
 from engine.decide.pull_cursor import policies_of_attempt
 from engine.decide.record import Attempt, Record
-from engine.decide.situation import Situation
+from engine.decide.situation import Situation, name_of, uid_of
 from engine.reconcile.job_state import JobState
 from engine.refs import Ref
 from engine.status.containers import has_started
 from engine.status.outcome import Reason, State
-from engine.telemetry.events import AttemptFailed, Emit, PullPolicyFallback, StateChanged
+from engine.telemetry.events import (
+    AttemptFailed,
+    Emit,
+    PodIgnored,
+    PullPolicyFallback,
+    StateChanged,
+)
 
 _NO_FAILURE = frozenset({None, Reason.SUCCEEDED, Reason.CANCELLED})
 
@@ -47,6 +53,13 @@ class AttemptReporter:
         pod = situation.pod_of(attempt.uid) if attempt and attempt.uid else None
         if pod is not None and has_started(pod):
             self._report_state(state, State.RUNNING, record, "")
+
+    def report_strangers(self, state: JobState, situation: Situation) -> None:
+        """Pods that are left alone, once each."""
+        for pod in situation.strangers():
+            if uid_of(pod) not in state.reported.ignored:
+                state.reported.ignored.add(uid_of(pod))
+                self.emit(PodIgnored(state.job.key, name_of(pod)))
 
     def _report_state(self, job: JobState, state: State, record: Record, message: str) -> None:
         """A line per change of state, not per write."""

@@ -108,6 +108,33 @@ class DependentRestored:
 
 
 @dataclass(frozen=True, slots=True)
+class LabelsChanged:
+    """Somebody changed labels of the engine's on a pod of ours that has not been recorded as over.
+
+    They were put back, or that was refused, and the pod is asked for by its name.
+    """
+
+    key: JobKey
+    """The job."""
+    pod: str
+    """The pod's name."""
+    labels: tuple[str, ...]
+    """Which labels."""
+    refused: str = ""
+    """Why they can't be put back; "" if they were."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodIgnored:
+    """A pod is named and labelled as one of the job's, but in no record; it is left alone."""
+
+    key: JobKey
+    """The job."""
+    pod: str
+    """The pod's name."""
+
+
+@dataclass(frozen=True, slots=True)
 class ErrorReported:
     """The cluster said no or nothing."""
 
@@ -227,6 +254,8 @@ Event = (
     | PodRemoved
     | JobUnchanged
     | DependentRestored
+    | LabelsChanged
+    | PodIgnored
     | ErrorReported
     | InternalError
     | Notice

@@ -50,7 +50,7 @@ def test_a_pod_whose_dependents_can_not_be_made_never_starts(
     assert "nodeName" not in pod["spec"]
 
 
-def test_a_gated_pod_of_a_dead_engine_is_adopted_and_runs_once(
+def test_a_gated_pod_that_a_dead_engine_did_not_record_is_made_anew_and_runs_once(
     engine: Engine, sandbox: Sandbox, objects: Objects
 ) -> None:
     fault = Fault(ServerError(503), verb="create", resource="configmaps", times=None)
@@ -61,7 +61,8 @@ def test_a_gated_pod_of_a_dead_engine_is_adopted_and_runs_once(
     kill(process)
     sandbox.faults.clear()
     run = engine.reconcile(ends=0)
-    assert [attempt["uid"] for attempt in run.job("job")["attempts"]] == [uid]
+    (attempt,) = run.job("job")["attempts"]
+    assert attempt["uid"] == objects.pod("job")["metadata"]["uid"] != uid
 
 
 def test_a_gated_pod_that_is_gone_before_it_was_recorded_is_made_again(

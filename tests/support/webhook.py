@@ -1,9 +1,10 @@
-"""An admission webhook that denies, for tests."""
+"""Admission webhooks, for tests: one that denies, one that injects."""
 
 import base64
 import json
 import ssl
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,11 +14,10 @@ from tests.cluster.pki import Authority
 from tests.support.api import Api, Object
 
 
-class _Deny(BaseHTTPRequestHandler):
+class _Webhook(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        status = {"message": "not on a Friday", "code": 403}
-        response = {"uid": body["request"]["uid"], "allowed": False, "status": status}
+        response = {"uid": body["request"]["uid"], **self.judge(body["request"])}
         answer = json.dumps({**body, "request": None, "response": response}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -25,34 +25,103 @@ class _Deny(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(answer)
 
+    def judge(self, request: Object) -> Object:
+        raise NotImplementedError
+
     def log_message(self, *args: object) -> None:
         """Nothing on stderr."""
+
+
+class _Deny(_Webhook):
+    def judge(self, request: Object) -> Object:
+        del request
+        return {"allowed": False, "status": {"message": "not on a Friday", "code": 403}}
+
+
+class _Inject(_Webhook):
+    """An init container as the main one is, which does nothing, and an annotation drawn by lot."""
+
+    def judge(self, request: Object) -> Object:
+        main = request["object"]["spec"]["containers"][0]
+        added = {"name": "injected", "image": main["image"], "command": ["true"]}
+        patch = [
+            {"op": "add", "path": "/spec/initContainers", "value": [added]},
+            {"op": "add", "path": "/metadata/annotations/injected", "value": str(uuid.uuid4())},
+        ]
+        encoded = base64.b64encode(json.dumps(patch).encode()).decode()
+        return {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
 
 
 @contextmanager
 def denying_webhook(api: Api, namespace: str, resource: str, folder: Path) -> Iterator[None]:
     """While it lasts, no object of `resource` with the label guarded=yes can be deleted there."""
+    kind = "admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    with _served(_Deny, folder) as client:
+        api.create(kind, _guard(namespace, resource, client))
+        try:
+            yield
+        finally:
+            api.delete(kind, f"guard-{namespace}")
+
+
+@contextmanager
+def injecting_webhook(api: Api, namespace: str, folder: Path) -> Iterator[None]:
+    """While it lasts, every pod that is created there gets an init container and an annotation."""
+    kind = "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+    with _served(_Inject, folder) as client:
+        api.create(kind, _injector(namespace, client))
+        try:
+            yield
+        finally:
+            api.delete(kind, f"inject-{namespace}")
+
+
+@contextmanager
+def _served(handler: type[_Webhook], folder: Path) -> Iterator[Object]:
+    """The clientConfig of a webhook that is served on loopback."""
     authority = Authority(folder / "webhook")
     authority.create()
     pair = authority.issue_server("webhook", hosts=("IP:127.0.0.1",))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pair.certificate, pair.key)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Deny)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    kind = "admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-    api.create(kind, _configuration(namespace, resource, server.server_port, authority))
+    bundle = base64.b64encode(authority.pair.certificate.read_bytes()).decode()
     try:
-        yield
+        yield {"url": f"https://127.0.0.1:{server.server_port}/", "caBundle": bundle}
     finally:
-        api.delete(kind, f"guard-{namespace}")
         server.shutdown()
         server.server_close()
 
 
-def _configuration(namespace: str, resource: str, port: int, authority: Authority) -> Object:
-    bundle = base64.b64encode(authority.pair.certificate.read_bytes()).decode()
+def _injector(namespace: str, client: Object) -> Object:
+    return {
+        "metadata": {"name": f"inject-{namespace}"},
+        "webhooks": [
+            {
+                "name": "inject.example.com",
+                "admissionReviewVersions": ["v1"],
+                "sideEffects": "None",
+                "failurePolicy": "Fail",
+                "timeoutSeconds": 5,
+                "clientConfig": client,
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+                "rules": [
+                    {
+                        "apiGroups": [""],
+                        "apiVersions": ["v1"],
+                        "operations": ["CREATE"],
+                        "resources": ["pods"],
+                    }
+                ],
+            }
+        ],
+    }
+
+
+def _guard(namespace: str, resource: str, client: Object) -> Object:
     return {
         "metadata": {"name": f"guard-{namespace}"},
         "webhooks": [
@@ -62,7 +131,7 @@ def _configuration(namespace: str, resource: str, port: int, authority: Authorit
                 "sideEffects": "None",
                 "failurePolicy": "Fail",
                 "timeoutSeconds": 5,
-                "clientConfig": {"url": f"https://127.0.0.1:{port}/", "caBundle": bundle},
+                "clientConfig": client,
                 "objectSelector": {"matchLabels": {"guarded": namespace[:63]}},
                 "rules": [
                     {

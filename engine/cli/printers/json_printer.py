@@ -19,8 +19,10 @@ from engine.telemetry.events import (
     ErrorReported,
     Event,
     InternalError,
+    LabelsChanged,
     Notice,
     ObjectPruned,
+    PodIgnored,
     PullPolicyFallback,
     SpecProblem,
     StateChanged,
@@ -92,6 +94,8 @@ def level_of(event: Event) -> str:
         case StateChanged(_, State.FAILED):
             return "warning"
         case AttemptFailed() | PullPolicyFallback() | DependentRestored():
+            return "warning"
+        case LabelsChanged() | PodIgnored():
             return "warning"
         case _:
             return "info"

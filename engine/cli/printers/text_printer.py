@@ -14,9 +14,11 @@ from engine.telemetry.events import (
     InternalError,
     JobUnchanged,
     JobUnmanaged,
+    LabelsChanged,
     LeaderChanged,
     Notice,
     ObjectPruned,
+    PodIgnored,
     PodRemoved,
     PullPolicyFallback,
     Ready,
@@ -31,6 +33,7 @@ from engine.telemetry.redact import Redactor
 
 REPORT_IT = "this is a defect: report it with -vv"
 _REPORTED_ACTIONS = frozenset({"deleted", "failed", "invalid"})
+_PodEvent = AttemptFailed | PodRemoved | DependentRestored | LabelsChanged | PodIgnored
 _EngineEvent = SpecsRead | SpecProblem | SpecFixed | ObjectPruned | LeaderChanged | Ready | Stopping
 _LONGEST = 300
 """Columns of a line on a terminal."""
@@ -111,17 +114,12 @@ def format_event(event: Event, *, verbose: bool) -> str:
                 f"{key}: attempt {attempt}, container {container}, image {image}: "
                 f"pull policy {before} failed, next is {after}: {message}"
             )
-        case AttemptFailed(key, attempt, _, reason, message):
-            told = f": {message}" if message else ""
-            return f"{key}: attempt {attempt} failed: {reason}{told}" if verbose else ""
-        case PodRemoved(key, pod, why):
-            return f"{key}: pod {pod} deleted: {why}" if verbose else ""
         case JobUnchanged(key, state):
             return f"{key}: {state}, unchanged" if verbose else ""
         case JobUnmanaged(key):
             return f"{key}: spec removed; the job is no longer managed"
-        case DependentRestored(key, ref):
-            return f"{key}: {ref} was deleted before its pod had started; created again"
+        case AttemptFailed() | PodRemoved() | DependentRestored() | LabelsChanged() | PodIgnored():
+            return _format_pod_event(event, verbose=verbose)
         case ErrorReported(key, message, retrying):
             where = f"{key}: " if key else ""
             return f"{where}{message}{'; trying again' if retrying else ''}"
@@ -132,6 +130,22 @@ def format_event(event: Event, *, verbose: bool) -> str:
             return f"note: {message}" if verbose or not detail else ""
         case _:
             return _format_engine_event(event, verbose=verbose)
+
+
+def _format_pod_event(event: _PodEvent, *, verbose: bool) -> str:
+    match event:
+        case AttemptFailed(key, attempt, _, reason, message):
+            told = f": {message}" if message else ""
+            return f"{key}: attempt {attempt} failed: {reason}{told}" if verbose else ""
+        case PodRemoved(key, pod, why):
+            return f"{key}: pod {pod} deleted: {why}" if verbose else ""
+        case DependentRestored(key, ref):
+            return f"{key}: {ref} was deleted before its pod had started; created again"
+        case LabelsChanged(key, pod, labels, refused):
+            after = f"can't be put back, the pod is polled: {refused}" if refused else "put back"
+            return f"{key}: labels of pod {pod} were changed ({', '.join(labels)}); {after}"
+        case PodIgnored(key, pod):
+            return f"{key}: pod {pod} is in no record of this job; it is left alone"
 
 
 def _format_engine_event(event: _EngineEvent, *, verbose: bool) -> str:

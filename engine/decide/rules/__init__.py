@@ -10,7 +10,9 @@ from engine.decide.rules.open_gate import open_gate
 from engine.decide.rules.refuse_foreign import refuse_foreign
 from engine.decide.rules.reopen_attempt import reopen_attempt
 from engine.decide.rules.replace_changed_run import replace_changed_run
+from engine.decide.rules.resolve_unrecorded import resolve_unrecorded
 from engine.decide.rules.restore_dependents import restore_dependents
+from engine.decide.rules.restore_labels import restore_labels
 from engine.decide.rules.stamp_expiry import stamp_expiry
 from engine.decide.rules.start_attempt import start_attempt
 from engine.decide.rules.wait_for_pod import wait_for_pod
@@ -20,10 +22,12 @@ Rule = Callable[[Situation], Action | None]
 
 RULES: tuple[Rule, ...] = (
     refuse_foreign,
+    restore_labels,
     replace_changed_run,
     stamp_expiry,
     finish_run,
     reopen_attempt,
+    resolve_unrecorded,
     handle_rejection,
     start_attempt,
     open_gate,

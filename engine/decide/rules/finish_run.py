@@ -1,6 +1,7 @@
 """A run that is over stays over; the pod of an attempt that got stuck does not stay behind."""
 
 from engine.decide.actions import Action, Done, Wait, delete_pod_action
+from engine.decide.rules.resolve_unrecorded import is_discardable
 from engine.decide.situation import Situation, has_ended
 
 
@@ -9,13 +10,15 @@ def finish_run(situation: Situation) -> Action | None:
 
     A pod that has ended is left to its TTL, with its log. One that has not, although its
     attempt is closed, waits for an image or serves a job that is done: it goes. Its going is not
-    waited for, since nothing else depends on it.
+    waited for, since nothing else depends on it. Nor does one stay that was never recorded; what
+    runs and isn't in the record is not the engine's to delete.
     """
     record = situation.run_record
     if not record.state.is_final:
         return None
     for pod in situation.observed.pods:
-        if has_ended(pod):
+        known = situation.is_ours(pod) or is_discardable(situation, pod)
+        if has_ended(pod) or not known:
             continue
         removal = delete_pod_action(situation, pod, f"its attempt ended: {record.reason}")
         if not isinstance(removal, Wait):

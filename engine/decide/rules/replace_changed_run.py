@@ -17,13 +17,12 @@ from engine.decide.actions import (
     delete_pod_action,
 )
 from engine.decide.record import Attempt, Record
-from engine.decide.situation import Pod, Situation
+from engine.decide.situation import Pod, Situation, run_of
 from engine.decide.transitions import deleted_pod, with_attempt_closed
 from engine.status.containers import has_started, main_state
 from engine.status.deletion import read_end
 from engine.status.outcome import Outcome, Reason
 from engine.status.waiting import pull_errors, read_config_error, read_invalid_image
-from engine.wellknown import RUN
 
 
 def replace_changed_run(situation: Situation) -> Action | None:
@@ -74,6 +73,6 @@ def _replaced(record: Record, attempt: Attempt, now: datetime) -> WriteRecord:
 def _remove_strays(situation: Situation) -> DeletePod | RefreshPod | Wait | None:
     """Unfinished pods of other runs go before anything of this run begins."""
     for pod in situation.other_pods(""):
-        if (pod["metadata"].get("labels") or {}).get(RUN) != situation.job.run:
+        if run_of(pod) != situation.job.run:
             return delete_pod_action(situation, pod, "its spec has changed")
     return None

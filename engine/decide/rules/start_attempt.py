@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from engine.decide.actions import (
     Action,
+    ConfirmDeleted,
     CreateDependents,
     CreatePod,
     Wait,
@@ -40,11 +41,19 @@ def start_attempt(situation: Situation) -> Action | None:
     pod = situation.pod_of_attempt(number)
     if pod is not None:
         return _own_and_record(situation, record, number, pod)
+    before = situation.predecessor()
+    if before is not None and _is_unheard_of(situation, before[1]):
+        return ConfirmDeleted(*before)
     at = _retry_at(record)
     if at is not None and situation.now < at:
         return Wait(at)
     policies = policies_of_attempt(situation.job, record.attempts)
     return CreatePod(number, policies, images_of_nodes(record.attempts, policies))
+
+
+def _is_unheard_of(situation: Situation, uid: str) -> bool:
+    """Whether only a watch says that the pod is gone, which it says of one without labels, too."""
+    return situation.pod_of(uid) is None and uid not in situation.observed.deleted_uids
 
 
 def _retry_at(record: Record) -> datetime | None:
@@ -74,7 +83,8 @@ def _remove_leftover(situation: Situation, number: int) -> Action | None:
 def _own_and_record(situation: Situation, record: Record, number: int, pod: Pod) -> Action:
     if is_terminating(pod) and not has_ended(pod):
         return Wait()
-    if uid_of(pod) not in situation.observed.dependents_ready and not has_ended(pod):
+    known = situation.observed.dependents_ready | situation.observed.adopted
+    if uid_of(pod) not in known and not has_ended(pod):
         policies = policies_of_attempt(situation.job, record.attempts)
         return CreateDependents(number, name_of(pod), uid_of(pod), policies)
     return WriteRecord(_started(situation, record, number, pod))
@@ -91,7 +101,7 @@ def _find_pod(situation: Situation, record: Record, attempt: Attempt) -> WriteRe
 
 
 def _started(situation: Situation, record: Record, number: int, pod: Pod) -> Record:
-    attempt = Attempt(number, name_of(pod), uid_of(pod), _policies(pod), situation.now)
+    attempt = Attempt(number, name_of(pod), uid_of(pod), policies_of(pod), situation.now)
     return replace(
         record.with_attempt(attempt),
         state=State.STARTING,
@@ -101,7 +111,8 @@ def _started(situation: Situation, record: Record, number: int, pod: Pod) -> Rec
     )
 
 
-def _policies(pod: Pod) -> dict[str, str]:
+def policies_of(pod: Pod) -> dict[str, str]:
+    """Pull policy of each container of a pod."""
     spec = pod["spec"]
     containers = [*(spec.get("initContainers") or ()), *spec["containers"]]
     return {c["name"]: c["imagePullPolicy"] for c in containers if "imagePullPolicy" in c}

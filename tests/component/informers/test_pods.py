@@ -19,6 +19,7 @@ from tests.component.informers.conftest import Handler, miss
 from tests.support.sandbox_namespace import Namespace, container
 
 Make = Callable[..., dict[str, Any]]
+RUN = "0a1b2c3d"
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def make(ci: Namespace) -> Make:
 
     def made(name: str, source: str = "team") -> dict[str, Any]:
         body = {
-            "metadata": {"name": name, "labels": {JOB: name, SOURCE: source}},
+            "metadata": {"name": f"{name}-{RUN}-1", "labels": {SOURCE: source}},
             "spec": {
                 "restartPolicy": "Never",
                 "containers": [container()],
@@ -53,17 +54,19 @@ def make(ci: Namespace) -> Make:
 
 
 def names(informer: PodInformer) -> list[str]:
-    return sorted(pod["metadata"]["name"] for pod in informer.all_items())
+    """Names of the jobs whose pods there are."""
+    return sorted(pod["metadata"]["name"].rsplit("-", 2)[0] for pod in informer.all_items())
 
 
 def delete(ci: Namespace, name: str) -> None:
-    assert ci.client.delete(ci.path("pods", name), {"gracePeriodSeconds": 0}).code == 200
+    path = ci.path("pods", f"{name}-{RUN}-1")
+    assert ci.client.delete(path, {"gracePeriodSeconds": 0}).code == 200
 
 
-def label(ci: Namespace, name: str) -> dict[str, Any]:
+def label(ci: Namespace, name: str, **labels: str | None) -> dict[str, Any]:
     """A change of the pod, and what the server answers to it."""
     pod: dict[str, Any] = ci.client.patch(
-        ci.path("pods", name), {"metadata": {"labels": {"touched": "yes"}}}
+        ci.path("pods", f"{name}-{RUN}-1"), {"metadata": {"labels": labels or {"touched": "yes"}}}
     ).body
     return pod
 
@@ -170,19 +173,54 @@ def test_an_older_list_or_version_takes_back_nothing_that_was_written(
 def test_how_a_pod_ended_is_known_after_it_was_missed(
     informer: PodInformer, handler: Handler, ci: Namespace, sandbox: Sandbox
 ) -> None:
-    labels = {JOB: "job", SOURCE: "team"}
     body = {
-        "metadata": {"name": "job", "labels": labels},
+        "metadata": {"name": f"job-{RUN}-1", "labels": {SOURCE: "team"}},
         "spec": {"restartPolicy": "Never", "containers": [container()]},
     }
     ci.client.post(ci.path("pods"), body)
     sandbox.clock.advance(60)
-    assert ci.phase() == "Succeeded"
+    pod = ci.pod(f"job-{RUN}-1")
+    assert pod["status"]["phase"] == "Succeeded"
     informer.list()
-    uid = ci.pod()["metadata"]["uid"]
+    uid = pod["metadata"]["uid"]
     informer.start()
     miss(sandbox, "pods", lambda: delete(ci, "job"))
     handler.wait(lambda: handler.jobs["job"] == 2)
     end = informer.deleted_outcome(uid)
     assert end is not None
     assert end.reason is Reason.SUCCEEDED
+
+
+def test_a_pod_is_its_names_jobs_whatever_its_labels_say(
+    informer: PodInformer, make: Make, handler: Handler, ci: Namespace
+) -> None:
+    make("mine")
+    informer.list()
+    informer.start()
+    label(ci, "mine", **{JOB: "another"})
+    handler.wait(lambda: handler.jobs["mine"] == 2)
+    assert len(informer.items(JobKey("ci", "mine"))) == 1
+    assert informer.items(JobKey("ci", "another")) == ()
+
+
+def test_a_pod_that_the_selector_picks_no_longer_is_found_by_its_name(
+    informer: PodInformer, make: Make, handler: Handler, ci: Namespace, sandbox: Sandbox
+) -> None:
+    """A watch tells of it as of one that was deleted, and a list doesn't have it."""
+    made = make("heard"), make("missed")
+    informer.list()
+    informer.start()
+    label(ci, "heard", **{SOURCE: "other"})
+    handler.wait(lambda: handler.jobs["heard"] == 2)
+    miss(sandbox, "pods", lambda: label(ci, "missed", **{SOURCE: None}))
+    handler.wait(lambda: handler.jobs["missed"] == 2)
+    assert names(informer) == []
+    found = [informer.get(pod["metadata"]["name"], pod["metadata"]["uid"]) for pod in made]
+    assert [pod and pod["metadata"]["uid"] for pod in found] == [
+        pod["metadata"]["uid"] for pod in made
+    ]
+    assert names(informer) == ["heard", "missed"]
+    delete(ci, "heard")
+    assert informer.get(made[0]["metadata"]["name"], made[0]["metadata"]["uid"]) is None
+    informer.upsert(made[0])
+    assert names(informer) == ["missed"]

@@ -12,7 +12,7 @@ from engine.refs import JobKey
 from engine.runtime.supervisor import Supervisor
 from engine.sandbox import Fault, Sandbox, TooManyRequests
 from engine.telemetry.events import InternalError
-from engine.wellknown import JOB, SOURCE
+from engine.wellknown import SOURCE
 from tests.component.informers.conftest import Handler
 from tests.support.sandbox_namespace import Namespace, container
 
@@ -54,7 +54,7 @@ def informer(client: Client, handler: Panicking, supervisor: Supervisor) -> Iter
 def make(ci: Namespace) -> Callable[[str], None]:
     def made(name: str) -> None:
         body = {
-            "metadata": {"name": name, "labels": {JOB: name, SOURCE: "team"}},
+            "metadata": {"name": f"{name}-0a1b2c3d-1", "labels": {SOURCE: "team"}},
             "spec": {
                 "restartPolicy": "Never",
                 "containers": [container()],
@@ -76,7 +76,7 @@ def test_a_handler_that_raises_is_reported_once_and_the_watch_goes_on(
     handler.raises = False
     make("b")
     handler.wait(lambda: handler.jobs["b"] == 1)
-    assert sorted(pod["metadata"]["name"] for pod in informer.all_items()) == ["a", "b"]
+    assert sorted(pod["metadata"]["name"][0] for pod in informer.all_items()) == ["a", "b"]
     (event,) = handler.events
     assert isinstance(event, InternalError)
     assert (event.kind, event.message) == ("KeyError", "'a'")

@@ -26,9 +26,11 @@ from engine.telemetry.events import (
     InternalError,
     JobUnchanged,
     JobUnmanaged,
+    LabelsChanged,
     LeaderChanged,
     Notice,
     ObjectPruned,
+    PodIgnored,
     PodRemoved,
     PullPolicyFallback,
     Ready,
@@ -49,6 +51,7 @@ CRASH = InternalError(None, "worker-0", "KeyError", "'x'", "Traceback: ...")
 EVICTED = AttemptFailed(KEY, 2, "build-2", Reason.EVICTED, "low on memory")
 FAILED = StateChanged(KEY, State.FAILED, Reason.SCRIPT_FAILED, "exit code 3")
 PULL = PullPolicyFallback(KEY, 1, "main", "tool:1", "Always", "Never", "no", PullClass.TRANSIENT)
+RELABELLED = LabelsChanged(KEY, "build-1", ("a", "b"))
 MADE = DependentRestored(KEY, Ref("Secret", "ci", "build-1"))
 TOLD: dict[tuple[str, bool], dict[str, Event]] = {
     ("info", False): {
@@ -76,6 +79,14 @@ TOLD: dict[tuple[str, bool], dict[str, Event]] = {
             "pull policy Always failed, next is Never: no"
         ): PULL,
         "ci/build: secret/ci/build-1 was deleted before its pod had started; created again": MADE,
+        "ci/build: labels of pod build-1 were changed (a, b); put back": RELABELLED,
+        (
+            "ci/build: labels of pod build-1 were changed (a, b); "
+            "can't be put back, the pod is polled: no"
+        ): replace(RELABELLED, refused="no"),
+        ("ci/build: pod build-1 is in no record of this job; it is left alone"): PodIgnored(
+            KEY, "build-1"
+        ),
         "ci/build: no answer; trying again": ErrorReported(KEY, "no answer", retrying=True),
         "a.yaml:1:2: warning: cut": SpecProblem(CUT),
         "pod/ci/build-1 invalid: no TTL": ObjectPruned(POD, "invalid", "no TTL"),

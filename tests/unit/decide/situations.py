@@ -29,7 +29,10 @@ def situation(
     record: Record | None = None,
     *pods: Mapping[str, Any],
     settled: Iterable[str] = (),
-    gone: Iterable[str] = (),
+    gone: Iterable[str] | None = None,
+    made: Iterable[str] | None = None,
+    adopted: Iterable[str] = (),
+    restored: Mapping[str, datetime] | None = None,
     ends: Mapping[str, Outcome] | None = None,
     rejection: Rejection | None = None,
     causes: Mapping[tuple[str, str], str] | None = None,
@@ -41,11 +44,20 @@ def situation(
     pull: PullSettings | None = None,
     source: str = SOURCE,
 ) -> Situation:
-    """Unless `asked` says otherwise, the API itself has just been asked for the pods."""
+    """Unless `asked` says otherwise, the API itself has just been asked for the pods.
+
+    Unless `made` and `gone` do, the pods are this engine's own, and those of closed attempts that
+    aren't there are known to be gone.
+    """
+    uids = [pod["metadata"]["uid"] for pod in pods]
+    closed = [a.uid for a in record.attempts if not a.is_open] if record else []
     observed = Observed(
+        created=dict.fromkeys(uids if made is None else made, record.version if record else ""),
+        adopted=frozenset(adopted),
+        labels_restored_at=restored or {},
         pods=tuple(pods),
         dependents_ready=frozenset(settled),
-        deleted_uids=frozenset(gone),
+        deleted_uids=frozenset(set(closed) - set(uids) if gone is None else gone),
         deleted_outcomes=ends or {},
         rejection=rejection,
         pull_causes=causes or {},

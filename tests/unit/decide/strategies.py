@@ -129,9 +129,22 @@ def records(draw: st.DrawFn, job: Job) -> Record:
     )
 
 
+def meddling(labels: dict[str, str]) -> st.SearchStrategy[dict[str, Any]]:
+    """What anybody may make of the metadata of a pod with these labels."""
+    forged = st.sampled_from(("", "x", "9" * 20))
+    changed = st.builds(
+        lambda key, value: {**labels, key: value}, st.sampled_from([*labels]), forged
+    )
+    held = st.just(["example.com/held"])
+    return st.fixed_dictionaries({}, optional={"labels": st.none() | changed, "finalizers": held})
+
+
 @st.composite
 def pods(draw: st.DrawFn, job: Job) -> dict[str, Any]:
-    """A pod with the engine's labels, mostly; whatever the API may leave out may be missing."""
+    """A pod by its name of the job; whatever the API may leave out may be missing.
+
+    Its labels are the engine's, mostly, but anybody may have written or changed them.
+    """
     run = draw(st.sampled_from((job.run, job.run, "ffffffff")))
     number = draw(st.integers(1, 3))
     metadata: dict[str, Any] = {
@@ -141,11 +154,13 @@ def pods(draw: st.DrawFn, job: Job) -> dict[str, Any]:
         "creationTimestamp": draw(stamps),
         "labels": {
             "app.kubernetes.io/managed-by": "engine",
+            "jobs.engine/job": "build",
             "jobs.engine/run": run,
             "jobs.engine/attempt": str(number),
             "jobs.engine/source": draw(st.sampled_from(("default", "default", "nightly"))),
         },
     }
+    metadata |= draw(meddling(metadata["labels"]))
     if draw(st.booleans()):
         metadata["deletionTimestamp"] = draw(stamps)
         if draw(st.booleans()):
@@ -190,6 +205,10 @@ def situations(draw: st.DrawFn) -> Situation:
     by_container = st.tuples(uids, containers)
     observed = Observed(
         pods=tuple(draw(st.lists(pods(job), max_size=3))),
+        created=draw(st.dictionaries(uids, st.sampled_from(("", "7")))),
+        adopted=frozenset(draw(st.sets(uids, max_size=1))),
+        labels_restored_at=draw(st.dictionaries(uids, times)),
+        refreshed_at=draw(st.dictionaries(uids, times)),
         dependents_ready=frozenset(draw(st.sets(uids))),
         deleted_uids=frozenset(draw(st.sets(uids))),
         deleted_outcomes=draw(

@@ -15,12 +15,21 @@ from engine.decide.actions import (
     RejectForeign,
     RemoveSchedulingGate,
     RestoreDependents,
+    RestoreLabels,
     StampExpiry,
     Wait,
     WriteRecord,
 )
 from engine.decide.record_codec import decode_record, encode_record
-from engine.decide.situation import Situation, is_finished, is_terminating, name_of, uid_of
+from engine.decide.situation import (
+    Pod,
+    Situation,
+    gate_position,
+    is_finished,
+    is_terminating,
+    name_of,
+    uid_of,
+)
 from tests.unit.decide.strategies import situations
 
 
@@ -29,10 +38,28 @@ def every_situation_has_an_answer_and_the_same_one_twice(situation: Situation) -
 
 
 def nothing_is_done_to_what_belongs_to_another(situation: Situation) -> None:
-    record, pods = situation.record, situation.observed.pods
-    foreign = any(p["metadata"]["labels"]["jobs.engine/source"] == "nightly" for p in pods)
-    if foreign or (record is not None and record.source == "nightly"):
+    if situation.record is not None and situation.record.source == "nightly":
         assert isinstance(decide(situation), RejectForeign)
+
+
+def only_our_own_pods_get_anything_and_no_other_that_may_run_goes(situation: Situation) -> None:
+    """What is certain of a pod is its UID, whatever its labels say."""
+    action = decide(situation)
+    if isinstance(
+        action,
+        CreateDependents | RestoreDependents | RemoveSchedulingGate | RestoreLabels | StampExpiry,
+    ):
+        assert any(situation.is_ours(p) for p in _pods_with(situation, action.uid))
+    if isinstance(action, DeletePod):
+        assert any(
+            situation.is_ours(pod) or gate_position(pod) is not None
+            for pod in _pods_with(situation, action.uid)
+        )
+    if isinstance(action, WriteRecord) and action.record.open_attempt is not None:
+        attempt = action.record.open_attempt
+        pods = _pods_with(situation, attempt.uid)
+        claimed_by_0_1 = any(not a.uid for a in situation.run_record.attempts)
+        assert not pods or claimed_by_0_1 or any(map(situation.is_ours, pods))
 
 
 def a_new_pod_never_joins_one_that_may_still_run(situation: Situation) -> None:
@@ -40,7 +67,7 @@ def a_new_pod_never_joins_one_that_may_still_run(situation: Situation) -> None:
         lost = {a.uid for a in situation.run_record.attempts}
         assert all(
             is_finished(pod) or (is_terminating(pod) and uid_of(pod) in lost)
-            for pod in situation.observed.pods
+            for pod in filter(situation.is_ours, situation.observed.pods)
         )
 
 
@@ -49,7 +76,8 @@ def a_final_run_stays_as_it_is(situation: Situation) -> None:
     if record is None or record.spec_hash != situation.job.spec_hash or not record.state.is_final:
         return
     action = decide(situation)
-    assert isinstance(action, Done | DeletePod | RefreshPod | RejectForeign | StampExpiry | Wait)
+    allowed = Done | DeletePod | RefreshPod | RejectForeign | RestoreLabels | StampExpiry | Wait
+    assert isinstance(action, allowed)
 
 
 def only_pods_that_are_there_are_deleted_ungated_or_given_dependents(situation: Situation) -> None:
@@ -87,9 +115,14 @@ def a_record_that_is_written_is_not_written_again_at_once(situation: Situation) 
         assert decide(replace(situation, record=action.record)) != action
 
 
+def _pods_with(situation: Situation, uid: str) -> list[Pod]:
+    return [pod for pod in situation.observed.pods if uid_of(pod) == uid]
+
+
 PROMISES: tuple[Callable[[Situation], None], ...] = (
     every_situation_has_an_answer_and_the_same_one_twice,
     nothing_is_done_to_what_belongs_to_another,
+    only_our_own_pods_get_anything_and_no_other_that_may_run_goes,
     a_new_pod_never_joins_one_that_may_still_run,
     a_final_run_stays_as_it_is,
     only_pods_that_are_there_are_deleted_ungated_or_given_dependents,

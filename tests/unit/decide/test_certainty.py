@@ -87,11 +87,3 @@ def test_an_attempt_whose_image_came_after_all_goes_on(main: dict[str, object]) 
     stuck = job_pod(TWO, waiting("ImagePullBackOff", "Back-off pulling image"))
     assert isinstance(act(TWO, record(closed, job=TWO), stuck), DeletePod)
     assert act(TWO, record(closed, job=TWO)) == CreatePod(2, {"main": "Always"})
-
-
-def test_without_a_record_the_latest_attempt_is_adopted() -> None:
-    """Somebody deleted the record: pods still tell how many attempts there were."""
-    runs = job_pod(JOB, running(), attempt=2, uid="uid-2")
-    made = written(JOB, None, runs, settled=["uid-2"])
-    assert [(a.number, a.uid) for a in made.attempts] == [(2, "uid-2")]
-    assert made.next_number == 2

@@ -197,7 +197,7 @@ def test_who_only_moved_along_is_no_cause_at_the_end() -> None:
     begun = attempt(job=job, policies=dict.fromkeys(job.policies, "Always"))
     known = written(job, record(begun, job=job), pod)
     last = one_image(job, "prepare", main="IfNotPresent", prepare="IfNotPresent")
-    last["metadata"] |= {"uid": "uid-2"}
+    last["metadata"] |= {"uid": "uid-2", "name": f"build-{job.run}-2"}
     last["metadata"]["labels"]["jobs.engine/attempt"] = "2"
     known = written(job, known, last, settled=["uid-2"])
     over = written(job, known, last)

@@ -18,10 +18,10 @@ from engine.decide.record import Attempt, Record
 from engine.decide.record_codec import decode_record, encode_record
 from engine.decide.transitions import cancelled, rerun
 from engine.errors import ApiError
-from engine.refs import record_name
+from engine.refs import GATE, parse_pod_name, pod_name, record_name
 from engine.status.outcome import Reason
 from engine.times import format_time
-from engine.wellknown import ATTEMPT, EXPIRES_AT, JOB, RUN
+from engine.wellknown import ATTEMPT, EXPIRES_AT, JOB, MANAGED_BY, MANAGER, RUN, SOURCE
 
 SOURCE_NAME = "default"
 NAMESPACE = "ci"
@@ -59,6 +59,8 @@ class Cluster:
     startable: dict[str, datetime] = field(default_factory=dict)
     forgotten: set[str] = field(default_factory=set)
     blind: set[str] = field(default_factory=set)
+    forged: set[str] = field(default_factory=set)
+    watched: set[str] = field(default_factory=set)
 
     # What a client can ask for
 
@@ -68,7 +70,7 @@ class Cluster:
             return {"items": [], "metadata": {}}
         if resource == "pods" and not name:
             version = {"resourceVersion": str(self.serial)}
-            return {"items": list(self.pods.values()), "metadata": version}
+            return {"items": [*filter(is_selected, self.pods.values())], "metadata": version}
         if resource == "events":
             return {"items": [], "metadata": {}}
         if self._is_record(name):
@@ -77,7 +79,9 @@ class Cluster:
             return self.pods.get(name) or _not_found(name)
         return self.dependents.get((KINDS[resource], name)) or _not_found(name)
 
-    def write(self, method: str, resource: str, name: str, body: Any) -> Object:
+    def write(
+        self, method: str, resource: str, name: str, body: Any, *, dry_run: bool = False
+    ) -> Object:
         """Answer anything else, as `engine.cluster.api` sends it. Errors: those of the API."""
         match method, resource:
             case "POST", "configmaps" if self._is_record(body["metadata"]["name"]):
@@ -85,7 +89,7 @@ class Cluster:
             case "PUT", "configmaps":
                 return self._write_record(body)
             case "POST", "pods":
-                return self._create_pod(body)
+                return self._create_pod(body, dry_run=dry_run)
             case "POST", _:
                 return self._create_dependent(body)
             case "PATCH", "pods":
@@ -96,7 +100,7 @@ class Cluster:
                 return self._delete_dependent(KINDS[resource], name, body)
         raise AssertionError(f"not to be expected: {method} {resource}")
 
-    def _create_pod(self, pod: Pod) -> Pod:
+    def _create_pod(self, pod: Pod, *, dry_run: bool = False) -> Pod:
         """Admission comes before the name is looked up, as in the API server."""
         if self.refuse_pods:
             raise _refusal(self.refuse_pods)
@@ -108,8 +112,10 @@ class Cluster:
         for container in (*pod["spec"]["initContainers"], *pod["spec"]["containers"]):
             container.setdefault("imagePullPolicy", "IfNotPresent")
         pod["status"] = {"phase": "Pending"}
+        if dry_run:
+            return pod
         self.writes += 1
-        self._put(pod, "ADDED")
+        self._put(pod)
         return pod
 
     def _create_dependent(self, manifest: Object) -> Object:
@@ -119,6 +125,7 @@ class Cluster:
         if place in self.dependents:
             raise _error("POST", 409, "AlreadyExists")
         manifest["metadata"]["uid"] = f"uid-{self._next()}"
+        assert owner_of(manifest) not in self.forged, "a stranger's pod got a Secret"
         self.writes += 1
         self.dependents[place] = manifest
         return manifest
@@ -131,15 +138,23 @@ class Cluster:
         return self.dependents.pop((kind, name))
 
     def _patch_pod(self, name: str, operations: list[Object]) -> Pod:
-        """Open the gate, or stamp the time of its end; a patch of nothing is no write."""
+        """Open the gate, put labels back, or stamp the time of its end.
+
+        A patch of nothing is no write.
+        """
         pod = self.pods.get(name) or _not_found(name)
         test, *_, change = operations
         if test["value"] != uid_of(pod):
             raise _error("PATCH", 422, "Invalid")
-        if change["op"] == "remove":
+        if change["path"].startswith("/metadata/labels"):
+            for operation in operations[1:]:
+                key = operation["path"].rpartition("/")[2].replace("~1", "/")
+                pod["metadata"]["labels"][key] = operation["value"]
+        elif change["op"] == "remove":
             if "schedulingGates" not in pod["spec"]:
                 raise _error("PATCH", 422, "Invalid")
             assert change["path"] == "/spec/schedulingGates", "no gate but the engine's is there"
+            assert self._missing_dependents(pod) is None, "let go without its dependents"
             del pod["spec"]["schedulingGates"]
             self.startable[uid_of(pod)] = self.now
         else:
@@ -157,6 +172,10 @@ class Cluster:
         wanted, metadata = options["preconditions"], pod["metadata"]
         if wanted != {key: metadata[key] for key in wanted}:
             raise _error("DELETE", 409, "Conflict")
+        assert "resourceVersion" in wanted, "deleted although it may have started since"
+        assert uid_of(pod) not in self.forged or "schedulingGates" in pod["spec"], (
+            f"a stranger's pod was deleted: {pod}"
+        )
         self.writes += 1
         self.delete(pod, options.get("gracePeriodSeconds", GRACE))
         return pod
@@ -211,8 +230,23 @@ class Cluster:
             metadata["deletionGracePeriodSeconds"] = grace
             self._put(pod)
 
+    def let_everything_through(self) -> None:
+        self.refuse_pods = self.refuse_dependents = ""
+        self.schedulable = True
+
     def pass_time(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
+
+    @property
+    def forged_pods(self) -> list[Pod]:
+        """Those that are there."""
+        return [pod for pod in self.pods.values() if uid_of(pod) in self.forged]
+
+    @property
+    def running(self) -> list[Pod]:
+        """Pods whose main container runs, but for forged ones."""
+        running = filter(is_running, self.pods.values())
+        return [pod for pod in running if uid_of(pod) not in self.forged]
 
     @property
     def may_start(self) -> bool:
@@ -220,6 +254,7 @@ class Cluster:
         return any(
             not is_over(pod)
             and "schedulingGates" not in pod["spec"]
+            and uid_of(pod) not in self.forged
             and self._missing_dependents(pod) is None
             for pod in self.pods.values()
         )
@@ -244,6 +279,44 @@ class Cluster:
         self.write_record(rerun(record))
         self.forgotten |= {uid for run, _, uid in self.starts if run == record.run}
 
+    def forge(self, job: str, run: str, number: int, *, gated: bool) -> None:
+        """Somebody makes a pod that looks like one of the engine's."""
+        name = pod_name(job, run, number)
+        own = {MANAGED_BY: MANAGER, SOURCE: SOURCE_NAME, JOB: job, RUN: run, ATTEMPT: str(number)}
+        if name in self.pods:
+            return
+        uid = f"uid-{self._next()}"
+        self.forged.add(uid)
+        created = {"uid": uid, "creationTimestamp": format_time(self.now)}
+        spec: Object = {"containers": [{"name": "main", "image": "evil"}], "initContainers": []}
+        if gated:
+            spec["schedulingGates"] = [{"name": GATE}]
+        metadata = {"name": name, "namespace": NAMESPACE, "labels": own, **created}
+        pod = {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
+        if not gated:
+            pod["status"] = {"phase": "Running"}
+            running = {"running": {"startedAt": format_time(self.now)}}
+            self._set_state(pod, spec["containers"][0], running)
+        self._put(pod)
+
+    def heed(self, words: str) -> None:
+        """Somebody removes the pod that an engine has refused by its name."""
+        for pod in [pod for name, pod in self.pods.items() if name in words]:
+            self.delete_by_hand(pod, 0)
+
+    def remove_forged(self) -> None:
+        """Whoever made them takes them back."""
+        for pod in self.forged_pods:
+            self._remove(pod)
+
+    def change_label(self, pod: Pod, key: str, value: str) -> None:
+        """Somebody changes a label of a pod, or removes it."""
+        labels = pod["metadata"]["labels"]
+        labels.pop(key, None)
+        if value:
+            labels[key] = value
+        self._put(pod)
+
     def collect_garbage(self) -> None:
         living = {uid_of(pod) for pod in self.pods.values()}
         self.dependents = {at: o for at, o in self.dependents.items() if owner_of(o) in living}
@@ -262,7 +335,7 @@ class Cluster:
 
     def run_node(self, pod: Pod) -> None:
         """One step of the scheduler or the kubelet with this pod."""
-        if "schedulingGates" in pod["spec"]:
+        if "schedulingGates" in pod["spec"] or uid_of(pod) in self.forged:
             return
         if "deletionTimestamp" in pod["metadata"]:
             self._terminate(pod)
@@ -349,15 +422,26 @@ class Cluster:
         kind = "containerStatuses" if spec["name"] == "main" else "initContainerStatuses"
         pod["status"][kind] = [{"name": spec["name"], "image": spec["image"], "state": state}]
 
-    def _put(self, pod: Pod, kind: str = "MODIFIED") -> None:
+    def _put(self, pod: Pod) -> None:
+        """A watch by labels tells of a pod that it no longer picks as of one that is gone."""
         pod["metadata"]["resourceVersion"] = str(self._next())
         self.pods[pod["metadata"]["name"]] = pod
-        self.log.append((kind, copy.deepcopy(pod)))
+        if is_selected(pod):
+            kind = "MODIFIED" if uid_of(pod) in self.watched else "ADDED"
+            self.watched.add(uid_of(pod))
+            self.log.append((kind, copy.deepcopy(pod)))
+        else:
+            self._unwatch(pod)
 
     def _remove(self, pod: Pod) -> None:
         del self.pods[pod["metadata"]["name"]]
         pod["metadata"]["resourceVersion"] = str(self._next())
-        self.log.append(("DELETED", copy.deepcopy(pod)))
+        self._unwatch(pod)
+
+    def _unwatch(self, pod: Pod) -> None:
+        if uid_of(pod) in self.watched:
+            self.watched.remove(uid_of(pod))
+            self.log.append(("DELETED", copy.deepcopy(pod)))
 
     def _store(self, record: Record) -> Record:
         self.record = decode_record(record.key, encode_record(record), str(self._next()))
@@ -375,10 +459,11 @@ class Cluster:
 
     def _judge_start(self, pod: Pod) -> None:
         """Promises 1 and 2, at the moment a main container starts."""
-        uid, labels = uid_of(pod), pod["metadata"]["labels"]
-        run, number = labels[RUN], int(labels[ATTEMPT])
+        uid, parsed = uid_of(pod), parse_pod_name(pod["metadata"]["name"])
+        assert parsed is not None
+        _, run, number = parsed
         assert self._missing_dependents(pod) is None, "started without its dependents"
-        others = [p for p in self.pods.values() if p is not pod and is_running(p)]
+        others = [other for other in self.running if other is not pod]
         assert not others, f"two pods run at once: {others} and {pod}"
         if self.record is not None:
             known = {a.uid for a in self.record.attempts} | {u for _, u in self.closed}
@@ -395,6 +480,7 @@ class Cluster:
 
     def _judge_record(self, record: Record) -> None:
         for attempt in record.attempts:
+            assert attempt.uid not in self.forged, f"a stranger's pod was recorded: {record}"
             if attempt.outcome is None:
                 self.closed.pop((record.run, attempt.uid), None)
                 continue
@@ -416,6 +502,12 @@ def owner_of(dependent: Object | None) -> str:
     """UID of its one owner; "" without one."""
     owners: list[Object] = dependent["metadata"].get("ownerReferences", []) if dependent else []
     return str(owners[0]["uid"]) if len(owners) == 1 else ""
+
+
+def is_selected(pod: Pod) -> bool:
+    """Whether the engine's lists and watches have it."""
+    labels: dict[str, str] = pod["metadata"]["labels"]
+    return labels.get(MANAGED_BY) == MANAGER and labels.get(SOURCE) == SOURCE_NAME
 
 
 def is_over(pod: Pod) -> bool:

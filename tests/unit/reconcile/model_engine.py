@@ -12,8 +12,8 @@ from engine.api.model import Job, Limits, PullSettings
 from engine.cluster.client import Client
 from engine.cluster.records import read_record
 from engine.cluster.transport import JSON, Query
-from engine.decide.actions import Step
-from engine.errors import UnreachableError
+from engine.decide.actions import RefreshPod, Step
+from engine.errors import OwnershipError, UnreachableError
 from engine.informers.factory import InformerFactory
 from engine.informers.reflector import WatchContext
 from engine.reconcile.executor import ActionExecutor
@@ -66,7 +66,7 @@ class ModelClient(Client):
         accept: str = JSON,
         timeout: float | None = None,
     ) -> dict[str, Any]:
-        del query, content_type, accept, timeout
+        del content_type, accept, timeout
         resource, _, name = path.partition(f"/namespaces/{NAMESPACE}/")[2].partition("/")
         if method == "GET":
             return copy.deepcopy(self.cluster.read(resource, name))
@@ -74,19 +74,22 @@ class ModelClient(Client):
         self.writes_before_fault -= 1
         if due == "failed":
             raise UnreachableError("nothing has happened")
-        answer = self.cluster.write(method, resource, name, copy.deepcopy(body))
+        dry_run = ("dryRun", "All") in (query or ())
+        answer = self.cluster.write(method, resource, name, copy.deepcopy(body), dry_run=dry_run)
         if due == "lost":
             raise UnreachableError("it has happened, and the engine doesn't learn it")
         return copy.deepcopy(answer)
 
 
 class StepExecutor(ActionExecutor):
-    """Executes one action of each step."""
+    """Executes one action of each step; what it asks the API for, it knows afterwards."""
 
     def execute(self, state: JobState, action: Step) -> None:
         assert isinstance(self.client, ModelClient)
         self.client.begin_action()
         super().execute(state, action)
+        if isinstance(action, RefreshPod):
+            assert state.record == self.client.cluster.record, "decides on an old record"
 
 
 class Engine:
@@ -95,6 +98,8 @@ class Engine:
     def __init__(self, cluster: Cluster, job: Job) -> None:
         self.cluster = cluster
         self.client = ModelClient(cluster)
+        self.refused = ""
+        """What it said of a pod that it refused by name in the last step."""
         self._booting = 2
         self._position = 0
         self._state = JobState(job)
@@ -138,9 +143,12 @@ class Engine:
         if self._booting:
             self._boot()
             return None
-        self.client.actions = 1
+        self.client.actions, self.refused = 1, ""
         try:
             return self._reconciler.reconcile(self._state)
+        except OwnershipError as error:
+            self.refused = error.cause
+            return Result()
         except (UnreachableError, InterruptedBeforeActionError):
             return None
         finally:

@@ -23,7 +23,9 @@ from hypothesis.stateful import (
 
 from engine.api.model import Job, OnChange, Retry
 from engine.decide.record import Record
+from engine.reconcile.reconciler import Result
 from engine.status.outcome import Reason, State
+from engine.wellknown import ATTEMPT, JOB, MANAGED_BY, RUN, SOURCE
 from tests.unit.builders import make_job
 from tests.unit.reconcile.model_cluster import (
     SETUP_IMAGE,
@@ -31,11 +33,14 @@ from tests.unit.reconcile.model_cluster import (
     Pod,
     is_over,
     is_running,
+    is_selected,
     owner_of,
+    uid_of,
 )
 from tests.unit.reconcile.model_engine import Engine
 
 ROUNDS = 200
+LABELS = st.sampled_from((MANAGED_BY, SOURCE, JOB, RUN, ATTEMPT))
 RETRIES = st.sampled_from(
     (Retry(), Retry(1), Retry(2, frozenset({"PodDeleted"})), Retry(1, frozenset({"ScriptFailed"})))
 )
@@ -118,6 +123,13 @@ class Undisturbed(RuleBasedStateMachine):
     def work(self, which: int, steps: int) -> None:
         self._engine(which).work(steps)
 
+    @rule(order=st.lists(WHICH, min_size=2, max_size=12), pause=st.sampled_from((0, 4)))
+    def engines_take_turns(self, order: list[int], pause: int) -> None:
+        for which in order:
+            self._engine(which).hear(len(self.cluster.log))
+            self._engine(which).step()
+            self.cluster.pass_time(pause)
+
     @rule(
         which=WHICH,
         fault=st.sampled_from(("lost", "failed")),
@@ -149,10 +161,10 @@ class Undisturbed(RuleBasedStateMachine):
     def the_engines_are_away_for_long(self) -> None:
         self.cluster.pass_time(700)
 
-    @precondition(lambda self: any(map(is_running, self.cluster.pods.values())))
+    @precondition(lambda self: self.cluster.running)
     @rule()
     def main_succeeds(self) -> None:
-        self.cluster.exit_main(next(filter(is_running, self.cluster.pods.values())), 0)
+        self.cluster.exit_main(self.cluster.running[0], 0)
 
     @rule()
     def collect_garbage(self) -> None:
@@ -186,26 +198,32 @@ class Undisturbed(RuleBasedStateMachine):
     def _rest(self) -> None:
         """No more faults; the cluster lets everything through, and containers succeed."""
         cluster = self.cluster
-        cluster.refuse_pods = cluster.refuse_dependents = ""
-        cluster.schedulable = True
+        cluster.let_everything_through()
         for _ in range(ROUNDS):
             before = cluster.serial
-            last = []
+            last: list[Result | None] = []
             for engine in self.engines:
                 engine.hear(len(cluster.log))
                 last.append(engine.work())
+            for engine in self.engines:
+                cluster.heed(engine.refused)
             self._run_node(1)
             cluster.collect_garbage()
-            for pod in cluster.pods.values():
-                if is_running(pod):
-                    cluster.exit_main(pod, 0)
+            for pod in cluster.running:
+                cluster.exit_main(pod, 0)
             if before == cluster.serial and all(result and result.finished for result in last):
                 return
             cluster.pass_time(10)
         raise AssertionError(f"no end after {ROUNDS} rounds: {cluster.record} {cluster.pods}")
 
     def _assert_nothing_is_left(self) -> None:
+        """What runs of somebody else stays, and so does what hides from the engine's selector."""
         unfinished = [pod for pod in self.cluster.pods.values() if not is_over(pod)]
+        unfinished = [
+            pod
+            for pod in unfinished
+            if not (uid_of(pod) in self.cluster.forged and is_running(pod)) and is_selected(pod)
+        ]
         assert not unfinished, f"left behind: {unfinished}"
         living = {pod["metadata"]["uid"] for pod in self.cluster.pods.values()}
         assert set(map(owner_of, self.cluster.dependents.values())) <= living
@@ -249,23 +267,50 @@ class Lifecycle(Undisturbed):
     def much_time_passes(self) -> None:
         self.cluster.pass_time(700)
 
-    @precondition(lambda self: any(map(is_running, self.cluster.pods.values())))
+    @precondition(lambda self: self.cluster.running)
     @rule(code=st.sampled_from((0, 0, 3)))
     def main_exits(self, code: int) -> None:
-        pod = next(filter(is_running, self.cluster.pods.values()))
+        pod = self.cluster.running[0]
         self.cluster.exit_main(pod, code)
 
-    @precondition(lambda self: any(map(is_running, self.cluster.pods.values())))
+    @precondition(lambda self: self.cluster.running)
     @rule()
     def evict(self) -> None:
-        self.cluster.evict(next(filter(is_running, self.cluster.pods.values())))
+        self.cluster.evict(self.cluster.running[0])
 
     @precondition(lambda self: self.cluster.pods)
     @rule(which=st.integers(0, 3), grace=st.sampled_from((0, 30)))
     def somebody_deletes_a_pod(self, which: int, grace: int) -> None:
         self.cluster.delete_by_hand(self._pod(which), grace)
 
-    @precondition(lambda self: self.cluster.record is not None and len(self.engines) == 1)
+    @rule(which=WHICH, steps=st.integers(0, 8), key=LABELS, value=st.sampled_from(("", "x")))
+    def somebody_changes_a_label(self, which: int, steps: int, key: str, value: str) -> None:
+        """Most often of a pod that runs."""
+        self.cluster.let_everything_through()
+        self.cluster.registry_up = True
+        self.one_engine_and_the_node_go_on(which, steps)
+        pod = self._open_pod()
+        if pod is not None:
+            self.cluster.change_label(pod, key, value)
+
+    @precondition(lambda self: self.cluster.forged_pods == [])
+    @rule(same_run=YES_OR_NO, number=st.integers(1, 3), gated=YES_OR_NO)
+    def somebody_forges_a_pod(self, same_run: bool, number: int, gated: bool) -> None:
+        job = self.engines[0].job
+        self.cluster.forge(job.name, job.run if same_run else "f" * 8, number, gated=gated)
+
+    @precondition(lambda self: self.cluster.forged_pods)
+    @rule()
+    def forged_pods_are_removed(self) -> None:
+        self.cluster.remove_forged()
+
+    @precondition(
+        lambda self: (
+            self.cluster.record is not None
+            and len(self.engines) == 1
+            and all(map(is_selected, self.cluster.pods.values()))
+        )
+    )
     @rule()
     def somebody_deletes_the_record(self) -> None:
         """Not under two engines: one would still know that the run is over, and clear it away."""
@@ -306,6 +351,13 @@ class Lifecycle(Undisturbed):
         job = self._revision()
         for engine in self.engines:
             engine.job = job
+
+    def _open_pod(self) -> Pod | None:
+        """The pod of the attempt that is under way."""
+        record = self.cluster.record
+        attempt = record.open_attempt if record is not None else None
+        pods = self.cluster.pods.values()
+        return next((p for p in pods if attempt and uid_of(p) == attempt.uid), None)
 
     def _judge_end(self, record: Record) -> None:
         """The job ended as it was made to end."""
