@@ -1,11 +1,14 @@
 """Every container finds its own way through its own pull policies, and the registry is quoted."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.cluster.images import Images
+from tests.cluster.node import Node
 from tests.cluster.registry import Registry
+from tests.support.api import Api
 from tests.support.engine import CommandResult, Engine
 from tests.support.objects import Objects
 
@@ -75,6 +78,52 @@ def test_a_registry_that_is_down_stops_nobody_whose_image_is_on_the_node(
     first = run.job("offline")["attempts"][0]
     assert (first["outcome"], first["class"]) == ("ImagePullFailed", "transient")
     assert "connection refused" in first["message"]
+
+
+def run_on(api: Api, namespace: str, node: Node, image: str, share: float) -> None:
+    """A pod that runs on the node, and asks for this share of its processors.
+
+    A node that has run none needs a registry for its first one.
+    """
+    processors = int(api.get("nodes", node.name)["status"]["allocatable"]["cpu"])
+    container = {
+        "name": "main",
+        "image": image,
+        "command": ["sleep", "600"],
+        "resources": {"requests": {"cpu": f"{processors * share * 1000:.0f}m"}},
+    }
+    there = {"kubernetes.io/hostname": node.name}
+    spec = {"nodeSelector": there, "containers": [container]}
+    api.create("pods", {"metadata": {"name": node.name}, "spec": spec}, namespace)
+    api.wait(
+        lambda: api.get("pods", node.name, namespace)["status"]["phase"] == "Running",
+        f"running pod on {node.name}",
+    )
+
+
+def tells_of(api: Api, node: Node, image: str) -> bool:
+    told = api.get("nodes", node.name)["status"].get("images") or ()
+    return any(image in one["names"] for one in told)
+
+
+@pytest.mark.alone
+@pytest.mark.timeout(300)
+def test_a_job_runs_on_the_node_that_has_its_image_though_another_is_freer(
+    engine: Engine, objects: Objects, images: Images, registry: Registry, second_node: Node
+) -> None:
+    api, ref = objects.api, images.build()
+    replace(images, node=second_node).pull_to_node(ref)
+    run_on(api, objects.namespace, images.node, engine.image, 0.1)
+    run_on(api, objects.namespace, second_node, engine.image, 0.8)
+    api.wait(lambda: tells_of(api, second_node, ref), "image in the node's status", timeout=90)
+    assert not images.on_node(ref)
+    registry.stop()
+    for name in ("one", "two", "three"):
+        engine.spec(name, image=ref, pullPolicy=["Always", "IfNotPresent"], script="echo ran")
+    run = engine.reconcile(ends=0)
+    for name in ("one", "two", "three"):
+        assert outcomes(run, name) == ["ImagePullFailed", "Succeeded"]
+        assert objects.pod(name)["spec"]["nodeName"] == second_node.name
 
 
 def test_no_policy_left_ends_with_every_attempt_listed(
