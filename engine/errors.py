@@ -3,9 +3,15 @@
 Printers turn an error into one line; nothing else in the engine formats messages for people.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
+from itertools import groupby
+
+MAX_SHOWN = 100
+"""Of one file no more diagnostics are shown than can be read."""
+END = 2**31
+"""The line of what is told at the end of a file's diagnostics, and is about all of it."""
 
 
 class ExitCode(IntEnum):
@@ -35,12 +41,12 @@ class SourceLocation:
     file: str
     """The file's name as the user gave it."""
     line: int = 0
-    """Counts from 1; 0 means the whole file."""
+    """Counts from 1; 0 and END mean the whole file."""
     column: int = 0
     """Counts from 1."""
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        return f"{self.file}:{self.line}:{self.column}" if 0 < self.line < END else self.file
 
 
 class Severity(StrEnum):
@@ -71,6 +77,35 @@ class Diagnostic:
     def map_text(self, change: Callable[[str], str]) -> "Diagnostic":
         """The same finding with `change` applied to its words; its place stays."""
         return replace(self, message=change(self.message), hint=change(self.hint))
+
+
+def in_order(
+    found: Iterable[Diagnostic], more: Mapping[str, int] | None = None
+) -> tuple[Diagnostic, ...]:
+    """Each diagnostic once, by its place.
+
+    Of one file MAX_SHOWN are left, and the number of the others; `more` are errors that were only
+    counted, by their file.
+    """
+    result: list[Diagnostic] = []
+    in_line = sorted(set(found), key=_place)
+    for file, group in groupby(in_line, lambda found: found.where.file):
+        listed = list(group)
+        placed = [diagnostic for diagnostic in listed if 0 < diagnostic.where.line < END]
+        rest, counted = frozenset(placed[MAX_SHOWN:]), (more or {}).get(file, 0)
+        result += (diagnostic for diagnostic in listed if diagnostic not in rest)
+        if rest or counted:
+            is_error = counted or any(one.severity is Severity.ERROR for one in rest)
+            severity = Severity.ERROR if is_error else Severity.WARNING
+            number = len(rest) + counted
+            words = f"and {number:,} more problem{'' if number == 1 else 's'} in this file"
+            result.append(Diagnostic(SourceLocation(file, END), words, severity=severity))
+    return tuple(result)
+
+
+def _place(found: Diagnostic) -> tuple[str, int, int, str]:
+    where = found.where
+    return where.file, where.line, where.column, found.message
 
 
 class EngineError(Exception):

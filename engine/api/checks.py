@@ -11,7 +11,7 @@ from typing import Any
 from engine.api.effective import EffectiveSpec
 from engine.api.model import Limits
 from engine.api.pod_patch import changed_fields
-from engine.api.schema_messages import dotted
+from engine.api.schema_messages import dotted, shorten
 from engine.api.versions import JOB_DEFAULTS
 from engine.api.yaml_reader import Document
 from engine.durations import FOREVER, format_duration
@@ -25,6 +25,8 @@ from engine.wellknown import (
 
 _MOST = 100
 """No more of a kind is told than can be read."""
+_LISTED = 200
+"""Characters of a list in a hint."""
 _POD_PATCH = "podPatch"
 _AFTER_FINISHED = "ttlAfterFinished"
 _TIMES: Mapping[str, str] = {
@@ -238,6 +240,7 @@ def container_names_differ(effective: EffectiveSpec) -> Iterator[Diagnostic]:
 def secrets_exist(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """What a service or init container asks for is among the job's secrets."""
     known = effective.spec.get("secrets", {})
+    listed = shorten(", ".join(sorted(known)) or "none", _LISTED)
     for _, path, container in effective.containers():
         if path == ("spec",):
             continue
@@ -245,8 +248,7 @@ def secrets_exist(effective: EffectiveSpec) -> Iterator[Diagnostic]:
             if name not in known:
                 yield effective.error(
                     f"{effective.field(*path, 'secrets')}: the job has no secret {name}",
-                    f"{effective.field('spec', 'secrets')} has: "
-                    f"{', '.join(sorted(known)) or 'none'}",
+                    f"{effective.field('spec', 'secrets')} has: {listed}",
                     *path, "secrets", index,
                 )  # fmt: skip
 
@@ -278,16 +280,6 @@ def metadata_is_free(effective: EffectiveSpec) -> Iterator[Diagnostic]:
         patch = document.data.get("spec", {}).get(_POD_PATCH) or {}
         for path in islice(reserved_metadata(patch.get("metadata")), _MOST):
             yield _not_in_a_patch(document, ("metadata", *path), "is the engine's own")
-
-
-def text_has_no_nul(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """No text has a NUL character in it."""
-    for path in _nul_paths(effective.spec, ("spec",)):
-        yield effective.error(
-            f"{effective.field(*path)} contains a NUL character",
-            "no process can be given one",
-            *path,
-        )
 
 
 def file_paths_fit(effective: EffectiveSpec) -> Iterator[Diagnostic]:
@@ -371,7 +363,6 @@ CHECKS: tuple[Callable[[EffectiveSpec], Iterator[Diagnostic]], ...] = (
     secrets_exist,
     variables_differ,
     metadata_is_free,
-    text_has_no_nul,
     file_paths_fit,
     from_file_stays_inside,
     secret_sources_are_allowed,
@@ -427,15 +418,3 @@ def _sources(
         yield ("spec", "secrets", name), source
     for index, credential in enumerate(effective.spec.get("registryCredentials", ())):
         yield ("spec", "registryCredentials", index, "password"), credential["password"]
-
-
-def _nul_paths(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
-    if isinstance(value, str):
-        if "\0" in value:
-            yield path
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _nul_paths(item, (*path, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _nul_paths(item, (*path, index))

@@ -18,7 +18,7 @@ from engine.api.schema_messages import dotted, show
 from engine.api.versions import ENGINE_CONFIG
 from engine.api.yaml_reader import Document, read_yaml
 from engine.durations import parse_duration
-from engine.errors import Diagnostic, InvalidInputError, SourceLocation
+from engine.errors import Diagnostic, InvalidInputError, SourceLocation, in_order
 from engine.kubeschema import KubernetesTypes, shipped_types
 from engine.podsecurity import Level
 
@@ -42,11 +42,13 @@ def parse_config(
     """
     content = read_yaml(text, file)
     problems = [*content.problems]
+    more = content.more
     documents: list[Document] = []
     for document in content.documents:
         checked = check_document(document, kubernetes)
         problems.extend(checked.problems)
-        if checked.document is not None and not checked.problems:
+        more += checked.more
+        if checked.document is not None and checked.ok:
             documents.append(checked.document)
             problems.extend(_bad_times(checked.document))
             problems.extend(_unknown_pod_fields(checked.document, kubernetes))
@@ -60,7 +62,7 @@ def parse_config(
                 )
             )
     if problems:
-        raise InvalidInputError(tuple(problems))
+        raise InvalidInputError(in_order(problems, {file: more}))
     return _build(documents[0].data, kubernetes, allow_secret_env)
 
 

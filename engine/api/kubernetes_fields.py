@@ -6,13 +6,14 @@ It is the parts of a spec that go into the pod as they are, and whatever a user'
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
 from engine.api.schema_messages import dotted, show, suggest, type_name
 from engine.api.versions import ENGINE_CONFIG
 from engine.api.yaml_reader import Document, Path, written_path
-from engine.errors import Diagnostic, SourceLocation
+from engine.errors import MAX_SHOWN, SourceLocation
 from engine.kubeschema import KubernetesTypes
 from engine.kubeschema.model import ListOf, MapOf, Scalar, Struct, Type
 from engine.kubeschema.quantity import PATTERN
@@ -31,8 +32,7 @@ _CONTAINERS = ("initContainers", "services")
 _DIRECTIVES = frozenset({"$patch", "$retainKeys"})
 _DIRECTIVES_ON_LISTS = ("$setElementOrder/", "$deleteFromPrimitiveList/")
 _FEW = 12
-_MOST = 100
-_INTEGERS = {"int32": 31, "int64": 63}
+_BITS = 31
 _QUANTITY_HINT = "a quantity is a number with an optional unit: 100m, 0.5, 256Mi, 2G"
 
 
@@ -42,32 +42,38 @@ class Fault:
 
     path: Path
     message: str
-    hint: str = ""
+    hinted: Callable[[], str] = str
+    """Makes the hint: nobody reads all that may be found."""
     in_key: bool = False
 
+    @property
+    def hint(self) -> str:
+        """What the reader can do."""
+        return self.hinted()
 
-def kubernetes_problems(document: Document, types: KubernetesTypes) -> Iterator[Diagnostic]:
+
+def kubernetes_faults(document: Document, types: KubernetesTypes) -> Iterator[Fault]:
     """Everything that Kubernetes doesn't know in a JobSpec, JobDefaults or EngineConfig.
 
-    What has another shape than the engine's own schema says is passed over. Of each part no more
-    is told than can be read.
+    What has another shape than the engine's own schema says is passed over.
     """
     section = "defaults" if document.data.get("kind") == ENGINE_CONFIG else "spec"
     spec = document.data.get(section)
     for path, name, value in _kubernetes_parts(spec, (section,)):
         kind, explained = _type_of(types, _IN_POD[name])
         walk = _Walk(explained, len(path), document.moves, patch=name == _POD_PATCH)
-        for fault in islice(walk.faults(kind, value, path), _MOST):
-            where = document.locate(fault.path, key=fault.in_key)
-            yield Diagnostic(where, fault.message, fault.hint)
+        yield from walk.faults(kind, value, path)
 
 
 def manifest_faults(types: KubernetesTypes, manifest: Mapping[str, Any]) -> Iterator[Fault]:
-    """The same for a whole manifest; nothing that a Secret holds is repeated."""
+    """The same for a whole manifest; nothing that a Secret holds is repeated.
+
+    No more is told than can be read.
+    """
     kind = manifest["kind"]
     struct = types().kind(manifest["apiVersion"], kind)
     walk = _Walk(kind.lower(), 0, {}, secret=kind == "Secret")
-    yield from islice(walk.faults(struct, manifest, ()), _MOST)
+    yield from islice(walk.faults(struct, manifest, ()), MAX_SHOWN)
 
 
 def _kubernetes_parts(spec: Any, path: Path) -> Iterator[tuple[Path, str, Any]]:
@@ -148,13 +154,16 @@ class _Walk:
 
     def _unknown(self, struct: Struct, key: Any, path: Path) -> Fault:
         at = (*path, str(key))
+        named = json.dumps(self._name(at), ensure_ascii=False)
+        return Fault(at, f"unknown field {named}", partial(self._known, struct, key, path), True)
+
+    def _known(self, struct: Struct, key: Any, path: Path) -> str:
         known = sorted(struct.fields)
         hint = suggest(str(key), known)
         if len(known) > _FEW and not hint.startswith("did you mean"):
             steps = (step for step in path[self.depth :] if isinstance(step, str))
             hint = f"its fields are listed by: kubectl explain {'.'.join((self.explained, *steps))}"
-        named = json.dumps(self._name(at), ensure_ascii=False)
-        return Fault(at, f"unknown field {named}", hint, in_key=True)
+        return hint
 
     def _list(self, kind: ListOf, value: Any, path: Path) -> Iterator[Fault]:
         if not isinstance(value, list):
@@ -175,22 +184,22 @@ class _Walk:
         wanted, fits = _SCALARS[kind.name]
         if not fits(value):
             yield self._mismatch(value, path, wanted)
-        elif kind.name in _INTEGERS and value.bit_length() > _INTEGERS[kind.name]:
-            yield Fault(
-                path, f"{self._name(path)} must be {wanted} of {_INTEGERS[kind.name] + 1} bits"
-            )
+        elif kind.name == "int32" and value.bit_length() > _BITS:
+            yield Fault(path, f"{self._name(path)} must be {wanted} of {_BITS + 1} bits")
         elif kind.name == "qty" and not PATTERN.fullmatch(str(value).strip()):
-            yield Fault(path, f"{self._name(path)}: {show(value)} is not valid", _QUANTITY_HINT)
+            message = f"{self._name(path)}: {show(value)} is not valid"
+            yield Fault(path, message, partial(str, _QUANTITY_HINT))
         elif kind.choices and value not in kind.choices:
-            hint = suggest(str(value), kind.choices)
-            yield Fault(path, f"{self._name(path)}: {show(value)} is not allowed", hint)
+            message = f"{self._name(path)}: {show(value)} is not allowed"
+            yield Fault(path, message, partial(suggest, str(value), kind.choices))
 
     def _mismatch(self, value: Any, path: Path, wanted: str) -> Fault:
         if self.secret:
             return Fault(path, f"{self._name(path) or 'the document'} must be {wanted}")
         quotable = "a string" in wanted and isinstance(value, bool | int | float)
         hint = f"quote it: {show(show(value))}" if quotable else ""
-        return Fault(path, f"{self._name(path)} must be {wanted}, not {type_name(value)}", hint)
+        message = f"{self._name(path)} must be {wanted}, not {type_name(value)}"
+        return Fault(path, message, partial(str, hint))
 
 
 def _is_text(value: Any) -> bool:

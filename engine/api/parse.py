@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from engine.api.schema import check_document
 from engine.api.versions import ENGINE_CONFIG, JOB_DEFAULTS
 from engine.api.yaml_reader import Document, read_yaml
-from engine.errors import Diagnostic, Severity
+from engine.errors import MAX_SHOWN, Diagnostic, Severity
 from engine.kubeschema import KubernetesTypes, shipped_types
+
+MAX_DEFAULTS = 500
+"""The most values of a JobDefaults: every job below carries them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,8 @@ class ParsedFile:
     """JobDefaults."""
     problems: tuple[Diagnostic, ...] = ()
     """What is wrong with the file."""
+    more: int = 0
+    """How many errors there are besides."""
 
 
 def parse_file(text: SpecText, kubernetes: KubernetesTypes = shipped_types) -> ParsedFile:
@@ -54,14 +59,19 @@ def parse_file(text: SpecText, kubernetes: KubernetesTypes = shipped_types) -> P
     """
     content = read_yaml(text.text, text.file)
     problems = [*content.problems]
+    more = content.more
     jobs: list[Document] = []
     invalid_jobs: list[Document] = []
     defaults: list[Document] = []
     for document in content.documents:
-        if text.defaults_only and not _is_defaults(document):
+        if text.defaults_only and not is_defaults(document):
             continue
-        checked = check_document(document, kubernetes)
+        checked = check_document(document, kubernetes, MAX_SHOWN - len(problems))
         problems += checked.problems
+        more += checked.more
+        if is_defaults(document) and document.values > MAX_DEFAULTS:
+            problems.append(_too_many_defaults(document))
+            continue
         if checked.document is None:
             continue
         kind = checked.document.data["kind"]
@@ -70,9 +80,9 @@ def parse_file(text: SpecText, kubernetes: KubernetesTypes = shipped_types) -> P
         elif kind == ENGINE_CONFIG:
             problems.append(_without_effect(document))
         else:
-            (invalid_jobs if checked.problems else jobs).append(checked.document)
+            (jobs if checked.ok else invalid_jobs).append(checked.document)
     return ParsedFile(
-        text.folder, tuple(jobs), tuple(invalid_jobs), tuple(defaults), tuple(problems)
+        text.folder, tuple(jobs), tuple(invalid_jobs), tuple(defaults), tuple(problems), more
     )
 
 
@@ -85,7 +95,16 @@ def duplicate_defaults(second: Document, first: Document) -> Diagnostic:
     )
 
 
-def _is_defaults(document: Document) -> bool:
+def _too_many_defaults(document: Document) -> Diagnostic:
+    return Diagnostic(
+        document.place,
+        f"{JOB_DEFAULTS} has {document.values:,} values, at most {MAX_DEFAULTS:,} may be set",
+        "every job in and below this folder would carry them all",
+    )
+
+
+def is_defaults(document: Document) -> bool:
+    """Whether a document says that it is a JobDefaults, good or bad."""
     return isinstance(document.data, dict) and document.data.get("kind") == JOB_DEFAULTS
 
 

@@ -3,24 +3,24 @@ people, each at the place it is about.
 """
 
 import json
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import Any
 
 from jsonschema_rs import Draft202012Validator
 
-from engine.api.kubernetes_fields import kubernetes_problems
-from engine.api.schema_messages import explain, show, suggest, type_name
+from engine.api.kubernetes_fields import kubernetes_faults
+from engine.api.schema_messages import Violation, count, explain, show, suggest, type_name
 from engine.api.versions import API_VERSION, JOB_SPEC, VERSIONS, schema_text, to_model
 from engine.api.yaml_reader import Document
-from engine.errors import Diagnostic
+from engine.errors import MAX_SHOWN, Diagnostic
 from engine.kubeschema import KubernetesTypes, shipped_types
 
-if TYPE_CHECKING:
-    from jsonschema.exceptions import ValidationError
-    from jsonschema.protocols import Validator
+_BASE = "engine:///"
+_ABOUT_FIELDS = ("required", "additionalProperties")
+"""The validator checks both at once, and names either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,37 +28,50 @@ class Checked:
     """What came of checking one document."""
 
     problems: tuple[Diagnostic, ...]
-    """Everything that is refused, in the file's order."""
+    """What is refused."""
     document: Document | None
     """The document with the fields of the model; None if it can't be read as one.
 
     One that has the fields of its schema, and others besides, or misspelt fields of Kubernetes,
     can: its other errors are told as well.
     """
+    more: int = 0
+    """How many problems there are besides."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is refused."""
+        return not (self.problems or self.more)
 
 
-def check_document(document: Document, kubernetes: KubernetesTypes = shipped_types) -> Checked:
+def check_document(
+    document: Document, kubernetes: KubernetesTypes = shipped_types, most: int = MAX_SHOWN
+) -> Checked:
     """Check `document` against its schema and Kubernetes, and convert it to the model.
 
-    Guarantees: pure. Errors are collected, never raised.
+    Guarantees: pure, and linear in the document's size. Errors are collected, never raised: the
+    first `most` that are found, and the number of the others.
     """
     head = _head_problem(document)
     if head is not None:
         return Checked((head,), None)
     version, kind = document.data["apiVersion"], document.data["kind"]
-    problems: set[Diagnostic] = set()
+    problems: list[Diagnostic] = []
+    total = 0
     has_its_shape = True
     if not is_valid(document.data, version, kind):
-        errors = schema_errors(document.data, version, kind)
-        problems.update(problem for error in errors for problem in explain(error, document))
-        has_its_shape = all(error.validator == "additionalProperties" for error in errors)
+        for violation in violations(document):
+            has_its_shape &= violation.keyword == "additionalProperties"
+            total += count(violation)
+            problems += islice(explain(violation), max(most - len(problems), 0))
     if has_its_shape or version == API_VERSION:
         document = to_model(document)
-        problems.update(kubernetes_problems(document, kubernetes))
-    return Checked(
-        tuple(sorted(problems, key=lambda problem: (problem.where, problem.message))),
-        document if has_its_shape else None,
-    )
+        for fault in kubernetes_faults(document, kubernetes):
+            total += 1
+            if len(problems) < most:
+                where = document.locate(fault.path, key=fault.in_key)
+                problems.append(Diagnostic(where, fault.message, fault.hint))
+    return Checked(tuple(problems), document if has_its_shape else None, total - len(problems))
 
 
 def _head_problem(document: Document) -> Diagnostic | None:
@@ -93,61 +106,51 @@ def _head_problem(document: Document) -> Diagnostic | None:
 
 
 def is_valid(data: Any, api_version: str, kind: str) -> bool:
-    """Whether a schema has nothing to say about `data`: fast, for the many specs that are fine.
+    """Whether a schema has nothing to say about `data`: fast, for the many specs that are fine."""
+    return _validator(api_version, kind).is_valid(data)
 
-    Yes is certain. No only means that `schema_errors` has to look, which has the last word: the
-    two validators differ over `$` in patterns.
+
+def violations(document: Document) -> Iterator[Violation]:
+    """Everything that its schema refuses in a document.
+
+    What one keyword refuses in one value is one violation: all unknown fields of a mapping, say.
     """
-    try:
-        return _fast_validator(api_version, kind)(data)
-    except (ValueError, TypeError, OverflowError):
-        return False
-
-
-def schema_errors(data: Any, api_version: str, kind: str) -> list["ValidationError"]:
-    """Everything that a schema refuses in `data`, error by error."""
-    return list(_validator(api_version, kind).iter_errors(data))
-
-
-@cache
-def _fast_validator(api_version: str, kind: str) -> Callable[[Any], bool]:
-    schema = json.loads(schema_text(api_version, kind))
-    validator = Draft202012Validator(
-        schema, retriever=lambda uri: _shipped_schemas()[uri.rpartition("/")[2]]
-    )
-    is_valid: Callable[[Any], bool] = validator.is_valid
-    return is_valid
-
-
-@cache
-def _validator(api_version: str, kind: str) -> "Validator":
-    """The validator that can tell why. Its import costs more than the check of a hundred specs."""
-    from jsonschema import Draft202012Validator, validators  # noqa: PLC0415
-    from jsonschema.exceptions import ValidationError  # noqa: PLC0415
-    from referencing import Registry  # noqa: PLC0415
-    from referencing.jsonschema import DRAFT202012  # noqa: PLC0415
-
-    def matches_whole(
-        validator: Any, pattern: str, instance: Any, _schema: Any
-    ) -> Iterator[ValidationError]:
-        """JSON Schema's `$` is the end of the text; Python's also stands before a last line break.
-
-        Every pattern of the schemas is anchored at both ends.
-        """
-        if validator.is_type(instance, "string") and not re.fullmatch(pattern, instance):
-            yield ValidationError(f"{instance!r} does not match {pattern!r}")
-
-    extended = validators.extend(  # type: ignore[no-untyped-call]
-        Draft202012Validator, {"pattern": matches_whole}
-    )
-    registry: Registry[Any] = Registry().with_resources(
-        (name, DRAFT202012.create_resource(schema)) for name, schema in _shipped_schemas().items()
-    )
-    made: Validator = extended(json.loads(schema_text(api_version, kind)), registry=registry)
-    return made
+    data = document.data
+    found = _validator(data["apiVersion"], data["kind"]).evaluate(data).errors()
+    for pointer, location in dict.fromkeys(
+        (error["instanceLocation"], error["schemaLocation"]) for error in found
+    ):
+        path: list[str | int] = []
+        value = data
+        for step in pointer.split("/")[1:]:
+            is_list = isinstance(value, list)
+            path.append(int(step) if is_list else step.replace("~1", "/").replace("~0", "~"))
+            value = value[path[-1]]
+        name, _, keywords = location.removeprefix(_BASE).partition("#/")
+        *above, keyword = keywords.split("/")
+        schema: Any = _shipped_schemas()[name]
+        for step in above:
+            schema = schema[step]
+        in_names = "propertyNames" in above
+        for each in _ABOUT_FIELDS if keyword in _ABOUT_FIELDS else (keyword,):
+            violation = Violation(document, path, value, each, schema, in_names)
+            if each in schema and count(violation):
+                yield violation
 
 
 @cache
-def _shipped_schemas() -> dict[str, Any]:
+def _validator(api_version: str, kind: str) -> Draft202012Validator:
+    schemas = _shipped_schemas()
+    return Draft202012Validator(
+        schemas[VERSIONS[api_version, kind].schema],
+        retriever=lambda uri: schemas[uri.removeprefix(_BASE)],
+    )
+
+
+@cache
+def _shipped_schemas() -> Mapping[str, dict[str, Any]]:
     """Every schema by its file's name, which is what a $ref names; nothing is ever fetched."""
-    return {version.schema: json.loads(schema_text(*key)) for key, version in VERSIONS.items()}
+    return {
+        version.schema: {**json.loads(schema_text(*key)), "$id": _BASE + version.schema}
+        for key, version in VERSIONS.items()
+    }

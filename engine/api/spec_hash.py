@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from collections import defaultdict
+from collections.abc import Collection
 from typing import Any
 
 from engine.api.yaml_reader import Document, Path
@@ -15,9 +17,8 @@ def spec_hash(document: Document) -> str:
     rotated password never rerun a finished job, and a hash that everybody may see tells nothing
     about a secret.
     """
-    written = document.written
-    for path in _values(document.data["spec"]):
-        written = _without(written, document.written_path(path))
+    hidden = {document.written_path(path) for path in _values(document.data["spec"])}
+    written = _without(document.written, hidden)
     metadata = written["metadata"]
     identity = {
         "name": metadata["name"],
@@ -40,10 +41,13 @@ def _values(spec: dict[str, Any]) -> list[Path]:
     return [(*path, "value") for path, source in sources if "value" in source]
 
 
-def _without(data: Any, path: Path) -> Any:
-    """`data` with null at `path`; nothing is changed in place."""
-    if not path:
+def _without(data: Any, hidden: Collection[Path]) -> Any:
+    """`data` with null at each of the paths; nothing is changed in place."""
+    if () in hidden:
         return None
+    below: defaultdict[str | int, list[Path]] = defaultdict(list)
+    for first, *rest in hidden:
+        below[first].append(tuple(rest))
     if isinstance(data, list):
-        return [_without(item, path[1:]) if at == path[0] else item for at, item in enumerate(data)]
-    return {**data, path[0]: _without(data[path[0]], path[1:])}
+        return [_without(item, below[at]) if at in below else item for at, item in enumerate(data)]
+    return {**data, **{key: _without(data[key], paths) for key, paths in below.items()}}

@@ -1,36 +1,21 @@
-"""Read YAML safely, and keep the place of every value so that an error can point at it.
+"""Read YAML safely, and find the place of every value so that an error can point at it."""
 
-The C parser composes a node tree; the checks walk that tree (aliases, depth, duplicate keys,
-dates, foreign tags) before anything is built from it.
-"""
-
-import io
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
-from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
-
-from engine.api.yaml_checks import MAX_DEPTH, TAG, TOO_DEEP, check_tree, place_of
-from engine.api.yaml_parser import compose_all, compose_all_pure_python, construct
+from engine.api.yaml_composer import Bounds, Composed, compose
+from engine.api.yaml_events import HAS_LIBYAML, MAX_CHARACTERS_WITHOUT_LIBYAML
 from engine.errors import Diagnostic, SourceLocation
 
-MAX_BYTES = 1024 * 1024
-_SURELY_FLAT = 2_000
+MAX_BYTES = 1024 * 1024 if HAS_LIBYAML else MAX_CHARACTERS_WITHOUT_LIBYAML
+BOUNDS = Bounds()
+"""What a file that somebody wrote may hold."""
 
-_HINTS = {
-    "found character that cannot start any token": (
-        "indent with spaces: YAML allows no tabs; and quote values that start with @ or `"
-    ),
-    "found a tab character that violates indentation": "indent with spaces: YAML allows no tabs",
-    "mapping values are not allowed in this context": "quote a value that contains ': '",
-    "found undefined alias": "quote a value that starts with *",
-}
-_COLON_IN_FLOW = "found unexpected ':'"
+_WILL_BE_LOCATED = re.compile("secrets|registryCredentials")
+"""A job knows where its secrets stand: a text that may have some is read with places at once."""
 
 Path = tuple[str | int, ...]
 """The keys and indexes that lead to a value from the top of its document."""
@@ -40,8 +25,8 @@ Path = tuple[str | int, ...]
 class Document:
     """One YAML document: its data, and where in which text it stands.
 
-    A node tree knows the places, and is ten times as large as the data: it is made anew when
-    something is to be found.
+    The places of all its values would be several times as large as the data: the text is read
+    again, with them, when something is to be found.
     """
 
     file: str
@@ -54,8 +39,10 @@ class Document:
     """Where the document begins."""
     text: str = field(repr=False)
     """All of the file."""
-    number: int
-    """How many documents stand before this one in the file."""
+    index: int
+    """How many documents that aren't empty stand before this one in the file."""
+    values: int
+    """How many values it holds, its keys, mappings and lists counted."""
     moves: Mapping[Path, Path] = field(default_factory=dict)
     """Path in `data` -> path in `written`, where conversion moved a value."""
 
@@ -63,14 +50,15 @@ class Document:
         """Place of the value at `path` in `data`, or of its key; the nearest parent that exists
         otherwise.
         """
-        node = at = _trees(self.text)[self.number]
+        read = _with_marks(self.text)
+        value, at = read.documents[self.index].data, read.documents[self.index].mark
         for step in self.written_path(path):
-            found = _child(node, step)
+            found = read.marks.get(id(value), {}).get(step)
             if found is None:
                 break
-            key_node, node = found
-            at = key_node if key and key_node is not None else node
-        return place_of(self.file, at)
+            at = found[0] if key else found[1]
+            value = value[step]
+        return SourceLocation(self.file, *at)
 
     def written_path(self, path: Sequence[str | int]) -> Path:
         """Path of the value at `path` in `data` as the user wrote it."""
@@ -94,6 +82,8 @@ class YamlDocuments:
     """Its documents; none if there is any problem."""
     problems: tuple[Diagnostic, ...] = ()
     """What is wrong with it."""
+    more: int = 0
+    """How many problems there are besides."""
 
 
 def read_yaml(text: bytes, file: str) -> YamlDocuments:
@@ -115,152 +105,29 @@ def read_yaml(text: bytes, file: str) -> YamlDocuments:
         return _refused(
             SourceLocation(file, line, column), "this is not UTF-8 text", "save it as UTF-8"
         )
-    try:
-        too_deep = _nesting_violation(decoded)
-        if too_deep is not None:
-            return _refused(SourceLocation(file, *too_deep), TOO_DEEP)
-        nodes = _compose(decoded)
-    except (YAMLError, RecursionError) as error:
-        return _unreadable(error, decoded, file)
-    documents: list[Document] = []
-    problems: list[Diagnostic] = []
-    for number, node in enumerate(nodes):
-        if _is_empty(node):
-            continue
-        found = [*check_tree(node, file)]
-        if not found:
-            try:
-                data = construct(node)
-                documents.append(Document(file, data, data, place_of(file, node), decoded, number))
-            except (MarkedYAMLError, ValueError, LookupError) as error:
-                found.append(_not_constructed(error, node, file))
-        problems.extend(found)
-    return YamlDocuments((), tuple(problems)) if problems else YamlDocuments(tuple(documents))
-
-
-def _refused(where: SourceLocation, message: str, hint: str = "") -> YamlDocuments:
-    return YamlDocuments(problems=(Diagnostic(where, message, hint),))
-
-
-def _unreadable(error: Exception, text: str, file: str) -> YamlDocuments:
-    if isinstance(error, MarkedYAMLError) and error.problem_mark is not None:
-        message = str(error.problem)
-        mark = error.problem_mark
-        context = f", {error.context}" if error.context else ""
-        hint = _HINTS.get(message, "")
-        return _refused(
-            SourceLocation(file, mark.line + 1, mark.column + 1),
-            f"not valid YAML: {message}{context}",
-            hint,
+    found = _with_marks(decoded) if _WILL_BE_LOCATED.search(decoded) else compose(decoded, BOUNDS)
+    if found.findings:
+        problems = (
+            Diagnostic(SourceLocation(file, *mark), message, hint)
+            for mark, message, hint in found.findings
         )
-    position = getattr(error, "position", None)
-    if isinstance(position, int):
-        before = text[:position]
-        where = SourceLocation(file, before.count("\n") + 1, position - before.rfind("\n"))
-        return _refused(
-            where, f"not valid YAML: {getattr(error, 'reason', 'unreadable character')}"
+        return YamlDocuments(problems=tuple(problems), more=found.more)
+    return YamlDocuments(
+        tuple(
+            Document(file, data, data, SourceLocation(file, *mark), decoded, index, values)
+            for index, (data, mark, values) in enumerate(found.documents)
         )
-    return _refused(SourceLocation(file), "not valid YAML: nested too deeply")
-
-
-def _compose(text: str) -> list[Node]:
-    """Node trees of the documents.
-
-    The C parser refuses `{image: redis:7}`, as YAML 1.1 did; 1.2 allows it, and so does the
-    slower parser, which is asked then.
-    """
-    try:
-        return compose_all(text)
-    except MarkedYAMLError as error:
-        if error.problem != _COLON_IN_FLOW:
-            raise
-    return compose_all_pure_python(text)
-
-
-@lru_cache(maxsize=1)
-def _trees(text: str) -> list[Node]:
-    """The same trees as when the text was read, kept for the next question about it."""
-    return _compose(text)
-
-
-def _nesting_violation(text: str) -> tuple[int, int] | None:
-    """(line, column) of what is nested too deeply.
-
-    Composing is recursive C code: enough levels end the process, not the call. A text with few
-    brackets and dashes can't be that deep, so that most are read only once.
-    """
-    if sum(map(text.count, "[{-?")) < _SURELY_FLAT:
-        return None
-    depth = 0
-    _, parser = YAML(typ="safe").get_constructor_parser(io.StringIO(text))
-    while _has_event(parser):
-        event = parser.get_event()
-        if isinstance(event, CollectionStartEvent):
-            depth += 1
-            if depth > MAX_DEPTH:
-                return event.start_mark.line + 1, event.start_mark.column + 1
-        elif isinstance(event, CollectionEndEvent):
-            depth -= 1
-    return None
-
-
-def _has_event(parser: Any) -> bool:
-    try:
-        return bool(parser.check_event())
-    except MarkedYAMLError:
-        return False
-
-
-def _not_constructed(error: Exception, root: Node, file: str) -> Diagnostic:
-    """A value is not what its tag says: `!!int abc`, or more digits than Python takes."""
-    if isinstance(error, MarkedYAMLError) and error.problem_mark is not None:
-        mark = error.problem_mark
-        return Diagnostic(
-            SourceLocation(file, mark.line + 1, mark.column + 1), f"not valid YAML: {error.problem}"
-        )
-    node = next(filter(_is_unreadable, _scalars(root)), root)
-    kind = node.tag.removeprefix(TAG)
-    return Diagnostic(
-        place_of(file, node), f"this is no readable {kind}", "quote it to keep it as text"
     )
 
 
-def _scalars(root: Node) -> Iterator[ScalarNode]:
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ScalarNode):
-            yield node
-        elif isinstance(node, MappingNode):
-            stack.extend(value for _, value in reversed(node.value))
-        else:
-            stack.extend(reversed(node.value))
+def _refused(where: SourceLocation, message: str, hint: str) -> YamlDocuments:
+    return YamlDocuments(problems=(Diagnostic(where, message, hint),))
 
 
-def _is_unreadable(node: ScalarNode) -> bool:
-    try:
-        construct(node)
-    except (ValueError, LookupError):
-        return True
-    return False
+@lru_cache(maxsize=2)
+def _with_marks(text: str) -> Composed:
+    """What a text holds, with the place of everything.
 
-
-def _is_empty(node: Node) -> bool:
-    return isinstance(node, ScalarNode) and node.tag == TAG + "null" and node.value == ""
-
-
-def _child(node: Node, step: str | int) -> tuple[Node | None, Node] | None:
-    if isinstance(node, MappingNode):
-        for key, value in node.value:
-            if key.value == step:
-                return key, value
-        for key, value in node.value:
-            if key.tag == TAG + "merge":
-                merged = value.value if isinstance(value, SequenceNode) else [value]
-                for source in merged:
-                    found = _child(source, step)
-                    if found is not None:
-                        return found
-    elif isinstance(node, SequenceNode) and isinstance(step, int) and step < len(node.value):
-        return None, node.value[step]
-    return None
+    Kept for the next question about it: most are about a spec and its defaults.
+    """
+    return compose(text, BOUNDS, keep_marks=True)

@@ -12,7 +12,7 @@ from engine.cli.loading import load_config
 from engine.cli.output import echo_diagnostic
 from engine.cli.printers.text import pluralise
 from engine.decide.pull_cursor import policies_of_attempt
-from engine.errors import Diagnostic, ExitCode, Severity, TemplateRenderError
+from engine.errors import Diagnostic, ExitCode, Severity, TemplateRenderError, in_order
 from engine.reconcile.rendering import RenderConfig, has_to_be_rendered, try_render_attempt
 from engine.reconcile.secret_values import resolve_secrets
 from engine.render.templates import Templates
@@ -67,7 +67,7 @@ def command(
         secrets, missing = resolve_secrets(job, os.environ, settings.limits)
         problems.extend(map(_unset_is_a_warning, missing))
         problems.extend(_too_short_to_mask(job, secrets))
-    for problem in sorted(set(problems), key=lambda problem: (problem.where, problem.message)):
+    for problem in in_order(problems):
         echo_diagnostic(problem)
     if any(problem.severity is Severity.ERROR for problem in problems):
         raise SystemExit(ExitCode.INVALID)

@@ -8,7 +8,7 @@ from engine.cluster import api
 from engine.cluster.client import Client
 from engine.decide.pull_cursor import policies_of_attempt
 from engine.decide.record import Record
-from engine.errors import Diagnostic, ForbiddenError, InvalidInputError
+from engine.errors import Diagnostic, ForbiddenError, InvalidInputError, in_order
 from engine.reconcile.job_state import JobState, Rendered
 from engine.reconcile.rendering import RenderConfig, has_to_be_rendered, try_render_attempt
 from engine.reconcile.secret_values import resolve_secrets
@@ -40,7 +40,7 @@ def preflight(
             to_create.setdefault(key.namespace, state.job)
     problems.extend(_missing_namespaces(client, to_create))
     if problems:
-        raise InvalidInputError(tuple(sorted(set(problems), key=lambda p: p.where)))
+        raise InvalidInputError(in_order(problems))
 
 
 def resolve_and_render(

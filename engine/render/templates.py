@@ -5,7 +5,6 @@ and no value can add structure to the output. Errors are TemplateRenderError at 
 file and line.
 """
 
-import json
 import traceback
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,8 @@ from jinja2 import (
     TemplateSyntaxError,
 )
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from engine.api.yaml_parser import compose_all, construct
+from engine.api.yaml_composer import NOT_YAML, Bounds, compose
 from engine.errors import SourceLocation, TemplateRenderError
 from engine.kubeschema import KubernetesTypes, shipped_types
 from engine.package_data import resource_dir
@@ -29,6 +27,9 @@ from engine.render.yaml_value import to_yaml_value
 
 SUFFIX = ".yaml.j2"
 BUILT_IN_SET = "job"
+_WHOLE_VALUE = "an {{ expression }} must be a whole value: write {{ 'a-' ~ b }}, not a-{{ b }}"
+_BOUNDS = Bounds(values=1_000_000, entries=1_000_000, nul=True)
+"""A spec that is within the bounds of a file comes to no more."""
 _WHILE_RENDERING = (
     TemplateError,
     ValueError,
@@ -147,35 +148,23 @@ def _line(error: Exception, path: str) -> SourceLocation:
 
 
 def _read_back(text: str, path: str) -> dict[str, Any]:
-    try:
-        data = [construct(node) for node in compose_all(text)]
-    except MarkedYAMLError as error:
-        mark = error.problem_mark
-        line = text.splitlines()[mark.line].strip() if mark and mark.line < text.count("\n") else ""
+    found = compose(text, _BOUNDS)
+    for mark, message, hint in found.findings[:1]:
+        line = next(iter(text.splitlines()[mark[0] - 1 :]), "").strip()
+        cause = message.removeprefix(NOT_YAML)
         raise TemplateRenderError(
-            f"the template's output is not valid YAML: {error.problem}, at {line!r}",
+            f"the template's output is not valid YAML: {cause}, at {line!r}",
             where=SourceLocation(path),
-            hint="an {{ expression }} must be a whole value: write {{ 'a-' ~ b }}, not a-{{ b }}",
-        ) from None
-    except (YAMLError, ValueError, LookupError, RecursionError) as error:
-        raise TemplateRenderError(
-            f"the template's output is not valid YAML: {error}", where=SourceLocation(path)
-        ) from None
-    if len(data) > 1:
+            hint=_WHOLE_VALUE if message.startswith(NOT_YAML) else hint,
+        )
+    if len(found.documents) > 1:
         raise TemplateRenderError(
             "the template's output is not valid YAML: it is more than one document",
             where=SourceLocation(path),
         )
-    if not data or not isinstance(data[0], dict):
+    data = found.documents[0].data if found.documents else None
+    if not isinstance(data, dict):
         raise TemplateRenderError(
             "the template's output is not one mapping", where=SourceLocation(path)
         )
-    try:
-        json.dumps(data[0], allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise TemplateRenderError(
-            f"the template's output is no JSON: {error}",
-            where=SourceLocation(path),
-            hint="quote dates, and leave out tags and anchors",
-        ) from None
-    return data[0]
+    return data

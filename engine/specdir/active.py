@@ -14,7 +14,7 @@ from engine.api.build import build_job, check_job, layers_of, namespace_problems
 from engine.api.model import Config, Job
 from engine.api.parse import duplicate_defaults, parse_file
 from engine.api.yaml_reader import Document
-from engine.errors import Diagnostic, Severity, SourceLocation
+from engine.errors import Diagnostic, Severity, SourceLocation, in_order
 from engine.refs import JobKey
 from engine.specdir.parse_cache import SpecFile, internal_error
 
@@ -223,12 +223,12 @@ def _build_file(
         jobs, problems = _jobs_of(file, layers, config, namespaces)
     except Exception as error:  # noqa: BLE001 - one file must not stop the others
         return BuiltFile(file, layers, config, {}, (internal_error(file.source.file, error),))
-    return BuiltFile(file, layers, config, jobs, tuple(problems))
+    return BuiltFile(file, layers, config, jobs, problems)
 
 
 def _jobs_of(
     file: SpecFile, layers: tuple[Document, ...], config: Config, namespaces: NamespaceDefaults
-) -> tuple[Mapping[JobKey, Job], list[Diagnostic]]:
+) -> tuple[Mapping[JobKey, Job], tuple[Diagnostic, ...]]:
     parsed = parse_file(file.source, config.kubernetes)
     problems = [*parsed.problems]
     problems += (duplicate_defaults(other, parsed.defaults[0]) for other in parsed.defaults[1:])
@@ -246,7 +246,7 @@ def _jobs_of(
             problems.append(duplicate_job(job, first.place))
     for document in parsed.invalid_jobs:
         problems += check_job(document, layers, config, namespaces.given)
-    return jobs, problems
+    return jobs, in_order(problems, {file.source.file: parsed.more})
 
 
 def _keep_unchanged(before: BuiltFile, now: BuiltFile) -> BuiltFile:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.api.build import namespace_problems
 from engine.api.model import Config, Job, Limits, LoadedJobs
-from engine.errors import Diagnostic, InvalidInputError
+from engine.errors import InvalidInputError, in_order
 from engine.specdir.active import ActiveSpecs, NamespaceDefaults, duplicate_jobs
 from engine.specdir.parse_cache import ParseCache, SpecFile
 from engine.specdir.scan import make_roots, require_paths, scan
@@ -36,14 +36,14 @@ def load_specs(
     unseen = (*found.unreadable_dirs.values(), *found.linked_dirs.values())
     uncounted = () if defaults_root else tuple(uncounted_defaults(roots, config.kubernetes))
     problems = (*unreadable, *uncounted, *unseen, *loaded.problems)
-    return LoadedJobs(loaded.jobs, sorted_unique(problems), complete=not found.linked_dirs)
+    return LoadedJobs(loaded.jobs, in_order(problems), complete=not found.linked_dirs)
 
 
 def load_files(files: Mapping[str, SpecFile], config: Config, namespace: str = "") -> LoadedJobs:
     """The same of files that have been read, by absolute path. Guarantees: pure."""
     active = ActiveSpecs(NamespaceDefaults(namespace, ""))
     active.update(files, config)
-    return LoadedJobs(active.built_jobs, sorted_unique(active.problems))
+    return LoadedJobs(active.built_jobs, in_order(active.problems))
 
 
 def with_namespace(jobs: Iterable[Job], namespace: str, limits: Limits) -> tuple[Job, ...]:
@@ -56,8 +56,3 @@ def with_namespace(jobs: Iterable[Job], namespace: str, limits: Limits) -> tuple
     if problems:
         raise InvalidInputError(problems)
     return result
-
-
-def sorted_unique(problems: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Each problem once, by its place."""
-    return tuple(sorted(set(problems), key=lambda problem: (problem.where, problem.message)))

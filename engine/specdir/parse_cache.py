@@ -1,13 +1,15 @@
 """What every spec file holds, read again only when the file has changed."""
 
 import re
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from engine.api.parse import SpecText, parse_file
+from engine.api.parse import SpecText, is_defaults, parse_file
 from engine.api.versions import JOB_DEFAULTS
-from engine.api.yaml_reader import MAX_BYTES, Document
+from engine.api.yaml_reader import MAX_BYTES, Document, read_yaml
 from engine.errors import Diagnostic, SourceLocation
 from engine.files import read_regular
 from engine.kubeschema import KubernetesTypes
@@ -23,7 +25,10 @@ from engine.specdir.scan import (
 if TYPE_CHECKING:
     from engine.specdir.write_guard import WriteGuard
 
-_KIND = re.compile(rb"""kind["']?\s*:\s*["']?""" + JOB_DEFAULTS.encode())
+_MAY_NAME_DEFAULTS = re.compile(JOB_DEFAULTS.encode() + rb"|\\[xuU\r\n\xc2\xe2]")
+"""The word itself, or an escape that may spell it. Texts without are surely without JobDefaults."""
+_NAMES_DEFAULTS = re.compile(rb"""kind["']?\s*:\s*["']?""" + JOB_DEFAULTS.encode())
+"""For what isn't valid YAML, so that nobody can tell."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,9 +125,10 @@ class ParseCache:
     def _file(self, found: ScannedFile, before: SpecFile | None, text: bytes) -> SpecFile | None:
         if before is not None and before.problem is None and before.source.text == text:
             return before
-        if found.defaults_only and before is None and _KIND.search(text) is None:
+        file = spec_file(_source(found, text), self._kubernetes)
+        if found.defaults_only and before is None and not file.may_hold_defaults:
             return None
-        return spec_file(_source(found, text), self._kubernetes)
+        return file
 
 
 def read_file(found: ScannedFile) -> bytes:
@@ -141,21 +147,30 @@ def spec_file(source: SpecText, kubernetes: KubernetesTypes) -> SpecFile:
     Most of them aren't parsed here: jobs are, as soon as the defaults that hold for them are known.
     Guarantees: pure; never raises.
     """
-    if _KIND.search(source.text) is None:
+    if _MAY_NAME_DEFAULTS.search(source.text) is None:
         return SpecFile(source)
     try:
+        content = read_yaml(source.text, source.file)
+        if content.problems:
+            unknown = _NAMES_DEFAULTS.search(source.text) is not None
+            return SpecFile(source, may_hold_defaults=unknown)
+        if not any(map(is_defaults, content.documents)):
+            return SpecFile(source)
         parsed = parse_file(source, kubernetes)
     except Exception as error:  # noqa: BLE001 - one file must not stop the others
         return SpecFile(source, problem=internal_error(source.file, error))
-    defaults = parsed.defaults[0] if parsed.defaults else None
-    return SpecFile(source, defaults, defaults is not None or bool(parsed.problems))
+    return SpecFile(source, next(iter(parsed.defaults), None), may_hold_defaults=True)
 
 
 def internal_error(file: str, error: Exception) -> Diagnostic:
-    """The engine itself stumbles over a file: it is in error, and the others go on."""
-    return Diagnostic(
-        SourceLocation(file), f"the engine failed on this file: {type(error).__name__}: {error}"
-    )
+    """The engine itself stumbles over a file: it is in error, and the others go on.
+
+    What the error says may be a secret; where it was raised is none.
+    """
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    at = f"{PurePath(frame.filename).name}:{frame.lineno}"
+    message = f"internal error: {type(error).__name__} at {at}"
+    return Diagnostic(SourceLocation(file), message, "please report it; other files go on")
 
 
 def _source(found: ScannedFile, text: bytes) -> SpecText:

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.api.model import Config, Job
-from engine.errors import Diagnostic
+from engine.errors import Diagnostic, in_order
 from engine.refs import JobKey
 from engine.runtime.supervisor import Supervisor
 from engine.specdir.active import ActiveSpecs, NamespaceDefaults
 from engine.specdir.config_file import ConfigFile
 from engine.specdir.directory_watch import DirectoryWatch, inotify_observer
-from engine.specdir.load import sorted_unique
 from engine.specdir.parse_cache import ParseCache
 from engine.specdir.scan import Scan, Signature, make_roots, scan, signature_of
 from engine.specdir.watch_set import watch_set_of
@@ -168,7 +167,7 @@ class DirectorySource:
         now = Snapshot(
             jobs=active.jobs,
             config=self._config.config,
-            problems=sorted_unique(problems),
+            problems=in_order(problems),
             unreadable=unreadable,
             complete=active.complete and not unknown,
             files=sum(not file.defaults_only for file in found.files.values()),

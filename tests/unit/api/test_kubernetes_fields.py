@@ -113,8 +113,6 @@ def test_all_misspelt_fields_of_a_spec_are_told_at_once() -> None:
          "spec.securityContext.runAsUser must be a whole number, not the number 1.5"),
         ("securityContext", "{runAsUser: true}", "true",
          "spec.securityContext.runAsUser must be a whole number, not true or false"),
-        ("securityContext", "{runAsUser: 9223372036854775808}", "9223372036854775808",
-         "spec.securityContext.runAsUser must be a whole number of 64 bits"),
         ("securityContext", '{privileged: "yes"}', '"yes"',
          "spec.securityContext.privileged must be true or false, not a string"),
         ("securityContext", "{procMount: 1}", "1}",
@@ -308,11 +306,12 @@ def test_a_pod_as_the_api_returns_it_has_no_unknown_field() -> None:
     assert list(manifest_faults(shipped_types, pod)) == []
 
 
-def test_of_very_many_faults_the_first_hundred_are_told() -> None:
-    patch = {"spec": {f"hostNetwrk{number}": True for number in range(5_000)}}
+def test_of_very_many_faults_the_first_hundred_are_told_and_the_others_counted() -> None:
+    patch = {"spec": {f"hostNetwrk{number}": True for number in range(900)}}
     lines = lines_of(load_document(document(podPatch=patch)))
-    assert len(lines) == 100
+    assert len(lines) == 101
     assert "hostNetwrk0" in lines[0]
+    assert lines[-1] == "job.yaml: and 800 more problems in this file"
 
 
 def test_the_examples_are_without_fault() -> None:
