@@ -70,14 +70,17 @@ PARTS = {
     ),
     "idle": Part("tests/e2e/test_idle.py", {"ENGINE_SOAK_IDLE": "60"}),
     "files": Part("tests/campaign/test_soak.py", {"ENGINE_SOAK_SECONDS": "600"}),
+    "hostile-files": Part(
+        "tests/campaign/test_hostile_files.py", {"ENGINE_HOSTILE_SECONDS": "300"}
+    ),
     "fuzz": Part(
         "tests/fuzz",
         {"ENGINE_FUZZ_SECONDS": "200"},
         seed=("ENGINE_FUZZ_SEED", 1_000_000, 0),
     ),
 }
-"""200 kills, 100 of the engine that stays, 2,000 and 400 seeds, ten minutes of random files, and
-200 seconds of each fuzzer."""
+"""200 kills, 100 of the engine that stays, 2,000 and 400 seeds, ten minutes of random files,
+five of hostile ones, and 200 seconds of each fuzzer."""
 
 
 def main() -> int:
