@@ -20,10 +20,10 @@ NAME = "unchanged"
 _FLOOR = """
 import sys
 from pathlib import Path
-import yaml
+from ruamel.yaml import YAML
 from benchmarks.bare import Bare
 for file in sorted(Path(sys.argv[1]).iterdir()):
-    yaml.load(file.read_bytes(), yaml.CSafeLoader)
+    YAML(typ="safe").load(file.read_bytes())
 if len(sys.argv) > 2:
     bare, token = Bare(Path(sys.argv[2])), ""
     while True:
