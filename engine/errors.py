@@ -3,10 +3,12 @@
 Printers turn an error into one line; nothing else in the engine formats messages for people.
 """
 
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 from itertools import groupby
+from pathlib import PurePath
 
 MAX_SHOWN = 100
 """Of one file no more diagnostics are shown than can be read."""
@@ -106,6 +108,17 @@ def in_order(
 def _place(found: Diagnostic) -> tuple[str, int, int, str]:
     where = found.where
     return where.file, where.line, where.column, found.message
+
+
+def internal_error(file: str, error: Exception) -> Diagnostic:
+    """The engine itself stumbles over a file: it is in error, and the others go on.
+
+    What the error says may be a secret; where it was raised is none.
+    """
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    at = f"{PurePath(frame.filename).name}:{frame.lineno}"
+    message = f"internal error: {type(error).__name__} at {at}"
+    return Diagnostic(SourceLocation(file), message, "please report it; other files go on")
 
 
 class EngineError(Exception):

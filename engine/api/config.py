@@ -116,6 +116,7 @@ def _build(
             allowed_service_accounts=_optional_tuple(limits.get("allowedServiceAccounts")),
             allow_pod_patch=_fields(limits.get("allowPodPatch"), kubernetes),
             pod_security=Level(limits.get("podSecurity", Level.PRIVILEGED)),
+            max_jobs=limits.get("maxJobs"),
             max_deletes_per_pass=limits.get("maxDeletesPerPass"),
             allowed_secret_env=(*limits.get("allowedSecretEnv", SECRET_ENV), *allow_secret_env),
             allow_secret_files=limits.get("allowSecretFiles", True),

@@ -154,6 +154,8 @@ class Limits:
     """The fields of a pod that a `podPatch` may change, with all that is below them."""
     pod_security: Level = Level.PRIVILEGED
     """The Pod Security Standard that pods are held to."""
+    max_jobs: int | None = None
+    """How many jobs one source may have."""
     max_deletes_per_pass: int | None = None
     """The most that one run of the TTL rule deletes."""
     allowed_secret_env: tuple[str, ...] = SECRET_ENV

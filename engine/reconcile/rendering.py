@@ -4,7 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.api.model import Job, Limits
-from engine.errors import Diagnostic, InvalidInputError, PatchError, TemplateRenderError
+from engine.errors import (
+    Diagnostic,
+    InvalidInputError,
+    PatchError,
+    TemplateRenderError,
+    internal_error,
+)
 from engine.limits import check_pod
 from engine.podsecurity import Level
 from engine.render.manifests import Manifests, render_job
@@ -65,7 +71,10 @@ def try_render_attempt(
     policies: Mapping[str, str],
     secrets: SecretValues | None,
 ) -> tuple[Manifests | None, tuple[Diagnostic, ...]]:
-    """The same, with what is wrong as problems at the template's or else the job's place."""
+    """The same, with what is wrong as problems at the template's or else the job's place.
+
+    Guarantees: never raises; what the engine itself stumbles over is a problem of the job's file.
+    """
     try:
         return render_attempt(config, job, attempt, policies, secrets), ()
     except InvalidInputError as error:
@@ -73,3 +82,5 @@ def try_render_attempt(
     except (TemplateRenderError, PatchError) as error:
         where = job.place if isinstance(error.where, str) else error.where
         return None, (Diagnostic(where, error.cause, error.hint),)
+    except Exception as error:  # noqa: BLE001 - one job must not stop the others
+        return None, (internal_error(job.place.file, error),)

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from enum import Enum
+from functools import partial
 from queue import Empty, SimpleQueue
 
 from engine.errors import Diagnostic, Severity
@@ -80,7 +81,7 @@ class SpecSync:
         while not stop.is_set():
             heartbeat(_STALL_TIMEOUT)
             try:
-                self._sync(stop)
+                self._sync(stop, partial(heartbeat, _STALL_TIMEOUT))
             except Exception as error:
                 self.unreadable = f"internal error: {type(error).__name__}"
                 if self._removed_jobs is not None:
@@ -101,7 +102,7 @@ class SpecSync:
         except Empty:
             return
 
-    def _sync(self, stop: threading.Event) -> None:
+    def _sync(self, stop: threading.Event, on_file: Callable[[], None]) -> None:
         """Put in force what the source says now, if it may have changed."""
         if not self._pending:
             return
@@ -111,7 +112,7 @@ class SpecSync:
             self._source.reload()
             controller.configure(controller.config, self._templates())
             self._pending = {_Call.CHANGED}
-        snapshot = self._source.read()
+        snapshot = self._source.read(on_file)
         if stop.is_set():
             return
         if snapshot.config is not controller.config:

@@ -7,16 +7,16 @@ not run with settings that are not meant. What is active already stays there.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from engine.api.build import build_job, check_job, layers_of, namespace_problems
 from engine.api.model import Config, Job
 from engine.api.parse import duplicate_defaults, parse_file
 from engine.api.yaml_reader import Document
-from engine.errors import Diagnostic, Severity, SourceLocation, in_order
+from engine.errors import Diagnostic, Severity, SourceLocation, in_order, internal_error
 from engine.refs import JobKey
-from engine.specdir.parse_cache import SpecFile, internal_error
+from engine.specdir.parse_cache import SpecFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +69,28 @@ class ActiveSpecs:
         jobs = (job for built in self._newest.values() for job in built.jobs.values())
         return tuple(sorted(jobs, key=lambda job: job.place))
 
-    def update(self, files: Mapping[str, SpecFile], config: Config) -> None:
-        """Make `files`, by absolute path, active under `config`."""
+    def update(
+        self,
+        files: Mapping[str, SpecFile],
+        config: Config,
+        on_file: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Make `files`, by absolute path, active under `config`.
+
+        `on_file` is called before each that is built: it is a sign of life.
+        """
         for builds in (self._newest, self._good):
             for key in builds.keys() - files.keys():
                 del builds[key]
-        scope = _Scope(config)
-        rest = dict(sorted(files.items()))
+        jobs = sum(len(built.jobs) for built in self._good.values())
+        scope = _Scope(config, on_file, jobs)
+        rest = dict(sorted(files.items(), key=scope.turn))
         for folder, keys in self._with_defaults(rest):
             self._settle_defaults(folder, {key: rest.pop(key) for key in keys}, scope)
         for key, file in rest.items():
             self._build(key, file, scope.layers(file.source.folder), scope)
         self._refuse_duplicates(scope)
+        scope.problems += scope.too_many_jobs()
         active = [b for b in self._good.values() if b.file.source.file not in scope.refused]
         self.jobs = {key: job for built in active for key, job in built.jobs.items()}
         found = (problem for built in self._newest.values() for problem in built.problems)
@@ -133,8 +143,11 @@ class ActiveSpecs:
         newest, good = self._newest.get(key), self._good.get(key)
         wanted = (file, layers, scope.config)
         if newest is None or (newest.file, newest.layers, newest.config) != wanted:
+            scope.on_file()
             newest = self._newest[key] = _build_file(file, layers, scope.config, self._namespaces)
         if newest.ok and newest is not good and not scope.is_held(file.source.folder):
+            if not scope.take(newest, instead_of=good):
+                return
             self._good[key] = newest if good is None else _keep_unchanged(good, newest)
             self._newest[key] = self._good[key]
 
@@ -153,6 +166,11 @@ class _Scope:
     """What is known of the folders during one update, and what is wrong."""
 
     config: Config
+    on_file: Callable[[], None]
+    jobs: int
+    """How many the good versions of all files have."""
+    beyond: list[BuiltFile] = field(default_factory=list)
+    """Versions whose jobs are too many for `limits.maxJobs`."""
     defaults: dict[str, Document] = field(default_factory=dict)
     held: set[str] = field(default_factory=set)
     """Folders in and below which nothing new becomes active."""
@@ -163,6 +181,35 @@ class _Scope:
     waited_for: list[str] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
     _layers: dict[str, tuple[Document, ...]] = field(default_factory=dict)
+
+    def turn(self, item: tuple[str, SpecFile]) -> tuple[int, str]:
+        """Where jobs are limited, small files are taken first: no large one takes their place."""
+        key, file = item
+        return (0 if self.config.limits.max_jobs is None else len(file.source.text), key)
+
+    def take(self, built: BuiltFile, *, instead_of: BuiltFile | None) -> bool:
+        """Whether there is room for the jobs of another version of a file; they count from now."""
+        most = self.config.limits.max_jobs
+        jobs = self.jobs + len(built.jobs) - (len(instead_of.jobs) if instead_of else 0)
+        if most is not None and jobs > most:
+            self.beyond.append(built)
+            return False
+        self.jobs = jobs
+        return True
+
+    def too_many_jobs(self) -> Iterator[Diagnostic]:
+        """One error, at the first of the files whose jobs stay out."""
+        files = sorted(built.file.source.file for built in self.beyond)
+        if files:
+            many = sum(len(built.jobs) for built in self.beyond)
+            others = len(files) - 1
+            with_others = f" and {others:,} more file{'s'[: others > 1]}" if others else ""
+            yield Diagnostic(
+                SourceLocation(files[0]),
+                f"this file{with_others}: {many:,} job{'' if many == 1 else 's'} beyond the "
+                f"{self.config.limits.max_jobs:,} that a source may have",
+                "limits.maxJobs",
+            )
 
     def hold(self, folder: str, defaults: Document | None) -> None:
         """`defaults` are the best that is known: jobs can be judged by them."""

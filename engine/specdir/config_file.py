@@ -4,8 +4,8 @@ from pathlib import Path
 
 from engine.api.config import parse_config
 from engine.api.model import Config
-from engine.errors import Diagnostic, InvalidInputError, SourceLocation
-from engine.specdir.parse_cache import internal_error, read_file
+from engine.errors import Diagnostic, InvalidInputError, SourceLocation, internal_error
+from engine.specdir.parse_cache import read_file
 from engine.specdir.scan import (
     NO_SIGNATURE,
     ScannedFile,

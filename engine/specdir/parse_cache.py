@@ -1,16 +1,14 @@
 """What every spec file holds, read again only when the file has changed."""
 
 import re
-import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from engine.api.parse import SpecText, is_defaults, parse_file
 from engine.api.versions import JOB_DEFAULTS
 from engine.api.yaml_reader import MAX_BYTES, Document, read_yaml
-from engine.errors import Diagnostic, SourceLocation
+from engine.errors import Diagnostic, SourceLocation, internal_error
 from engine.files import read_regular
 from engine.kubeschema import KubernetesTypes
 from engine.specdir.scan import (
@@ -75,9 +73,10 @@ class ParseCache:
         """By absolute path; without files beside the roots that hold no JobDefaults."""
         return {key: entry.file for key, entry in self._entries.items() if entry.file is not None}
 
-    def update(self, scan: Scan) -> bool:
+    def update(self, scan: Scan, on_file: Callable[[], None] = lambda: None) -> bool:
         """Read what has changed; whether any file says something else now.
 
+        `on_file` is called before each that is read: it is a sign of life.
         Errors: none; what can't be read is a problem of the file.
         """
         new: set[Signature] = set()
@@ -89,6 +88,7 @@ class ParseCache:
             if entry is None:
                 new.add(found.signature[:2])
             if self._guard is None or self._guard.is_complete(found):
+                on_file()
                 changed |= self._read(found, entry)
             elif entry is None:
                 self.unread = True
@@ -160,17 +160,6 @@ def spec_file(source: SpecText, kubernetes: KubernetesTypes) -> SpecFile:
     except Exception as error:  # noqa: BLE001 - one file must not stop the others
         return SpecFile(source, problem=internal_error(source.file, error))
     return SpecFile(source, next(iter(parsed.defaults), None), may_hold_defaults=True)
-
-
-def internal_error(file: str, error: Exception) -> Diagnostic:
-    """The engine itself stumbles over a file: it is in error, and the others go on.
-
-    What the error says may be a secret; where it was raised is none.
-    """
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    at = f"{PurePath(frame.filename).name}:{frame.lineno}"
-    message = f"internal error: {type(error).__name__} at {at}"
-    return Diagnostic(SourceLocation(file), message, "please report it; other files go on")
 
 
 def _source(found: ScannedFile, text: bytes) -> SpecText:

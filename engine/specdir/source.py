@@ -119,18 +119,18 @@ class DirectorySource:
         """Let the next read read every file again; what is active stays so until then."""
         self._reload = True
 
-    def read(self) -> Snapshot:
-        """What is active now.
+    def read(self, on_file: Callable[[], None] = lambda: None) -> Snapshot:
+        """What is active now. `on_file` is called before each file: many may take their time.
 
         Guarantees: a file becomes active as a whole or not at all; with any error its last good
         version stays. The same Job and Config objects come back while nothing about them has
         changed, and the same Snapshot while nothing at all has. Errors: none of the files'; a
         defect goes up, what was active stays so, and the next call tries again.
         """
-        self._snapshot = self._read()
+        self._snapshot = self._read(on_file)
         return self._snapshot
 
-    def _read(self) -> Snapshot:
+    def _read(self, on_file: Callable[[], None]) -> Snapshot:
         if self._reload:
             self._reload, self._was_dir = False, {}
             self._cache.clear()
@@ -138,10 +138,10 @@ class DirectorySource:
         found = self._scan()
         self._guard.begin(self._fingerprint.files if self._fingerprint is not None else None)
         self._config.update(self._guard)
-        self._outdated |= self._cache.update(found)
+        self._outdated |= self._cache.update(found, on_file)
         self._outdated |= self._config.config is not self._snapshot.config
         if self._outdated:
-            self._active.update(self._cache.files, self._config.config)
+            self._active.update(self._cache.files, self._config.config, on_file)
             self._secret_files = _secret_files(self._active.jobs.values())
             self._outdated = False
         self._was_dir = found.was_dir

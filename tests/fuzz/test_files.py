@@ -14,7 +14,7 @@ from engine.reconcile.rendering import RenderConfig, try_render_attempt
 from engine.render.templates import Templates
 from tests.fuzz import play
 from tests.fuzz.structure import at, edited, paths
-from tests.unit.builders import load
+from tests.unit.builders import API_VERSION, load
 from tests.unit.strategies import NASTY, json_values
 
 _ROOT = Path(__file__).parents[2]
@@ -26,6 +26,7 @@ _DOCUMENTS: tuple[Any, ...] = tuple(
     for path in _SPECS
     for document in read_yaml(path.read_bytes(), path.name).documents
 )
+_LONGEST = 2_000
 _RENDERING = RenderConfig(Templates(), "default", Limits())
 _PIECES = (
     *NASTY, "a: ", "- ", "\n", "\n  ", "? ", "&a ", "*a", "<<: *a", "!!int ", "!!map ",
@@ -66,13 +67,78 @@ def _texts(draw: st.DrawFn) -> bytes:
 
 def _read_render_and_print(raw: bytes) -> None:
     loaded = load(raw)
+    lines = [str(problem) for problem in loaded.problems]
     for job in loaded.jobs:
-        made, _ = try_render_attempt(_RENDERING, job, 1, policies_of_attempt(job, ()), None)
+        made, problems = try_render_attempt(_RENDERING, job, 1, policies_of_attempt(job, ()), None)
+        lines += map(str, problems)
         for manifest in (made.pod, *made.dependents) if made else ():
             assert manifest["metadata"]["namespace"] == job.namespace
             print_yaml([manifest])
             print_json([manifest])
+    assert len(lines) <= len(loaded.jobs) + 101
+    for line in lines:
+        assert line.startswith("job.yaml"), line
+        assert "internal error" not in line, line
+        assert len(line) < _LONGEST, line
 
 
 def test_no_file_makes_the_engine_stumble() -> None:
     play(_texts(), _read_render_and_print)
+
+
+_SECRET = "hunter2-31337"
+_odd_values = st.recursive(
+    st.sampled_from(
+        [
+            _SECRET,
+            _SECRET + "\0",
+            [_SECRET],
+            {_SECRET: 1},
+            {"fromEnv": [_SECRET]},
+            {"fromFile": None},
+        ]
+    )
+    | st.sampled_from([3133731337, None, True, 1.5]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from([_SECRET, "value", "valeu", "password"]),
+            inner,
+            max_size=2,
+        )
+    ),
+    max_leaves=5,
+)
+
+
+@st.composite
+def _misplaced_secrets(draw: st.DrawFn) -> bytes:
+    """Specs in which something stands for secrets that isn't what the schema asks for."""
+    secrets = draw(st.dictionaries(st.sampled_from(["TOKEN", "K"]), _odd_values, max_size=3))
+    login = {"registry": "r", "username": "u", "password": draw(_odd_values)}
+    spec = {
+        "image": "alpine",
+        "secrets": draw(st.sampled_from([secrets, secrets, _SECRET, [_SECRET], {_SECRET: None}])),
+        "registryCredentials": draw(st.one_of(st.just([login]), st.just([_SECRET]), _odd_values)),
+    }
+    kind = draw(st.sampled_from(["JobSpec", "JobDefaults"]))
+    document = {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": "a"}, "spec": spec}
+    text = json.dumps(document)
+    for _ in range(draw(st.integers(0, 2))):
+        at = draw(st.integers(0, len(text)))
+        text = (
+            text[:at]
+            + draw(st.sampled_from(["", "}", ",", ": ", '"', "&a ", "*a ", "\n"]))
+            + text[at + 1 :]
+        )
+    return text.encode()
+
+
+def _never_quoted(raw: bytes) -> None:
+    for problem in load(raw).problems:
+        assert _SECRET not in str(problem), problem
+        assert "3133731337" not in str(problem), problem
+
+
+def test_no_message_quotes_what_may_be_a_secret() -> None:
+    play(_misplaced_secrets(), _never_quoted)

@@ -37,7 +37,7 @@ def engine(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
             main()
         told = capsys.readouterr()
         assert "Traceback" not in told.out + told.err
-        assert "internal error" not in told.err
+        assert "error: internal error" not in told.err
         return CommandResult(int(end.value.code or 0), told.out, told.err)
 
     return run

@@ -217,6 +217,12 @@ def test_a_path_that_is_not_there_is_told(engine: Engine) -> None:
         "x" * 10_000_000,
         "a:\n\tb: 1\n",
         "\x00",
+        'a: "\\ud800"',
+        'a: "\\0"',
+        f"podPatch: {{spec: {{x: 0x{'f' * 4000}}}}}",
+        f"timeout: 0o{'7' * 4000}",
+        "a: {b: c:d, e: " + "1" * 5000 + "}",
+        "a: {b: c:d, e: 2020-01-01}",
         "a: !!python/object/apply:os.system [id]",
     ],
 )  # fmt: skip
@@ -245,3 +251,33 @@ def test_a_secret_too_short_to_be_masked_is_a_warning_that_does_not_quote_it(
     assert last == "1 job, all valid"
     assert "q7x" not in said.stdout
     assert "z9" not in said.stdout
+
+
+def stumble(*_: object, **__: object) -> None:
+    raise RuntimeError("hunter2")
+
+
+@pytest.mark.parametrize("command", ["validate", "render", "reconcile --once"])
+def test_what_the_engine_itself_stumbles_over_names_the_file_and_tells_of_the_others(
+    tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    write(tmp_path, "a.yaml", document("a"))
+    write(tmp_path, "b.yaml", SPEC + "  imgae: x\n")
+    monkeypatch.setattr("engine.specdir.active.build_job", stumble)
+    said = engine(*command.split(), ".")
+    assert said.code == 2
+    first, second = (said.stdout + said.stderr).splitlines()
+    assert first.startswith("a.yaml: internal error: RuntimeError at test_validate.py:")
+    assert second.startswith("b.yaml:6:3: unknown field")
+
+
+@pytest.mark.parametrize("command", ["validate", "render"])
+def test_so_it_does_for_what_comes_up_while_rendering(
+    tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    write(tmp_path, "a.yaml", document("a", podPatch={"spec": {"hostname": "a"}}))
+    monkeypatch.setattr("engine.reconcile.rendering.render_job", stumble)
+    said = engine(command, ".")
+    assert said.code == 2
+    (line,) = (said.stdout + said.stderr).splitlines()
+    assert line.startswith("a.yaml: internal error: RuntimeError at test_validate.py:")

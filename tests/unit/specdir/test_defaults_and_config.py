@@ -222,3 +222,33 @@ def test_the_contexts_namespace_must_be_allowed_too(tmp_path: Path) -> None:
     assert names(snapshot) == []
     (line,) = lines(snapshot)
     assert line.startswith(f"{tmp_path}/specs/a.yaml:1:1: the namespace ci is not allowed ")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        r'"Job\u0044efaults"', r'"Job\x44efaults"', r'"Job\U00000044efaults"',
+        '"Job\\\n  Defaults"', '"Job\\\u2028  Defaults"', "!!str JobDefaults", "|-\n  JobDefaults",
+    ],
+)  # fmt: skip
+def test_defaults_count_everywhere_however_their_kind_is_spelt(tmp_path: Path, kind: str) -> None:
+    head = "apiVersion: jobs.engine/v1alpha1\n"
+    write(tmp_path, "defaults.yaml", f"{head}kind: {kind}\nspec: {{timeout: 5m}}\n")
+    write(tmp_path, "below/a.yaml", spec("a"))
+    beside = make_source(tmp_path).read()
+    above = make_source(tmp_path / "below", defaults_root=tmp_path).read()
+    assert (lines(beside), job(beside, "a").timeout) == ([], 300)
+    assert (lines(above), job(above, "a").timeout) == ([], 300)
+
+
+@pytest.mark.parametrize("text", [r'a: ["\u0044"', 'a: ["\\\n"', "a: [JobDefaults"])
+def test_no_other_broken_file_holds_a_folder_up(tmp_path: Path, text: str) -> None:
+    write(tmp_path, "a.yaml", text)
+    write(tmp_path, "b.yaml", spec("b"))
+    assert names(make_source(tmp_path).read()) == ["b"]
+
+
+def test_a_job_that_speaks_of_defaults_holds_nobody_up(tmp_path: Path) -> None:
+    write(tmp_path, "a.yaml", spec("a", script="echo 'kind: JobDefaults'", imgae="x"))
+    write(tmp_path, "b.yaml", spec("b"))
+    assert names(make_source(tmp_path).read()) == ["b"]

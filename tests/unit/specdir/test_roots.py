@@ -166,3 +166,11 @@ def test_a_bug_that_one_file_brings_out_stops_no_other(
     (line,) = lines(snapshot)
     assert line.startswith(f"{path}: internal error: RuntimeError at test_roots.py:")
     assert "oh" not in line, "what it says may be a secret"
+
+
+def test_many_files_give_a_sign_of_life_each_when_they_are_read(tmp_path: Path) -> None:
+    for number in range(5):
+        write(tmp_path, f"{number}.yaml", spec(f"job-{number}"))
+    source, signs = make_source(tmp_path), list[None]()
+    source.read(lambda: signs.append(None))
+    assert len(signs) >= 5
