@@ -32,7 +32,7 @@ def test_secret_and_configmap_are_owned_by_the_pod_from_their_first_appearance(
 
 
 def test_every_object_carries_the_engines_labels_and_its_ttl(
-    engine: Engine, objects: Objects
+    engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
     engine.spec("marked", script="true", ttl="3h15m", **DEPENDENTS)
     engine.reconcile(ends=0)
@@ -48,7 +48,7 @@ def test_every_object_carries_the_engines_labels_and_its_ttl(
         assert metadata["annotations"]["jobs.engine/ttl"] == "11700"
         assert metadata["labels"]["app.kubernetes.io/managed-by"] == "engine"
         assert metadata["labels"]["jobs.engine/attempt"] == "1"
-        assert metadata["labels"]["jobs.engine/source"] == "default"
+        assert metadata["labels"]["jobs.engine/source"] == target.source
         assert name == f"marked-{metadata['labels']['jobs.engine/run']}-1"
 
 

@@ -26,6 +26,10 @@ class ClusterUnderTest(ABC):
     namespace: str
     counts_late: bool
     """Whether its quotas are counted from a cache, so that they may let in too many."""
+    source: str
+    """What an engine calls its specs here unless it is told: one of two that share it would prune
+    what has outlived its TTL of the other's, wherever that is.
+    """
 
     def script(
         self,
@@ -66,7 +70,7 @@ class RealCluster(ClusterUnderTest):
     def __init__(self, cluster: Cluster, namespace: str, images: Images) -> None:
         self.kubeconfig = cluster.kubeconfig
         self.image = images.busybox
-        self.namespace = namespace
+        self.namespace = self.source = namespace
         self._cluster = cluster
         self._position = 0
 
@@ -94,6 +98,7 @@ class RealCluster(ClusterUnderTest):
 
 class SandboxCluster(ClusterUnderTest):
     counts_late = False
+    source = "default"
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         self.kubeconfig = sandbox.write_kubeconfig(folder / "kubeconfig")
@@ -134,4 +139,5 @@ def engine_on(sandbox: Sandbox, folder: Path) -> Engine:
 def engine_for(target: ClusterUnderTest, folder: Path) -> Engine:
     specs = folder / "specs"
     specs.mkdir(exist_ok=True)
-    return Engine(target.kubeconfig, target.namespace, specs, target.image)
+    environment = {"ENGINE_SOURCE": target.source}
+    return Engine(target.kubeconfig, target.namespace, specs, target.image, environment)
