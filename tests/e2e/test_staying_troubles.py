@@ -94,7 +94,7 @@ def test_a_pod_whose_making_was_never_answered_goes_with_its_spec(
         time.sleep(3)
         sandbox.faults.clear()
         objects.api.wait(lambda: len(objects.pods()) == 1, "the end of its pod", timeout=30)
-        assert set(engine.status()) == {"stays"}
+        objects.api.wait(lambda: set(engine.status()) == {"stays"}, "the end of its record")
 
 
 def test_a_removal_that_failed_is_tried_again_long_before_the_next_look(
