@@ -75,9 +75,14 @@ def peak_mib(pid: int) -> float:
     return int(line.split()[1]) / 1024
 
 
-def engine(*arguments: str, environment: Mapping[str, str] | None = None) -> Done:
+def engine(
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    codes: Sequence[int] = (0,),
+) -> Done:
     """One command of the engine in a process of its own.
 
     The peak is read by the process itself: what wait() tells includes its parent's.
     """
-    return run([sys.executable, "-c", _WITH_PEAK, *arguments], environment=environment)
+    command = [sys.executable, "-c", _WITH_PEAK, *arguments]
+    return run(command, environment=environment, codes=codes)

@@ -6,6 +6,7 @@ from benchmarks import (
     burst,
     idle,
     latency,
+    one_file,
     pipeline,
     prune,
     prune_memory,
@@ -27,6 +28,7 @@ ROWS: Mapping[str, Callable[[Bench], Iterator[Figure]]] = {
         prune,
         prune_memory,
         validate,
+        one_file,
         start_up,
         pipeline,
     )

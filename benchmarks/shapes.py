@@ -14,7 +14,8 @@ _LABELLED = (
     _SPEC.replace("metadata: {name: j@}\nspec:", "spec:") + "metadata:\n  name: j@\n  labels:\n"
 )
 _FULL = 990
-"""Entries of a mapping or list, nearly as many as there may be; and documents of a file."""
+"""Entries of a mapping or list, nearly as many as there may be."""
+_MOST_DOCUMENTS = 495
 _VALUES = 49_000
 _OF_A_SPEC = 16
 
@@ -34,7 +35,7 @@ def _lines(line: str, count: int) -> str:
 
 def _documents(head: str, line: str = "", count: int = 0, values: int = 2) -> str:
     """As many documents as may be, each with `count` lines of `values` values."""
-    most = min(_FULL, _VALUES // (_OF_A_SPEC + count * values))
+    most = min(_MOST_DOCUMENTS, _VALUES // (_OF_A_SPEC + count * values))
     lines = _lines(line, count)
     text = "".join("---\n" + head.replace("@", str(number)) + lines for number in range(most))
     return text if len(text) <= SIZE else text[: text.rindex("---\n", 0, SIZE)]
@@ -68,8 +69,8 @@ SHAPES: Mapping[str, Callable[[], str]] = {
     "bombs": lambda: _fill("", "a: &a [" + "x," * 90 + "]\nb: [" + "*a," * 90 + "]\n---\n"),
     "merges": lambda: _fill("a: &a {" + _lines("k@: v, ", _FULL) + "}\n", "b@: {<<: *a}\n"),
     # within all of them
-    "jobs": lambda: _documents(_SPEC + "  script: |\n", "    make test\n", 65, 0),
-    "jobs with variables": lambda: _documents(_SPEC + "  env:\n", "    A@: b\n", 40),
+    "jobs": lambda: _documents(_SPEC + "  script: |\n", "    make test\n", 140, 0),
+    "jobs with variables": lambda: _documents(_SPEC + "  env:\n", "    A@: b\n", 42),
     "jobs with many variables": lambda: _documents(_SPEC + "  env:\n", "    A@: b\n", _FULL),
     "jobs with files": lambda: _documents(
         _SPEC + "  files:\n", "    a/@/b/c/d/e/f/g/h/i: b\n", _FULL
@@ -84,7 +85,10 @@ SHAPES: Mapping[str, Callable[[], str]] = {
     "jobs with services": lambda: _documents(
         _SPEC + "  services:\n", "  - {name: s@, image: b, env: {A: b}}\n", _FULL, 9
     ),
-    "jobs with patches": lambda: _documents(
+    "patched jobs": lambda: _documents(
+        _SPEC + "  secrets: {A: {value: hunter2}}\n  podPatch: {spec: {hostname: a}}\n"
+    ),
+    "jobs with long patches": lambda: _documents(
         _SPEC + "  podPatch:\n    spec:\n      containers:\n      - name: main\n        env:\n",
         "        - {name: A@, value: b}\n",
         _FULL,

@@ -80,7 +80,7 @@ class Bounds:
     """Of one mapping or list."""
     characters: int = 2 * 1024 * 1024
     """Of all keys and values."""
-    documents: int = 1_000
+    documents: int = 500
     nul: bool = False
     """Whether a text may have NUL characters in it."""
 
