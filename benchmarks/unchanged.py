@@ -20,10 +20,10 @@ NAME = "unchanged"
 _FLOOR = """
 import sys
 from pathlib import Path
-from ruamel.yaml import YAML
+import yaml
 from benchmarks.bare import Bare
 for file in sorted(Path(sys.argv[1]).iterdir()):
-    YAML(typ="safe").load(file.read_bytes())
+    yaml.load(file.read_bytes(), yaml.CSafeLoader)
 if len(sys.argv) > 2:
     bare, token = Bare(Path(sys.argv[2])), ""
     while True:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import (
+from yaml import MarkedYAMLError, YAMLError
+from yaml.events import (
     AliasEvent,
     DocumentEndEvent,
     DocumentStartEvent,
@@ -24,7 +24,7 @@ from ruamel.yaml.events import (
     StreamEndEvent,
     StreamStartEvent,
 )
-from ruamel.yaml.reader import ReaderError
+from yaml.reader import ReaderError
 
 from engine.api.yaml_events import NextEvent, libyaml_events, may_be_read_otherwise, python_events
 from engine.api.yaml_scalars import (

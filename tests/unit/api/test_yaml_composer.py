@@ -215,6 +215,14 @@ def test_of_many_findings_a_hundred_are_kept_and_the_others_counted() -> None:
     assert (len(found.findings), found.more, found.documents[:0]) == (100, 800, [])
 
 
+def test_an_image_with_a_tag_needs_no_quotes_in_braces_however_long_the_text_is() -> None:
+    """The libyaml that ruamel.yaml brings is too old for it."""
+    text = "".join(f"---\n- {{name: r{n}, image: redis:7, url: http://x}}\n" for n in range(450))
+    padded = text + "---\n- |\n" + "  x\n" * 20_000
+    assert len(padded) > 2 * yaml_events.MAX_CHARACTERS_WITHOUT_LIBYAML
+    assert compose(padded, BOUNDS).findings == []
+
+
 def test_what_only_the_parser_in_python_reads_must_be_short() -> None:
     text = "a: [Result:, x]\nb: |\n" + "  x\n" * 20_000
     assert findings(text) == [
