@@ -1,6 +1,7 @@
 """The cluster that a test drives the engine on: a real one, or the sandbox."""
 
 import subprocess
+import time
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from pathlib import Path
@@ -85,6 +86,7 @@ class RealCluster(ClusterUnderTest):
         subprocess.run(command, check=True, capture_output=True)
 
     def forget_requests(self) -> None:
+        time.sleep(0.5)  # an entry may follow its answer by a moment
         self._position = self._cluster.audit_position()
 
     def requests(self) -> list[str]:

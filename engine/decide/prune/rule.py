@@ -18,6 +18,7 @@ from engine.times import parse_time
 from engine.wellknown import EXPIRES_AT, HOLD, RESERVED_PREFIX, TTL
 
 _PROPAGATION = frozenset({"foregroundDeletion", "orphan"})
+_LONGEST_REASON = 500
 _TRUTH = {"true": True, "false": False}
 
 
@@ -42,7 +43,7 @@ def evaluate(
         created = parse_time(metadata.get("creationTimestamp"))
         expiry = term.expiry(created) if term and created else None
     except (ValueError, OverflowError) as error:
-        return Invalid(str(error))
+        return Invalid(str(error)[:_LONGEST_REASON])
     if term is None or created is None:
         return Invalid("it has no creation time")
     if held:

@@ -272,8 +272,8 @@ def test_many_ask_at_once(server: HealthServer) -> None:
     def scrape() -> None:
         found.extend(ask(server, path).code for path in ("/metrics", "/readyz", "/healthz"))
 
-    run(scrape, times=20)
-    assert found == [200] * 60
+    run(scrape, times=10)  # fewer than one address may have open
+    assert found == [200] * 30
 
 
 def run(what: Callable[[], None], *, times: int) -> None:
