@@ -41,7 +41,7 @@ def test_a_changed_label_is_put_back_and_the_job_succeeds(
 def test_labels_that_were_changed_while_no_engine_ran_are_put_back(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
-    engine.spec("job", script=target.script("job", lasts=6))
+    engine.spec("job", script=target.script("job", lasts=20))
     process = engine.start()
     pod = objects.wait_until_running("job")["metadata"]
     kill(process)
