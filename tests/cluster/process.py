@@ -157,13 +157,15 @@ class Component:
 
     def wait_ready(self, timeout: float = 120.0) -> None:
         deadline = time.monotonic() + timeout
-        recorded_by = time.monotonic() + 5.0
+        recorded_by = time.monotonic() + 20.0
         while True:
             now = time.monotonic()
-            if not self.alive() and (self.identity is not None or now > recorded_by):
+            identity = self.identity
+            alive = identity is not None and identity.alive()
+            if not alive and (identity is not None or now > recorded_by):
                 raise ComponentFailed(self.name, "ended while starting", self.log_tail())
             try:
-                if self.alive() and self.ready():
+                if alive and self.ready():
                     return
             except OSError:
                 pass
