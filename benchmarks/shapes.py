@@ -16,7 +16,7 @@ _LABELLED = (
 _FULL = 990
 """Entries of a mapping or list, nearly as many as there may be."""
 _MOST_DOCUMENTS = 495
-_VALUES = 49_000
+_VALUES = 39_000
 _OF_A_SPEC = 16
 
 
@@ -94,7 +94,11 @@ SHAPES: Mapping[str, Callable[[], str]] = {
         _FULL,
         5,
     ),
-    "defaults and jobs": lambda: _defaults(25) + _documents(_SPEC),
+    "defaults and jobs": lambda: _defaults(5) + _documents(_SPEC),
+    "defaults and patched jobs": lambda: (
+        _defaults(3) + _documents(_SPEC + "  podPatch: {spec: {hostname: a}}\n")
+    ),
+    "defaults and jobs beyond a bound": lambda: _defaults(20) + _documents(_SPEC),
     "endless defaults and jobs": lambda: _defaults(900) + _documents(_SPEC),
     "one job twice": lambda: _documents(_JOB),
     "wrong types": lambda: _documents(_SPEC + "  env:\n", "    A@: 1\n", _FULL),

@@ -74,7 +74,7 @@ _MERGE_KEY: Any = object()
 class Bounds:
     """The most that a text may hold."""
 
-    values: int = 50_000
+    values: int = 40_000
     """Keys, values, mappings and lists."""
     entries: int = 1_000
     """Of one mapping or list."""

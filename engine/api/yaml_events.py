@@ -1,9 +1,9 @@
 """The events of a YAML text, from libyaml or, where that doesn't do, from ruamel.yaml's own parser.
 
 It is PyYAML's libyaml, 0.2.5: ruamel.yaml brings 0.1.7, which refuses `{image: redis:7}`, so that
-every file with such a line would go the slow way. libyaml 0.2.5 refuses some of what YAML 1.2
-allows within braces and brackets: `[Result:, x]`, `{listen: :8080}`. The parser in Python knows
-all of it and is a hundred times slower, so that it is for short texts alone.
+every file with such a line would go the slow way. Of what YAML 1.2 allows within braces and
+brackets libyaml still refuses `[Result:, x]` and `{listen: :8080}`. The parser in Python knows all
+of it and is a hundred times slower, so that it is for short texts alone.
 """
 
 import io

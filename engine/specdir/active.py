@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from engine.api.build import build_job, check_job, layers_of, namespace_problems
 from engine.api.model import Config, Job
 from engine.api.parse import duplicate_defaults, parse_file
-from engine.api.yaml_reader import Document
+from engine.api.versions import JOB_DEFAULTS
+from engine.api.yaml_reader import BOUNDS, Document
 from engine.errors import Diagnostic, Severity, SourceLocation, in_order, internal_error
 from engine.refs import JobKey
 from engine.specdir.parse_cache import SpecFile
@@ -280,7 +281,13 @@ def _jobs_of(
     problems = [*parsed.problems]
     problems += (duplicate_defaults(other, parsed.defaults[0]) for other in parsed.defaults[1:])
     jobs: dict[JobKey, Job] = {}
+    carried = sum(layer.values for layer in layers)
+    room = BOUNDS.values
     for document in parsed.jobs:
+        room -= document.values + carried
+        if room < 0:
+            problems.append(_too_many_values(document))
+            break
         job, found = build_job(document, file.source, layers, config, namespaces.given)
         problems += found
         if job is None:
@@ -294,6 +301,14 @@ def _jobs_of(
     for document in parsed.invalid_jobs:
         problems += check_job(document, layers, config, namespaces.given)
     return jobs, in_order(problems, {file.source.file: parsed.more})
+
+
+def _too_many_values(document: Document) -> Diagnostic:
+    return Diagnostic(
+        document.place,
+        f"with their defaults, the jobs of this file have more than {BOUNDS.values:,} values",
+        f"split it into several files, or have a smaller {JOB_DEFAULTS}",
+    )
 
 
 def _keep_unchanged(before: BuiltFile, now: BuiltFile) -> BuiltFile:

@@ -7,8 +7,10 @@ import pytest
 
 from engine.api import schema_messages, yaml_composer
 from engine.api.yaml_reader import MAX_BYTES
-from tests.unit.api.test_bad_input import HEAD, SPEC
+from tests.unit.api.test_bad_input import SPEC
 from tests.unit.builders import lines_of, load
+
+DEFAULTS = "apiVersion: jobs.engine/v1alpha1\nkind: JobDefaults\nspec:\n"
 
 
 def documents(count: int, more: str = "") -> str:
@@ -46,11 +48,13 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], list[str]]:
          "job.yaml:7:3: this list has more than 1,000 entries"),
         (documents(501), "more than 500 documents (split it into several files)"),
         (documents(60, "  env:\n" + entries("    A@: x\n", 900)),
-         "the file grows to more than 50,000 values (split it into several files)"),
-        (HEAD.replace("JobSpec", "JobDefaults").replace("metadata: {name: build}\n", "")
-         + "spec:\n  env:\n" + entries("    A@: x\n", 600),
+         "the file grows to more than 40,000 values (split it into several files)"),
+        (DEFAULTS + "  env:\n" + entries("    A@: x\n", 600),
          ("job.yaml:1:1: JobDefaults has 1,209 values, at most 500 may be set (every job in and "
           "below this folder would carry them all)")),
+        (DEFAULTS + "  env:\n" + entries("    A@: x\n", 200) + "---\n" + documents(499),
+         ("with their defaults, the jobs of this file have more than 40,000 values (split it into "
+          "several files, or have a smaller JobDefaults)")),
     ],
 )  # fmt: skip
 def test_a_file_that_holds_too_much_is_told_so_in_one_line(text: str, line: str) -> None:
