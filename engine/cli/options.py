@@ -45,6 +45,11 @@ def option(*names: str, **settings: Any) -> Callable[[Command], Command]:
     return click.option(*names, envvar=variable, show_envvar=True, **settings)
 
 
+def file_to_write(*names: str, **settings: Any) -> Callable[[Command], Command]:
+    """An option for a file that is written: no variable that is set elsewhere may name it."""
+    return click.option(*names, type=click.Path(path_type=Path, dir_okay=False), **settings)
+
+
 def all_paths(given: tuple[str, ...], filenames: tuple[str, ...]) -> tuple[str, ...]:
     """Paths given as arguments and with -f. Errors: UsageError if there is none."""
     if not given and not filenames:

@@ -14,8 +14,9 @@ from engine.cli import options
 @options.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="Port on loopback; default: any."
 )
-@options.option(
-    "--kubeconfig", type=click.Path(path_type=Path, dir_okay=False), help="Where to write it."
+@options.file_to_write(
+    "--write-kubeconfig",
+    help="Write the kubeconfig to this file, which nobody but a sandbox may have written.",
 )
 @options.option(
     "--scenario",
@@ -34,7 +35,7 @@ from engine.cli import options
 )
 def command(
     port: int,
-    kubeconfig: Path | None,
+    write_kubeconfig: Path | None,
     scenario: Path | None,
     server_version: str,
     speed: float,
@@ -55,7 +56,7 @@ def command(
             clock=Clock(speed=speed), version=server_version, scenario=scenario, port=port
         ) as sandbox,
     ):
-        path = sandbox.write_kubeconfig(kubeconfig or Path(folder, "kubeconfig"))
+        path = sandbox.write_kubeconfig(write_kubeconfig or Path(folder, "kubeconfig"))
         click.echo(str(path))
         click.echo(
             f"sandbox at {sandbox.url}: a simulated node, no container is run; Ctrl-C stops it",
