@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import quote
 
 from engine.cluster.api import CONFIG_MAPS, PODS, SECRETS, Resource
 from engine.cluster.client import Client
@@ -27,10 +28,10 @@ def _discover(client: Client, name: str, documents: dict[str, dict[str, Any]]) -
         version = "v1"
     else:
         first, _, rest = group.partition(".")
-        answer = _read(client, f"/apis/{group}", documents)
+        answer = _read(client, f"/apis/{quote(group, safe='')}", documents)
         if answer is None and rest:
-            answer = _read(client, f"/apis/{rest}", documents)
-            version = f"{rest}/{first}"
+            answer = _read(client, f"/apis/{quote(rest, safe='')}", documents)
+            version = f"{quote(rest, safe='')}/{quote(first, safe='')}"
         elif answer is not None:
             version = answer["preferredVersion"]["groupVersion"]
         if answer is None:

@@ -303,6 +303,7 @@ class ActionExecutor:
             api.delete(self.client, ref, uid=action.uid, grace=0)
 
     def _create_owned(self, manifest: dict[str, Any], uid: str) -> None:
+        """What has this name already stays only if it is this pod's and says the same."""
         try:
             api.create(self.client, manifest)
         except AlreadyExistsError:
@@ -312,7 +313,7 @@ class ActionExecutor:
         if existing is not None:
             _check_ours(existing, manifest)
             owners = existing["metadata"].get("ownerReferences") or ()
-            if any(owner["uid"] == uid for owner in owners):
+            if any(owner["uid"] == uid for owner in owners) and _has_content(existing, manifest):
                 return
             api.delete(self.client, ref_of(manifest), uid=existing["metadata"]["uid"])
         api.create(self.client, manifest)
@@ -371,6 +372,10 @@ def _check_ours(existing: dict[str, Any], manifest: dict[str, Any]) -> None:
     labels = existing["metadata"].get("labels") or {}
     if labels.get(RUN) != manifest["metadata"]["labels"][RUN]:
         raise _not_ours({**existing, "kind": manifest["kind"]})
+
+
+def _has_content(existing: dict[str, Any], manifest: dict[str, Any]) -> bool:
+    return all(existing.get(key) == manifest.get(key) for key in ("data", "type", "immutable"))
 
 
 def _unrecorded(action: AdoptPod, words: str) -> OwnershipError:

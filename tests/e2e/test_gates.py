@@ -1,11 +1,14 @@
 """Scheduling gates: nothing runs before it is owned and recorded."""
 
+import base64
+import signal
+
 import pytest
 
 from engine.sandbox import Fault, Sandbox, ServerError
 from tests.support.api import Api
 from tests.support.clusters import NAMESPACE
-from tests.support.engine import Engine, kill
+from tests.support.engine import Engine, finish, kill
 from tests.support.objects import Objects
 
 pytestmark = pytest.mark.only("sandbox")
@@ -92,3 +95,26 @@ def test_a_gate_of_the_users_own_keeps_the_pod_waiting_for_its_owner(
 def _uid(sandbox: Sandbox) -> str:
     pods = sandbox.objects("pods", NAMESPACE)
     return str(pods[0]["metadata"]["uid"]) if pods else ""
+
+
+def test_a_secret_that_a_stranger_makes_in_the_pods_name_is_replaced(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    """It has the job's labels and the pod for an owner, and was there before the engine's."""
+    fault = Fault(ServerError(503), verb="create", resource="secrets", times=None)
+    sandbox.faults.add(fault)
+    engine.spec("job", script="true", secrets={"TOKEN": {"value": "the-right-value"}})
+    process = engine.start()
+    objects.api.wait(lambda: _uid(sandbox), "gated pod")
+    process.send_signal(signal.SIGSTOP)
+    sandbox.faults.clear()
+    pod = objects.pod("job")["metadata"]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod["name"], "uid": pod["uid"]}
+    metadata = {"name": pod["name"], "labels": pod["labels"], "ownerReferences": [owner]}
+    forged = {"metadata": metadata, "type": "Opaque", "data": {"TOKEN": "d3Jvbmc="}}
+    made = objects.api.create("secrets", forged | {"immutable": True}, objects.namespace)
+    process.send_signal(signal.SIGCONT)
+    finish(process, ends=0)
+    found = objects.api.get("secrets", pod["name"], objects.namespace)
+    assert found["metadata"]["uid"] != made["metadata"]["uid"]
+    assert base64.b64decode(found["data"]["TOKEN"]) == b"the-right-value"

@@ -313,6 +313,7 @@ def test_discovery_asks_for_no_more_than_the_kinds_that_are_named(place: Namespa
     [
         ("deployments", "the server has no deployments in v1 (name a kind with its group"),
         ("widgets.example.com", "the server has no API group example.com"),
+        ("pods.x/../../api/v1?y=", "the server has no API group x/../../api/v1?y="),
         ("namespaces", "objects of this kind are in no namespace"),
     ],
 )
