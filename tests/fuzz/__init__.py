@@ -1,10 +1,12 @@
 """What strangers can hand to the engine, made up at random: nothing of it may make it stumble.
 
 A fuzzer plays examples until its time is spent, and the same ones every time: a run's random
-numbers are those of `ENGINE_FUZZ_SEED`, and of how many it has played.
+numbers are those of `ENGINE_FUZZ_SEED`, and of how many it has played. In `make soak` an example
+may take no more than its time and memory, too; the tests of every day have no machine of their own.
 """
 
 import os
+import resource
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -13,6 +15,11 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
 _EXAMPLES = 25
+_SOAK = 60.0
+"""From so many seconds on a fuzzer holds each example to its limits."""
+_MOST_SECONDS = 2.0
+"""Of the processor, so that whoever else is at work on this machine doesn't count."""
+_MOST_MIB = 200
 
 Value = TypeVar("Value")
 
@@ -28,6 +35,7 @@ def play(strategy: SearchStrategy[Value], check: Callable[[Value], None]) -> Non
     Errors: what `check` raises, with the smallest example that makes it raise.
     """
     end = time.monotonic() + budget()
+    check = _within_limits(check) if budget() >= _SOAK else check
     number = int(os.environ.get("ENGINE_FUZZ_SEED", "0"))
     while time.monotonic() < end:
 
@@ -43,3 +51,24 @@ def play(strategy: SearchStrategy[Value], check: Callable[[Value], None]) -> Non
 
         examples()
         number += 1
+
+
+def _within_limits(check: Callable[[Value], None]) -> Callable[[Value], None]:
+    """The peak of the process only grows, so that what it grows by is held to the limit as a whole.
+
+    Errors: AssertionError for an example that takes too long or too much.
+    """
+    before = _peak_mib()
+
+    def limited(value: Value) -> None:
+        begun = time.process_time()
+        check(value)
+        took = time.process_time() - begun
+        assert took < _MOST_SECONDS, f"{took:.1f} s"
+        assert _peak_mib() - before < _MOST_MIB, f"{_peak_mib() - before} MiB more"
+
+    return limited
+
+
+def _peak_mib() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
