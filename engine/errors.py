@@ -17,11 +17,11 @@ END = 2**31
 
 
 class ExitCode(IntEnum):
-    """Exit codes of the command line; of several outcomes the highest of 1 and 3-6 counts."""
+    """Exit codes of the command line; of several outcomes the highest of 1 and 3-7 counts."""
 
     OK = 0
     JOB_FAILED = 1
-    """A job failed."""
+    """A job failed on its own: another try ends the same way, unless the job is mended."""
     INVALID = 2
     """The command line or a spec is wrong; nothing was applied."""
     TIMEOUT = 3
@@ -32,6 +32,8 @@ class ExitCode(IntEnum):
     """A quota, admission or another owner said no."""
     CLUSTER = 6
     """The cluster can't be reached, or doesn't let the engine in."""
+    SYSTEM_FAILURE = 7
+    """The system ended a job that did not fail itself, so that it is worth another try."""
     INTERRUPTED = 130
     """Ctrl-C."""
 

@@ -64,7 +64,8 @@ def cli() -> None:
     """Reconcile job specs (YAML) with a Kubernetes cluster.
 
     Exit codes: 0 all succeeded, 1 a job failed, 2 invalid input, 3 timeout, 4 image pull,
-    5 quota or admission, 6 cluster unreachable or forbidden, 130 interrupted.
+    5 quota or admission, 6 cluster unreachable or forbidden, 7 ended by the system (pod deleted,
+    evicted, node lost, start timeout), 130 interrupted.
     """
 
 

@@ -61,6 +61,8 @@ class Reason(StrEnum):
                 return ExitCode.IMAGE_PULL
             case Reason.QUOTA_EXCEEDED | Reason.ADMISSION_REFUSED:
                 return ExitCode.REFUSED
+            case Reason.POD_DELETED | Reason.EVICTED | Reason.NODE_LOST | Reason.START_TIMEOUT:
+                return ExitCode.SYSTEM_FAILURE
             case _:
                 return ExitCode.JOB_FAILED
 

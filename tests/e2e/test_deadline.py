@@ -51,7 +51,7 @@ def test_a_pod_that_no_node_takes_ends_with_the_schedulers_words(
     engine: Engine, objects: Objects
 ) -> None:
     engine.spec("homeless", script="true", nodeSelector={"no": "such-node"}, startTimeout="3s")
-    run = engine.reconcile(ends=1)
+    run = engine.reconcile(ends=7)
     job = run.job("homeless")
     assert job["reason"] == "StartTimeout"
     assert "didn't match" in job["message"]

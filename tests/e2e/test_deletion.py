@@ -44,7 +44,7 @@ def evict(objects: Objects, pod: str, grace: int | None = None) -> None:
 
 
 def assert_deleted(engine: Engine, objects: Objects, pod: str, run: CommandResult) -> None:
-    assert run.code != 0
+    assert run.code == 7
     job = run.job("gone")
     assert (job["state"], job["reason"]) == ("Failed", "PodDeleted"), job
     assert job["message"] == f'pods "{pod}" not found'
@@ -155,7 +155,7 @@ def test_a_pod_that_the_api_evicts_was_evicted(
     engine.spec("job", script=target.script("job", lasts=120), **DEPENDENTS)
     process = engine.start()
     evict(objects, objects.wait_until_running("job")["metadata"]["name"], grace)
-    run = finish(process)
+    run = finish(process, ends=7)
     job = run.job("job")
     assert (job["state"], job["reason"]) == ("Failed", "Evicted"), job
     assert job["message"] == "Eviction API: evicting"

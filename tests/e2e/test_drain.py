@@ -30,7 +30,7 @@ def test_a_job_on_a_drained_node_was_evicted_and_leaves_nothing(
     objects.wait_until_running("moved")
     drain(cluster, second_node)
 
-    job = finish(process).job("moved")
+    job = finish(process, ends=7).job("moved")
     assert (job["state"], job["reason"]) == ("Failed", "Evicted"), job
     assert objects.pods() == []
     objects.wait_until_clean()

@@ -60,7 +60,7 @@ def test_a_pod_deleted_while_it_runs_ends_the_job_and_takes_its_objects_along(
     pod = objects.wait_until_running("gone")["metadata"]["name"]
     assert len(objects.owned()) == 2
     target.delete_pod(pod, "--grace-period=1")
-    finish(process, ends=1)
+    finish(process, ends=7)
     _assert_only_the_record_is_left(engine, objects, pod)
 
 
@@ -72,7 +72,7 @@ def test_a_pod_deleted_after_the_engine_was_killed_ends_the_job_the_same_way(
     pod = objects.wait_until_running("gone")["metadata"]["name"]
     kill(process)
     target.delete_pod(pod, "--grace-period=1")
-    engine.reconcile(ends=1)
+    engine.reconcile(ends=7)
     _assert_only_the_record_is_left(engine, objects, pod)
 
 
@@ -93,6 +93,6 @@ def _assert_only_the_record_is_left(engine: Engine, objects: Objects, pod: str) 
     assert job["message"] == f'pods "{pod}" not found'
     assert objects.pods() == []
     objects.wait_until_clean()
-    again = engine.reconcile(ends=1)
+    again = engine.reconcile(ends=7)
     assert again.job("gone")["changed"] is False
     assert objects.pods() == []
