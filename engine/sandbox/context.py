@@ -37,9 +37,9 @@ class Context:
         self.minor = minor
         self.storage = Storage()
         self.chance = random.Random(seed)
-        self.quotas = Quotas(self.storage, self.soon)
+        self.quotas = Quotas(self.storage, self.call_soon)
 
-    def soon(self, action: Json) -> None:
+    def call_soon(self, action: Json) -> None:
         """Do it at once, but after what is going on now."""
         self.clock.call_later(0, action)
 

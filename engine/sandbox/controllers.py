@@ -26,9 +26,9 @@ class GarbageCollector:
         self._context = context
         self._dependents: dict[str, dict[tuple[str, str, str], Entry]] = {}
         self._living: dict[str, tuple[Kind, str, str]] = {}
-        context.storage.listen(self._hear)
+        context.storage.listen(self._on_change)
 
-    def _hear(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         entry = change.entry
         at = (entry.kind.storage, *entry.key)
         if change.previous is not None:
@@ -37,7 +37,7 @@ class GarbageCollector:
         if change.type == "DELETED":
             self._living.pop(entry.uid, None)
             if self._dependents.get(entry.uid):
-                self._context.soon(lambda: self._owner_gone(entry.uid))
+                self._context.call_soon(lambda: self._owner_gone(entry.uid))
             self._recheck_owners(entry)
             return
         self._living[entry.uid] = (entry.kind, *entry.key)
@@ -45,17 +45,17 @@ class GarbageCollector:
         for uid in owners:
             self._dependents.setdefault(uid, {})[at] = entry
         if any(uid not in self._living for uid in owners):
-            self._context.soon(lambda: self._collect(entry))
+            self._context.call_soon(lambda: self._collect(entry))
         meta = entry.obj["metadata"]
         if meta.get("deletionTimestamp") and {FOREGROUND, ORPHAN} & set(meta.get("finalizers", ())):
-            self._context.soon(lambda: self._finalize(entry.uid))
+            self._context.call_soon(lambda: self._finalize(entry.uid))
         elif meta.get("deletionTimestamp"):
             self._recheck_owners(entry)
 
     def _recheck_owners(self, entry: Entry) -> None:
         """A dependent went: an owner that waits for its dependents may be free now."""
         for uid in _owner_uids(entry):
-            self._context.soon(lambda uid=uid: self._finalize(uid))
+            self._context.call_soon(lambda uid=uid: self._finalize(uid))
 
     def _owner_gone(self, uid: str) -> None:
         for entry in list(self._dependents.get(uid, {}).values()):
@@ -131,14 +131,14 @@ def _set(context: Context, entry: Entry, name: str, value: list[Json]) -> Entry:
     return context.storage.put(entry.kind, {**entry.obj, "metadata": meta})
 
 
-class NamespaceEmptier:
+class NamespaceController:
     """Deletes everything in a terminating namespace, then lets the namespace go."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        context.storage.listen(self._hear)
+        context.storage.listen(self._on_change)
 
-    def _hear(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         entry = change.entry
         if entry.kind is kinds.NAMESPACES:
             name = entry.name if entry.obj["metadata"].get("deletionTimestamp") else ""
@@ -146,7 +146,7 @@ class NamespaceEmptier:
             name = entry.namespace if change.type == "DELETED" else ""
         holder = self._context.storage.get(kinds.NAMESPACES, "", name) if name else None
         if holder is not None and holder.obj["metadata"].get("deletionTimestamp"):
-            self._context.soon(lambda: self._empty(name))
+            self._context.call_soon(lambda: self._empty(name))
 
     def _empty(self, name: str) -> None:
         with self._context.storage.lock:
@@ -167,18 +167,18 @@ class NamespaceEmptier:
                 yield from self._context.storage.entries(kind, name)
 
 
-class NamespaceFurnisher:
+class NamespaceContentController:
     """Gives a namespace again what it always has: its default account and root certificate."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        context.storage.listen(self._hear)
+        context.storage.listen(self._on_change)
 
-    def _hear(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         entry = change.entry
         if entry.kind is kinds.NAMESPACES and change.type == "ADDED":
-            self._context.soon(lambda: furnish(self._context, entry.name))
+            self._context.call_soon(lambda: furnish(self._context, entry.name))
         elif entry.kind in (kinds.SERVICE_ACCOUNTS, kinds.CONFIGMAPS) and (
             change.type == "DELETED" or is_spoilt(entry)
         ):
-            self._context.soon(lambda: furnish(self._context, entry.namespace))
+            self._context.call_soon(lambda: furnish(self._context, entry.namespace))

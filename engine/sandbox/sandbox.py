@@ -10,18 +10,22 @@ from typing import TYPE_CHECKING, Self
 from engine.sandbox import kinds
 from engine.sandbox import kubeconfig as kubeconfigs
 from engine.sandbox.api.access import ADMIN, Access, Denial
+from engine.sandbox.api.api_server import ApiServer
 from engine.sandbox.api.handlers import Handlers
-from engine.sandbox.api.service import Service
 from engine.sandbox.clock import Clock
 from engine.sandbox.context import Context, Options
-from engine.sandbox.controllers import GarbageCollector, NamespaceEmptier, NamespaceFurnisher
+from engine.sandbox.controllers import (
+    GarbageCollector,
+    NamespaceContentController,
+    NamespaceController,
+)
 from engine.sandbox.errors import SandboxError, expired
 from engine.sandbox.faults import Faults
 from engine.sandbox.http.server import HttpServer
-from engine.sandbox.journal import Journal
 from engine.sandbox.node.node import Node
 from engine.sandbox.node.scheduler import Scheduler
 from engine.sandbox.node.subresources import PodSubresources
+from engine.sandbox.request_log import RequestLog
 from engine.sandbox.scenario import Scenario, load_scenario
 from engine.sandbox.verbs.create import create
 from engine.sandbox.verbs.update import update
@@ -60,13 +64,13 @@ class Sandbox:
         plan = plan or Scenario()
         self.faults = Faults(seed)
         self.access = Access()
-        self.requests = Journal()
+        self.requests = RequestLog()
         self._port = port
         self._url = ""
         self._hub = WatchHub(self.context, bookmark_every)
         GarbageCollector(self.context)
-        NamespaceEmptier(self.context)
-        NamespaceFurnisher(self.context)
+        NamespaceController(self.context)
+        NamespaceContentController(self.context)
         Scheduler(self.context)
         self._plan = plan
         self.node = Node(self.context, plan)
@@ -74,7 +78,7 @@ class Sandbox:
         for name in (*_NAMESPACES, *plan.namespaces):
             self.namespace(name)
         handlers = Handlers(self.context, self._hub, PodSubresources(self.context, self._nodes))
-        service = Service(self.context, handlers, self.access, self.faults, self.requests)
+        service = ApiServer(self.context, handlers, self.access, self.faults, self.requests)
         self._http = HttpServer(service.handle, self._date)
 
     def __enter__(self) -> Self:

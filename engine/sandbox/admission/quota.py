@@ -86,7 +86,7 @@ class Quotas:
         self._soon = soon
         self._by_namespace: dict[str, dict[str, _Quota]] = {}
         self._stale: set[tuple[str, str]] = set()
-        storage.listen(self._hear)
+        storage.listen(self._on_change)
 
     def check(self, kind: Kind, obj: Obj) -> None:
         """Errors: 403 ``exceeded quota``, or ``failed quota`` when a pod doesn't name its needs."""
@@ -127,7 +127,7 @@ class Quotas:
                     continue
                 self._storage.put(kinds.QUOTAS, {**entry.thaw(), "status": quota.status()})
 
-    def _hear(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         kind, namespace = change.entry.kind, change.entry.namespace
         if kind is kinds.QUOTAS:
             self._note_quota(change)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from engine.sandbox import kinds
 from engine.sandbox.errors import not_found
 from engine.sandbox.node.images import Images
-from engine.sandbox.node.machine import (
+from engine.sandbox.node.node_object import (
     NODE_NAME,
     node_object,
     outage_tolerated,
@@ -17,8 +17,8 @@ from engine.sandbox.node.machine import (
     set_ready,
     taint_evicted,
 )
+from engine.sandbox.node.pod_worker import PodWorker
 from engine.sandbox.node.recorder import Recorder
-from engine.sandbox.node.worker import Worker
 from engine.sandbox.scenario import Rule, Run, Scenario
 from engine.sandbox.verbs.delete import DeleteOptions, delete
 
@@ -51,14 +51,14 @@ class Node:
         self.pull_time = scenario.pull_time
         self._first = beside[0] if beside else self
         self.scenario = scenario
-        self._workers: dict[str, Worker] = {}
+        self._workers: dict[str, PodWorker] = {}
         self._lost = False
         if not beside:
             self._furnish(scenario)
         context.storage.put(kinds.NODES, node_object(context, name, self.address))
         self.images.on_change = self._tell_images
         self._tell_images()
-        context.storage.listen(self._hear)
+        context.storage.listen(self._on_change)
 
     def _furnish(self, scenario: Scenario) -> None:
         for plan in scenario.registries:
@@ -85,7 +85,7 @@ class Node:
         words = message or "The node was low on resource: memory."
         with self.context.clock.paused():
             worker = self._worker(namespace, name)
-            self.recorder.note(worker.pod, "Warning", "Evicted", words)
+            self.recorder.record(worker.pod, "Warning", "Evicted", words)
             worker.fail("Evicted", words, "TerminationByKubelet")
 
     def lose(self) -> None:
@@ -95,7 +95,7 @@ class Node:
             set_ready(self.context, self._entry(), False)
             for worker in self._workers.values():
                 seconds = outage_tolerated(worker.pod)
-                if seconds is not None and not worker.ended:
+                if seconds is not None and not worker.state.ended:
                     self.context.clock.call_later(
                         seconds, partial(self._taint_evict, worker.pod.uid)
                     )
@@ -106,7 +106,7 @@ class Node:
             self._lost = False
             set_ready(self.context, self._entry(), True)
             for worker in list(self._workers.values()):
-                worker.publish()
+                worker.state.publish()
                 if worker.pod.obj["metadata"].get("deletionTimestamp"):
                     worker.terminate(0)
 
@@ -114,21 +114,20 @@ class Node:
         scenario = self._first.scenario
         return scenario.run_of(pod.namespace, pod.name, container, sidecar=sidecar)
 
-    def publish(self, worker: Worker, status: Obj) -> None:
+    def publish(self, pod: Entry, status: Obj) -> None:
         """Write a Pod's status, unless the node is cut off or nothing has changed."""
         storage = self.context.storage
         with storage.lock:
-            current = storage.get(kinds.PODS, *worker.pod.key)
-            if self._lost or current is None or current.uid != worker.pod.uid:
+            current = storage.get(kinds.PODS, *pod.key)
+            if self._lost or current is None or current.uid != pod.uid:
                 return
             if current.obj.get("status") == status:
                 return
             meta = dict(current.obj["metadata"])
             storage.put(kinds.PODS, {**current.obj, "metadata": meta, "status": status})
 
-    def remove(self, worker: Worker) -> None:
+    def remove(self, pod: Entry) -> None:
         """The Pod's containers are gone; so may its object be."""
-        pod = worker.pod
         with self.context.storage.lock:
             current = self.context.storage.get(kinds.PODS, *pod.key)
             if current is not None and current.uid == pod.uid and not self._lost:
@@ -140,7 +139,7 @@ class Node:
             if entry is not None:
                 set_images(self.context, entry, self.images.cached)
 
-    def _hear(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         entry = change.entry
         if entry.kind is not kinds.PODS or entry.obj["spec"].get("nodeName") != self.name:
             return
@@ -150,20 +149,20 @@ class Node:
                 self._workers.pop(entry.uid).close()
         elif worker is None:
             if entry.obj["status"].get("phase") not in _ENDED:
-                worker = self._workers[entry.uid] = Worker(self, entry)
-                self.context.soon(worker.begin)
+                worker = self._workers[entry.uid] = PodWorker(self, entry)
+                self.context.call_soon(worker.begin)
         else:
             before, now = worker.pod.obj["metadata"], entry.obj["metadata"]
             worker.changed(entry)
-            if self._lost or (worker.ended and "deletionTimestamp" not in now):
+            if self._lost or (worker.state.ended and "deletionTimestamp" not in now):
                 return
             if now.get("deletionTimestamp") != before.get("deletionTimestamp"):
                 grace = float(now.get("deletionGracePeriodSeconds", 0))
-                self.context.soon(lambda: worker.terminate(grace))
+                self.context.call_soon(lambda: worker.terminate(grace))
             elif now.get("generation") != before.get("generation"):
-                self.context.soon(worker.publish)
+                self.context.call_soon(worker.state.publish)
 
-    def worker_of(self, pod: Entry) -> Worker | None:
+    def worker_of(self, pod: Entry) -> PodWorker | None:
         """The worker that runs a Pod; None for one that isn't on this node."""
         return self._workers.get(pod.uid)
 
@@ -183,7 +182,7 @@ class Node:
             raise not_found("", "nodes", self.name)
         return entry
 
-    def _worker(self, namespace: str, name: str) -> Worker:
+    def _worker(self, namespace: str, name: str) -> PodWorker:
         pod = self.context.storage.get(kinds.PODS, namespace, name)
         worker = self._workers.get(pod.uid) if pod else None
         if worker is None:

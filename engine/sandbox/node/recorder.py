@@ -26,7 +26,7 @@ class Recorder:
         self._written: dict[tuple[str, ...], str] = {}
         self._ages: deque[tuple[float, str, str, tuple[str, ...]]] = deque()
 
-    def note(
+    def record(
         self,
         about: Entry,
         kind: str,

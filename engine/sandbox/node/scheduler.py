@@ -33,9 +33,9 @@ class Scheduler:
         self._requests: dict[str, tuple[str, dict[str, Fraction]]] = {}
         """What each bound pod has requested, and of which node."""
         self._used: dict[str, dict[str, Fraction]] = {}
-        context.storage.listen(self._hear)
+        context.storage.listen(self._on_change)
 
-    def _hear(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         entry = change.entry
         if entry.kind is kinds.NODES:
             self._retry()
@@ -57,7 +57,7 @@ class Scheduler:
             return
         elif not entry.obj["metadata"].get("deletionTimestamp"):
             self._waiting[entry.uid] = entry.key
-            self._context.soon(lambda: self._schedule(entry.uid))
+            self._context.call_soon(lambda: self._schedule(entry.uid))
 
     def _charge(self, node: str, amounts: dict[str, Fraction], sign: int) -> None:
         used = self._used.setdefault(node, dict.fromkeys((*_COUNTED, _PODS), Fraction()))
@@ -68,7 +68,7 @@ class Scheduler:
 
     def _retry(self) -> None:
         for uid in list(self._waiting):
-            self._context.soon(lambda uid=uid: self._schedule(uid))
+            self._context.call_soon(lambda uid=uid: self._schedule(uid))
 
     def _schedule(self, uid: str) -> None:
         with self._context.storage.lock:
@@ -87,7 +87,7 @@ class Scheduler:
             bind(self._context, pod, best.name)
             where = f"{pod.namespace}/{pod.name}"
             words = f"Successfully assigned {where} to {best.name}"
-            self._recorder.note(pod, "Normal", "Scheduled", words, action="Binding")
+            self._recorder.record(pod, "Normal", "Scheduled", words, action="Binding")
 
     def _pods_on(self, node: Entry) -> Fraction:
         return self._used.get(node.name, {}).get(_PODS, Fraction())
@@ -143,7 +143,7 @@ class Scheduler:
         told: Obj = next((c for c in old if c["type"] == "PodScheduled"), {})
         if told.get("message") == words:
             return
-        self._recorder.note(pod, "Warning", "FailedScheduling", words, action="Scheduling")
+        self._recorder.record(pod, "Warning", "FailedScheduling", words, action="Scheduling")
         others = [c for c in old if c["type"] != "PodScheduled"]
         status = {**pod.obj["status"], "conditions": [*others, condition]}
         obj = {**pod.obj, "status": status, "metadata": dict(pod.obj["metadata"])}

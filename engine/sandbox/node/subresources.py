@@ -81,10 +81,10 @@ class PodSubresources:
         worker = next(filter(None, (node.worker_of(pod) for node in self._nodes)), None)
         if worker is None:
             return iter(())
-        container = next(c for c in worker.all if c.name == name)
+        container = next(c for c in worker.state.all if c.name == name)
         logs.check_started(pod, container)
         now = self._context.clock.now()
-        return logs.stream(container, query, lambda: worker.closed or worker.ended, now)
+        return logs.stream(container, query, lambda: worker.state.closed or worker.state.ended, now)
 
     def _pod(self, namespace: str, name: str) -> Entry:
         pod = self._context.storage.get(kinds.PODS, namespace, name)

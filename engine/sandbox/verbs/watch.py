@@ -59,9 +59,9 @@ class WatchHub:
         self._watches: dict[str, set[queue.SimpleQueue[Item]]] = {
             kind.storage: set() for kind in kinds.STORED
         }
-        context.storage.listen(self._hear)
+        context.storage.listen(self._on_change)
 
-    def _hear(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         for waiting in self._watches[change.entry.kind.storage]:
             waiting.put(change)
 

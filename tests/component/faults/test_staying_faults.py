@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from engine.sandbox import Fault, Sandbox
-from engine.sandbox.journal import Record
+from engine.sandbox.request_log import LoggedRequest
 from tests.support.clusters import NAMESPACE
 from tests.support.fault_campaign import (
     EXPECTED,
@@ -152,7 +152,7 @@ def _assert_quiet(sandbox: Sandbox) -> None:
     assert [entry for entry in sandbox.requests.writes if not _renews(entry)] == []
 
 
-def _renews(entry: Record) -> bool:
+def _renews(entry: LoggedRequest) -> bool:
     return (entry.verb, entry.resource) == ("update", "leases")
 
 

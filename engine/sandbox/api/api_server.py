@@ -15,7 +15,7 @@ from engine.sandbox.api.routing import Target, route
 from engine.sandbox.errors import StatusError, no_such_resource
 from engine.sandbox.faults import DropConnection, Effect, Faults, Latency, LostReply, refusal
 from engine.sandbox.http.message import HangUp, Reply, Request, Response
-from engine.sandbox.journal import Journal, Record
+from engine.sandbox.request_log import LoggedRequest, RequestLog
 from engine.sandbox.store import encode
 
 if TYPE_CHECKING:
@@ -26,17 +26,22 @@ _log = logging.getLogger("engine.sandbox")
 _HEALTH = ("/healthz", "/livez", "/readyz")
 
 
-class Service:
-    """Gates, in order: documents, routing, faults, access, the verb, lost replies, the journal."""
+class ApiServer:
+    """Gates, in order: documents, routing, faults, access, the verb, lost replies, the log."""
 
     def __init__(
-        self, context: Context, handlers: Handlers, access: Access, faults: Faults, journal: Journal
+        self,
+        context: Context,
+        handlers: Handlers,
+        access: Access,
+        faults: Faults,
+        request_log: RequestLog,
     ) -> None:
         self._context = context
         self._handlers = handlers
         self._access = access
         self._faults = faults
-        self._journal = journal
+        self._request_log = request_log
 
     def handle(self, request: Request) -> Reply:
         """Answer one request. Never raises: a failure of the sandbox itself is a 500 Status."""
@@ -125,8 +130,8 @@ class Service:
 
     def _note(self, request: Request, target: Target | None, name: str, reply: Reply) -> None:
         code = 0 if isinstance(reply, HangUp) else reply.code
-        self._journal.add(
-            Record(
+        self._request_log.add(
+            LoggedRequest(
                 target.verb if target else request.method.lower(),
                 request.path,
                 target.resource if target else "",

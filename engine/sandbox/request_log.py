@@ -14,7 +14,7 @@ _KEPT = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LoggedRequest:
     """One answered request. ``code`` 0: the connection was closed without an answer.
 
     ``strict``: it asked for unknown fields to be refused.
@@ -36,16 +36,16 @@ class Record:
         return self.verb in WRITES and not self.dry_run
 
 
-class Journal:
+class RequestLog:
     """The latest requests, oldest first; a watch is noted when it begins."""
 
     def __init__(self) -> None:
-        self._records: deque[Record] = deque(maxlen=_KEPT)
+        self._records: deque[LoggedRequest] = deque(maxlen=_KEPT)
 
-    def add(self, record: Record) -> None:
+    def add(self, record: LoggedRequest) -> None:
         self._records.append(record)
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[LoggedRequest]:
         return iter(list(self._records))
 
     def __len__(self) -> int:
@@ -54,7 +54,7 @@ class Journal:
     def clear(self) -> None:
         self._records.clear()
 
-    def where(self, verb: str | None = None, resource: str | None = None) -> list[Record]:
+    def where(self, verb: str | None = None, resource: str | None = None) -> list[LoggedRequest]:
         return [
             record
             for record in self
@@ -62,7 +62,7 @@ class Journal:
         ]
 
     @property
-    def writes(self) -> list[Record]:
+    def writes(self) -> list[LoggedRequest]:
         """Requests that meant to change something; dry runs and reviews aren't among them."""
         return [record for record in self if record.is_write]
 
