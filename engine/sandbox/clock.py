@@ -32,6 +32,7 @@ class Timer:
     cancelled: bool = field(default=False, compare=False)
 
     def cancel(self) -> None:
+        """Never run it."""
         self.cancelled = True
 
 
@@ -61,6 +62,7 @@ class Clock:
         return base + (time.monotonic() - since) * self.speed
 
     def utcnow(self) -> datetime:
+        """Now, in UTC."""
         return datetime.fromtimestamp(self.now(), UTC)
 
     def stamp(self) -> str:
@@ -68,9 +70,11 @@ class Clock:
         return rfc3339(self.now())
 
     def call_later(self, delay: float, action: Callable[[], None]) -> Timer:
+        """Run `action` after `delay` seconds of this clock."""
         return self.call_at(self.now() + delay, action)
 
     def call_at(self, when: float, action: Callable[[], None]) -> Timer:
+        """Run `action` at this time, or at once where it has passed."""
         timer = Timer(when, next(self._order), action)
         with self._wake:
             heapq.heappush(self._heap, timer)
@@ -100,11 +104,13 @@ class Clock:
         self.advance(0)
 
     def start(self) -> None:
+        """Run timers from now on."""
         self._stopped = False
         self._thread = threading.Thread(target=self._loop, name="sandbox-clock", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
+        """Run none any more; returns when the last one is done."""
         with self._wake:
             self._stopped = True
             self._wake.notify()
@@ -151,12 +157,15 @@ class Clock:
 
 
 def rfc3339(when: float) -> str:
+    """A time in seconds since 1970, as Kubernetes writes it."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
 
 
 def rfc3339_micro(when: float) -> str:
+    """The same with microseconds, as in a Lease or an Event."""
     return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def parse_rfc3339(text: str) -> float:
+    """Seconds since 1970. Errors: ValueError."""
     return datetime.fromisoformat(text).timestamp()

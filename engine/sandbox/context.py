@@ -45,8 +45,10 @@ class Context:
 
     @staticmethod
     def struct(kind: Kind) -> Struct:
+        """The fields that a kind has."""
         return shipped_types().kind(kind.api_version, kind.kind)
 
     @staticmethod
     def new_uid() -> str:
+        """A random UID."""
         return str(uuid.uuid4())

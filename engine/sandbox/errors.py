@@ -39,6 +39,7 @@ class StatusError(Exception):
         self.retry_after = retry_after
 
     def status(self) -> Obj:
+        """The Status object of the reply."""
         body: Obj = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -74,32 +75,39 @@ def shown(value: object) -> str:
 
 
 def field_invalid(path: str, value: object, why: str) -> FieldError:
+    """A value that may not stand there."""
     return FieldError(path, "FieldValueInvalid", f"Invalid value: {shown(value)}: {why}")
 
 
 def field_required(path: str, why: str = "") -> FieldError:
+    """A value that is missing."""
     return FieldError(path, "FieldValueRequired", "Required value" + (f": {why}" if why else ""))
 
 
 def field_forbidden(path: str, why: str) -> FieldError:
+    """A field that may not be set, or not be changed."""
     return FieldError(path, "FieldValueForbidden", f"Forbidden: {why}")
 
 
 def field_duplicate(path: str, value: object) -> FieldError:
+    """A value that stands there twice."""
     return FieldError(path, "FieldValueDuplicate", f"Duplicate value: {shown(value)}")
 
 
 def field_missing(path: str, value: object) -> FieldError:
+    """A value that names something which isn't there."""
     return FieldError(path, "FieldValueNotFound", f"Not found: {shown(value)}")
 
 
 def field_unsupported(path: str, value: object, allowed: Sequence[str]) -> FieldError:
+    """A value that is none of those allowed."""
     names = ", ".join(shown(name) for name in allowed)
     text = f"Unsupported value: {shown(value)}: supported values: {names}"
     return FieldError(path, "FieldValueNotSupported", text)
 
 
 def field_too_long(path: str, most: int) -> FieldError:
+    """A value of too many bytes."""
     return FieldError(path, "FieldValueTooLong", f"Too long: may not be more than {most} bytes")
 
 
@@ -118,16 +126,19 @@ def _qualified(group: str, resource: str) -> str:
 
 
 def not_found(group: str, resource: str, name: str) -> StatusError:
+    """404: no object of this name."""
     message = f'{_qualified(group, resource)} "{name}" not found'
     return StatusError(404, "NotFound", message, _details(group, resource, name))
 
 
 def already_exists(group: str, resource: str, name: str) -> StatusError:
+    """409: an object of this name is there."""
     message = f'{_qualified(group, resource)} "{name}" already exists'
     return StatusError(409, "AlreadyExists", message, _details(group, resource, name))
 
 
 def conflict(group: str, resource: str, name: str, why: str) -> StatusError:
+    """409: the object has changed, or a precondition doesn't hold."""
     message = f'Operation cannot be fulfilled on {_qualified(group, resource)} "{name}": {why}'
     return StatusError(409, "Conflict", message, _details(group, resource, name))
 
@@ -135,6 +146,7 @@ def conflict(group: str, resource: str, name: str, why: str) -> StatusError:
 def forbidden(
     group: str, resource: str, name: str, why: str, causes: list[dict[str, str]] | None = None
 ) -> StatusError:
+    """403: access, admission or a quota says no."""
     subject = f'{_qualified(group, resource)} "{name}"' if name else _qualified(group, resource)
     details = _details(group, resource, name)
     if causes:
@@ -143,6 +155,7 @@ def forbidden(
 
 
 def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
+    """422: these fields are wrong."""
     texts = [str(error) for error in errors]
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details = _details(group, kind, name)
@@ -154,18 +167,22 @@ def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> S
 
 
 def bad_request(message: str) -> StatusError:
+    """400: the request can't be understood."""
     return StatusError(400, "BadRequest", message)
 
 
 def expired(message: str) -> StatusError:
+    """410: the version is forgotten."""
     return StatusError(410, "Expired", message)
 
 
 def no_such_resource() -> StatusError:
+    """404: there is no such path."""
     message = "the server could not find the requested resource"
     return StatusError(404, "NotFound", message, {})
 
 
 def method_not_allowed() -> StatusError:
+    """405: the path has no such verb."""
     message = "the server does not allow this method on the requested resource"
     return StatusError(405, "MethodNotAllowed", message, {})

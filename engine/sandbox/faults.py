@@ -111,16 +111,19 @@ class Faults:
         self._rules: list[Fault] = []
 
     def add(self, fault: Fault) -> Fault:
+        """Put a fault in force; returned, so that it can be removed."""
         with self._lock:
             self._rules.append(fault)
             self._seen[id(fault)] = self._hits[id(fault)] = 0
         return fault
 
     def remove(self, fault: Fault) -> None:
+        """Take one fault back."""
         with self._lock:
             self._rules = [rule for rule in self._rules if rule is not fault]
 
     def clear(self) -> None:
+        """Take all of them back."""
         with self._lock:
             self._rules.clear()
 

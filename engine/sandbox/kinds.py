@@ -25,10 +25,12 @@ class Kind:
 
     @property
     def api_version(self) -> str:
+        """As objects say it."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def path(self) -> str:
+        """Of its API group and version."""
         root = f"/apis/{self.group}" if self.group else "/api"
         return f"{root}/{self.version}"
 

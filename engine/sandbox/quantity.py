@@ -49,6 +49,7 @@ def canonical(value: object) -> str:
 
 
 def write(amount: Fraction, *, binary: bool = False) -> str:
+    """A quantity as Kubernetes writes it, with the largest suffix that leaves a whole number."""
     if amount == 0:
         return "0"
     if binary and amount.denominator == 1 and abs(amount) >= _KIBI:

@@ -33,6 +33,7 @@ class LoggedRequest:
 
     @property
     def is_write(self) -> bool:
+        """Whether it meant to change something."""
         return self.verb in WRITES and not self.dry_run
 
 
@@ -43,6 +44,7 @@ class RequestLog:
         self._records: deque[LoggedRequest] = deque(maxlen=_KEPT)
 
     def add(self, record: LoggedRequest) -> None:
+        """Note one more."""
         self._records.append(record)
 
     def __iter__(self) -> Iterator[LoggedRequest]:
@@ -52,9 +54,11 @@ class RequestLog:
         return len(self._records)
 
     def clear(self) -> None:
+        """Forget all of them."""
         self._records.clear()
 
     def where(self, verb: str | None = None, resource: str | None = None) -> list[LoggedRequest]:
+        """Those of this verb and resource; None stands for any."""
         return [
             record
             for record in self

@@ -94,33 +94,40 @@ class Sandbox:
         self.stop()
 
     def start(self) -> Sandbox:
+        """Serve, and let time pass."""
         self._url = f"http://127.0.0.1:{self._http.start(self._port)}"
         self.clock.start()
         return self
 
     def stop(self) -> None:
+        """End connections, watches and timers."""
         self._hub.close()
         self._http.stop()
         self.clock.stop()
 
     @property
     def url(self) -> str:
+        """Where it serves."""
         return self._url
 
     @property
     def images(self) -> Images:
+        """Registries, and what the node has of them."""
         return self.node.images
 
     @property
     def open_watches(self) -> int:
+        """How many watches are open."""
         return self._hub.open
 
     def kubeconfig(self, user: str = ADMIN, namespace: str = "default") -> Obj:
+        """A kubeconfig for this user."""
         return kubeconfigs.kubeconfig(self._url, user, namespace)
 
     def write_kubeconfig(
         self, path: str | Path, user: str = ADMIN, namespace: str = "default"
     ) -> Path:
+        """Write it to a file that only its owner may read."""
         return kubeconfigs.write_kubeconfig(path, self.kubeconfig(user, namespace))
 
     def namespace(self, name: str) -> None:

@@ -68,6 +68,7 @@ class Rule:
     namespace: str = "*"
 
     def covers(self, namespace: str, pod: str, container: str, image: str) -> bool:
+        """Whether the rule is about this container."""
         return (
             fnmatchcase(image, self.image)
             and fnmatchcase(pod, self.pod)

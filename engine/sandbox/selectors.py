@@ -114,6 +114,7 @@ def fields(text: str, resource: str) -> Match | None:
 
 
 def field_of(obj: Obj, path: tuple[str, ...]) -> str:
+    """A field as field selectors compare it; "" where it is missing."""
     node: Json = obj
     if path == ("source",):
         path = ("source", "component")
@@ -125,6 +126,7 @@ def field_of(obj: Obj, path: tuple[str, ...]) -> str:
 
 
 def both(first: Match | None, second: Match | None) -> Match | None:
+    """What fits both; None fits everything."""
     if first is None or second is None:
         return first or second
     return lambda obj: first(obj) and second(obj)

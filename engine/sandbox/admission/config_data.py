@@ -29,6 +29,7 @@ _REQUIRED_KEYS = {
 
 
 def default_secret(secret: Obj) -> None:
+    """Fill in what the server fills in: the type, and `data` for `stringData`."""
     secret.setdefault("type", "Opaque")
     if texts := secret.pop("stringData", None):
         encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
@@ -36,6 +37,7 @@ def default_secret(secret: Obj) -> None:
 
 
 def secret_errors(secret: Obj) -> list[FieldError]:
+    """What is wrong with a Secret's data."""
     data = secret.get("data", {})
     out = key_errors("data", data)
     if sum(len(value) * 3 // 4 for value in data.values()) > MOST_BYTES:
@@ -57,6 +59,7 @@ def _is_json_object(encoded: str) -> bool:
 
 
 def config_map_errors(config: Obj) -> list[FieldError]:
+    """What is wrong with a ConfigMap's data."""
     data, binary = config.get("data", {}), config.get("binaryData", {})
     out = key_errors("data", data) + key_errors("binaryData", binary)
     for key in data.keys() & binary.keys():

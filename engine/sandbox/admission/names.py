@@ -58,6 +58,7 @@ def generated(prefix: str, chance: random.Random) -> str:
 
 
 def label_errors(path: str, value: str) -> list[FieldError]:
+    """Errors of a value that must be a DNS label."""
     return [field_invalid(path, value, words) for words in label_faults(value)]
 
 
@@ -71,12 +72,14 @@ def label_faults(value: str) -> list[str]:
 
 
 def subdomain_errors(path: str, value: str) -> list[FieldError]:
+    """Errors of a value that must be a DNS subdomain."""
     if len(value) > SUBDOMAIN_LENGTH:
         return [field_invalid(path, value, f"must be no more than {SUBDOMAIN_LENGTH} characters")]
     return [] if _is_subdomain(value) else [field_invalid(path, value, SUBDOMAIN_WORDS)]
 
 
 def qualified_errors(path: str, value: str) -> list[FieldError]:
+    """Errors of a value that must be a qualified name: `[prefix/]name`."""
     prefix, slash, name = value.rpartition("/")
     if slash and not prefix:
         return [field_invalid(path, value, "prefix part must be non-empty")]

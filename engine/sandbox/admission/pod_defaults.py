@@ -51,6 +51,7 @@ def admit_pod(pod: Obj) -> None:
 
 
 def initial_status(pod: Obj) -> Obj:
+    """The status that a new Pod gets from the server."""
     status: Obj = {"phase": "Pending", "qosClass": qos_class(pod["spec"])}
     if pod["spec"].get("schedulingGates"):
         status["conditions"] = [
@@ -67,6 +68,7 @@ def initial_status(pod: Obj) -> Obj:
 
 
 def qos_class(spec: Obj) -> str:
+    """Guaranteed, Burstable or BestEffort, by its containers' resources."""
     containers = [*spec.get("containers", ()), *spec.get("initContainers", ())]
     guaranteed, best_effort = True, True
     for container in containers:

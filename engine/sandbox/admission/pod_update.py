@@ -19,6 +19,7 @@ _WORDS = (
 
 
 def pod_update_errors(old: Obj, new: Obj) -> list[FieldError]:
+    """What of this change a Pod's spec doesn't allow."""
     before, after = old["spec"], new["spec"]
     out = _image_errors(after) + _deadline_errors(before, after) + _gate_errors(before, after)
     if out:

@@ -29,6 +29,7 @@ _LAST_PORT = 65535
 
 
 def pod_errors(pod: Obj) -> list[FieldError]:
+    """What is wrong with a new Pod."""
     spec = pod["spec"]
     volumes = [volume.get("name", "") for volume in spec.get("volumes", ())]
     out = _volume_errors(spec.get("volumes", ()))

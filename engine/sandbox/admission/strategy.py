@@ -104,4 +104,5 @@ _PLAIN = Strategy()
 
 
 def strategy_of(resource: str) -> Strategy:
+    """How objects of this resource are made and changed."""
     return STRATEGIES.get(resource, _PLAIN)

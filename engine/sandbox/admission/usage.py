@@ -23,6 +23,7 @@ _PLAIN_COUNTS = ("secrets", "configmaps", "services", "resourcequotas")
 
 
 def usage_of(kind: Kind, obj: Obj) -> Usage:
+    """What one object counts for in a quota."""
     counted = f"count/{kind.resource}" + (f".{kind.group}" if kind.group else "")
     if kind is not kinds.PODS:
         return {counted: _ONE, **({kind.resource: _ONE} if kind.resource in _PLAIN_COUNTS else {})}
@@ -69,6 +70,7 @@ def _most(first: Usage, second: Usage) -> Usage:
 
 
 def in_scope(scope: str, pod: Obj) -> bool:
+    """Whether a quota of this scope counts the Pod."""
     spec = pod["spec"]
     match scope:
         case "Terminating":

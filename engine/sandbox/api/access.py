@@ -25,6 +25,7 @@ class Denial:
     user: str | None = None
 
     def covers(self, verb: str, resource: str, namespace: str, user: str) -> bool:
+        """Whether the rule is about this request."""
         return (
             fnmatchcase(verb, self.verb)
             and fnmatchcase(resource, self.resource)
@@ -42,14 +43,17 @@ class Access:
     def deny(
         self, verb: str, resource: str, namespace: str | None = None, user: str | None = None
     ) -> Denial:
+        """From now on such requests are refused; None stands for any namespace or user."""
         denial = Denial(verb, resource, namespace, user)
         self.denials.append(denial)
         return denial
 
     def allow(self, denial: Denial) -> None:
+        """Take one denial back."""
         self.denials.remove(denial)
 
     def denied(self, verb: str, resource: str, namespace: str, user: str) -> bool:
+        """Whether some denial covers this request."""
         return any(rule.covers(verb, resource, namespace, user) for rule in self.denials)
 
     def check(

@@ -147,6 +147,7 @@ class ApiServer:
 
 
 def refused(error: StatusError) -> Response:
+    """The error as a Status with its headers."""
     headers: tuple[tuple[str, str], ...] = ()
     if error.retry_after is not None:
         headers = (("Retry-After", str(error.retry_after)),)

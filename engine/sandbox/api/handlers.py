@@ -34,11 +34,17 @@ _CREATED, _OK = 201, 200
 class PodActions(Protocol):
     """What only the node can do for a Pod's subresources."""
 
-    def bind(self, namespace: str, name: str, body: Obj) -> None: ...
+    def bind(self, namespace: str, name: str, body: Obj) -> None:
+        """Give a Pod its node."""
+        ...
 
-    def evict(self, namespace: str, name: str, body: Obj) -> None: ...
+    def evict(self, namespace: str, name: str, body: Obj) -> None:
+        """Evict a Pod, as its subresource does."""
+        ...
 
-    def logs(self, pod: Entry, query: dict[str, str]) -> Iterator[bytes]: ...
+    def logs(self, pod: Entry, query: dict[str, str]) -> Iterator[bytes]:
+        """A container's log, in pieces."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,7 @@ class Handlers:
         self._pods = pods
 
     def answer(self, call: Call) -> Reply:
+        """Carry out the call's verb. Errors: StatusError."""
         handler = getattr(self, f"_{call.target.verb}")
         reply: Reply = handler(call)
         return reply

@@ -35,6 +35,7 @@ def _paths() -> list[str]:
 
 @functools.cache
 def index() -> bytes:
+    """The list of the documents of OpenAPI v3."""
     paths = {}
     for path in _paths():
         digest = hashlib.sha256(document(path) or b"").hexdigest().upper()[:32]

@@ -19,6 +19,7 @@ _MANAGER_LENGTH = 128
 
 
 def is_dry_run(values: str | list[str] | None) -> bool:
+    """Whether nothing is to be kept. Errors: 422 for another value than All."""
     given = [values] if isinstance(values, str) else values or []
     if any(value != "All" for value in given):
         found = field_unsupported("dryRun", given, ("All",))
@@ -27,6 +28,7 @@ def is_dry_run(values: str | list[str] | None) -> bool:
 
 
 def write_options(request: Request, user: str) -> Options:
+    """What the query says of a write."""
     query = request.query
     manager = query.get("fieldManager") or request.user_agent.partition("/")[0]
     return Options(
@@ -104,6 +106,7 @@ def delete_options(request: Request) -> DeleteOptions:
 
 
 def number(request: Request, name: str) -> int:
+    """A whole number of the query, 0 where it has none. Errors: 400."""
     text = request.query.get(name) or "0"
     try:
         return int(text)

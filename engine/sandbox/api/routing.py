@@ -28,6 +28,7 @@ class Target:
 
     @property
     def resource(self) -> str:
+        """As in RBAC: `pods`, `pods/status`."""
         return (
             f"{self.kind.resource}/{self.subresource}" if self.subresource else self.kind.resource
         )

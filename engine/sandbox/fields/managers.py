@@ -29,9 +29,11 @@ class Manager:
 
     @property
     def key(self) -> tuple[str, str, str]:
+        """What tells its entry from others."""
         return (self.name, self.operation, self.subresource)
 
     def without(self, paths: Iterable[Path]) -> Manager:
+        """The same manager, which owns these fields no more."""
         return replace(self, paths=self.paths.difference(paths))
 
     def __str__(self) -> str:
@@ -47,6 +49,7 @@ class Manager:
 
 
 def read_managers(obj: Obj) -> list[Manager]:
+    """The entries of `metadata.managedFields`."""
     return [
         Manager(
             entry.get("manager", ""),
@@ -61,6 +64,7 @@ def read_managers(obj: Obj) -> list[Manager]:
 
 
 def write_managers(obj: Obj, managers: Iterable[Manager]) -> None:
+    """Set `metadata.managedFields`; who owns nothing has no entry."""
     entries = []
     for manager in managers:
         if manager.paths:
@@ -90,6 +94,7 @@ class Difference:
 
 
 def compare(struct: Struct, old: Obj, new: Obj) -> Difference:
+    """Which fields a write set or changed, and which it took out."""
     before = flatten(struct, old, with_parents=True)
     after = flatten(struct, new, with_parents=True)
     return Difference(

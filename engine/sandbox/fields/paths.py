@@ -95,6 +95,7 @@ def element(kind: ListOf, item: Json) -> str:
 
 
 def to_fields_v1(paths: Iterable[Path]) -> Obj:
+    """The tree of FieldsV1 for these paths."""
     tree: Obj = {}
     marked = set(paths)
     for path in sorted(marked):
@@ -115,6 +116,7 @@ def _mark(tree: Obj, path: Path, marked: set[Path]) -> None:
 
 
 def from_fields_v1(tree: Obj) -> set[Path]:
+    """The paths of a tree of FieldsV1."""
     out: set[Path] = set()
     _collect(tree, (), out)
     return out

@@ -24,6 +24,7 @@ class Request:
 
     @property
     def user_agent(self) -> str:
+        """As the client calls itself."""
         return self.headers.get("user-agent", "")
 
 
@@ -67,6 +68,7 @@ class Head:
     headers: dict[str, str] = field(default_factory=dict)
 
     def request(self, body: bytes) -> Request:
+        """The whole request, with its body."""
         path, _, query = self.target.partition("?")
         parsed = dict(parse_qsl(query, keep_blank_values=True)) if query else {}
         return Request(self.method, path, parsed, self.headers, body)

@@ -60,6 +60,7 @@ class HttpServer:
         return int(listener.getsockname()[1])
 
     def stop(self) -> None:
+        """Accept none any more, and end all connections."""
         if self._listener is not None:
             with contextlib.suppress(OSError):
                 self._listener.shutdown(socket.SHUT_RDWR)
@@ -67,6 +68,7 @@ class HttpServer:
         self.drop_connections()
 
     def drop_connections(self) -> None:
+        """End all connections; new ones are accepted."""
         with self._lock:
             for connection in self._connections:
                 with contextlib.suppress(OSError):
@@ -74,6 +76,7 @@ class HttpServer:
 
     @property
     def connections(self) -> int:
+        """How many are open."""
         return len(self._connections)
 
     def _accept(self) -> None:

@@ -45,30 +45,37 @@ class Container:
 
     @property
     def name(self) -> str:
+        """As the spec says it."""
         return str(self.spec["name"])
 
     @property
     def image(self) -> str:
+        """As the spec says it."""
         return str(self.spec["image"])
 
     @property
     def is_sidecar(self) -> bool:
+        """An init container that stays."""
         return self.init and self.spec.get("restartPolicy") == "Always"
 
     @property
     def field_path(self) -> str:
+        """Where it stands in the Pod's spec, as Events say it."""
         where = "initContainers" if self.init else "containers"
         return f"spec.{where}{{{self.name}}}"
 
     @property
     def over(self) -> bool:
+        """It has ended and won't come back."""
         return self.phase == "terminated" and not self.returning
 
     @property
     def succeeded(self) -> bool:
+        """It is over, with exit code 0."""
         return self.over and self.exit_code == 0
 
     def wait(self, reason: str, message: str = "") -> None:
+        """It isn't started yet, for this reason."""
         self.phase, self.reason, self.message = "waiting", reason, message
 
     def back_off(self) -> float:
@@ -83,10 +90,12 @@ class Container:
         self.returning = False
 
     def begin(self, now: float, container_id: str) -> None:
+        """It runs from `now` on."""
         self.phase, self.reason, self.message = "running", "", ""
         self.started, self.container_id = now, container_id
 
     def end(self, now: float, exit_code: int, reason: str = "", message: str = "") -> None:
+        """It has ended; the reason follows from the exit code where none is given."""
         self.phase, self.finished, self.exit_code = "terminated", now, exit_code
         self.reason = reason or ("Completed" if exit_code == 0 else "Error")
         self.message = message
@@ -101,6 +110,7 @@ class Container:
         self.last = self.state()
 
     def state(self) -> Obj:
+        """As `state` and `lastState` have it."""
         if self.phase == "running":
             return {"running": {"startedAt": rfc3339(self.started)}}
         if self.lost:
@@ -123,6 +133,7 @@ class Container:
         return {"waiting": waiting}
 
     def status(self) -> Obj:
+        """Its entry among the Pod's container statuses."""
         running = self.phase == "running"
         out: Obj = {
             "name": self.name,

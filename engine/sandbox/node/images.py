@@ -31,10 +31,12 @@ class Reference:
 
     @property
     def full(self) -> str:
+        """With its registry and tag."""
         return f"{self.host}/{self.path}{self.separator}{self.tag}"
 
     @property
     def separator(self) -> str:
+        """Between path and tag, or path and digest."""
         return "" if self.tag.startswith("@") else ":"
 
     @property
@@ -71,6 +73,7 @@ class Registry:
     outage: str = ""
 
     def holds(self, reference: Reference) -> bool:
+        """Whether this registry has the image."""
         if self.images is None:
             return True
         return any(fnmatchcase(reference.short, pattern) for pattern in self.images)
@@ -107,6 +110,7 @@ class Images:
         self.registries[host] = replace(self._of(host), outage=_known(how))
 
     def up(self, host: str) -> None:
+        """The registry answers again."""
         self.registries[host] = replace(self._of(host), outage="")
 
     def missing(self, *images: str) -> None:
@@ -131,6 +135,7 @@ class Images:
         return sorted(self._cached)
 
     def is_cached(self, image: str) -> bool:
+        """Whether the node has the image."""
         return _full(image) in self._cached
 
     def _set_cached(self, cached: set[str]) -> None:

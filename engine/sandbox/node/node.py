@@ -111,6 +111,7 @@ class Node:
                     worker.terminate(0)
 
     def run_of(self, pod: Entry, container: Obj, *, sidecar: bool) -> Run:
+        """How a container is to run: the latest rule that covers it."""
         scenario = self._first.scenario
         return scenario.run_of(pod.namespace, pod.name, container, sidecar=sidecar)
 

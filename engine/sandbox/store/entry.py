@@ -30,21 +30,26 @@ class Entry:
 
     @property
     def name(self) -> str:
+        """As in its metadata."""
         return str(self.obj["metadata"]["name"])
 
     @property
     def namespace(self) -> str:
+        """As in its metadata; "" for what is in none."""
         return str(self.obj["metadata"].get("namespace", ""))
 
     @property
     def uid(self) -> str:
+        """As in its metadata."""
         return str(self.obj["metadata"]["uid"])
 
     @property
     def key(self) -> tuple[str, str]:
+        """Namespace and name."""
         return (self.namespace, self.name)
 
     def thaw(self) -> Obj:
+        """A copy that may be changed."""
         copy: Obj = json.loads(self.raw)
         return copy
 
@@ -64,4 +69,5 @@ class Change:
 
 
 def event_line(kind: str, raw: bytes) -> bytes:
+    """One line of a watch."""
     return b'{"type":"' + kind.encode() + b'","object":' + raw + b"}\n"

@@ -53,9 +53,11 @@ class Storage:
         self._snapshots: dict[tuple[str, int], tuple[Entry, ...]] = {}
 
     def listen(self, listener: Listener) -> None:
+        """Tell this listener every change from now on."""
         self._listeners.append(listener)
 
     def get(self, kind: Kind, namespace: str, name: str) -> Entry | None:
+        """The object as it is now; None when there is none."""
         return self._collections[kind.storage].entries.get((namespace, name))
 
     def entries(self, kind: Kind, namespace: str | None = None) -> list[Entry]:
@@ -132,4 +134,5 @@ class Storage:
             self._snapshots.pop(next(iter(self._snapshots)))
 
     def snapshot(self, kind: Kind, rv: int) -> tuple[Entry, ...] | None:
+        """What a list began with at this version; None when it is forgotten."""
         return self._snapshots.get((kind.storage, rv))

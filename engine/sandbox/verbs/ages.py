@@ -20,6 +20,7 @@ _NAMES = {0: "", 1: "s", 60: "m", 3600: "h"}
 
 
 def age(obj: Obj, now: float) -> str:
+    """How old an object is, as tables say it."""
     return duration(now - parse_rfc3339(obj["metadata"]["creationTimestamp"]))
 
 

@@ -42,6 +42,7 @@ class Page:
 
 
 def selection(kind: Kind, label_text: str, field_text: str) -> Match | None:
+    """What a list's selectors leave; None when there are none. Errors: 400."""
     return selectors.both(selectors.labels(label_text), selectors.fields(field_text, kind.resource))
 
 

@@ -29,6 +29,7 @@ class Columns:
     cells: Cells
 
     def definitions(self) -> list[Obj]:
+        """The columns' definitions."""
         return [
             {
                 "name": name,
@@ -44,6 +45,7 @@ class Columns:
 def table(
     kind: Kind, entries: Iterable[Entry], now: float, *, meta: Obj, headers: bool = True
 ) -> bytes:
+    """These objects as a Table, encoded."""
     columns = _COLUMNS.get(kind.resource, _PLAIN)
     out: Obj = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": meta}
     out["columnDefinitions"] = columns.definitions() if headers else None

@@ -28,6 +28,7 @@ class _Summary:
 
 
 def pod_cells(pod: Obj, now: float) -> list[Json]:
+    """A Pod's cells, as `kubectl get pods -o wide` shows them."""
     spec, status = pod["spec"], pod.get("status", {})
     told = _summary(pod)
     total = len(spec["containers"]) + len(_sidecars(pod))

@@ -38,29 +38,35 @@ def wanted_form(accept: str) -> str:
 
 
 def whole(entry: Entry) -> bytes:
+    """The object as it is."""
     return entry.raw
 
 
 def metadata_only(entry: Entry) -> bytes:
+    """Its metadata alone, encoded."""
     return encode(partial(entry))
 
 
 def partial(entry: Entry) -> Obj:
+    """Its metadata alone."""
     meta = entry.obj["metadata"]
     return {"kind": "PartialObjectMetadata", "apiVersion": _META, "metadata": meta}
 
 
 def events_v1(entry: Entry) -> bytes:
+    """An Event in the form of events.k8s.io/v1, encoded."""
     return encode(event_to_v1(entry.obj))
 
 
 def view_of(kind: Kind, form: str) -> View:
+    """How objects of this kind are shown in the form that was asked for."""
     if form == "PartialObjectMetadata":
         return metadata_only
     return events_v1 if kind is EVENTS_V1 else whole
 
 
 def event_to_v1(event: Obj) -> Obj:
+    """An Event of the core group in the form of events.k8s.io/v1."""
     out = dict(event, apiVersion=EVENTS_V1.api_version)
     for core, new in _RENAMED:
         if core in out:
@@ -69,6 +75,7 @@ def event_to_v1(event: Obj) -> Obj:
 
 
 def event_from_v1(event: Obj) -> Obj:
+    """An Event of events.k8s.io/v1 in the form of the core group."""
     out = dict(event, apiVersion="v1")
     for core, new in _RENAMED:
         if new in out:

@@ -67,6 +67,7 @@ class WatchHub:
 
     @property
     def open(self) -> int:
+        """How many watches are open."""
         return sum(len(watches) for watches in self._watches.values())
 
     def close(self, resource: str | None = None, status: Obj | None = None) -> None:
