@@ -61,10 +61,6 @@ class Clock:
         base, since = self._anchor
         return base + (time.monotonic() - since) * self.speed
 
-    def utcnow(self) -> datetime:
-        """Now, in UTC."""
-        return datetime.fromtimestamp(self.now(), UTC)
-
     def stamp(self) -> str:
         """Now, as Kubernetes writes a time."""
         return rfc3339(self.now())
