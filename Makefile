@@ -29,8 +29,9 @@ WORKERS ?= $(shell echo $$(( 2 * $$(nproc 2>/dev/null || echo 2) )))
 demo: $(RUN) ## Show the engine at work on a simulated cluster; needs Python alone
 	@$(BIN)/engine demo $(ARGS)
 
+# In the order of the folders, so that the campaigns begin first and short tests fill the end.
 test: $(DEV) ## Run all tests, on a real cluster where there can be one
-	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-fast: $(DEV) ## Run the tests that need no cluster and little time, on all processors
 	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/unit tests/upgrade $(ARGS)
