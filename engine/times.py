@@ -16,6 +16,11 @@ def format_time(time: datetime | None) -> str | None:
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z") if time else None
 
 
+def earliest(*times: datetime | None) -> datetime | None:
+    """The first of those that are known; None if none is."""
+    return min((time for time in times if time is not None), default=None)
+
+
 def micro_time(now: datetime) -> str:
     """As Kubernetes writes a MicroTime."""
     return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -81,7 +81,8 @@ def _build(effective: EffectiveSpec, text: SpecText) -> Job:
         labels=_metadata(effective, "labels"),
         annotations=_metadata(effective, "annotations"),
         spec=spec,
-        timeout=timeout if config.features.active_deadline_seconds else None,
+        timeout=timeout,
+        has_active_deadline=config.features.active_deadline_seconds,
         start_timeout=start_timeout,
         ttl=ttl,
         ttl_after_finished={

@@ -1,5 +1,6 @@
 """The types the rest of the engine works with: a job ready to run, and the operator's settings."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -84,8 +85,10 @@ class Job:
     """The user's own annotations."""
     spec: Mapping[str, Any] = field(repr=False)
     """The effective spec: what templates and transforms read, defaults merged in."""
-    timeout: float | None
-    """Seconds it may run; None when `features.activeDeadlineSeconds` is off."""
+    timeout: float
+    """Seconds it may run."""
+    has_active_deadline: bool
+    """Whether its pods carry the timeout as activeDeadlineSeconds; else the engine keeps it."""
     start_timeout: float
     """Seconds it may wait for a node and for its images."""
     ttl: float
@@ -117,6 +120,11 @@ class Job:
     def key(self) -> JobKey:
         """The job's identity in the cluster."""
         return JobKey(self.namespace, self.name)
+
+    @property
+    def deadline_seconds(self) -> int:
+        """The timeout as activeDeadlineSeconds counts it: in whole seconds, at least 1."""
+        return max(1, math.ceil(self.timeout))
 
     @property
     def run(self) -> str:

@@ -22,6 +22,7 @@ _MAY_STILL_RUN = frozenset(
     {
         Reason.IMAGE_PULL_FAILED,
         Reason.START_TIMEOUT,
+        Reason.DEADLINE_EXCEEDED,
         Reason.INVALID_IMAGE,
         Reason.CONTAINER_CONFIG_ERROR,
         Reason.CANCELLED,

@@ -3,7 +3,6 @@
 It has to be there at create: a quota's scope (Terminating, NotTerminating) isn't computed again.
 """
 
-import math
 from typing import Any
 
 from engine.transform.context import TransformContext
@@ -11,9 +10,8 @@ from engine.transform.manifest_edit import is_pod, with_field
 
 
 def set_active_deadline(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:
-    """Whole seconds, rounded up, at least 1; nothing when the feature is off."""
-    timeout = context.job.timeout
-    if timeout is None or not is_pod(manifest):
+    """Nothing when the feature is off."""
+    job = context.job
+    if not (job.has_active_deadline and is_pod(manifest)):
         return manifest
-    seconds = max(1, math.ceil(timeout))
-    return with_field(manifest, "spec", "activeDeadlineSeconds", value=seconds)
+    return with_field(manifest, "spec", "activeDeadlineSeconds", value=job.deadline_seconds)

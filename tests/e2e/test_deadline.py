@@ -1,10 +1,14 @@
 """Timeouts: the job's, the project's, the engine's, and the operator's cap."""
 
+import time
+from datetime import datetime
+
 from tests.support.clusters import ClusterUnderTest
-from tests.support.engine import Engine
+from tests.support.engine import Engine, kill
 from tests.support.objects import Objects
 
 CONFIG = "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\n"
+WITHOUT_DEADLINES = "features: {activeDeadlineSeconds: false}\n"
 DEFAULTS = "apiVersion: jobs.engine/v1alpha1\nkind: JobDefaults\n"
 
 
@@ -40,11 +44,46 @@ def test_the_nearest_timeout_counts_and_the_operator_has_the_last_word(
     assert "spec.timeout 9h is cut to 30m (limits.maxTimeout)" in run.stderr
 
 
-def test_with_the_feature_off_the_pod_has_no_deadline(engine: Engine, objects: Objects) -> None:
-    config = engine.write("../engine.yaml", CONFIG + "features: {activeDeadlineSeconds: false}\n")
-    engine.spec("endless", script="true", timeout="5m")
-    engine.reconcile("--config", str(config), ends=0)
-    assert deadline(objects, "endless") is None
+def test_with_the_feature_off_the_pod_has_no_deadline_and_the_engine_keeps_the_timeout(
+    engine: Engine, objects: Objects, target: ClusterUnderTest
+) -> None:
+    config = engine.write("../engine.yaml", CONFIG + WITHOUT_DEADLINES)
+    engine.spec("quick", script="true", timeout="5m")
+    engine.spec("slow", script=target.script("slow", lasts=60), timeout="3s")
+    run = engine.reconcile("--config", str(config), ends=1)
+    assert deadline(objects, "quick") is None
+    job = run.job("slow")
+    assert (job["state"], job["reason"]) == ("Failed", "DeadlineExceeded")
+    assert job["message"] == "ran longer than its timeout of 3s"
+    objects.api.wait(lambda: len(objects.pods()) == 1, "end of the pod", timeout=60)
+    assert engine.status()["slow"]["reason"] == "DeadlineExceeded"
+    assert engine.reconcile("--config", str(config), ends=1).job("slow")["changed"] is False
+
+
+def test_with_the_feature_off_the_operator_has_the_last_word_all_the_same(
+    engine: Engine, target: ClusterUnderTest
+) -> None:
+    text = CONFIG + WITHOUT_DEADLINES + "limits: {maxTimeout: 3s}\n"
+    config = engine.write("../engine.yaml", text)
+    engine.spec("slow", script=target.script("slow", lasts=60), timeout="9h")
+    job = engine.reconcile("--config", str(config), ends=1).job("slow")
+    assert job["message"] == "ran longer than its timeout of 3s"
+
+
+def test_an_engine_that_is_started_again_does_not_lengthen_the_timeout_that_it_keeps(
+    engine: Engine, objects: Objects, target: ClusterUnderTest
+) -> None:
+    config = engine.write("../engine.yaml", CONFIG + WITHOUT_DEADLINES)
+    engine.spec("slow", script=target.script("slow", lasts=120), timeout="20s")
+    process = engine.start("--config", str(config))
+    pod = objects.wait_until_running("slow")
+    time.sleep(15)
+    kill(process)
+    job = engine.reconcile("--config", str(config), ends=1).job("slow")
+    assert job["reason"] == "DeadlineExceeded"
+    taken_up, ended = pod["status"]["startTime"], job["finishedAt"]
+    lasted = datetime.fromisoformat(ended) - datetime.fromisoformat(taken_up)
+    assert 20 <= lasted.total_seconds() < 15 + 20
 
 
 def test_a_pod_that_no_node_takes_ends_with_the_schedulers_words(

@@ -11,10 +11,12 @@ from engine.decide.rules.restore_dependents import awaits_kubelet
 from engine.decide.situation import Pod, Situation, is_terminating
 from engine.decide.transitions import deleted_pod, may_retry, with_attempt_closed
 from engine.status.containers import finished_at, has_started, started_at
+from engine.status.deadline import deadline_at, exceeded_deadline
 from engine.status.deletion import read_end
 from engine.status.outcome import Outcome, Reason
 from engine.status.start import read_start_cause
 from engine.status.waiting import read_config_error, read_invalid_image
+from engine.times import earliest
 
 
 def close_attempt(situation: Situation) -> Action | None:
@@ -37,9 +39,16 @@ def close_attempt(situation: Situation) -> Action | None:
         action = rule(situation, attempt, pod)
         if isinstance(action, WriteRecord) and not situation.is_fresh(attempt.uid):
             return RefreshPod(attempt.pod, attempt.uid)
+        if isinstance(action, Wait):
+            return Wait(earliest(action.until, run_deadline(situation, pod)))
         if action is not None:
             return action
     return None
+
+
+def _close_overdue(situation: Situation, attempt: Attempt, pod: Pod) -> Action | None:
+    outcome = read_overdue(situation, pod)
+    return _close(situation, attempt, outcome) if outcome else None
 
 
 def _close_invalid_image(situation: Situation, attempt: Attempt, pod: Pod) -> Action | None:
@@ -60,6 +69,22 @@ def _close_late_start(situation: Situation, attempt: Attempt, pod: Pod) -> Actio
         return None
     words = f"not started within {situation.job.start_timeout:g}s: {read_start_cause(pod)}"
     return _close(situation, attempt, Outcome(Reason.START_TIMEOUT, words))
+
+
+def read_overdue(situation: Situation, pod: Pod) -> Outcome | None:
+    """DeadlineExceeded for a pod that has to be ended by the engine, and now."""
+    end = run_deadline(situation, pod)
+    if end is None or situation.now < end:
+        return None
+    return exceeded_deadline(situation.job.deadline_seconds)
+
+
+def run_deadline(situation: Situation, pod: Pod) -> datetime | None:
+    """When the engine has to end the pod; None as long as that is the kubelet's affair."""
+    job = situation.job
+    if job.has_active_deadline and "activeDeadlineSeconds" in pod["spec"]:
+        return None
+    return deadline_at(pod, job.deadline_seconds)
 
 
 def start_deadline(situation: Situation, attempt: Attempt, pod: Pod) -> datetime:
@@ -83,6 +108,7 @@ def _close(situation: Situation, attempt: Attempt, outcome: Outcome) -> WriteRec
 
 
 STUCK_RULES: tuple[Callable[[Situation, Attempt, Pod], Action | None], ...] = (
+    _close_overdue,
     _close_invalid_image,
     fall_back,
     _close_config_error,

@@ -17,6 +17,7 @@ from engine.decide.actions import (
     delete_pod_action,
 )
 from engine.decide.record import Attempt, Record
+from engine.decide.rules.close_attempt import read_overdue, run_deadline
 from engine.decide.situation import Pod, Situation, run_of
 from engine.decide.transitions import deleted_pod, with_attempt_closed
 from engine.status.containers import has_started, main_state
@@ -49,10 +50,13 @@ def _end_old_run(situation: Situation, record: Record, attempt: Attempt) -> Acti
         return WriteRecord(with_attempt_closed(record, attempt, outcome, now))
     if situation.job.on_change is OnChange.REPLACE:
         return _replaced(record, attempt, now)
-    if has_started(pod) and not _is_stuck(pod):
-        return Wait()
+    overdue = read_overdue(situation, pod)
+    if overdue is None and has_started(pod) and not _is_stuck(pod):
+        return Wait(run_deadline(situation, pod))
     if not situation.is_fresh(attempt.uid):
         return RefreshPod(attempt.pod, attempt.uid)
+    if overdue is not None:
+        return WriteRecord(with_attempt_closed(record, attempt, overdue, now))
     return _replaced(record, attempt, now)
 
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from engine.decide.actions import Action, Wait, WriteRecord
-from engine.decide.rules.close_attempt import start_deadline
+from engine.decide.rules.close_attempt import run_deadline, start_deadline
 from engine.decide.rules.restore_dependents import next_look
 from engine.decide.situation import Pod, Situation
 from engine.status.containers import container_states, has_started, started_at
 from engine.status.outcome import State
-from engine.times import parse_time
+from engine.times import earliest, parse_time
 
 RUNNING_DELAY = 2.0
 
@@ -25,15 +25,16 @@ def wait_for_pod(situation: Situation) -> Action:
     pod = situation.pod_of(attempt.uid) if attempt else None
     if attempt is None or pod is None:
         return Wait()
+    end = run_deadline(situation, pod)
     if not has_started(pod):
-        deadline = start_deadline(situation, attempt, pod)
-        return Wait(min(deadline, next_look(situation, pod) or deadline))
+        start = start_deadline(situation, attempt, pod)
+        return Wait(earliest(start, next_look(situation, pod), end))
     if record.state is State.RUNNING:
-        return Wait()
+        return Wait(end)
     begun = started_at(pod) or _init_started_at(pod) or situation.now
     due = begun + timedelta(seconds=RUNNING_DELAY)
     if situation.now < due:
-        return Wait(due)
+        return Wait(earliest(due, end))
     running = replace(attempt, started_at=begun)
     return WriteRecord(
         replace(record.with_attempt(running), state=State.RUNNING, started_at=begun, message="")

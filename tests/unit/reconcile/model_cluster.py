@@ -41,6 +41,8 @@ class Cluster:
 
     retried: frozenset[str] = frozenset()
     start_timeout: float = 600.0
+    timeout: float = float("inf")
+    """Seconds that the engine lets a pod run; the kubelet keeps none of them."""
     now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
     pods: dict[str, Pod] = field(default_factory=dict)
     dependents: dict[tuple[str, str], Object] = field(default_factory=dict)
@@ -57,6 +59,7 @@ class Cluster:
     starts: list[tuple[str, int, str]] = field(default_factory=list)
     closed: dict[tuple[str, str], Attempt] = field(default_factory=dict)
     startable: dict[str, datetime] = field(default_factory=dict)
+    taken_up: dict[str, datetime] = field(default_factory=dict)
     forgotten: set[str] = field(default_factory=set)
     blind: set[str] = field(default_factory=set)
     forged: set[str] = field(default_factory=set)
@@ -347,6 +350,8 @@ class Cluster:
         elif not pod["spec"].get("nodeName"):
             if self.schedulable:
                 pod["spec"]["nodeName"] = "node"
+                pod["status"]["startTime"] = format_time(self.now)
+                self.taken_up[uid_of(pod)] = self.now
                 self._put(pod)
         elif not is_running(pod):
             self._start_next(pod)
@@ -492,6 +497,10 @@ class Cluster:
                 lasted = (self.now - since).total_seconds()
                 self.blame.add(Reason.START_TIMEOUT)
                 assert lasted >= 0.9 * self.start_timeout, f"only {lasted} s to start: {attempt}"
+            if attempt.outcome is Reason.DEADLINE_EXCEEDED:
+                lasted = (self.now - self.taken_up[attempt.uid]).total_seconds()
+                self.blame.add(Reason.DEADLINE_EXCEEDED)
+                assert lasted >= self.timeout, f"only {lasted} s to run: {attempt}"
 
 
 def uid_of(pod: Pod) -> str:

@@ -40,11 +40,17 @@ from tests.unit.reconcile.model_cluster import (
 from tests.unit.reconcile.model_engine import Engine
 
 ROUNDS = 200
+RUN_TIMEOUT = 300.0
 MOST_IDLE = 60
 """Seconds that a node may do nothing where nothing is disturbed."""
 LABELS = st.sampled_from((MANAGED_BY, SOURCE, JOB, RUN, ATTEMPT))
 RETRIES = st.sampled_from(
-    (Retry(), Retry(1), Retry(2, frozenset({"PodDeleted"})), Retry(1, frozenset({"ScriptFailed"})))
+    (
+        Retry(),
+        Retry(1),
+        Retry(2, frozenset({"PodDeleted"})),
+        Retry(1, frozenset({"ScriptFailed", "DeadlineExceeded"})),
+    )
 )
 POLICIES = st.sampled_from(((), ("Always",), ("Always", "IfNotPresent"), ("Always",) * 3))
 WHICH = st.integers(0, 1)
@@ -73,6 +79,7 @@ class Undisturbed(RuleBasedStateMachine):
         main=POLICIES,
         setup=st.one_of(st.none(), POLICIES),
         keeps=YES_OR_NO,
+        keeps_timeout=YES_OR_NO,
         up=YES_OR_NO,
         cached=YES_OR_NO,
         on_change=st.sampled_from(OnChange),
@@ -85,6 +92,7 @@ class Undisturbed(RuleBasedStateMachine):
         setup: tuple[str, ...] | None,
         on_change: OnChange,
         keeps: bool,
+        keeps_timeout: bool,
         up: bool,
         cached: bool,
     ) -> None:
@@ -97,7 +105,10 @@ class Undisturbed(RuleBasedStateMachine):
         lists = {"main": main, "setup": setup or ()}
         policies = {name: wanted for name, wanted in lists.items() if wanted}
         self.base = replace(self.base, retry=retry, policies=policies, on_change=on_change)
+        if keeps_timeout and self.disturbed:
+            self.base = replace(self.base, timeout=RUN_TIMEOUT, has_active_deadline=False)
         self.cluster = Cluster(
+            timeout=float("inf") if self.base.has_active_deadline else RUN_TIMEOUT,
             retried=retry.on if retry.max else frozenset(),
             start_timeout=self.base.start_timeout,
             registry_up=up or not self.disturbed,
