@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import Any
 
 from engine.api.checks import allowed_policies, check_spec, matches_any
-from engine.api.effective import EffectiveSpec, effective_spec, merge_mappings
+from engine.api.effective import FROM_SECRET, EffectiveSpec, effective_spec, merge_mappings
 from engine.api.model import (
     Config,
     Job,
@@ -14,6 +14,7 @@ from engine.api.model import (
     OnChange,
     RegistryCredential,
     Retry,
+    SecretKey,
     SecretRef,
 )
 from engine.api.parse import SpecText
@@ -75,6 +76,14 @@ def _build(effective: EffectiveSpec, text: SpecText) -> Job:
     ttl = effective.seconds("ttl") if "ttl" in spec else None
     if ttl is None:
         ttl = min(start_timeout + timeout + leeway, limits.max_ttl or math.inf)
+    secrets: dict[str, SecretRef] = {}
+    secret_keys: dict[str, SecretKey] = {}
+    for name, source in spec.get("secrets", {}).items():
+        if FROM_SECRET in source:
+            secret_keys[name] = SecretKey(**source[FROM_SECRET])
+        else:
+            secrets[name] = _secret_source(source, effective.place("spec", "secrets", name))
+    logins = [*enumerate(spec.get("registryCredentials", ()))]
     return Job(
         name=effective.name,
         namespace=effective.namespace,
@@ -90,10 +99,8 @@ def _build(effective: EffectiveSpec, text: SpecText) -> Job:
             for end in spec.get("ttlAfterFinished", ())
         },
         policies=_policies(effective),
-        secrets={
-            name: _secret_source(source, effective.place("spec", "secrets", name))
-            for name, source in spec.get("secrets", {}).items()
-        },
+        secrets=secrets,
+        secret_keys=secret_keys,
         credentials=tuple(
             RegistryCredential(
                 entry["registry"],
@@ -103,7 +110,11 @@ def _build(effective: EffectiveSpec, text: SpecText) -> Job:
                     effective.place("spec", "registryCredentials", index, "password"),
                 ),
             )
-            for index, entry in enumerate(spec.get("registryCredentials", ()))
+            for index, entry in logins
+            if FROM_SECRET not in entry
+        ),
+        pull_secrets=tuple(
+            entry[FROM_SECRET]["name"] for _, entry in logins if FROM_SECRET in entry
         ),
         retry=_retry(spec.get("retry", {})),
         on_change=OnChange(spec["onChange"]),

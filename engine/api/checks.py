@@ -8,7 +8,7 @@ from itertools import islice
 from operator import getitem, itemgetter
 from typing import Any
 
-from engine.api.effective import EffectiveSpec
+from engine.api.effective import FROM_SECRET, EffectiveSpec
 from engine.api.model import Limits
 from engine.api.pod_patch import changed_fields
 from engine.api.schema_messages import dotted, shorten
@@ -320,12 +320,20 @@ def from_file_stays_inside(effective: EffectiveSpec) -> Iterator[Diagnostic]:
 
 
 def secret_sources_are_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """The operator's limits allow every variable and file that a secret comes from."""
+    """The operator's limits allow every variable, file and Secret that a secret comes from."""
+    limits = effective.config.limits
     for path, source in _sources(effective):
-        for field in source.keys() - {"value"}:
-            refused = refused_source(field, source[field], effective.config.limits)
+        for field in source.keys() - {"value", FROM_SECRET}:
+            refused = refused_source(field, source[field], limits)
             if refused is not None:
                 yield effective.error(*refused, *path, field)
+        secret = source.get(FROM_SECRET)
+        if secret is not None and not is_allowed_secret(secret["name"], limits):
+            yield effective.error(
+                f"fromSecret: the Secret {secret['name']} is not allowed",
+                f"limits.allowedSecrets: {', '.join(limits.allowed_secrets or ()) or 'none'}",
+                *path, FROM_SECRET, "name",
+            )  # fmt: skip
 
 
 def refused_source(field: str, name: str, limits: Limits) -> tuple[str, str] | None:
@@ -345,6 +353,11 @@ def refused_source(field: str, name: str, limits: Limits) -> tuple[str, str] | N
     if field == "fromFile" and not limits.allow_secret_files:
         return f"fromFile: the file {name} is not allowed", "limits.allowSecretFiles: false"
     return None
+
+
+def is_allowed_secret(name: str, limits: Limits) -> bool:
+    """Whether `limits` let a pod refer to the Secret of this name, which isn't its own."""
+    return limits.allowed_secrets is None or matches_any(name, limits.allowed_secrets)
 
 
 CHECKS: tuple[Callable[[EffectiveSpec], Iterator[Diagnostic]], ...] = (
@@ -417,4 +430,7 @@ def _sources(
     for name, source in effective.spec.get("secrets", {}).items():
         yield ("spec", "secrets", name), source
     for index, credential in enumerate(effective.spec.get("registryCredentials", ())):
-        yield ("spec", "registryCredentials", index, "password"), credential["password"]
+        at: tuple[str | int, ...] = ("spec", "registryCredentials", index)
+        yield (at, credential) if FROM_SECRET in credential else (
+            (*at, "password"), credential["password"]
+        )  # fmt: skip

@@ -118,6 +118,7 @@ def _build(
             pod_security=Level(limits.get("podSecurity", Level.PRIVILEGED)),
             max_jobs=limits.get("maxJobs"),
             max_deletes_per_pass=limits.get("maxDeletesPerPass"),
+            allowed_secrets=_optional_tuple(limits.get("allowedSecrets")),
             allowed_secret_env=(*limits.get("allowedSecretEnv", SECRET_ENV), *allow_secret_env),
             allow_secret_files=limits.get("allowSecretFiles", True),
         ),

@@ -25,6 +25,8 @@ _BUILT_IN: Mapping[str, Any] = {
 }
 
 _ENTRY_POINT = ("script", "command", "args")
+FROM_SECRET = "fromSecret"  # noqa: S105 - a field's name
+_SOURCES = ("value", "fromEnv", "fromFile", FROM_SECRET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,7 @@ def merge_mappings(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[s
 
 
 def _is_source(value: Mapping[str, Any]) -> bool:
-    return len(value) == 1 and next(iter(value)) in ("value", "fromEnv", "fromFile")
+    return len(value) == 1 and next(iter(value)) in _SOURCES
 
 
 def _has(data: Any, path: Sequence[str | int]) -> bool:

@@ -50,6 +50,16 @@ class SecretRef:
 
 
 @dataclass(frozen=True, slots=True)
+class SecretKey:
+    """A key of a Secret in the job's namespace that isn't the engine's."""
+
+    name: str
+    """The Secret's name."""
+    key: str
+    """The key in its data."""
+
+
+@dataclass(frozen=True, slots=True)
 class RegistryCredential:
     """What logs the kubelet in to one registry."""
 
@@ -98,9 +108,13 @@ class Job:
     policies: Mapping[str, tuple[str, ...]]
     """Allowed pull policies of each container that has a list of them, in order."""
     secrets: Mapping[str, SecretRef]
-    """Secret variables by name."""
+    """Secret variables whose values the engine reads, by name."""
+    secret_keys: Mapping[str, SecretKey]
+    """Secret variables whose values are in the cluster already, by name."""
     credentials: tuple[RegistryCredential, ...]
     """Logins that go into the pull Secret."""
+    pull_secrets: tuple[str, ...]
+    """Names of the Secrets with logins that are in the cluster already."""
     retry: Retry
     """What of its failures is tried again."""
     on_change: OnChange
@@ -166,6 +180,8 @@ class Limits:
     """How many jobs one source may have."""
     max_deletes_per_pass: int | None = None
     """The most that one run of the TTL rule deletes."""
+    allowed_secrets: tuple[str, ...] | None = None
+    """Globs that the names of Secrets have to match, but for those that the engine makes."""
     allowed_secret_env: tuple[str, ...] = SECRET_ENV
     """Globs that variables of the engine's environment have to match, to be read for a spec."""
     allow_secret_files: bool = True

@@ -11,7 +11,10 @@ from engine.api.yaml_reader import Document
 from engine.errors import Diagnostic, SourceLocation
 
 _SHOWN = 60
-_SOURCE_HINT = "a secret is {value: ...}, {fromEnv: NAME} or {fromFile: PATH}, a value in quotes"
+_SOURCE_HINT = (
+    "a secret is {value: ...}, {fromEnv: NAME}, {fromFile: PATH} or "
+    "{fromSecret: {name: NAME, key: KEY}}, a value in quotes"
+)
 _TYPES = {
     "object": "a mapping",
     "array": "a list",
@@ -161,7 +164,8 @@ def _choice(found: Violation) -> Iterator[Diagnostic]:
 
 
 def _pattern(found: Violation) -> Iterator[Diagnostic]:
-    yield Diagnostic(found.where, f"{found.field}: {show(found.instance)} is not valid", found.hint)
+    shown = "this" if found.may_show_a_secret else show(found.instance)
+    yield Diagnostic(found.where, f"{found.field}: {shown} is not valid", found.hint)
 
 
 def _too_long(found: Violation) -> Iterator[Diagnostic]:
@@ -170,7 +174,8 @@ def _too_long(found: Violation) -> Iterator[Diagnostic]:
 
 def _too_many(found: Violation) -> Iterator[Diagnostic]:
     yield found.problem(
-        f"has {len(found.instance)} entries, at most {found.value} may be set", _choices(found)
+        f"has {len(found.instance)} entries, at most {found.value} may be set",
+        found.hint or _choices(found),
     )
 
 

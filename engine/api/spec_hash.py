@@ -37,6 +37,7 @@ def _values(spec: dict[str, Any]) -> list[Path]:
     sources += [
         (("spec", "registryCredentials", index, "password"), entry["password"])
         for index, entry in enumerate(spec.get("registryCredentials", ()))
+        if "password" in entry
     ]
     return [(*path, "value") for path, source in sources if "value" in source]
 

@@ -72,6 +72,8 @@ class Observed:
     """When a pod's labels were last put back, or that was tried, by UID."""
     dependents_ready: frozenset[str] = frozenset()
     """UIDs of pods whose Secret and ConfigMap are known to exist."""
+    secrets_missing: Mapping[str, str] = field(default_factory=dict)
+    """What pods refer to that isn't there, by UID: others' Secrets, or keys in them."""
     deleted_uids: frozenset[str] = frozenset()
     """UIDs that the API itself no longer has."""
     rejection: Rejection | None = None

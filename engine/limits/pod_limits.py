@@ -1,11 +1,11 @@
 """The limits that a pod can exceed: one function each, all in one visible tuple."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.api.checks import matches_any
+from engine.api.checks import is_allowed_secret, matches_any
 from engine.api.model import Limits
 from engine.durations import format_duration
 from engine.podsecurity import Level, evaluate
@@ -17,6 +17,9 @@ _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _ACCOUNTS = ("serviceAccountName", "serviceAccount")
 """The second one is the older name; the API server takes it where the first is missing."""
 _MOUNT = "automountServiceAccountToken"
+_SECRET_NAME = "secretName"  # noqa: S105 - a field's name
+_SECRET_REFS = frozenset({"secret", "secretRef", "secretKeyRef", "nodePublishSecretRef"})
+"""Fields of a pod that refer to a Secret by `name`, wherever they stand."""
 _IDENTITIES = ("serviceAccountToken", "podCertificate")
 
 
@@ -75,6 +78,17 @@ def service_account_is_allowed(pod: Pod, limits: Limits) -> Iterator[Excess]:
             yield Excess(path, message, _globs("allowedServiceAccounts", allowed))
 
 
+def secrets_are_allowed(pod: Pod, limits: Limits) -> Iterator[Excess]:
+    """The Secrets that it refers to, but for its own."""
+    if limits.allowed_secrets is None:
+        return
+    own = field_of(pod, "metadata", "name")
+    for path, name in _secrets(field_of(pod, "spec"), ("spec",)):
+        if name != own and not is_allowed_secret(name, limits):
+            hint = _globs("allowedSecrets", limits.allowed_secrets)
+            yield Excess(path, f"{name} is not allowed", hint)
+
+
 def pod_security_is_kept(pod: Pod, limits: Limits) -> Iterator[Excess]:
     """The Pod Security Standard."""
     level = limits.pod_security
@@ -89,6 +103,7 @@ POD_LIMITS: tuple[Callable[[Pod, Limits], Iterator[Excess]], ...] = (
     deadline_is_capped,
     grace_periods_are_capped,
     service_account_is_allowed,
+    secrets_are_allowed,
     pod_security_is_kept,
 )
 
@@ -118,6 +133,22 @@ def _accounts(pod: Pod) -> Iterator[tuple[Path, str]]:
                 if field_of(source, kind) is not None:
                     path = ("spec", "volumes", index, "projected", "sources", number, kind)
                     yield path, DEFAULT_SERVICE_ACCOUNT
+
+
+def _secrets(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    """(path, name) of each reference to a Secret in a part of a pod."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _secrets(item, (*path, index))
+            if path[-1] == "imagePullSecrets" and field_of(item, "name"):
+                yield (*path, index, "name"), item["name"]
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _secrets(item, (*path, key))
+            if key == _SECRET_NAME and item:
+                yield (*path, key), item
+            elif key in _SECRET_REFS and field_of(item, "name"):
+                yield (*path, key, "name"), item["name"]
 
 
 def _capped(pod: Pod, path: Path, limit: str, most: float | None) -> Iterator[Excess]:

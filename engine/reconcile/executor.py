@@ -48,6 +48,7 @@ from engine.errors import (
 from engine.informers.factory import InformerFactory
 from engine.reconcile.image_locator import ImageLocator
 from engine.reconcile.job_state import JobState
+from engine.reconcile.missing_secret import missing_secret
 from engine.reconcile.rendering import RenderConfig, render_attempt
 from engine.reconcile.reporter import AttemptReporter
 from engine.refs import Ref, ref_of
@@ -155,7 +156,11 @@ class ActionExecutor:
             self.reporter.emit(LabelsChanged(state.job.key, action.pod, names, self.redact(words)))
 
     def create_dependents(self, state: JobState, action: CreateDependents) -> None:
-        """Step 2. What is there already must be this pod's; leftovers of a namesake go first."""
+        """Step 2. What is there already must be this pod's; leftovers of a namesake go first.
+
+        Others' Secrets that the pod refers to are looked up now: a node would only find out once it
+        has the images, and of a login never tell.
+        """
         manifests = self._manifests(state, action.attempt, action.policies)
         for manifest in manifests.dependents:
             owned = set_owner_reference(manifest, pod=action.pod, uid=action.uid)
@@ -168,6 +173,9 @@ class ActionExecutor:
             except (ForbiddenError, UnauthorizedError):
                 self._delete_unrunnable_pod(state, action)
                 raise
+        missing = missing_secret(self.client, state.job)
+        if missing:
+            state.observed.secrets_missing[action.uid] = missing
         state.observed.rejection, state.observed.rejections = None, 0
         state.observed.dependents_ready.add(action.uid)
 

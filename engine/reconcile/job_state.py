@@ -29,6 +29,8 @@ class Observations:
     """When a pod's labels were last put back, or that was tried, by UID."""
     dependents_ready: set[str] = field(default_factory=set)
     """UIDs of pods whose Secret and ConfigMap are known to exist."""
+    secrets_missing: dict[str, str] = field(default_factory=dict)
+    """What pods refer to that isn't there, by UID: others' Secrets, or keys in them."""
     dependents_looked_up: dict[tuple[str, bool], datetime] = field(default_factory=dict)
     """When they were looked up, by the pod's UID and whether it had said that it lacks one."""
     deleted_uids: set[str] = field(default_factory=set)

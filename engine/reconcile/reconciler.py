@@ -105,6 +105,7 @@ class Reconciler:
             adopted=frozenset(known.adopted),
             labels_restored_at=known.labels_restored_at,
             dependents_ready=frozenset(known.dependents_ready),
+            secrets_missing=known.secrets_missing,
             deleted_uids=frozenset(known.deleted_uids),
             rejection=known.rejection,
             pull_causes=known.pull_causes,

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.api.model import Job
+from engine.api.model import Job, SecretKey
 from engine.refs import MAIN_CONTAINER, pod_name
 
 MOUNT = "/engine"
 VOLUME = "engine-config"
 PULL_SECRET_KEY = ".dockerconfigjson"  # noqa: S105 - a name, fixed by Kubernetes
+_OLD_PULL_SECRET_KEY = ".dockercfg"  # noqa: S105
 
 _PASSED_ON = ("image", "args", "resources", "workingDir", "securityContext")
 _NO_VALUES = ("secrets", "registryCredentials")
@@ -42,7 +43,8 @@ def template_variables(job: Job, attempt: int) -> dict[str, Any]:
         _container(job, service, name, sidecar=True) for service in job.spec.get("services", ())
     ]
     init = [_container(job, container, name) for container in job.spec.get("initContainers", ())]
-    main = _container(job, {**job.spec, "name": MAIN_CONTAINER, "secrets": [*job.secrets]}, name)
+    variables = [*job.spec.get("secrets", ())]
+    main = _container(job, {**job.spec, "name": MAIN_CONTAINER, "secrets": variables}, name)
     return {
         "job": {
             "name": job.name,
@@ -54,6 +56,7 @@ def template_variables(job: Job, attempt: int) -> dict[str, Any]:
             "annotations": dict(job.annotations),
             "hasSecret": has_secret(job),
             "hasCredentials": bool(job.credentials),
+            "pullSecrets": [*([name] if job.credentials else ()), *job.pull_secrets],
             "hasConfigMap": bool(items),
         },
         "spec": {key: value for key, value in job.spec.items() if key not in _NO_VALUES},
@@ -75,13 +78,21 @@ def config_items(job: Job) -> list[tuple[str, str, str]]:
 
 
 def has_secret(job: Job) -> bool:
-    """Whether the job needs a Secret."""
+    """Whether the job needs a Secret of its own."""
     return bool(job.secrets or job.credentials)
 
 
 def has_dependents(job: Job) -> bool:
     """Whether the job's pod needs a Secret or a ConfigMap of its own."""
     return has_secret(job) or bool(config_items(job))
+
+
+def secret_references(job: Job) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """(who needs it, name, keys of which one has to be there) of each Secret that isn't its own."""
+    for ref in job.secret_keys.values():
+        yield MAIN_CONTAINER, ref.name, (ref.key,)
+    for name in job.pull_secrets:
+        yield "registryCredentials", name, (PULL_SECRET_KEY, _OLD_PULL_SECRET_KEY)
 
 
 def secret_data(job: Job, values: SecretValues) -> dict[str, str]:
@@ -131,8 +142,9 @@ def _container(
         for key, value in source.get("env", {}).items()
     ]
     env += [
-        {"name": key, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}}
-        for key in source.get("secrets", ())
+        {"name": variable, "valueFrom": {"secretKeyRef": {"name": ref.name, "key": ref.key}}}
+        for variable in source.get("secrets", ())
+        for ref in (job.secret_keys.get(variable) or SecretKey(name, variable),)
     ]
     if env:
         container["env"] = env

@@ -37,6 +37,11 @@ class ContainerState:
         """Whether it runs, or has run."""
         return bool(self.running or self.terminated)
 
+    @property
+    def is_own_work(self) -> bool:
+        """Whether it is the job's main container, or an init container before it."""
+        return self.name == MAIN_CONTAINER or (self.is_init and not self.is_sidecar)
+
 
 def container_states(pod: Mapping[str, Any]) -> Iterator[ContainerState]:
     """States of all containers that the kubelet has reported, init containers first."""
@@ -71,11 +76,7 @@ def main_state(pod: Mapping[str, Any]) -> ContainerState | None:
 
 def has_started(pod: Mapping[str, Any]) -> bool:
     """Whether the job's own work has begun: its main container, or an init container before it."""
-    return any(
-        state.has_started
-        for state in container_states(pod)
-        if state.name == MAIN_CONTAINER or (state.is_init and not state.is_sidecar)
-    )
+    return any(state.has_started and state.is_own_work for state in container_states(pod))
 
 
 def main_containers_terminated(pod: Mapping[str, Any]) -> bool:

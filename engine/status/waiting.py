@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.api.model import PullClass
-from engine.status.containers import ContainerState, container_states
+from engine.status.containers import ContainerState, container_states, has_started
 from engine.status.outcome import Outcome, Reason
 
 NEVER_PULL = "ErrImageNeverPull"
@@ -120,8 +120,14 @@ def read_invalid_image(pod: Mapping[str, Any]) -> Outcome | None:
 
 
 def read_config_error(pod: Mapping[str, Any]) -> Outcome | None:
-    """Outcome of a container that can't be created."""
+    """Outcome of a container that can't be created.
+
+    What crashes beside the job's own work, once that has begun, is the job's own affair.
+    """
+    begun = has_started(pod)
     for state in container_states(pod):
+        if begun and (state.last_terminated or not state.is_own_work):
+            continue
         words = _config_words(state) if state.waiting.get("reason") in _CONFIG_REASONS else ""
         if words and _CACHE_NOT_READY not in words:
             return Outcome(Reason.CONTAINER_CONFIG_ERROR, f"{state.name}: {words}")

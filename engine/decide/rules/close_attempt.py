@@ -29,10 +29,10 @@ def close_attempt(situation: Situation) -> Action | None:
         if attempt.uid not in situation.observed.deleted_uids:
             return ConfirmDeleted(attempt.pod, attempt.uid)
         end = situation.observed.deleted_outcomes.get(attempt.uid)
-        return _close(situation, attempt, end or deleted_pod(attempt))
+        return close(situation, attempt, end or deleted_pod(attempt))
     outcome = read_end(pod, situation.deletion_of(attempt.uid))
     if outcome is not None:
-        return _close(situation, attempt, outcome)
+        return close(situation, attempt, outcome)
     if is_terminating(pod):
         return Wait()
     for rule in STUCK_RULES:
@@ -48,27 +48,26 @@ def close_attempt(situation: Situation) -> Action | None:
 
 def _close_overdue(situation: Situation, attempt: Attempt, pod: Pod) -> Action | None:
     outcome = read_overdue(situation, pod)
-    return _close(situation, attempt, outcome) if outcome else None
+    return close(situation, attempt, outcome) if outcome else None
 
 
 def _close_invalid_image(situation: Situation, attempt: Attempt, pod: Pod) -> Action | None:
     outcome = read_invalid_image(pod)
-    return _close(situation, attempt, outcome) if outcome else None
+    return close(situation, attempt, outcome) if outcome else None
 
 
 def _close_config_error(situation: Situation, attempt: Attempt, pod: Pod) -> Action | None:
-    """A service that crashes beside a running job is the job's own affair."""
     if awaits_kubelet(situation, pod):
         return None
-    outcome = None if has_started(pod) else read_config_error(pod)
-    return _close(situation, attempt, outcome) if outcome else None
+    outcome = read_config_error(pod)
+    return close(situation, attempt, outcome) if outcome else None
 
 
 def _close_late_start(situation: Situation, attempt: Attempt, pod: Pod) -> Action | None:
     if has_started(pod) or situation.now < start_deadline(situation, attempt, pod):
         return None
     words = f"not started within {situation.job.start_timeout:g}s: {read_start_cause(pod)}"
-    return _close(situation, attempt, Outcome(Reason.START_TIMEOUT, words))
+    return close(situation, attempt, Outcome(Reason.START_TIMEOUT, words))
 
 
 def read_overdue(situation: Situation, pod: Pod) -> Outcome | None:
@@ -98,7 +97,8 @@ def waiting_since(attempt: Attempt, pod: Pod) -> datetime:
     return max(created, attempt.claimed_at or created)
 
 
-def _close(situation: Situation, attempt: Attempt, outcome: Outcome) -> WriteRecord:
+def close(situation: Situation, attempt: Attempt, outcome: Outcome) -> WriteRecord:
+    """Write down how the attempt ended; whether there is another is up to the job's `retry`."""
     record, pod = situation.run_record, situation.pod_of(attempt.uid)
     if pod is not None and attempt.started_at is None:
         attempt = replace(attempt, started_at=started_at(pod))

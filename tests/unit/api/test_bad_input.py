@@ -56,9 +56,25 @@ def lines(text: str) -> list[str]:
         ("  files: {a: x, a/b: y}", ("job.yaml:6:17: spec.files: a/b is below a, which is a file "
          "(rename one of them)")),
         ("  secrets: {T: {}}", ("job.yaml:6:16: spec.secrets.T is empty "
-         "(exactly one of: fromEnv, fromFile, value)")),
+         "(exactly one of: fromEnv, fromFile, fromSecret, value)")),
         ("  secrets: {T: {value: a, fromEnv: B}}", ("job.yaml:6:16: spec.secrets.T has 2 entries, "
-         "at most 1 may be set (exactly one of: fromEnv, fromFile, value)")),
+         "at most 1 may be set (exactly one of: fromEnv, fromFile, fromSecret, value)")),
+        ("  secrets: {T: {fromSecret: ci}}", ("job.yaml:6:29: spec.secrets.T.fromSecret must be a "
+         "mapping (a secret is {value: ...}, {fromEnv: NAME}, {fromFile: PATH} or {fromSecret: "
+         "{name: NAME, key: KEY}}, a value in quotes)")),
+        ("  secrets: {T: {fromSecret: {name: ci}}}",
+         "job.yaml:6:29: spec.secrets.T.fromSecret.key is missing"),
+        ("  registryCredentials: [{registry: r, fromSecret: {name: ci}}]",
+         ("job.yaml:6:25: spec.registryCredentials[0] has 2 entries, at most 1 may be set "
+          "(fromSecret stands alone: the Secret has registry, username and password)")),
+        ("  registryCredentials: [{fromSecret: {name: Ci}}]",
+         ("job.yaml:6:45: spec.registryCredentials[0].fromSecret.name: this is not valid (lower "
+          "case letters, digits, '-' and '.', starting and ending with a letter or digit)")),
+        ("  registryCredentials: [{registry: r, username: u}]",
+         "job.yaml:6:25: spec.registryCredentials[0].password is missing"),
+        ("  registryCredentials: [{registry: r, username: u, password: {fromSecret: {name: x}}}]",
+         ("job.yaml:6:63: unknown field in spec.registryCredentials[0].password "
+          "(one of: fromEnv, fromFile, value)")),
         ("  secrets: {T: {fromFile: ../x}}", ("job.yaml:6:27: fromFile ../x leads out of the "
          "spec's folder (give a path below the folder that the spec is in)")),
         ("  secrets: {T: {fromFile: /etc/shadow}}", ("job.yaml:6:27: fromFile /etc/shadow leads "
@@ -335,6 +351,11 @@ VALUE = "hunter2-31337"
         "registryCredentials: [{registry: r, username: u, password: 3133731337}]",
         "registryCredentials: [{registry: r, username: u, password: {value: 3133731337}}]",
         "registryCredentials: 3133731337",
+        f"secrets: {{T: {{fromSecret: {VALUE}}}}}",
+        f"secrets: {{T: {{fromSecret: {{name: _{VALUE}, key: '{VALUE}!'}}}}}}",
+        f"secrets: {{T: {{fromSecret: {{name: x, key: k, {VALUE}: 1}}}}}}",
+        f"registryCredentials: [{{fromSecret: {{name: _{VALUE}}}}}]",
+        f"registryCredentials: [{{fromSecret: {VALUE}}}]",
         f"registryCredentials: [{VALUE}]",
         f"registryCredentials: [{{{VALUE}}}]",
         f"registryCredentials: [{{registry: r, username: u, password: {{{VALUE}}}}}]",

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from engine.api.model import Config, Job, Limits, LoadedJobs
+from engine.api.model import Config, Job, Limits, LoadedJobs, SecretKey
 from engine.api.parse import SpecText
 from engine.render.yaml_value import to_yaml_value
 from engine.specdir.load import with_namespace
@@ -133,6 +133,21 @@ def test_a_secret_of_ones_own_replaces_the_folders_source() -> None:
     )
     secret = only(loaded).secrets["T"]
     assert (secret.from_env, secret.from_file) == (None, "own")
+
+
+def test_nor_does_it_mix_with_a_secret_that_the_folder_refers_to() -> None:
+    theirs = {"T": {"fromSecret": {"name": "theirs", "key": "k"}}, "U": {"value": "x"}}
+    own = {"T": {"fromEnv": "ENGINE_SECRET_T"}, "U": {"fromSecret": {"name": "own", "key": "k"}}}
+    job = only(
+        load_tree(
+            {
+                "d.yaml": defaults(image="x", secrets=theirs),
+                "job.yaml": {**JOB, "spec": {"secrets": own}},
+            }
+        )
+    )
+    assert [*job.secrets] == ["T"]
+    assert job.secret_keys == {"U": SecretKey("own", "k")}
 
 
 def test_labels_and_annotations_are_merged() -> None:

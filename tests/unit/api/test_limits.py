@@ -53,6 +53,12 @@ def told(limits: str, text: str = "", **spec: Any) -> list[str]:
         ("{allowedServiceAccounts: []}", "  automountServiceAccountToken: true",
          ("job.yaml:6:33: the service account default is not allowed "
           "(limits.allowedServiceAccounts: none)")),
+        ("{allowedSecrets: [ci-*]}", "  secrets: {T: {fromSecret: {name: admin, key: k}}}",
+         ("job.yaml:6:36: fromSecret: the Secret admin is not allowed "
+          "(limits.allowedSecrets: ci-*)")),
+        ("{allowedSecrets: []}", "  registryCredentials: [{fromSecret: {name: admin}}]",
+         ("job.yaml:6:45: fromSecret: the Secret admin is not allowed "
+          "(limits.allowedSecrets: none)")),
         ("{allowPodPatch: []}", "  podPatch: {metadata: {labels: {a: b}}}",
          "job.yaml:6:13: spec.podPatch is not allowed (limits.allowPodPatch: none)"),
         ("{allowPodPatch: [metadata.labels]}", "  podPatch: {spec: {hostNetwork: true}}",

@@ -39,8 +39,10 @@ spec:
   files: {config/app.toml: "..."}
   secrets:
     TOKEN: {fromEnv: CI_TOKEN}
+    KEY: {fromSecret: {name: ci, key: k}}
   registryCredentials:
     - {registry: registry.example, username: ci, password: {fromEnv: REGISTRY_PASSWORD}}
+    - {fromSecret: {name: other-registries}}
   services:
     - {name: redis, image: redis:7, pullPolicy: [Always, IfNotPresent], env: {}, ports: [6379]}
   initContainers: []
@@ -127,6 +129,10 @@ def test_every_example_is_valid_under_both_drafts(path: Path) -> None:
         {"timeout": "soon"},
         {"secrets": {"T": {}}},
         {"secrets": {"T": {"value": "a", "fromEnv": "b"}}},
+        {"secrets": {"T": {"fromSecret": {"name": "ci"}}}},
+        {"secrets": {"T": {"fromSecret": {"name": "../ci", "key": "k"}}}},
+        {"registryCredentials": [{"fromSecret": {"name": "ci"}, "registry": "r"}]},
+        {"registryCredentials": [{"registry": "r", "username": "u"}]},
         {"files": {"../x": ""}},
         {"files": {"a\n/../b": ""}},
         {"services": [{"name": "Redis", "image": "x"}]},

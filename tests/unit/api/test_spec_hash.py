@@ -69,6 +69,8 @@ def test_labels_and_annotations_do_not_enter() -> None:
         {"secrets": {"T": {"fromEnv": "ENGINE_SECRET_A"}}},
         {"secrets": {"T": {"fromEnv": "ENGINE_SECRET_B"}}},
         {"secrets": {"T": {"value": "a"}}},
+        {"secrets": {"T": {"fromSecret": {"name": "ci", "key": "a"}}}},
+        {"registryCredentials": [{"fromSecret": {"name": "ci"}}]},
     ],
 )
 def test_what_the_user_changes_does_enter(change: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ from tests.unit.decide.situations import (
     record,
     written,
 )
-from tests.unit.pods import CREATED, FINISHED, UID, ended, job_pod, running, waiting
+from tests.unit.pods import CREATED, FINISHED, UID, container, ended, job_pod, running, waiting
 
 POD = f"build-{JOB.run}-1"
 OPEN = record(attempt())
@@ -149,6 +149,21 @@ def test_a_container_that_cant_be_configured_ends_the_job_with_the_words() -> No
     pod = job_pod(JOB, waiting("CreateContainerConfigError", words), **PENDING)
     over = written(JOB, OPEN, pod)
     assert (over.reason, over.message) == (Reason.CONTAINER_CONFIG_ERROR, f"main: {words}")
+
+
+def test_what_the_main_container_lacks_is_told_after_the_init_containers_as_well() -> None:
+    lacks = waiting("CreateContainerConfigError", "couldn't find key k in Secret ci/ci")
+    pod = job_pod(JOB, lacks, init={"prepare": ended(0)}, sidecars={"db": running()}, **PENDING)
+    over = written(JOB, replace(OPEN, state=State.RUNNING), pod)
+    told = "main: couldn't find key k in Secret ci/ci"
+    assert (over.reason, over.message) == (Reason.CONTAINER_CONFIG_ERROR, told)
+
+
+def test_a_main_container_that_its_own_rules_restart_is_waited_for() -> None:
+    pod = job_pod(JOB, waiting("CrashLoopBackOff", "back-off 10s"))
+    pod["status"]["containerStatuses"][0]["lastState"] = ended(3)
+    pod["status"]["initContainerStatuses"] = [container("prepare", ended(0))]
+    assert act(JOB, replace(OPEN, state=State.RUNNING), pod) == Wait()
 
 
 def test_a_pod_that_does_not_start_in_time_tells_what_it_waited_for() -> None:

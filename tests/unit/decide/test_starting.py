@@ -49,6 +49,26 @@ def test_only_a_recorded_run_is_let_go() -> None:
     assert act(JOB, record(attempt()), GATED, settled=[UID]) == RemoveSchedulingGate(POD, UID, 0, 1)
 
 
+def test_a_pod_that_refers_to_a_secret_that_isnt_there_is_not_let_go() -> None:
+    missing = {UID: 'main: secret "ci" not found'}
+    over = written(JOB, record(attempt()), GATED, settled=[UID], missing=missing)
+    assert over.state is State.FAILED
+    assert over.attempts[0].outcome is over.reason is Reason.CONTAINER_CONFIG_ERROR
+    assert over.message == 'main: secret "ci" not found'
+    assert act(JOB, over, GATED) == DeletePod(
+        POD, UID, 0, "its attempt ended: ContainerConfigError"
+    )
+
+
+def test_nor_is_it_where_another_attempt_is_to_follow() -> None:
+    job = make_job(retry={"max": 1, "on": ["ContainerConfigError"]})
+    missing = {UID: 'main: secret "ci" not found'}
+    first = record(attempt(job=job), job=job)
+    again = written(job, first, job_pod(job, gated=True), settled=[UID], missing=missing)
+    assert again.state is State.STARTING
+    assert isinstance(act(job, again, job_pod(job, gated=True)), DeletePod)
+
+
 def test_the_engines_gate_is_found_among_others() -> None:
     gates = [{"name": "example.com/first"}, {"name": GATE}, {"name": "example.com/last"}]
     gated = job_pod(JOB, gated=True)

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from engine.decide.pull_cursor import policies_of_attempt
+from engine.kubeschema import shipped_types
+from engine.kubeschema.model import ListOf, MapOf, Struct
 from engine.reconcile.rendering import RenderConfig, try_render_attempt
 from engine.render.templates import Templates
 from tests.unit.builders import document, lines_of, load, load_document, make_config, write
@@ -98,6 +100,61 @@ def told(limits: str, text: str) -> list[str]:
 def test_a_pod_patch_cant_exceed_a_limit(limits: str, patch: str, line: str) -> None:
     (found,) = told(limits, f"  podPatch: {{spec: {patch}}}\n")
     assert found.startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("patch", "field"),
+    [
+        ("{containers: [{name: main, envFrom: [{secretRef: {name: admin}}]}]}",
+         "containers{main}.envFrom[0].secretRef.name"),
+        (("{initContainers: [{name: x, image: y, env: [{name: A, valueFrom: "
+          "{secretKeyRef: {name: admin, key: k}}}]}]}"),
+         "initContainers{x}.env{A}.valueFrom.secretKeyRef.name"),
+        ("{imagePullSecrets: [{name: admin}]}", "imagePullSecrets{admin}.name"),
+        ("{volumes: [{name: v, secret: {secretName: admin}}]}", "volumes{v}.secret.secretName"),
+        ("{volumes: [{name: v, projected: {sources: [{secret: {name: admin}}]}}]}",
+         "volumes{v}.projected.sources[0].secret.name"),
+        ("{volumes: [{name: v, csi: {driver: d, nodePublishSecretRef: {name: admin}}}]}",
+         "volumes{v}.csi.nodePublishSecretRef.name"),
+        ("{volumes: [{name: v, azureFile: {shareName: s, secretName: admin}}]}",
+         "volumes{v}.azureFile.secretName"),
+        ("{volumes: [{name: v, rbd: {monitors: [], image: i, secretRef: {name: admin}}}]}",
+         "volumes{v}.rbd.secretRef.name"),
+    ],
+)  # fmt: skip
+def test_no_way_leads_to_a_secret_that_isnt_allowed(patch: str, field: str) -> None:
+    (found,) = told("{allowedSecrets: ['ci-*']}", f"  podPatch: {{spec: {patch}}}\n")
+    assert found.startswith("job.yaml:6:")
+    assert found.endswith(
+        f"the pod's spec.{field} admin is not allowed (limits.allowedSecrets: ci-*)"
+    )
+
+
+def test_every_field_of_a_pod_that_refers_to_a_secret_is_known() -> None:
+    """Of the tested release: a field that is new there is to be looked at."""
+    found, seen, ahead = set(), set(), [shipped_types().kind("v1", "Pod").fields["spec"]]
+    while ahead:
+        kind = ahead.pop()
+        if isinstance(kind, ListOf | MapOf):
+            ahead.append(kind.item if isinstance(kind, ListOf) else kind.value)
+        elif isinstance(kind, Struct) and kind.full_name not in seen:
+            seen.add(kind.full_name)
+            found |= {name for name in kind.fields if "secret" in name.lower()}
+            ahead.extend(kind.fields.values())
+    path_on_the_node = {"secretFile"}
+    known = {"secretName", "secret", "secretRef", "secretKeyRef", "nodePublishSecretRef"}
+    assert found == known | {"imagePullSecrets"} | path_on_the_node
+
+
+def test_the_jobs_own_secret_and_those_that_are_allowed_may_be_used() -> None:
+    text = """  secrets: {A: {value: hunter2}, B: {fromSecret: {name: ci-token, key: k}}}
+  registryCredentials:
+    - {registry: r, username: u, password: {value: hunter2}}
+    - {fromSecret: {name: ci-login}}
+"""
+    pod, lines = rendered("{allowedSecrets: ['ci-*'], podSecurity: baseline}", text)
+    assert lines == []
+    assert len(pod["spec"]["imagePullSecrets"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,11 @@ def test_the_built_in_templates_make_nothing_that_kubernetes_would_refuse() -> N
     job = make_job(
         files={"a/b": "x"},
         env={"A": "1"},
-        secrets={"TOKEN": {"value": "x"}, "KEY": {"fromEnv": "ENGINE_SECRET_K"}},
+        secrets={
+            "TOKEN": {"value": "x"},
+            "KEY": {"fromEnv": "ENGINE_SECRET_K"},
+            "OTHER": {"fromSecret": {"name": "ci", "key": "k"}},
+        },
         services=[{"name": "db", "image": "db", "ports": [80], "env": {"B": "2"}}],
         initContainers=[{"name": "first", "image": "a", "script": "true", "workingDir": "/"}],
         resources={"requests": {"cpu": 1}, "limits": {"memory": "1Gi"}},
@@ -19,7 +23,10 @@ def test_the_built_in_templates_make_nothing_that_kubernetes_would_refuse() -> N
         securityContext={"runAsUser": 1},
         podSecurityContext={"fsGroup": 1},
         serviceAccountName="builder",
-        registryCredentials=[{"registry": "r", "username": "u", "password": {"value": "x"}}],
+        registryCredentials=[
+            {"registry": "r", "username": "u", "password": {"value": "x"}},
+            {"fromSecret": {"name": "login"}},
+        ],
     )
     made = render(job)
     assert len(made.dependents) == 2

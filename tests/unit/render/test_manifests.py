@@ -83,6 +83,43 @@ def test_credentials_make_a_pull_secret() -> None:
     assert made.pod["spec"]["imagePullSecrets"] == [{"name": secret["metadata"]["name"]}]
 
 
+def test_a_secret_of_the_namespace_is_referred_to_by_every_container_that_names_it() -> None:
+    own, other = {"value": "x"}, {"fromSecret": {"name": "ci", "key": "k"}}
+    job = make_job(
+        script=None,
+        secrets={"A": own, "B": other},
+        services=[{"name": "db", "image": "db", "secrets": ["B"]}],
+        initContainers=[{"name": "first", "image": "f", "secrets": ["B", "A"]}],
+    )
+    made = render(job, SecretValues({"A": "x"}))
+    a = {"name": made.pod["metadata"]["name"], "key": "A"}
+    b = {"name": "ci", "key": "k"}
+    referred = {
+        name: {v["name"]: v["valueFrom"]["secretKeyRef"] for v in container["env"]}
+        for name, container in containers(job).items()
+    }
+    assert referred == {"main": {"A": a, "B": b}, "db": {"B": b}, "first": {"B": b, "A": a}}
+    (secret,) = made.dependents
+    assert [*secret["data"]] == ["A"]
+
+
+def test_a_job_that_only_refers_to_secrets_has_none_of_its_own() -> None:
+    key = {"fromSecret": {"name": "ci", "key": "k"}}
+    job = make_job(
+        script=None, secrets={"T": key}, registryCredentials=[{"fromSecret": {"name": "login"}}]
+    )
+    made = render(job)
+    assert made.dependents == ()
+    assert made.pod["spec"]["imagePullSecrets"] == [{"name": "login"}]
+
+
+def test_logins_of_both_kinds_stand_side_by_side() -> None:
+    made = render(make_job(registryCredentials=[{"fromSecret": {"name": "login"}}, LOGIN]))
+    own = {"name": made.pod["metadata"]["name"]}
+    assert made.pod["spec"]["imagePullSecrets"] == [own, {"name": "login"}]
+    assert made.dependents[0]["data"] == {".dockerconfigjson": "***"}
+
+
 def test_only_a_service_that_names_a_secret_gets_it() -> None:
     redis = {"name": "redis", "image": "redis:7"}
     job = make_job(secrets=TOKEN, services=[redis, {**redis, "name": "db", "secrets": ["TOKEN"]}])
