@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 from itertools import groupby
 from pathlib import PurePath
+from typing import Self
 
 MAX_SHOWN = 100
 """Of one file no more diagnostics are shown than can be read."""
@@ -150,9 +151,13 @@ class EngineError(Exception):
         hint = f" ({self.hint})" if self.hint else ""
         return f"{where}{self.cause}{hint}"
 
-    def map_text(self, change: Callable[[str], str]) -> "EngineError":
-        """An error that reads the same with `change` applied to its words; its place stays."""
-        return EngineError(change(self.cause), where=self.where, hint=change(self.hint))
+    def map_text(self, change: Callable[[str], str]) -> Self:
+        """The same error with `change` applied to its words; its place and its kind stay."""
+        changed = type(self).__new__(type(self))
+        changed.__dict__.update(self.__dict__)
+        changed.cause, changed.hint = change(self.cause), change(self.hint)
+        changed.args = (changed.cause,)
+        return changed
 
 
 class UsageError(EngineError):
@@ -170,9 +175,9 @@ class InvalidInputError(EngineError):
         super().__init__("; ".join(str(problem) for problem in problems))
         self.problems = problems
 
-    def map_text(self, change: Callable[[str], str]) -> "InvalidInputError":
+    def map_text(self, change: Callable[[str], str]) -> Self:
         """The same findings with `change` applied to their words."""
-        return InvalidInputError(tuple(problem.map_text(change) for problem in self.problems))
+        return type(self)(tuple(problem.map_text(change) for problem in self.problems))
 
 
 class TemplateRenderError(EngineError):

@@ -1,10 +1,13 @@
 """Read files that others may have put there: never a pipe or a device, and never without an end.
+Write files that others read: whole, or not at all.
 
 What is at a path can change between a look and the next: what was opened is judged and read.
 """
 
 import os
+import secrets
 import stat
+from pathlib import Path
 
 NOT_A_FILE = "this is not a file"
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
@@ -35,3 +38,31 @@ def read_regular(
         return text
     finally:
         os.close(descriptor)
+
+
+class WholeFile:
+    """A text file that is written at once, at the end of what it tells of.
+
+    Guarantees: until `write` has returned, the path holds what it held before; then the whole text.
+    Errors: OSError when it is opened, where nothing could be written there later.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if path.exists() and not path.is_file():
+            raise OSError(0, NOT_A_FILE)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path.resolve()
+        self._unfinished = self._path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        self._file = os.fdopen(os.open(self._unfinished, flags, 0o666), "w", encoding="utf-8")
+
+    def write(self, text: str) -> None:
+        """Put `text` at the path. Errors: OSError; then the path is as it was."""
+        with self._file as file:
+            file.write(text)
+        self._unfinished.replace(self._path)
+
+    def close(self) -> None:
+        """Leave no trace of what was not written."""
+        self._file.close()
+        self._unfinished.unlink(missing_ok=True)

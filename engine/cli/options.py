@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from engine.durations import format_duration, parse_duration
 
@@ -57,12 +58,27 @@ def all_paths(given: tuple[str, ...], filenames: tuple[str, ...]) -> tuple[str, 
     return (*given, *filenames)
 
 
+class _Format(click.Choice[str]):
+    """One variable serves all commands: a format in it that this one lacks leaves the default."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if (
+            param is not None
+            and param.name is not None
+            and ctx is not None
+            and ctx.get_parameter_source(param.name) is ParameterSource.ENVIRONMENT
+            and value not in self.choices
+        ):
+            return str(param.get_default(ctx))
+        return super().convert(value, param, ctx)
+
+
 def output(*choices: str) -> Callable[[Command], Command]:
     """-o with these formats; the first is the default."""
     return option(
         "-o",
         "--output",
-        type=click.Choice(choices),
+        type=_Format(choices),
         default=choices[0],
         show_default=True,
         help="Format on stdout.",

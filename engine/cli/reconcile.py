@@ -9,7 +9,7 @@ from engine.cli import options
 
 LONGEST_LEASE = 3600.0
 """As in `decide.lease`, which isn't imported for --help."""
-_ONLY_WITH_ONCE = ("timeout", "queue_timeout", "wait", "output")
+_ONLY_WITH_ONCE = ("timeout", "queue_timeout", "wait", "output", "junit")
 _NOT_WITH_ONCE = ("prune_interval", "poll", "leader_elect", "lease_duration", "metrics_address")
 
 
@@ -56,6 +56,9 @@ _NOT_WITH_ONCE = ("prune_interval", "poll", "leader_elect", "lease_duration", "m
     "--sandbox", is_flag=True, help="Use a simulated cluster in this process; runs no container."
 )
 @options.output("table", "json")
+@options.file_to_write(
+    "--junit", metavar="FILE", help="Write the result as JUnit XML, too, however it ends."
+)
 @options.option(
     "--prune-interval",
     type=options.Duration(),

@@ -8,6 +8,7 @@ import click
 
 from engine.api.model import Job
 from engine.cli import options
+from engine.cli.ci import is_github
 from engine.cli.loading import load_config
 from engine.cli.output import echo_diagnostic
 from engine.cli.printers.text import pluralise
@@ -18,7 +19,7 @@ from engine.reconcile.secret_values import resolve_secrets
 from engine.render.templates import Templates
 from engine.render.variables import SecretValues
 from engine.specdir.load import load_specs
-from engine.telemetry.redact import SHORTEST, is_maskable
+from engine.telemetry.redact import REDACTOR, SHORTEST, is_maskable
 
 
 @click.command()
@@ -29,6 +30,7 @@ from engine.telemetry.redact import SHORTEST, is_maskable
 @options.templates
 @options.kubernetes_schema
 @options.allow_secret_env
+@options.output("text", "json", "sarif", "code-quality")
 def command(
     paths: tuple[str, ...],
     filenames: tuple[str, ...],
@@ -38,13 +40,15 @@ def command(
     templates: Path | None,
     kubernetes_schema: Path | None,
     allow_secret_env: tuple[str, ...],
+    output: str,
 ) -> None:
     """Check spec files; print file:line:col for every problem.
 
     A secret whose variable isn't set here is a warning: it need only be set where the job is
     started; so is one that is too short to be masked in messages. Exit code 2 if there is an
     error, else 0. Templates and pod patches of one's own are rendered too; the built-in templates
-    alone have nothing to go wrong.
+    alone have nothing to go wrong. SARIF is for code scanning on GitHub, code-quality for merge
+    requests on GitLab; as text, problems are annotations besides where GitHub Actions runs this.
     """
     settings = load_config(config, kubernetes_schema, allow_secret_env)
     loaded = load_specs(options.all_paths(paths, filenames), settings, namespace, defaults_root)
@@ -67,12 +71,28 @@ def command(
         secrets, missing = resolve_secrets(job, os.environ, settings.limits)
         problems.extend(map(_unset_is_a_warning, missing))
         problems.extend(_too_short_to_mask(job, secrets))
-    for problem in in_order(problems):
-        echo_diagnostic(problem)
-    if any(problem.severity is Severity.ERROR for problem in problems):
+    found = tuple(problem.map_text(REDACTOR) for problem in in_order(problems))
+    if output == "text":
+        _print_text(len(loaded.jobs), found)
+    else:
+        # Only who asks for a report pays for it.
+        from engine.cli.printers.problems import PRINTERS  # noqa: PLC0415
+
+        click.echo(PRINTERS[output](loaded.jobs, found, os.environ))
+    if any(problem.severity is Severity.ERROR for problem in found):
         raise SystemExit(ExitCode.INVALID)
-    count = len(loaded.jobs)
-    click.echo(f"{pluralise(count, 'job')}, all valid" if count else "no job specs found")
+
+
+def _print_text(count: int, problems: tuple[Diagnostic, ...]) -> None:
+    for problem in problems:
+        echo_diagnostic(problem)
+    if is_github(os.environ):
+        from engine.cli.printers.github import annotations_of_problems  # noqa: PLC0415 - rare
+
+        for line in annotations_of_problems(problems, os.environ):
+            click.echo(line, err=True)
+    if not any(problem.severity is Severity.ERROR for problem in problems):
+        click.echo(f"{pluralise(count, 'job')}, all valid" if count else "no job specs found")
 
 
 def _too_short_to_mask(job: Job, secrets: SecretValues) -> Iterator[Diagnostic]:

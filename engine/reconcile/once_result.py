@@ -37,6 +37,8 @@ class JobResult:
     changed: bool
     over: bool
     error: EngineError | None = None
+    log_tail: tuple[str, ...] = ()
+    """The last lines of the container that failed, where somebody has read them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,8 @@ class Engine:
         return {entry["name"]: entry for entry in run.result["jobs"]}
 
     def environment_of_process(self) -> Mapping[str, str]:
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("ENGINE_")}
+        foreign = ("ENGINE_", "GITHUB_", "GITLAB_", "CI_")
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
         return {**kept, "KUBECONFIG": str(self.kubeconfig), **self.environment}
 
 

@@ -20,7 +20,7 @@ def exit_code(result: OnceResult) -> ExitCode:
     """The highest of what happened; an interrupt counts before everything."""
     if result.interrupted:
         return ExitCode.INTERRUPTED
-    codes = [_job_code(job) for job in result.jobs]
+    codes = [job_exit_code(job) for job in result.jobs]
     if result.timed_out:
         codes.append(ExitCode.TIMEOUT)
     return max(codes, default=ExitCode.OK)
@@ -35,6 +35,7 @@ def mask_result(
             job,
             record=job.record and map_messages(job.record, redact),
             error=job.error and job.error.map_text(redact),
+            log_tail=tuple(map(redact, job.log_tail)),
         )
         for job in result.jobs
     ]
@@ -52,7 +53,7 @@ def result_json(result: OnceResult, pruned: PruneReport = NOTHING_PRUNED) -> str
             "name": job.job.name,
             "namespace": job.job.namespace,
             "specHash": job.job.spec_hash,
-            **record_json(_current(job)),
+            **record_json(current_record(job)),
             "changed": job.changed,
         }
         if job.error is not None:
@@ -69,7 +70,7 @@ def result_table(result: OnceResult, pruned: PruneReport = NOTHING_PRUNED) -> st
     """One line a job, and what the second run of the same specs is told: nothing changed."""
     rows = []
     for job in result.jobs:
-        record = _current(job)
+        record = current_record(job)
         state = record.state.value if record else "-"
         reason = record.reason.value if record and record.reason else ""
         message = message_cell(str(job.error) if job.error else record.message if record else "")
@@ -132,16 +133,17 @@ def _attempt_json(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def _current(job: JobResult) -> Record | None:
+def current_record(job: JobResult) -> Record | None:
     """The record, if it is of this very spec and source."""
     record = job.record
     return record if record is not None and record.spec_hash == job.job.spec_hash else None
 
 
-def _job_code(job: JobResult) -> ExitCode:
+def job_exit_code(job: JobResult) -> ExitCode:
+    """What it alone would end the command with."""
     if job.error is not None:
         return job.error.exit_code
-    record = _current(job)
+    record = current_record(job)
     if record is None or record.reason is None:
         return ExitCode.OK
     return record.reason.exit_code

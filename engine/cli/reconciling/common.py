@@ -43,6 +43,7 @@ class ReconcileOptions:
     allow_empty: bool
     sandbox: bool
     output: str
+    junit: Path | None
     prune_interval: float
     poll: float | None
     leader_elect: bool

@@ -3,23 +3,51 @@
 import os
 import signal
 import sys
+from dataclasses import replace
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
 
 from engine.cli.loading import load_config, load_valid_specs
 from engine.cli.output import echo
+from engine.cli.printers.gitlab import log_section
 from engine.cli.printers.result import exit_code, mask_result, result_json, result_table
+from engine.cli.printers.text import pluralise
 from engine.cli.reconciling.common import ReconcileOptions, open_connection, open_printer
+from engine.cli.reconciling.reports import open_reports
 from engine.errors import UsageError
 from engine.prune.result import PruneReport
 from engine.render.templates import Templates
 from engine.specdir.load import with_namespace
 from engine.telemetry.redact import REDACTOR
 
+if TYPE_CHECKING:
+    from engine.reconcile.once_result import OnceResult
+
 
 def run_once(options: ReconcileOptions) -> None:
     """Errors: InvalidInputError and UsageError before anything was written, ClusterError."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    with open_reports(options) as reports:
+        result, pruned = _run(options)
+        code = max(exit_code(result), pruned.exit_code)
+        result, pruned = mask_result(result, pruned, REDACTOR)
+        reports.report_result(result)
+    click.echo((result_json if options.output == "json" else result_table)(result, pruned))
+    for line in pruned.lines:
+        echo(line, err=True)
+    under_way = sum(not job.over for job in result.jobs)
+    told = f"{under_way} job{' is' if under_way == 1 else 's are'} not over"
+    if result.interrupted:
+        text = f"interrupted: {told}; what has started goes on, and the next reconcile takes it up"
+        click.echo(text, err=True)
+    elif result.timed_out:
+        click.echo(f"timeout: {told}; what has started goes on", err=True)
+    sys.exit(code)
+
+
+def _run(options: ReconcileOptions) -> "tuple[OnceResult, PruneReport]":
     settings = load_config(options.config, options.kubernetes_schema, options.allow_secret_env)
     loaded = load_valid_specs(options.paths, settings, options.namespace, options.defaults_root)
     jobs = loaded.jobs
@@ -46,14 +74,17 @@ def run_once(options: ReconcileOptions) -> None:
         WaitFor(options.wait),
     )
     templates = Templates(options.templates, settings.kubernetes)
-    signal.signal(signal.SIGTERM, _interrupt)
-    with open_printer(options) as printer:
+    environment = os.environ if options.log_format == "text" else {}
+    header = f"engine reconcile: {pluralise(len(jobs), 'job')}"
+    with log_section("engine_reconcile", header, environment), open_printer(options) as printer:
         dependencies = ControllerDependencies(os.environ, REDACTOR, printer)
         run = RunOnce(connection.client, jobs, settings, once, templates, dependencies)
         result, pruned = run.run(), PruneReport()
-        if not result.interrupted:
-            keys = frozenset(job.key for job in jobs)
-            named = {connection.namespace, options.namespace, *(key.namespace for key in keys)}
+        if result.interrupted:
+            return result, pruned
+        keys = frozenset(job.key for job in jobs)
+        named = {connection.namespace, options.namespace, *(key.namespace for key in keys)}
+        try:
             pruned = prune_after_reconcile(
                 connection.client,
                 settings,
@@ -64,19 +95,9 @@ def run_once(options: ReconcileOptions) -> None:
                 concurrency=options.concurrency,
                 remove_jobs=options.prune,
             )
-    code = max(exit_code(result), pruned.exit_code)
-    result, pruned = mask_result(result, pruned, REDACTOR)
-    click.echo((result_json if options.output == "json" else result_table)(result, pruned))
-    for line in pruned.lines:
-        echo(line, err=True)
-    under_way = sum(not job.over for job in result.jobs)
-    told = f"{under_way} job{' is' if under_way == 1 else 's are'} not over"
-    if result.interrupted:
-        text = f"interrupted: {told}; what has started goes on, and the next reconcile takes it up"
-        click.echo(text, err=True)
-    elif result.timed_out:
-        click.echo(f"timeout: {told}; what has started goes on", err=True)
-    sys.exit(code)
+        except KeyboardInterrupt:
+            return replace(result, interrupted=True), pruned
+    return result, pruned
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -18,7 +18,7 @@ Engine = Callable[..., CommandResult]
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No settings of the machine's own, and the specs' folder as the working directory."""
     for name in [*os.environ]:
-        if name.startswith(("ENGINE_", "KUBE")):
+        if name.startswith(("ENGINE_", "KUBE", "GITHUB_", "GITLAB_", "CI_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)

@@ -1,7 +1,9 @@
+import json
 from pathlib import Path
 
 import pytest
 
+from tests.support.published_schemas import require_valid
 from tests.unit.builders import document, write
 from tests.unit.cli.conftest import Engine
 
@@ -281,3 +283,58 @@ def test_so_it_does_for_what_comes_up_while_rendering(
     assert said.code == 2
     (line,) = (said.stdout + said.stderr).splitlines()
     assert line.startswith("a.yaml: internal error: RuntimeError at test_validate.py:")
+
+
+@pytest.mark.parametrize(
+    ("output", "schema"), [("sarif", "sarif-2.1.0"), ("code-quality", "gitlab-code-quality")]
+)
+def test_programs_get_what_people_get_and_the_same_exit_code(
+    tmp_path: Path, engine: Engine, output: str, schema: str
+) -> None:
+    write(tmp_path, "jobs/a.yaml", SPEC + "  imgae: x\n")
+    said = engine("validate", "jobs", "-o", output)
+    assert said.code == 2
+    document = json.loads(said.stdout)
+    for one in document if isinstance(document, list) else [document]:
+        require_valid(one, schema)
+    assert 'unknown field \\"spec.imgae\\" (did you mean image?)' in said.stdout
+    write(tmp_path, "jobs/a.yaml", SPEC)
+    said = engine("validate", "jobs", "-o", output)
+    assert said.code == 0
+    json.loads(said.stdout)
+
+
+def test_json_has_the_jobs_that_are_valid_and_every_problem(tmp_path: Path, engine: Engine) -> None:
+    write(tmp_path, "a.yaml", SPEC)
+    write(tmp_path, "b.yaml", SPEC.replace("build", "other") + "  timeout: 0\n")
+    said = engine("validate", ".", "-o", "json", "-n", "ci")
+    assert said.code == 2
+    assert said.result["jobs"] == [
+        {"name": "build", "namespace": "ci", "file": "a.yaml", "line": 1}
+    ]
+    (problem,) = said.result["problems"]
+    assert (problem["file"], problem["line"], problem["severity"]) == ("b.yaml", 6, "error")
+    assert problem["message"].startswith("spec.timeout is 0")
+
+
+def test_problems_are_annotations_besides_on_github(tmp_path: Path, engine: Engine) -> None:
+    write(tmp_path, "a.yaml", SPEC + "  imgae: x\n")
+    said = engine("validate", ".", env={"GITHUB_ACTIONS": "true"})
+    assert said.code == 2
+    assert said.lines == [
+        (
+            "::error file=a.yaml,line=6,col=3,title=invalid spec::"
+            'unknown field "spec.imgae" (did you mean image?)'
+        )
+    ]
+    assert engine("validate", ".", "-o", "json").stderr == ""
+
+
+@pytest.mark.parametrize(("value", "is_json"), [("json", True), ("table", False), ("", False)])
+def test_a_format_of_other_commands_in_the_environment_leaves_the_default(
+    tmp_path: Path, engine: Engine, value: str, is_json: bool
+) -> None:
+    write(tmp_path, "a.yaml", SPEC)
+    said = engine("validate", ".", env={"ENGINE_OUTPUT": value})
+    assert said.code == 0
+    assert said.stdout.startswith("{") == is_json

@@ -1,0 +1,134 @@
+"""JUnit XML of `reconcile --once`, as Jenkins, GitLab and GitHub's actions read it.
+
+Each job is a suite of its own with one case: in the schema a suite has properties and a case has
+none. A job that failed on its own is a failure; what kept it from running is an error.
+"""
+
+from xml.etree import ElementTree as ET  # writes only: nothing is parsed
+
+from engine.cli.printers.result import current_record, job_exit_code
+from engine.cli.printers.text import lines_of, one_line
+from engine.decide.record import Attempt, Record
+from engine.errors import EngineError, ExitCode, InvalidInputError
+from engine.reconcile.once_result import JobResult, OnceResult
+from engine.times import format_time
+
+
+def junit_xml(result: OnceResult) -> str:
+    """The whole result; what is secret in it is masked already."""
+    return _document([_suite(job, result) for job in result.jobs])
+
+
+def junit_of_error(error: EngineError) -> str:
+    """What ended the command before any job was looked at: one case, in error."""
+    suite = ET.Element("testsuite", name="engine reconcile")
+    case = ET.SubElement(suite, "testcase", name="engine reconcile", classname="engine")
+    kind = type(error).__name__.removesuffix("Error")
+    findings = error.problems if isinstance(error, InvalidInputError) else (error,)
+    texts = [str(finding) for finding in findings]
+    _told(case, "error", kind, texts[0], texts)
+    return _document([suite])
+
+
+def _document(suites: list[ET.Element]) -> str:
+    for suite in suites:
+        for name, tag in ("failures", "failure"), ("errors", "error"), ("skipped", "skipped"):
+            suite.set(name, str(len(suite.findall(f"testcase/{tag}"))))
+        suite.set("tests", "1")
+    root = ET.Element("testsuites", name="engine reconcile")
+    for name in "tests", "failures", "errors":
+        root.set(name, str(sum(int(suite.get(name, "0")) for suite in suites)))
+    root.extend(suites)
+    ET.indent(root)
+    whole = ET.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{whole}\n'
+
+
+def _suite(job: JobResult, result: OnceResult) -> ET.Element:
+    record = current_record(job)
+    place = job.job.place
+    suite = ET.Element("testsuite", name=str(job.job.key), file=one_line(place.file))
+    case = ET.Element("testcase", name=job.job.name, classname=job.job.namespace)
+    if record is not None and record.started_at is not None:
+        suite.set("timestamp", format_time(record.started_at) or "")
+        if record.finished_at is not None:
+            seconds = max(0.0, (record.finished_at - record.started_at).total_seconds())
+            suite.set("time", f"{seconds:.3f}")
+            case.set("time", f"{seconds:.3f}")
+    properties = ET.SubElement(suite, "properties")
+    for name, value in _properties(job, record).items():
+        ET.SubElement(properties, "property", name=name, value=one_line(str(value)))
+    suite.append(case)
+    _outcome(case, job, record, result)
+    if job.log_tail:
+        ET.SubElement(case, "system-out").text = lines_of("\n".join(job.log_tail))
+    return suite
+
+
+def _properties(job: JobResult, record: Record | None) -> dict[str, object]:
+    found: dict[str, object] = {
+        "place": job.job.place,
+        "specHash": job.job.spec_hash,
+        "changed": str(job.changed).lower(),
+        "state": record.state if record else "",
+        "attempts": len(record.attempts) if record else 0,
+    }
+    for attempt in record.attempts if record else ():
+        for name, value in _attempt(attempt).items():
+            if value not in (None, ""):
+                found[f"attempt.{attempt.number}.{name}"] = value
+    return found
+
+
+def _attempt(attempt: Attempt) -> dict[str, object]:
+    policies = {
+        f"pullPolicy.{container}": policy for container, policy in (attempt.policies or {}).items()
+    }
+    return {
+        "pod": attempt.pod,
+        **policies,
+        "outcome": attempt.outcome,
+        "message": attempt.message,
+        "exitCode": attempt.exit_code,
+        "startedAt": format_time(attempt.started_at),
+        "finishedAt": format_time(attempt.finished_at),
+    }
+
+
+def _outcome(case: ET.Element, job: JobResult, record: Record | None, result: OnceResult) -> None:
+    if job.error is not None:
+        kind = type(job.error).__name__.removesuffix("Error")
+        _told(case, "error", kind, job.error.cause, [str(job.error)])
+    elif record is not None and record.reason is not None and record.state.is_final:
+        code = job_exit_code(job)
+        if code is not ExitCode.OK:
+            tag = "failure" if code is ExitCode.JOB_FAILED else "error"
+            message = record.message or record.reason
+            _told(case, tag, record.reason, message, [message, *_attempts_told(record)])
+    elif job.over:
+        words = f"{record.state if record else 'Queued'}: nobody waited for its end"
+        _told(case, "skipped", "NotAwaited", words)
+    else:
+        kind = "Interrupted" if result.interrupted else "Timeout"
+        state = record.state if record else "Queued"
+        words = f"not over: {state}{f': {record.message}' if record and record.message else ''}"
+        _told(case, "error", kind, words)
+
+
+def _attempts_told(record: Record) -> list[str]:
+    """Each attempt and its end, where there was more than one."""
+    if len(record.attempts) < 2:  # noqa: PLR2004 - the message tells of the only one
+        return []
+    return [
+        f"attempt {attempt.number}, pod {attempt.pod}: {attempt.outcome or 'under way'}"
+        f"{f': {attempt.message}' if attempt.message else ''}"
+        for attempt in record.attempts
+    ]
+
+
+def _told(
+    case: ET.Element, tag: str, kind: str, message: str, text: list[str] | None = None
+) -> None:
+    """What became of a case. In what is text its lines stay, in an attribute there is one."""
+    told = ET.SubElement(case, tag, type=kind, message=one_line(message))
+    told.text = lines_of("\n".join(text or []))

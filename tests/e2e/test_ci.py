@@ -1,0 +1,118 @@
+"""`reconcile --once` under a CI system: what it leaves behind, however it ends."""
+
+import signal
+import time
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.support.clusters import ClusterUnderTest
+from tests.support.engine import Engine, finish
+from tests.support.engine_process import wait_for_state
+from tests.support.published_schemas import require_valid_junit
+
+SECRET = "hunter2-hunter2"
+
+
+def test_junit_is_written_when_a_job_fails(
+    engine: Engine, target: ClusterUnderTest, tmp_path: Path
+) -> None:
+    engine.spec("good", script=target.script("good"))
+    engine.spec("bad", script=target.script("bad", ends=3))
+    path = tmp_path / "out" / "engine.xml"
+    engine.reconcile("--junit", str(path), ends=1)
+    text = path.read_text(encoding="utf-8")
+    require_valid_junit(text)
+    suites = {suite.get("name"): suite for suite in ET.fromstring(text)}
+    assert suites[f"{engine.namespace}/good"].get("failures") == "0"
+    failure = suites[f"{engine.namespace}/bad"].find("testcase/failure")
+    assert failure is not None
+    assert failure.get("type") == "ScriptFailed"
+
+
+def test_junit_is_written_on_ctrl_c(
+    engine: Engine, target: ClusterUnderTest, tmp_path: Path
+) -> None:
+    engine.spec("long", script=target.script("long", lasts=600))
+    path = tmp_path / "engine.xml"
+    process = engine.start("--junit", str(path))
+    wait_for_state(engine, "long", "Running")
+    assert not path.exists()
+    process.send_signal(signal.SIGINT)
+    finish(process, ends=130)
+    (case,) = ET.parse(path).getroot().iter("testcase")
+    (told,) = case
+    assert (told.tag, told.get("type")) == ("error", "Interrupted")
+    assert sorted(p.name for p in tmp_path.glob(".engine.xml*")) == []
+
+
+def test_junit_is_written_at_the_timeout(
+    engine: Engine, target: ClusterUnderTest, tmp_path: Path
+) -> None:
+    engine.spec("long", script=target.script("long", lasts=600))
+    path = tmp_path / "engine.xml"
+    engine.reconcile("--timeout", "5s", "--junit", str(path), ends=3)
+    (told,) = next(ET.parse(path).getroot().iter("testcase"))
+    assert told.get("type") == "Timeout"
+
+
+@pytest.mark.only("sandbox")
+def test_junit_tells_why_nothing_was_started(engine: Engine, tmp_path: Path) -> None:
+    engine.spec("bad", timeout=0)
+    path = tmp_path / "engine.xml"
+    engine.reconcile("--junit", str(path), ends=2)
+    require_valid_junit(path.read_text(encoding="utf-8"))
+    (told,) = next(ET.parse(path).getroot().iter("testcase"))
+    assert "spec.timeout is 0" in (told.get("message") or "")
+    engine.spec("bad")
+    engine.reconcile("--junit", str(path), "--kubeconfig", str(tmp_path / "nowhere"), ends=6)
+    (told,) = next(ET.parse(path).getroot().iter("testcase"))
+    assert told.get("type") == "Kubeconfig"
+
+
+@pytest.mark.only("sandbox")
+def test_a_report_that_cant_be_written_is_told_before_anything_is_applied(
+    engine: Engine, tmp_path: Path
+) -> None:
+    engine.spec("good", script="true")
+    (tmp_path / "file").write_text("")
+    said = engine.reconcile("--junit", str(tmp_path / "file" / "engine.xml"), ends=2)
+    assert "can't be written" in said.stderr
+    assert engine.status() == {}
+
+
+@pytest.mark.only("sandbox")
+def test_github_gets_annotations_and_a_summary_and_stdout_stays_json(
+    engine: Engine, tmp_path: Path
+) -> None:
+    summary = tmp_path / "summary.md"
+    summary.write_text("before\n")
+    engine.environment |= {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_WORKSPACE": str(engine.folder),
+        "GITHUB_STEP_SUMMARY": str(summary),
+        "ENGINE_SECRET_TOKEN": SECRET,
+    }
+    secrets = {"TOKEN": {"fromEnv": "ENGINE_SECRET_TOKEN"}}
+    engine.spec("pulled", image="nowhere.invalid/x:1", pullPolicy="Never", secrets=secrets)
+    said = engine.reconcile(ends=4)
+    assert said.job("pulled")["state"] == "Failed"
+    (line,) = [line for line in said.lines if line.startswith("::")]
+    assert line.startswith("::error file=pulled.yaml,line=1,col=1,title=")
+    assert summary.read_text(encoding="utf-8").startswith("before\n### engine: 1 job, 1 failed\n")
+    assert SECRET not in said.stdout + said.stderr + summary.read_text(encoding="utf-8")
+
+
+@pytest.mark.only("sandbox")
+def test_gitlab_gets_a_section_for_the_run_and_one_for_each_failed_job(
+    engine: Engine, target: ClusterUnderTest
+) -> None:
+    engine.environment["GITLAB_CI"] = "true"
+    engine.spec("bad", script=target.script("bad", ends=3))
+    said = engine.reconcile(ends=1)
+    assert said.stderr.count("section_start:") == said.stderr.count("section_end:") == 2
+    header = f":engine_{engine.namespace}_bad\n\x1b[0K{engine.namespace}/bad: Failed"
+    assert header in said.stderr  # text mode has made a line end of \r
+    before = time.time()
+    assert abs(int(said.stderr.partition("section_start:")[2].partition(":")[0]) - before) < 300

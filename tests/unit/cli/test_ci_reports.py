@@ -1,0 +1,282 @@
+"""What CI systems are given: valid by their schemas, and nothing in it is a command to them."""
+
+import json
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from engine.cli.ci import repository_path
+from engine.cli.printers.github import annotation, annotations_of_result, step_summary
+from engine.cli.printers.gitlab import log_section
+from engine.cli.printers.junit import junit_of_error, junit_xml
+from engine.cli.printers.problems import PRINTERS, problems_code_quality, problems_sarif
+from engine.cli.printers.result import mask_result
+from engine.decide.record import Attempt, Record
+from engine.errors import (
+    END,
+    ApiError,
+    Diagnostic,
+    EngineError,
+    InvalidInputError,
+    Severity,
+    SourceLocation,
+    UnreachableError,
+)
+from engine.files import WholeFile
+from engine.prune.result import PruneReport
+from engine.reconcile.once_result import JobResult, OnceResult
+from engine.status.outcome import Reason, State
+from engine.telemetry.redact import Redactor
+from tests.support.printing import harmful
+from tests.support.published_schemas import require_valid, require_valid_junit
+from tests.unit.builders import make_job
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+HOSTILE = "a\x1b]0;x\x07\n::error::forged\r\n##[group]x ]]> <b> | [x](http://x) `\ud800\x00\u202e"
+
+
+def ended(name: str, reason: Reason, message: str = "", *attempts: Attempt) -> JobResult:
+    job = make_job(name)
+    record = Record(
+        job.key, "default", job.spec_hash, reason.state, reason, message,
+        started_at=NOW, finished_at=NOW + timedelta(seconds=1500.25),
+        attempts=attempts,
+    )  # fmt: skip
+    return JobResult(job, record, changed=True, over=True)
+
+
+def failed(message: str = "exit code 3") -> JobResult:
+    pulled = Attempt(
+        1, "test-1", "u", {"main": "Always"},
+        outcome=Reason.IMAGE_PULL_FAILED, message="connection refused",
+    )  # fmt: skip
+    last = Attempt(2, "test-2", "v", outcome=Reason.SCRIPT_FAILED, message=message, exit_code=3)
+    job = ended("test", Reason.SCRIPT_FAILED, message, pulled, last)
+    return replace(job, log_tail=("running", "boom: " + message))
+
+
+def not_over(name: str, *, over: bool = False) -> JobResult:
+    job = make_job(name)
+    record = Record(job.key, "default", job.spec_hash, State.RUNNING, None, "")
+    return JobResult(job, record, changed=True, over=over)
+
+
+def problems(text: str = "unknown field", file: str = "jobs/a b.yaml") -> tuple[Diagnostic, ...]:
+    return (
+        Diagnostic(SourceLocation(file, 7, 3), text, "did you mean x?"),
+        Diagnostic(SourceLocation(file, 7, 3), text, severity=Severity.WARNING),
+        Diagnostic(SourceLocation(file), text),
+        Diagnostic(SourceLocation(file, END), "and 7 more problems in this file"),
+    )
+
+
+def cases(text: str) -> dict[str, ET.Element]:
+    return {case.get("name", ""): case for case in ET.fromstring(text).iter("testcase")}
+
+
+def test_junit_has_a_case_for_each_job_and_its_attempts_as_properties() -> None:
+    result = OnceResult((ended("build", Reason.SUCCEEDED), failed()))
+    text = junit_xml(result)
+    require_valid_junit(text)
+    root = ET.fromstring(text)
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("2", "1", "0")
+    suite = root.findall("testsuite")[1]
+    assert (suite.get("name"), suite.get("time")) == ("ci/test", "1500.250")
+    said = {p.get("name"): p.get("value") for p in suite.iter("property")}
+    assert said["attempt.1.pod"] == "test-1"
+    assert said["attempt.1.pullPolicy.main"] == "Always"
+    assert said["attempt.1.outcome"] == "ImagePullFailed"
+    assert said["attempt.1.message"] == "connection refused"
+    assert said["attempt.2.exitCode"] == "3"
+    failure = cases(text)["test"].find("failure")
+    assert failure is not None
+    assert (failure.get("type"), failure.get("message")) == ("ScriptFailed", "exit code 3")
+    assert "attempt 1, pod test-1: ImagePullFailed: connection refused" in (failure.text or "")
+    assert cases(text)["build"].find("failure") is None
+
+
+def test_junit_has_the_last_lines_of_the_container_that_failed() -> None:
+    told = cases(junit_xml(OnceResult((failed(),))))["test"].find("system-out")
+    assert told is not None
+    assert told.text == "running\nboom: exit code 3"
+
+
+@pytest.mark.parametrize(
+    ("job", "tag", "kind"),
+    [
+        (ended("x", Reason.OOM_KILLED), "failure", "OOMKilled"),
+        (ended("x", Reason.IMAGE_PULL_FAILED), "error", "ImagePullFailed"),
+        (ended("x", Reason.ADMISSION_REFUSED), "error", "AdmissionRefused"),
+        (not_over("x"), "error", "Timeout"),
+        (not_over("x", over=True), "skipped", "NotAwaited"),
+        (
+            JobResult(
+                make_job("x"), None, changed=False, over=True,
+                error=ApiError("no", status=500, reason="x"),
+            ),
+            "error",
+            "Api",
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_job_did_is_a_failure_and_what_was_done_to_it_an_error(
+    job: JobResult, tag: str, kind: str
+) -> None:
+    masked, _ = mask_result(OnceResult((job,), timed_out=True), PruneReport(), Redactor())
+    text = junit_xml(masked)
+    require_valid_junit(text)
+    (told,) = cases(text)["x"]
+    assert (told.tag, told.get("type")) == (tag, kind)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (InvalidInputError(problems()), "InvalidInput", "jobs/a b.yaml:7:3: unknown field"),
+        (UnreachableError("no answer", where="http://x"), "Unreachable", "http://x: no answer"),
+        (EngineError("interrupted"), "Engine", "interrupted"),
+    ],
+)
+def test_what_ended_a_run_before_any_job_is_a_case_in_error(
+    error: EngineError, kind: str, message: str
+) -> None:
+    text = junit_of_error(error.map_text(Redactor()))
+    require_valid_junit(text)
+    (told,) = cases(text)["engine reconcile"]
+    assert (told.tag, told.get("type")) == ("error", kind)
+    assert (told.get("message") or "").startswith(message)
+
+
+def test_a_junit_file_is_whole_or_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "engine.xml"
+    file = WholeFile(path)
+    assert not path.exists()
+    file.write("whole")
+    file.close()
+    assert path.read_text() == "whole"
+    unwritten = WholeFile(path)
+    unwritten.close()
+    assert path.read_text() == "whole"
+    assert [entry.name for entry in path.parent.iterdir()] == ["engine.xml"]
+
+
+@pytest.mark.parametrize("path", ["/dev/null", "/"])
+def test_no_report_replaces_a_device_or_a_folder(path: str) -> None:
+    with pytest.raises(OSError, match="not a file"):
+        WholeFile(Path(path))
+
+
+def test_sarif_is_valid_and_names_files_as_the_repository_does() -> None:
+    text = problems_sarif((), problems(file="/ws/jobs/a b.yaml"), {"GITHUB_WORKSPACE": "/ws"})
+    document = json.loads(text)
+    require_valid(document, "sarif-2.1.0")
+    results = document["runs"][0]["results"]
+    assert [result["level"] for result in results] == ["error", "warning", "error", "error"]
+    place = results[0]["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"] == {"uri": "jobs/a%20b.yaml"}
+    assert place["region"] == {"startLine": 7, "startColumn": 3}
+    assert "region" not in results[2]["locations"][0]["physicalLocation"]
+    assert results[0]["message"]["text"] == "unknown field (did you mean x?)"
+
+
+def test_code_quality_is_valid_and_each_entry_has_a_fingerprint_of_its_own() -> None:
+    entries = json.loads(problems_code_quality((), problems(file="./jobs/a.yaml"), {}))
+    for entry in entries:
+        require_valid(entry, "gitlab-code-quality")
+        assert entry["severity"] in ("info", "minor", "major", "critical", "blocker")
+    assert entries[0]["location"] == {"path": "jobs/a.yaml", "lines": {"begin": 7}}
+    assert len({entry["fingerprint"] for entry in entries}) == len(entries)
+
+
+def test_a_fingerprint_stays_when_lines_are_added_above() -> None:
+    moved = [replace(p, where=replace(p.where, line=p.where.line + 9)) for p in problems()[:2]]
+    found = [json.loads(problems_code_quality((), tuple(p), {})) for p in (problems()[:2], moved)]
+    first, second = ([entry["fingerprint"] for entry in entries] for entries in found)
+    assert first == second
+
+
+def test_a_failed_job_is_annotated_at_its_spec() -> None:
+    (line,) = annotations_of_result(OnceResult((ended("ok", Reason.SUCCEEDED), failed())), {})
+    assert line == (
+        "::error file=job.yaml,line=1,col=1,title=ci/test Failed ScriptFailed::exit code 3"
+    )
+
+
+def test_nothing_in_an_annotation_ends_it_or_begins_another() -> None:
+    where = SourceLocation("a,line=9:b%.yaml\n::x", 1, 2)
+    line = annotation("error", where, HOSTILE, HOSTILE + "%0A::error::x", {})
+    head, _, message = line.removeprefix("::error ").partition("::")
+    assert head.startswith("file=a%2Cline=9%3Ab%25.yaml ")
+    assert [pair.partition("=")[0] for pair in head.split(",")] == ["file", "line", "col", "title"]
+    assert message.endswith("%250A::error::x")
+    assert line.replace("::", "").isprintable()
+
+
+def test_the_summary_tells_what_failed_first_and_text_stays_text() -> None:
+    text = step_summary(OnceResult((ended("ok", Reason.SUCCEEDED), failed(HOSTILE), not_over("z"))))
+    assert text.startswith("### engine: 3 jobs, 1 failed, 1 not over\n")
+    rows = [line for line in text.splitlines() if line.startswith(("| ❌", "| ✅", "| ⏳"))]
+    assert [row.split(" | ")[1] for row in rows] == [r"ci\/test", r"ci\/ok", r"ci\/z"]
+    assert r"\<b\> \| \[x\]\(http\:\/\/x\)" in rows[0]
+
+
+def test_a_summary_of_many_jobs_stays_below_what_github_takes() -> None:
+    jobs = tuple(ended(f"j{n}", Reason.OOM_KILLED, "|" * 5_000) for n in range(700))
+    text = step_summary(OnceResult(jobs))
+    assert len(text.encode()) < 1_000_000
+    assert "and 200 more" in text
+
+
+def test_a_section_is_told_on_gitlab_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    with log_section("engine_reconcile", "header\n::error::x", {}):
+        pass
+    assert capsys.readouterr() == ("", "")
+    with log_section("engine_reconcile", "header\nsection_end:x", {"GITLAB_CI": "true"}):
+        pass
+    start, end = capsys.readouterr().err.removesuffix("\n").split("\n")
+    mark = r"\x1b\[0Ksection_(start|end):[0-9]+:engine_reconcile\r\x1b\[0K"
+    assert re.fullmatch(mark + "header section_end:x", start)
+    assert re.fullmatch(mark, end)
+
+
+@pytest.mark.parametrize(
+    ("file", "environment", "path"),
+    [
+        ("./jobs/a.yaml", {}, "jobs/a.yaml"),
+        ("/ws/jobs/a.yaml", {"GITHUB_WORKSPACE": "/ws"}, "jobs/a.yaml"),
+        ("/ws/jobs/a.yaml", {"CI_PROJECT_DIR": "/ws"}, "jobs/a.yaml"),
+        ("/tmp/a.yaml", {"CI_PROJECT_DIR": "/ws"}, "/tmp/a.yaml"),
+    ],
+)
+def test_a_file_is_named_as_the_repository_names_it(
+    file: str, environment: dict[str, str], path: str
+) -> None:
+    assert repository_path(file, environment) == path
+
+
+def test_no_report_holds_what_a_terminal_or_a_ci_system_would_obey() -> None:
+    result, _ = mask_result(OnceResult((failed(HOSTILE),)), PruneReport(), Redactor())
+    texts = [
+        junit_xml(result),
+        junit_of_error(EngineError(HOSTILE, hint=HOSTILE)),
+        step_summary(result),
+        *(printer((), problems(HOSTILE, file=HOSTILE), {}) for printer in PRINTERS.values()),
+    ]
+    for text in texts:
+        assert not harmful(text)
+    require_valid_junit(texts[0])
+    require_valid(json.loads(PRINTERS["sarif"]((), problems(HOSTILE, HOSTILE), {})), "sarif-2.1.0")
+
+
+def test_what_is_secret_is_in_no_report() -> None:
+    redact = Redactor()
+    redact.add(["hun<ter|2"])
+    result, _ = mask_result(OnceResult((failed("it is hun<ter|2"),)), PruneReport(), redact)
+    found = junit_xml(result) + step_summary(result) + "".join(annotations_of_result(result, {}))
+    assert "it is ***" in found
+    for form in ("hun<ter|2", "hun&lt;ter|2", r"hun\<ter\|2"):
+        assert form not in found
