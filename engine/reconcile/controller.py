@@ -276,6 +276,16 @@ class JobController:
         """A line for each watch that hears nothing at the moment."""
         return [f"{r.path}: {r.failing}" for r in self.reflectors() if r.failing]
 
+    @property
+    def unread(self) -> str:
+        """What is yet to be read before it is ready; a namespace that comes later isn't waited for.
+
+        Whoever writes specs could else take an engine out of service with one after the other.
+        """
+        if self._is_ready:
+            return ""
+        return ", ".join(sorted(self._unsynced)) or "which jobs there are"
+
     def _on_change(self, key: JobKey) -> None:
         if key in self.store:
             self.queue.add(key)

@@ -109,9 +109,8 @@ class ControllerManager:
 
     def readiness(self) -> dict[str, str]:
         """What makes the engine ready, each with the reason why it isn't so, "" if it is."""
-        failing, informers = self.controller.failing, self.controller.informers
-        unsynced = sorted(name for name in informers.namespaces if not informers.has_synced(name))
-        caches = f"not read yet: {', '.join(unsynced)}" if unsynced else ""
+        failing, unread = self.controller.failing, self.controller.unread
+        caches = f"not read yet: {unread}" if unread else ""
         return {
             "caches": failing[0] if failing else caches,
             "directory": self.specs.unreadable,

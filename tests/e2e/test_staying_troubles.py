@@ -6,6 +6,7 @@ import time
 import pytest
 
 from engine.sandbox import ExpireWatch, Fault, Latency, LostReply, Run, Sandbox, ServerError
+from tests.support.client import eventually
 from tests.support.clusters import NAMESPACE
 from tests.support.engine import Engine
 from tests.support.engine_process import EngineProcess, wait_for_state
@@ -75,6 +76,21 @@ def test_a_namespace_that_cannot_be_read_holds_up_nothing_in_the_others(
         (engine.folder / "gone.yaml").unlink()
         objects.api.wait(lambda: set(engine.status()) == {"short"}, "the removal of one job")
         objects.api.wait(lambda: objects.pods() == [], "the end of what outlived its TTL")
+
+
+def test_a_spec_in_a_new_namespace_does_not_make_a_ready_engine_unready(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    sandbox.namespace("late")
+    with EngineProcess(engine) as staying:
+        slow = sandbox.faults.add(Fault(Latency(3.0), verb="list", namespace="late", times=None))
+        engine.spec("job", script="true")
+        text = (engine.folder / "job.yaml").read_text()
+        engine.write("late.yaml", text.replace(f'"{NAMESPACE}"', '"late"'))
+        staying.wait_for_line("/job: Succeeded")
+        eventually(lambda: sandbox.faults.hits(slow))
+        assert staying.probe("/readyz")[0] == 200
+        staying.wait_for_line("late/job: Succeeded")
 
 
 def test_a_pod_whose_making_was_never_answered_goes_with_its_spec(
