@@ -14,6 +14,9 @@ RECORD = "record"
 TTL = "jobs.engine/ttl"
 EXPIRES_AT = "jobs.engine/expires-at"
 HOLD = "jobs.engine/hold"
+TTL_FROM = "jobs.engine/ttl-from"
+SCHEDULING = "scheduling"
+"""Value of TTL_FROM on pods that others held back: their TTL counts from when they got a node."""
 
 RESERVED_PREFIX = "jobs.engine/"
 

@@ -237,3 +237,11 @@ def gate_position(pod: Pod) -> tuple[int, int] | None:
     gates = (pod.get("spec") or {}).get("schedulingGates") or []
     names = [gate.get("name") for gate in gates]
     return (names.index(GATE), len(names)) if GATE in names else None
+
+
+def held_by(pod: Pod) -> str:
+    """By which scheduling gates others hold the pod back, in words; "" if nobody does."""
+    gates = (pod.get("spec") or {}).get("schedulingGates") or []
+    names = [str(gate.get("name")) for gate in gates if gate.get("name") != GATE]
+    plural = "s" if len(names) > 1 else ""
+    return f"held by the scheduling gate{plural} {', '.join(names)}" if names else ""

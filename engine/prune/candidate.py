@@ -1,9 +1,11 @@
 """One object that is judged, and the verdict as a line of the result."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from engine.cluster.api import Metadata, Resource
-from engine.decide.prune import Deleting, Invalid, Keep, Protected
+from engine.decide.prune import Deleting, Invalid, Keep, Protected, counts_from_scheduling
 from engine.prune.result import KeepReason, PruneAction, PruneEntry
 from engine.refs import JobKey, Ref
 from engine.wellknown import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD
@@ -18,6 +20,8 @@ class PruneCandidate:
 
     resource: Resource
     metadata: Metadata
+    pod: Mapping[str, Any] | None = None
+    """The whole of it, where somebody has read that."""
 
     @property
     def ref(self) -> Ref:
@@ -46,6 +50,12 @@ class PruneCandidate:
     def is_engine_pod(self) -> bool:
         """Whether its outcome belongs into a record."""
         return self.resource.kind == "Pod" and self.job is not None
+
+    @property
+    def has_to_be_read(self) -> bool:
+        """Whether its metadata doesn't tell since when its TTL counts."""
+        is_pod = self.resource.kind == "Pod" and self.pod is None
+        return is_pod and counts_from_scheduling(self.metadata)
 
     @property
     def is_record(self) -> bool:

@@ -86,6 +86,11 @@ class Deleter:
         self, candidate: PruneCandidate, reason: str, evaluate: Evaluate
     ) -> PruneEntry | None:
         conflicts, failures, maybe_sent = 0, 0, False
+        if candidate.has_to_be_read:
+            read = self._refetch(candidate, reason, evaluate, maybe_sent=False)
+            if not isinstance(read, tuple):
+                return read
+            candidate, reason = read
         while True:
             try:
                 entry = self._try(candidate, reason)
@@ -138,18 +143,26 @@ class Deleter:
             dry_run=dry_run,
         )
 
+    def _read(self, candidate: PruneCandidate) -> PruneCandidate | None:
+        """The object as it is now; of a pod whose metadata doesn't tell enough, all of it."""
+        resource, ref = candidate.resource, candidate.ref
+        metadata = api.get_metadata(self.client, ref, resource)
+        if metadata is None:
+            return None
+        found = PruneCandidate(resource, metadata)
+        if not found.has_to_be_read:
+            return found
+        pod = api.get(self.client, ref)
+        return None if pod is None else PruneCandidate(resource, pod["metadata"], pod)
+
     def _refetch(
         self, candidate: PruneCandidate, reason: str, evaluate: Evaluate, *, maybe_sent: bool
     ) -> tuple[PruneCandidate, str] | PruneEntry | None:
         """The object as it is now with the reason to delete it, or its entry if it stays."""
         try:
-            metadata = retry_transient(
-                lambda: api.get_metadata(self.client, candidate.ref, candidate.resource),
-                tries=TRIES,
-            )
-            if metadata is None:
+            fresh = retry_transient(lambda: self._read(candidate), tries=TRIES)
+            if fresh is None:
                 return candidate.deleted(reason) if maybe_sent else None
-            fresh = PruneCandidate(candidate.resource, metadata)
             verdict = evaluate(fresh)
         except EngineError as error:
             return candidate.failed(error_text(error))

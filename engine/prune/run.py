@@ -107,14 +107,14 @@ class _PruneRun:
 
     def run_on(self, pods: Iterable[dict[str, Any]]) -> PruneResult:
         """The same for pods that somebody has listed already."""
-        listed = [(pod["metadata"], (pod.get("status") or {}).get("phase")) for pod in pods]
+        listed = list(pods)
+        failed = (p for p in listed if (p.get("status") or {}).get("phase") == "Failed")
         self._last_failed = newest_failed(
-            (metadata for metadata, phase in listed if phase == "Failed"),
-            self._options.keep_failed,
+            (pod["metadata"] for pod in failed), self._options.keep_failed
         )
         with ThreadPoolExecutor(self._options.concurrency, "prune") as pool:
-            for metadata, _ in listed:
-                candidate = PruneCandidate(PODS, metadata)
+            for pod in listed:
+                candidate = PruneCandidate(PODS, pod["metadata"], pod)
                 if isinstance(self._evaluate(candidate), Delete | Invalid):
                     self._process(pool, candidate)
         return self._result()
@@ -173,7 +173,9 @@ class _PruneRun:
     def _evaluate(self, candidate: PruneCandidate) -> Verdict | None:
         if candidate.is_record:
             return None
-        verdict = evaluate(candidate.metadata, self._client.now(), self._options.annotations)
+        verdict = evaluate(
+            candidate.metadata, self._client.now(), self._options.annotations, candidate.pod
+        )
         if verdict is not None and candidate.is_root_certificate:
             return Protected("every namespace needs it")
         return verdict

@@ -51,14 +51,14 @@ from engine.reconcile.job_state import JobState
 from engine.reconcile.missing_secret import missing_secret
 from engine.reconcile.rendering import RenderConfig, render_attempt
 from engine.reconcile.reporter import AttemptReporter
-from engine.refs import Ref, ref_of
+from engine.refs import GATE, Ref, ref_of
 from engine.render.manifests import Manifests
 from engine.runtime.backoff import backoff
 from engine.telemetry.events import DependentRestored, ErrorReported, LabelsChanged, PodRemoved
 from engine.transform.manifest_edit import with_field
 from engine.transform.prefer_nodes import prefer_nodes
 from engine.transform.set_owner_reference import set_owner_reference
-from engine.wellknown import EXPIRES_AT, RUN
+from engine.wellknown import EXPIRES_AT, RUN, SCHEDULING, TTL_FROM
 
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 _REFUSALS = (ForbiddenError, AdmissionRefusedError, QuotaExceededError)
@@ -218,10 +218,18 @@ class ActionExecutor:
         self.reporter.report_record(state, before, state.record)
 
     def remove_scheduling_gate(self, state: JobState, action: RemoveSchedulingGate) -> None:
-        """Step 4. Only this very pod, only this very gate."""
+        """Step 4. Only this very pod, only this very gate, wherever it stands meanwhile.
+
+        A pod that others go on holding is marked with the same patch: its TTL has yet to begin.
+        """
         path = "/spec/schedulingGates"
-        path = path if action.gate_count == 1 else f"{path}/{action.gate_index}"
-        refused = self._patch_pod(state, action, [{"op": "remove", "path": path}])
+        ours = f"{path}/{action.gate_index}"
+        operations = [{"op": "test", "path": f"{ours}/name", "value": GATE}]
+        if action.gate_count > 1:
+            mark = f"/metadata/annotations/{TTL_FROM.replace('/', '~1')}"
+            operations.append({"op": "add", "path": mark, "value": SCHEDULING})
+        operations.append({"op": "remove", "path": path if action.gate_count == 1 else ours})
+        refused = self._patch_pod(state, action, operations)
         if refused is not None:
             pod, error = refused
             if gate_position(pod) == (action.gate_index, action.gate_count):

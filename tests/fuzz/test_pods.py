@@ -27,7 +27,7 @@ from tests.upgrade.stored import Stored
 _STORED = Stored.of("v0_1", "finished", "under_way")
 _PODS = (
     job_pod(JOB, gated=True),
-    job_pod(JOB, running(), sidecars={"redis": running()}),
+    job_pod(JOB, running(), sidecars={"redis": running()}, startTime="2026-01-01T12:00:05Z"),
     job_pod(JOB, waiting("ErrImagePull", "not found"), init={"setup": ended(0)}, phase="Pending"),
     job_pod(JOB, ended(1, "OOMKilled"), phase="Failed", reason="Evicted", message="low on memory"),
     job_pod(JOB, running(), deleted="2026-01-01T12:00:15Z"),

@@ -198,6 +198,8 @@ def play_under_way(stage: Stage) -> None:
     stage.spec("is-queued", FULL, script="true\n")
     stage.spec("is-unscheduled", script="true\n", nodeSelector={"disk": "ssd"})
     stage.spec("is-being-created", podPatch=_VOLUME_THAT_IS_MISSING)
+    gates = {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}
+    stage.spec("is-held-by-others", script="true\n", podPatch={"spec": gates})
     stage.spec("is-gated", GATED, script="true\n")
     stage.spec("is-gated-and-owns-nothing", UNOWNED, script="true\n", secrets=_token())
     stage.spec("is-gated-and-unrecorded", UNRECORDED)
@@ -208,6 +210,7 @@ def play_under_way(stage: Stage) -> None:
             stage.wait_for(job, state="Running")
         for job in ("is-unscheduled", "is-being-created"):
             stage.wait_for(job, state="Starting")
+        stage.wait_for("is-held-by-others", state="Queued")
         stage.wait_for("is-gated", GATED, state="Starting")
         stage.wait_for("is-queued", FULL, state="Queued")
         stage.wait_for("is-tried-again", state="Starting", message="out of memory")

@@ -31,10 +31,10 @@ class QueuePosition:
 
 
 def queue_positions(records: Iterable[Record], now: datetime) -> dict[JobKey, QueuePosition]:
-    """Positions of all queued jobs: a queue per namespace, in the order of submission."""
+    """Positions of all jobs that wait for a quota: a queue per namespace, by submission."""
     lines: dict[str, list[tuple[datetime, JobKey]]] = {}
     for record in records:
-        if record.state is State.QUEUED and record.queued_at is not None:
+        if record.state is State.QUEUED and record.queued_at and record.open_attempt is None:
             lines.setdefault(record.key.namespace, []).append((record.queued_at, record.key))
     return {
         key: QueuePosition(position, len(line), (now - since).total_seconds())

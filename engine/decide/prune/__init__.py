@@ -1,6 +1,6 @@
 """What outlived its TTL goes, and nothing else: metadata and the time in, a verdict out."""
 
-from engine.decide.prune.rule import evaluate, unnamed_ttls
+from engine.decide.prune.rule import counts_from_scheduling, evaluate, unnamed_ttls
 from engine.decide.prune.ttl import FOREIGN_TTLS
 from engine.decide.prune.verdict import (
     Delete,
@@ -19,6 +19,7 @@ __all__ = [
     "Keep",
     "Protected",
     "Verdict",
+    "counts_from_scheduling",
     "evaluate",
     "unnamed_ttls",
 ]

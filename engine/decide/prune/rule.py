@@ -13,9 +13,18 @@ from engine.decide.prune.verdict import (
     Protected,
     Verdict,
 )
+from engine.decide.situation import Pod, held_by, is_finished
 from engine.durations import format_duration
+from engine.status.start import scheduled_at
 from engine.times import parse_time
-from engine.wellknown import EXPIRES_AT, HOLD, RESERVED_PREFIX, TTL
+from engine.wellknown import (
+    EXPIRES_AT,
+    HOLD,
+    RESERVED_PREFIX,
+    SCHEDULING,
+    TTL,
+    TTL_FROM,
+)
 
 _PROPAGATION = frozenset({"foregroundDeletion", "orphan"})
 _LONGEST_REASON = 500
@@ -23,12 +32,16 @@ _TRUTH = {"true": True, "false": False}
 
 
 def evaluate(
-    metadata: Mapping[str, Any], now: datetime, foreign: Collection[str] = FOREIGN_TTLS
+    metadata: Mapping[str, Any],
+    now: datetime,
+    foreign: Collection[str] = FOREIGN_TTLS,
+    pod: Pod | None = None,
 ) -> Verdict | None:
     """Verdict on an object with this metadata; None if it carries no TTL.
 
     `foreign` names the annotations of other cleaners that count; on what the engine made, none
-    does. An owner is taken to live: the garbage collector sees to what lost its owner.
+    does. An owner is taken to live: the garbage collector sees to what lost its owner. Of what
+    `counts_from_scheduling` the whole `pod` is needed; without it the verdict is that of its age.
     """
     annotations = metadata.get("annotations") or {}
     if _is_engines(metadata):
@@ -53,11 +66,23 @@ def evaluate(
         return Keep(f"goes with its owner {owner['kind'].lower()}/{owner['name']}")
     if expiry is None:
         return Protected("ttl forever")
+    is_told = EXPIRES_AT in annotations
+    if pod is not None and counts_from_scheduling(metadata) and not is_told:
+        began = scheduled_at(pod) or (created if is_finished(pod) else None)
+        if began is None:
+            return Protected(held_by(pod) or "it has no node yet, from which on its TTL counts")
+        created, expiry = began, term.expiry(began) or expiry
     words = term.describe(created, now)
     if expiry < now:
         return Delete(words)
     left = format_duration(max(1, (expiry - now).total_seconds()))
     return Keep(f"{words}, expires in {left}", until=expiry)
+
+
+def counts_from_scheduling(metadata: Mapping[str, Any]) -> bool:
+    """Whether others held the pod back at first, so that its age says nothing."""
+    annotations = metadata.get("annotations") or {}
+    return annotations.get(TTL_FROM) == SCHEDULING
 
 
 def unnamed_ttls(metadata: Mapping[str, Any], foreign: Collection[str]) -> frozenset[str]:

@@ -15,6 +15,7 @@ from engine.decide.rules.restore_dependents import restore_dependents
 from engine.decide.rules.restore_labels import restore_labels
 from engine.decide.rules.stamp_expiry import stamp_expiry
 from engine.decide.rules.start_attempt import start_attempt
+from engine.decide.rules.wait_for_gates import wait_for_gates
 from engine.decide.rules.wait_for_pod import wait_for_pod
 from engine.decide.situation import Situation
 
@@ -31,6 +32,7 @@ RULES: tuple[Rule, ...] = (
     handle_rejection,
     start_attempt,
     open_gate,
+    wait_for_gates,
     restore_dependents,
     close_attempt,
     wait_for_pod,

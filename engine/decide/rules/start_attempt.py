@@ -18,6 +18,7 @@ from engine.decide.situation import (
     Pod,
     Situation,
     has_ended,
+    held_by,
     is_terminating,
     name_of,
     uid_of,
@@ -102,11 +103,12 @@ def _find_pod(situation: Situation, record: Record, attempt: Attempt) -> WriteRe
 
 def _started(situation: Situation, record: Record, number: int, pod: Pod) -> Record:
     attempt = Attempt(number, name_of(pod), uid_of(pod), policies_of(pod), situation.now)
+    gates = held_by(pod)
     return replace(
         record.with_attempt(attempt),
-        state=State.STARTING,
+        state=State.QUEUED if gates else State.STARTING,
         reason=None,
-        message="",
+        message=gates,
         queued_at=record.queued_at or situation.now,
     )
 

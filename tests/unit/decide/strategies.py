@@ -172,7 +172,9 @@ def pods(draw: st.DrawFn, job: Job) -> dict[str, Any]:
         spec["initContainers"] = [{"name": "prepare", **policy}]
     if draw(st.booleans()):
         spec["schedulingGates"] = draw(
-            st.sampled_from(([], [{"name": GATE}], [{"name": "x"}, {"name": GATE}]))
+            st.sampled_from(
+                ([], [{"name": GATE}], [{"name": "x"}, {"name": GATE}], [{"name": "x"}])
+            )
         )
     status: dict[str, Any] = {
         "phase": draw(st.sampled_from(("Pending", "Running", "Succeeded", "Failed", "Unknown")))
@@ -183,6 +185,10 @@ def pods(draw: st.DrawFn, job: Job) -> dict[str, Any]:
     ):
         if draw(st.booleans()):
             status[field] = [container(name, draw(states)) for name in names]
+    if draw(st.booleans()):
+        status["startTime"] = draw(stamps)
+    if draw(st.booleans()):
+        spec["activeDeadlineSeconds"] = 3600
     if draw(st.booleans()):
         status["observedGeneration"] = draw(st.integers(0, 3))
     if draw(st.booleans()):

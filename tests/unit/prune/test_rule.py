@@ -20,7 +20,7 @@ from engine.decide.prune import (
 )
 from engine.decide.prune.ttl import OPT_IN_TTLS
 from engine.durations import parse_duration
-from engine.wellknown import EXPIRES_AT, HOLD, TTL
+from engine.wellknown import EXPIRES_AT, HOLD, SCHEDULING, TTL, TTL_FROM
 from tests.unit.strategies import any_text
 
 CREATED = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -40,6 +40,44 @@ def metadata(annotations: dict[str, str], **more: Any) -> dict[str, Any]:
 def after(seconds: float, annotations: dict[str, str], **more: Any) -> Verdict | None:
     """The verdict where every known annotation is named."""
     return evaluate(metadata(annotations, **more), CREATED + timedelta(seconds=seconds), FOREIGN)
+
+
+POD_HELD_BACK = {TTL: "100", TTL_FROM: SCHEDULING}
+
+
+def pod_after(seconds: float, status: dict[str, Any], **more: Any) -> Verdict | None:
+    """The verdict on a pod that others held back at first."""
+    of_pod = metadata(POD_HELD_BACK | more.pop("annotations", {}))
+    pod = {"metadata": of_pod, "spec": more, "status": status}
+    return evaluate(of_pod, CREATED + timedelta(seconds=seconds), FOREIGN, pod)
+
+
+def test_a_pod_that_others_hold_back_with_a_gate_is_protected_however_old_it_is() -> None:
+    words = "held by the scheduling gate kueue.x-k8s.io/admission"
+    gates = [{"name": "kueue.x-k8s.io/admission"}]
+    assert pod_after(10**7, {"phase": "Pending"}, schedulingGates=gates) == Protected(words)
+
+
+def test_nor_does_its_ttl_begin_before_it_has_a_node() -> None:
+    assert isinstance(pod_after(10**7, {"phase": "Pending"}), Protected)
+
+
+def test_the_ttl_of_a_pod_that_others_held_back_counts_from_its_scheduling() -> None:
+    since = {"lastTransitionTime": "2026-03-01T13:00:00Z"}
+    scheduled = {"conditions": [{"type": "PodScheduled", "status": "True", **since}]}
+    kept = pod_after(3600 + 99, scheduled)
+    assert isinstance(kept, Keep)
+    assert kept.until == CREATED + timedelta(seconds=3600 + 100)
+    assert pod_after(3600 + 101, scheduled) == Delete("ttl 100s, age 101s")
+
+
+def test_what_has_ended_without_a_node_goes_by_its_age() -> None:
+    assert isinstance(pod_after(101, {"phase": "Failed"}), Delete)
+
+
+def test_a_time_that_was_told_holds_for_a_pod_that_is_held_back_too() -> None:
+    told = {EXPIRES_AT: "2026-03-01T12:00:10Z"}
+    assert isinstance(pod_after(11, {"phase": "Pending"}, annotations=told), Delete)
 
 
 def is_readable(text: str) -> bool:

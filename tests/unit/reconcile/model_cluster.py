@@ -25,6 +25,7 @@ from engine.wellknown import ATTEMPT, EXPIRES_AT, JOB, MANAGED_BY, MANAGER, RUN,
 
 SOURCE_NAME = "default"
 NAMESPACE = "ci"
+OTHERS_GATE = "kueue.x-k8s.io/admission"
 SETUP_IMAGE = "registry.example/setup:1"
 GRACE = 30
 KINDS = {"secrets": "Secret", "configmaps": "ConfigMap"}
@@ -53,6 +54,7 @@ class Cluster:
     registry_up: bool = True
     cached: bool = False
     schedulable: bool = True
+    holds_pods: bool = False
     serial: int = 0
     writes: int = 0
     blame: set[Reason] = field(default_factory=set)
@@ -115,6 +117,8 @@ class Cluster:
         for container in (*pod["spec"]["initContainers"], *pod["spec"]["containers"]):
             container.setdefault("imagePullPolicy", "IfNotPresent")
         pod["status"] = {"phase": "Pending"}
+        if self.holds_pods:
+            pod["spec"]["schedulingGates"].insert(0, {"name": OTHERS_GATE})
         if dry_run:
             return pod
         self.writes += 1
@@ -154,12 +158,7 @@ class Cluster:
                 key = operation["path"].rpartition("/")[2].replace("~1", "/")
                 pod["metadata"]["labels"][key] = operation["value"]
         elif change["op"] == "remove":
-            if "schedulingGates" not in pod["spec"]:
-                raise _error("PATCH", 422, "Invalid")
-            assert change["path"] == "/spec/schedulingGates", "no gate but the engine's is there"
-            assert self._missing_dependents(pod) is None, "let go without its dependents"
-            del pod["spec"]["schedulingGates"]
-            self.startable[uid_of(pod)] = self.now
+            self._open_gate(pod, operations[1:])
         else:
             annotations = pod["metadata"]["annotations"]
             assert annotations.get(EXPIRES_AT, change["value"]) == change["value"], "another time"
@@ -169,6 +168,26 @@ class Cluster:
         self.writes += 1
         self._put(pod)
         return pod
+
+    def _open_gate(self, pod: Pod, operations: list[Object]) -> None:
+        names = [gate["name"] for gate in pod["spec"].get("schedulingGates", ())]
+        test, *marks, change = operations
+        index = int(test["path"].split("/")[3])
+        if names[index : index + 1] != [test["value"]]:
+            raise _error("PATCH", 422, "Invalid")
+        whole = "/spec/schedulingGates"
+        assert test["value"] == GATE
+        assert change["path"] == (whole if names == [GATE] else f"{whole}/{index}")
+        assert bool(marks) == (names != [GATE]), "its TTL counts while others hold it back"
+        assert self._missing_dependents(pod) is None, "let go without its dependents"
+        self._remove_gate(pod, GATE)
+
+    def _remove_gate(self, pod: Pod, name: str) -> None:
+        left = [gate for gate in pod["spec"]["schedulingGates"] if gate["name"] != name]
+        pod["spec"]["schedulingGates"] = left
+        if not left:
+            del pod["spec"]["schedulingGates"]
+            self.startable[uid_of(pod)] = self.now
 
     def _delete_pod(self, name: str, options: Object) -> Pod:
         pod = self.pods.get(name) or _not_found(name)
@@ -236,6 +255,15 @@ class Cluster:
     def let_everything_through(self) -> None:
         self.refuse_pods = self.refuse_dependents = ""
         self.schedulable = True
+        self.let_pods_go()
+
+    def let_pods_go(self) -> None:
+        """Whoever holds pods back with a gate of their own does so no more."""
+        self.holds_pods = False
+        for pod in self.pods.values():
+            if {"name": OTHERS_GATE} in pod["spec"].get("schedulingGates", ()):
+                self._remove_gate(pod, OTHERS_GATE)
+                self._put(pod)
 
     def pass_time(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)

@@ -184,6 +184,14 @@ class Undisturbed(RuleBasedStateMachine):
     def collect_garbage(self) -> None:
         self.cluster.collect_garbage()
 
+    @rule(holds=YES_OR_NO)
+    def others_hold_pods_back(self, holds: bool) -> None:
+        """As Kueue does, with gates of their own, until there is room."""
+        if holds:
+            self.cluster.holds_pods = True
+        else:
+            self.cluster.let_pods_go()
+
     @invariant()
     def every_dependent_has_an_owner(self) -> None:
         assert all(map(owner_of, self.cluster.dependents.values()))

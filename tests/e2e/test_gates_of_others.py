@@ -1,0 +1,99 @@
+"""Pods that somebody else holds back with a scheduling gate, as Kueue does."""
+
+import time
+from typing import Any
+
+from tests.support.api import Object
+from tests.support.clusters import ClusterUnderTest
+from tests.support.engine import Engine, finish, kill
+from tests.support.objects import Objects
+
+GATE = "example.com/admission"
+HELD: dict[str, Any] = {"podPatch": {"spec": {"schedulingGates": [{"name": GATE}]}}}
+
+
+def wait_until_held(engine: Engine, objects: Objects, job: str) -> Object:
+    """The job's pod, once nobody but the other one holds it."""
+
+    def is_held() -> Object | None:
+        found = engine.status().get(job, {})
+        pods = objects.api.list("pods", objects.namespace, labels=f"jobs.engine/job={job}")
+        gates = [pod["spec"].get("schedulingGates") for pod in pods]
+        words = f"held by the scheduling gate {GATE}"
+        is_queued = (found.get("state"), found.get("message")) == ("Queued", words)
+        return pods[0] if is_queued and gates == [[{"name": GATE}]] else None
+
+    return objects.api.wait(is_held, f"{job} Queued behind {GATE}")
+
+
+def let_go(objects: Objects, pod: Object) -> None:
+    """As its owner does, once there is room."""
+    remove = [{"op": "remove", "path": "/spec/schedulingGates"}]
+    objects.api.patch("pods", pod["metadata"]["name"], remove, objects.namespace, kind="json")
+
+
+def test_a_pod_with_the_gate_of_somebody_else_is_queued_until_its_owner_lets_it_go(
+    engine: Engine, objects: Objects
+) -> None:
+    engine.spec(
+        "job", script="true", startTimeout="2s", secrets={"A": {"value": "anything"}}, **HELD
+    )
+    process = engine.start()
+    pod = wait_until_held(engine, objects, "job")
+    time.sleep(4)
+    assert engine.status()["job"]["state"] == "Queued"
+    assert engine.status()["job"].get("queue") is None
+    let_go(objects, pod)
+    (attempt,) = finish(process, ends=0).job("job")["attempts"]
+    assert attempt["uid"] == pod["metadata"]["uid"]
+
+
+def test_the_time_to_start_begins_when_it_is_let_go_whichever_engine_is_there(
+    engine: Engine, objects: Objects
+) -> None:
+    engine.spec("job", script="true", startTimeout="5s", nodeSelector={"no": "such-node"}, **HELD)
+    process = engine.start()
+    pod = wait_until_held(engine, objects, "job")
+    kill(process)
+    time.sleep(6)
+    process = engine.start()
+    time.sleep(1)
+    let_go(objects, pod)
+    began = time.monotonic()
+    assert finish(process, ends=7).job("job")["reason"] == "StartTimeout"
+    assert time.monotonic() - began >= 4.5
+
+
+def test_a_job_that_is_cancelled_while_it_is_held_is_gone(engine: Engine, objects: Objects) -> None:
+    engine.spec("job", script="true", **HELD)
+    process = engine.start()
+    wait_until_held(engine, objects, "job")
+    engine.run("cancel", "job", "-n", engine.namespace, ends=0)
+    assert finish(process, ends=1).job("job")["state"] == "Cancelled"
+    objects.api.wait(lambda: not objects.pods(), "end of the pod")
+    objects.wait_until_clean()
+
+
+def pruned(engine: Engine) -> list[tuple[str, str]]:
+    run = engine.run("prune", "-n", engine.namespace, "-o", "json", ends=0)
+    entries = [entry for entry in run.result["pruned"] if entry["kind"] == "Pod"]
+    return [(entry["action"], entry["reason"]) for entry in entries]
+
+
+def test_it_is_not_pruned_before_it_was_let_go(
+    engine: Engine, objects: Objects, target: ClusterUnderTest
+) -> None:
+    """Whatever its age; from its scheduling on its TTL counts."""
+    engine.spec("job", script=target.script("job", lasts=120), ttl="1s", **HELD)
+    process = engine.start()
+    pod = wait_until_held(engine, objects, "job")
+    kill(process)
+    time.sleep(2)
+    assert pod["metadata"]["annotations"]["jobs.engine/ttl-from"] == "scheduling"
+    assert pruned(engine) == [("protected", f"held by the scheduling gate {GATE}")]
+    let_go(objects, pod)
+    objects.wait_until_running("job")
+    time.sleep(2)
+    ((action, _),) = pruned(engine)
+    assert action == "deleted"
+    assert engine.status()["job"]["reason"] == "Cancelled"
