@@ -18,6 +18,11 @@ TTL_FROM = "jobs.engine/ttl-from"
 SCHEDULING = "scheduling"
 """Value of TTL_FROM on pods that others held back: their TTL counts from when they got a node."""
 
+FOREIGN_TTLS = ("cleaner.kubernetes.gitlab.org/ttl",)
+"""TTL annotations of other cleaners that `engine prune` obeys, too."""
+OPT_IN_TTLS = ("pod-cleanup.gitlab.com/ttl", "janitor/ttl")
+"""Those that it obeys once the operator names them: whoever wrote them meant another cleaner."""
+
 RESERVED_PREFIX = "jobs.engine/"
 
 HOSTNAME = "kubernetes.io/hostname"

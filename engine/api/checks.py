@@ -15,10 +15,12 @@ from engine.api.schema_messages import dotted, shorten
 from engine.api.versions import JOB_DEFAULTS
 from engine.api.yaml_reader import Document
 from engine.durations import FOREVER, format_duration
-from engine.errors import Diagnostic
+from engine.errors import Diagnostic, Severity
 from engine.wellknown import (
     DEFAULT_SERVICE_ACCOUNT,
+    FOREIGN_TTLS,
     MANAGED_BY,
+    OPT_IN_TTLS,
     RESERVED_PREFIX,
     reserved_metadata,
 )
@@ -89,6 +91,31 @@ def times_are_capped(effective: EffectiveSpec) -> Iterator[Diagnostic]:
                 limit,
                 "spec", *path,
             )  # fmt: skip
+
+
+def hold_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
+    """What is held outlives every limit."""
+    cap = effective.longest("ttl")
+    if cap is not None and effective.spec.get("hold"):
+        field, hint = effective.field("spec", "hold"), f"limits.maxTtl: {format_duration(cap)}"
+        yield effective.error(f"{field}: true is not allowed", hint, "spec", "hold")
+
+
+def ttl_is_the_engines(effective: EffectiveSpec) -> Iterator[Diagnostic]:
+    """Warn of an annotation that another cleaner may obey, and the engine doesn't."""
+    for document in effective.layers:
+        annotations = document.data.get("metadata", {}).get("annotations")
+        if not annotations:
+            continue
+        for name in (*FOREIGN_TTLS, *OPT_IN_TTLS, *effective.config.prune.annotations):
+            if name in annotations:
+                yield Diagnostic(
+                    document.locate(["metadata", "annotations", name], key=True),
+                    f"metadata.annotations: {name} neither ends nor keeps what the engine makes, "
+                    "and a cleaner that obeys it may delete the pod of a running job",
+                    "set spec.ttl in its place",
+                    Severity.WARNING,
+                )
 
 
 def ttl_outlives_the_job(effective: EffectiveSpec) -> Iterator[Diagnostic]:
@@ -365,6 +392,8 @@ CHECKS: tuple[Callable[[EffectiveSpec], Iterator[Diagnostic]], ...] = (
     one_entry_point,
     times_are_positive,
     times_are_capped,
+    hold_is_allowed,
+    ttl_is_the_engines,
     ttl_outlives_the_job,
     attempts_are_capped,
     policies_are_allowed,

@@ -17,7 +17,7 @@ from engine.api.schema import check_document
 from engine.api.schema_messages import dotted, show
 from engine.api.versions import ENGINE_CONFIG
 from engine.api.yaml_reader import Document, read_yaml
-from engine.durations import parse_duration
+from engine.durations import FOREVER, parse_duration
 from engine.errors import Diagnostic, InvalidInputError, SourceLocation, in_order
 from engine.kubeschema import KubernetesTypes, shipped_types
 from engine.podsecurity import Level
@@ -70,7 +70,7 @@ def _bad_times(document: Document) -> Iterator[Diagnostic]:
     """Durations that fit the schema's pattern, and mean nothing all the same."""
     for section, name in _TIMES:
         value = (document.data.get(section) or {}).get(name)
-        if value is None:
+        if value is None or (name == "ttl" and value == FOREVER):
             continue
         where = document.locate([section, name])
         field = dotted(document.written_path([section, name]))

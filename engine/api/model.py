@@ -102,7 +102,7 @@ class Job:
     start_timeout: float
     """Seconds it may wait for a node and for its images."""
     ttl: float
-    """Seconds from its creation until its pod may be pruned."""
+    """Seconds from its creation until its pod may be pruned; infinite for never."""
     ttl_after_finished: Mapping[str, float]
     """Seconds from its outcome, `success` or `failure`, until its pod may be pruned."""
     policies: Mapping[str, tuple[str, ...]]

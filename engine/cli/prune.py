@@ -9,9 +9,9 @@ import click
 from engine.cli import options
 from engine.cli.loading import load_config
 from engine.cli.output import echo, echo_error
-from engine.decide.prune import FOREIGN_TTLS
 from engine.errors import EngineError
 from engine.prune.options import DEFAULT_KINDS, DryRun, PruneOptions
+from engine.wellknown import FOREIGN_TTLS
 
 _KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 

@@ -5,7 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from engine.api.model import Config
-from engine.decide.prune import FOREIGN_TTLS
+from engine.wellknown import FOREIGN_TTLS
 
 DEFAULT_KINDS = ("pods", "secrets", "configmaps")
 

@@ -103,3 +103,22 @@ def test_ttl_after_finished_is_written_on_the_pod_and_prunes_it(
     assert kinds(run) == ["Pod"]
     assert run.job("job")["changed"] is False
     assert objects.api.wait(lambda: objects.pods() == [], "pod gone")
+
+
+def test_what_a_spec_says_is_to_stay_is_protected_however_old_it_is(
+    engine: Engine, objects: Objects
+) -> None:
+    secrets = {"A": {"value": "anything"}}
+    engine.spec("lasts", script="true", secrets=secrets, ttl="forever")
+    engine.spec("held", script="true", secrets=secrets, ttl="1s", hold=True)
+    engine.reconcile(ends=0)
+    time.sleep(2.1)
+    run = prune(engine)
+    assert run.code == 0, run.stderr
+    reasons = {
+        e["name"].partition("-")[0]: e["reason"] for e in run.result["pruned"] if e["kind"] == "Pod"
+    }
+    assert reasons == {"lasts": "ttl forever", "held": "jobs.engine/hold is true"}
+    assert kinds(run) == []
+    assert len(objects.pods()) == 2
+    assert len(objects.owned()) == 4

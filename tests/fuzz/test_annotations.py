@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from engine.cluster.api import CONFIG_MAPS, NAMESPACES, PODS, SECRETS
 from engine.decide.prune import Delete, evaluate, unnamed_ttls
-from engine.decide.prune.ttl import FOREIGN_TTLS, OPT_IN_TTLS
 from engine.durations import parse_duration
 from engine.prune.candidate import PruneCandidate
-from engine.wellknown import EXPIRES_AT, HOLD, JOB, MANAGED_BY, TTL
+from engine.wellknown import EXPIRES_AT, FOREIGN_TTLS, HOLD, JOB, MANAGED_BY, OPT_IN_TTLS, TTL
 from tests.fuzz import play
 from tests.unit.strategies import NASTY, any_text
 

@@ -1,7 +1,6 @@
 """What outlived its TTL goes, and nothing else: metadata and the time in, a verdict out."""
 
 from engine.decide.prune.rule import counts_from_scheduling, evaluate, unnamed_ttls
-from engine.decide.prune.ttl import FOREIGN_TTLS
 from engine.decide.prune.verdict import (
     Delete,
     Deleting,
@@ -12,7 +11,6 @@ from engine.decide.prune.verdict import (
 )
 
 __all__ = [
-    "FOREIGN_TTLS",
     "Delete",
     "Deleting",
     "Invalid",

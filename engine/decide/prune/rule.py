@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
-from engine.decide.prune.ttl import FOREIGN_TTLS, OPT_IN_TTLS, quote, read_term
+from engine.decide.prune.ttl import quote, read_term
 from engine.decide.prune.verdict import (
     Delete,
     Deleting,
@@ -19,7 +19,9 @@ from engine.status.start import scheduled_at
 from engine.times import parse_time
 from engine.wellknown import (
     EXPIRES_AT,
+    FOREIGN_TTLS,
     HOLD,
+    OPT_IN_TTLS,
     RESERVED_PREFIX,
     SCHEDULING,
     TTL,

@@ -12,10 +12,6 @@ from typing import TypeVar
 from engine.durations import FOREVER, format_duration, parse_duration
 from engine.wellknown import EXPIRES_AT, TTL
 
-FOREIGN_TTLS = ("cleaner.kubernetes.gitlab.org/ttl",)
-"""Those of other cleaners that always count."""
-OPT_IN_TTLS = ("pod-cleanup.gitlab.com/ttl", "janitor/ttl")
-"""Those that count once the operator names them: whoever wrote them meant another cleaner."""
 _LONGEST_VALUE = 100
 
 _RFC_3339 = re.compile(

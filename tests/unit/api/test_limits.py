@@ -103,6 +103,13 @@ def test_a_ttl_without_an_end_is_an_error_where_there_is_a_longest_one() -> None
     ]
 
 
+def test_a_hold_is_an_error_where_there_is_a_longest_ttl() -> None:
+    assert told("{maxTtl: 7d}", "  hold: false\n") == []
+    assert told("{maxTtl: 7d}", "  hold: true\n") == [
+        "job.yaml:6:9: spec.hold: true is not allowed (limits.maxTtl: 1w)"
+    ]
+
+
 def test_a_time_after_the_outcome_that_means_nothing_is_told() -> None:
     (line,) = lines_of(load(SPEC + "  ttlAfterFinished: {failure: 99999w}\n"))
     assert line == "job.yaml:6:31: spec.ttlAfterFinished.failure: '99999w' is not a duration"

@@ -55,6 +55,7 @@ spec:
   startTimeout: 10m
   ttl: 3h15m
   ttlAfterFinished: {success: 10m, failure: 24h}
+  hold: false
   retry: {max: 0, on: [Evicted, NodeLost]}
   rerun: ""
   template: job

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.decide.prune import (
-    FOREIGN_TTLS,
     Delete,
     Deleting,
     Invalid,
@@ -18,9 +17,16 @@ from engine.decide.prune import (
     evaluate,
     unnamed_ttls,
 )
-from engine.decide.prune.ttl import OPT_IN_TTLS
 from engine.durations import parse_duration
-from engine.wellknown import EXPIRES_AT, HOLD, SCHEDULING, TTL, TTL_FROM
+from engine.wellknown import (
+    EXPIRES_AT,
+    FOREIGN_TTLS,
+    HOLD,
+    OPT_IN_TTLS,
+    SCHEDULING,
+    TTL,
+    TTL_FROM,
+)
 from tests.unit.strategies import any_text
 
 CREATED = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)

@@ -18,3 +18,17 @@ def test_every_kind_gets_the_ttl_in_whole_seconds_beside_other_annotations(
         given = {**manifest, "metadata": {"name": "x", "annotations": before}}
         made = apply(set_ttl_annotation, given, context(make_job(**spec)))
         assert made["metadata"]["annotations"] == {**(before or {}), "jobs.engine/ttl": "4500"}
+
+
+def test_a_ttl_without_an_end_is_written_as_the_rule_of_pruning_reads_it() -> None:
+    made = apply(set_ttl_annotation, pod_manifest(), context(make_job(ttl="forever")))
+    assert made["metadata"]["annotations"] == {"jobs.engine/ttl": "forever"}
+
+
+@pytest.mark.parametrize("ttl", ["75m", "forever"])
+def test_a_hold_is_written_beside_it_on_every_kind(ttl: str) -> None:
+    for manifest in (pod_manifest(), other_manifest("Secret"), other_manifest("ConfigMap")):
+        made = apply(set_ttl_annotation, manifest, context(make_job(ttl=ttl, hold=True)))
+        assert made["metadata"]["annotations"]["jobs.engine/hold"] == "true"
+        made = apply(set_ttl_annotation, manifest, context(make_job(ttl=ttl, hold=False)))
+        assert "jobs.engine/hold" not in made["metadata"]["annotations"]
