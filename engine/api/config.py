@@ -117,6 +117,7 @@ def _build(
             allow_pod_patch=_fields(limits.get("allowPodPatch"), kubernetes),
             pod_security=Level(limits.get("podSecurity", Level.PRIVILEGED)),
             max_jobs=limits.get("maxJobs"),
+            max_starts=limits.get("maxStarts"),
             max_deletes_per_pass=limits.get("maxDeletesPerPass"),
             allowed_secrets=_optional_tuple(limits.get("allowedSecrets")),
             allowed_secret_env=(*limits.get("allowedSecretEnv", SECRET_ENV), *allow_secret_env),

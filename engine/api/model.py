@@ -178,6 +178,8 @@ class Limits:
     """The Pod Security Standard that pods are held to."""
     max_jobs: int | None = None
     """How many jobs one source may have."""
+    max_starts: int | None = None
+    """How many new runs one reading of the source may begin."""
     max_deletes_per_pass: int | None = None
     """The most that one run of the TTL rule deletes."""
     allowed_secrets: tuple[str, ...] | None = None

@@ -49,6 +49,11 @@ _NOT_WITH_ONCE = ("prune_interval", "poll", "leader_elect", "lease_duration", "m
     help="What to wait for: the jobs' end, or their start.",
 )
 @options.option(
+    "--max-starts",
+    type=click.IntRange(min=0),
+    help="Begin no new run if there would be more than this; default: limits.maxStarts.",
+)
+@options.option(
     "--prune", is_flag=True, help="Cancel and remove jobs of this source whose spec is gone."
 )
 @options.option("--allow-empty", is_flag=True, help="Let --prune remove every job of the source.")

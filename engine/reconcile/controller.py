@@ -6,14 +6,15 @@ jobs whenever its specs change, and runs it under a manager.
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from engine.api.model import Config, Job
 from engine.cluster.client import Client
 from engine.cluster.records import list_records
-from engine.errors import EngineError, ForbiddenError, InvalidInputError
+from engine.errors import BrokenRecordError, EngineError, ForbiddenError, InvalidInputError
 from engine.informers.factory import InformerFactory, stop_all
 from engine.informers.reflector import Reflector, WatchContext
 from engine.reconcile.executor import ActionExecutor
@@ -25,6 +26,7 @@ from engine.reconcile.quota_queue import QuotaQueue
 from engine.reconcile.reconciler import Reconciler, Result
 from engine.reconcile.rendering import RenderConfig
 from engine.reconcile.reporter import AttemptReporter
+from engine.reconcile.start_brake import NewRun, StartBrake, StartLimit, new_run, start_limit
 from engine.reconcile.watch_errors import WatchErrorReporter
 from engine.refs import JobKey
 from engine.render.templates import Templates
@@ -113,6 +115,7 @@ class JobController:
         concurrency: int,
         dependencies: ControllerDependencies,
         until: Until | None = None,
+        max_starts: int | None = None,
     ) -> None:
         self.client = client
         self.source = source
@@ -135,6 +138,8 @@ class JobController:
         """Jobs that need no more, as `until` says, and why they were given up."""
         self._dependencies = dependencies
         self._until = until
+        self._max_starts = max_starts
+        self._brake = StartBrake()
         self._render_config: RenderConfig
         self._reconciler: Reconciler
         self._concurrency = concurrency
@@ -202,10 +207,14 @@ class JobController:
         for key in (*changes.added, *changes.changed):
             self.watch(key.namespace)
         self._drop_namespaces(changes)
+        self._brake.discard(changes.removed)
+        if self._start_limit.most is not None:
+            self._brake.add((*changes.added, *changes.changed))
         changed = (*changes.added, *changes.changed, *changes.removed)
         for key in dict.fromkeys((*changed, *tuple(self._blocked))):
             self.rate_limiter.forget(key)
             self.queue.add(key)
+        self._release_starts()
         self._has_specs = True
         return changes
 
@@ -328,6 +337,8 @@ class JobController:
             state.record = self.informers.records(key.namespace).newest(key, state.record)
         if not desired and not self._has_started(state):
             self.forget(key)
+            return None
+        if key in self._brake:
             return None
         self._prepare(state)
         rejection = state.observed.rejection
@@ -455,6 +466,32 @@ class JobController:
             for event in events:
                 self.emit(event)
 
+    @property
+    def _start_limit(self) -> StartLimit:
+        return start_limit(self._max_starts, self.config.limits)
+
+    def _release_starts(self) -> None:
+        """Let jobs begin, unless there are more new runs among them than may."""
+        released, refusal = self._brake.judge(self._start_limit, self._new_runs)
+        for key in released:
+            self.queue.add(key)
+        if refusal is not None:
+            self.emit(SpecProblem(str(refusal)))
+
+    def _new_runs(self, keys: Iterable[JobKey]) -> dict[JobKey, NewRun] | None:
+        """Those of the jobs that would begin one; None before their namespaces have been read."""
+        found: dict[JobKey, NewRun] = {}
+        for key in keys:
+            if not self.informers.has_synced(key.namespace):
+                return None
+            state, pods = self.store.checkout(key), self.informers.pods(key.namespace).items(key)
+            with suppress(BrokenRecordError):
+                record = self.informers.records(key.namespace).newest(key, None)
+                why = new_run(state.job, record, pods) if state is not None else None
+                if why is not None:
+                    found[key] = why
+        return found
+
     def _until_tick(self) -> float:
         waits = self._unsynced or not self._is_ready
         return _SYNC_TICK if waits and not self.failing else _TICK
@@ -466,6 +503,7 @@ class JobController:
         for key in self.store.known if synced else ():
             if key.namespace in synced:
                 self.queue.add(key)
+        self._release_starts()
         if self._has_specs and not self._is_ready and not self._unsynced:
             self._is_ready = True
             self.emit(Ready())

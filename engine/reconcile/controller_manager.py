@@ -35,6 +35,8 @@ class ManagerOptions:
     leader_elect: bool = False
     """Whether to stand by while another engine leads, rather than to end."""
     lease_duration: float = 15.0
+    max_starts: int | None = None
+    """How many new runs one reading of the specs may begin; None: as `limits.maxStarts` says."""
 
 
 class ControllerManager:
@@ -55,7 +57,7 @@ class ControllerManager:
     ) -> None:
         self._client = client
         self.controller = controller = JobController(
-            client, options.source, options.concurrency, dependencies
+            client, options.source, options.concurrency, dependencies, max_starts=options.max_starts
         )
         controller.configure(config, templates())
         controller.queue.pause()

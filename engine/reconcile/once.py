@@ -16,6 +16,7 @@ from engine.reconcile.controller import ControllerDependencies, JobController, U
 from engine.reconcile.job_state import JobState
 from engine.reconcile.once_result import JobResult, OnceOptions, OnceResult, WaitFor
 from engine.reconcile.preflight import preflight
+from engine.reconcile.start_brake import new_run, start_limit
 from engine.refs import JobKey
 from engine.render.templates import Templates
 from engine.runtime.retry import retry_transient
@@ -48,7 +49,8 @@ class RunOnce:
         self._render_config = self._controller.configure(config, templates)
 
     def run(self) -> OnceResult:
-        """Errors: InvalidInputError and its kin before anything was written, ClusterError when
+        """Errors: InvalidInputError and its kin before anything was written, UsageError where more
+        runs would begin than may, ClusterError when
         the cluster is too old, or can't be reached or read; afterwards every error is a job's own.
         """
         controller, options = self._controller, self._options
@@ -61,6 +63,7 @@ class RunOnce:
             if not state.is_finished(options.source) and state.job.key not in controller.completed
         ]
         self._preflight(unfinished)
+        self._require_few_starts(unfinished)
         waiting = [key for state in states if self._needs_work(state) and (key := state.job.key)]
         timed_out = interrupted = False
         if waiting:
@@ -101,6 +104,14 @@ class RunOnce:
         }
         environment, redactor = self._dependencies.environment, self._dependencies.redactor
         preflight(self._client, unfinished, started, self._render_config, environment, redactor)
+
+    def _require_few_starts(self, unfinished: Sequence[JobState]) -> None:
+        begun = {
+            state.job.key: new_run(state.job, state.record, self._pods_of(state.job.key))
+            for state in unfinished
+        }
+        limit = start_limit(self._options.max_starts, self._controller.config.limits)
+        limit.require({key: why for key, why in begun.items() if why is not None})
 
     def _needs_work(self, state: JobState) -> bool:
         key = state.job.key

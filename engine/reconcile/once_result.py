@@ -26,6 +26,8 @@ class OnceOptions:
     timeout: float | None = None
     queue_timeout: float = 600.0
     wait_for: WaitFor = WaitFor.FINISHED
+    max_starts: int | None = None
+    """How many new runs may begin; None for what `limits.maxStarts` says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ class ReconcileOptions:
     timeout: float | None
     queue_timeout: float
     wait: str
+    max_starts: int | None
     prune: bool
     allow_empty: bool
     sandbox: bool

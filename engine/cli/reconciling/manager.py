@@ -103,6 +103,7 @@ def _manager(
         prune_interval=options.prune_interval,
         leader_elect=options.leader_elect,
         lease_duration=options.lease_duration,
+        max_starts=options.max_starts,
     )
     dependencies = ControllerDependencies(os.environ, REDACTOR, emit)
     if metrics is not None:

@@ -72,6 +72,7 @@ def _run(options: ReconcileOptions) -> "tuple[OnceResult, PruneReport]":
         options.timeout,
         options.queue_timeout,
         WaitFor(options.wait),
+        options.max_starts,
     )
     templates = Templates(options.templates, settings.kubernetes)
     environment = os.environ if options.log_format == "text" else {}
