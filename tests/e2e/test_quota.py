@@ -1,8 +1,11 @@
 """A quota without room leaves nothing behind, and says which quota it was."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 from tests.e2e.conftest import Quota
+from tests.support.clusters import ClusterUnderTest
 from tests.support.engine import Engine
 from tests.support.objects import Objects
 
@@ -61,6 +64,31 @@ def test_a_queued_job_runs_once_there_is_room(
     run = engine.reconcile("--timeout", "90s", ends=0)
     assert {job["state"] for job in run.result["jobs"]} == {"Succeeded"}
     assert [len(job["attempts"]) for job in run.result["jobs"]] == [1, 1, 1]
+
+
+def test_the_examples_quotas_count_jobs_apart_from_what_stays(
+    engine: Engine, objects: Objects, limit: Quota, target: ClusterUnderTest
+) -> None:
+    example = Path(__file__).parents[2] / "examples/quotas/quotas.json"
+    for quota in json.loads(example.read_text(encoding="utf-8"))["items"]:
+        limit(quota["spec"]["hard"], quota["spec"]["scopes"], name=quota["metadata"]["name"])
+    requests = {"requests": {"cpu": "100m"}}
+    script = target.script("job", lasts=300)
+    engine.spec("job", script=script, resources=requests, timeout="10m")
+    engine.reconcile("--wait", "applied", ends=0)
+    stays = {"name": "stays", "image": engine.image, "command": ["sleep", "300"]}
+    pod = {
+        "metadata": {"name": "stays"},
+        "spec": {"containers": [{**stays, "resources": requests}]},
+    }
+    objects.api.create("pods", {"apiVersion": "v1", "kind": "Pod", **pod}, objects.namespace)
+
+    def used() -> dict[str, object]:
+        quotas = objects.api.list("resourcequotas", objects.namespace)
+        return {quota["metadata"]["name"]: quota["status"].get("used") for quota in quotas}
+
+    one = {"pods": "1", "requests.cpu": "100m"}
+    objects.api.wait(lambda: used() == {"jobs": one, "services": one}, "the usage of both")
 
 
 def test_terminating_and_not_terminating_scopes_count_as_they_should(
