@@ -143,4 +143,9 @@ source = option(
     callback=_label_value,
     help="Name of this source of specs; what belongs to another is left alone.",
 )
+logs_dir = option(
+    "--logs-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Save the logs of finished pods below this folder before they go.",
+)
 verbose = option("-v", "--verbose", count=True, help="Say more on stderr; twice for tracebacks.")

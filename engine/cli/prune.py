@@ -70,11 +70,7 @@ def _keys(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
 @options.option(
     "--keep-failed", type=click.IntRange(min=0), help="Keep the last N failed pods of each job."
 )
-@options.option(
-    "--logs-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Save the logs of finished pods below this folder before they go.",
-)
+@options.logs_dir
 @options.option(
     "--concurrency",
     type=click.IntRange(1, 64),

@@ -60,6 +60,7 @@ _NOT_WITH_ONCE = ("prune_interval", "poll", "leader_elect", "lease_duration", "m
 @options.option(
     "--sandbox", is_flag=True, help="Use a simulated cluster in this process; runs no container."
 )
+@options.logs_dir
 @options.output("table", "json")
 @options.file_to_write(
     "--junit", metavar="FILE", help="Write the result as JUnit XML, too, however it ends."

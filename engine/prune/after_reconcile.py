@@ -1,6 +1,7 @@
 """What a reconcile prunes once its jobs are finished: jobs without a spec, and expired pods."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from engine.api.model import Config
@@ -30,12 +31,13 @@ def prune_after_reconcile(
     *,
     concurrency: int,
     remove_jobs: bool,
+    logs_dir: Path | None = None,
 ) -> PruneReport:
     """`pods` are those of the source, as last seen; `living` the jobs that have a spec.
 
     Its pods in namespaces that no spec names any more are looked for where the engine may.
     `remove_jobs` says whether those without one are removed; their records are looked for in
-    `namespaces` if the engine may not look everywhere.
+    `namespaces` if the engine may not look everywhere. Logs are saved below `logs_dir` first.
     """
     entries: list[PruneEntry] = []
     most = config.limits.max_deletes_per_pass
@@ -43,7 +45,7 @@ def prune_after_reconcile(
     if remove_jobs:
         removed = remove_gone(
             client, source, living, namespaces, entries.append,
-            max_deletes=most, concurrency=concurrency,
+            max_deletes=most, concurrency=concurrency, logs_dir=logs_dir,
         )  # fmt: skip
         if most is not None:
             most -= min(most, removed.actions.get(PruneAction.DELETED, 0))
@@ -53,7 +55,7 @@ def prune_after_reconcile(
     except EngineError as error:
         elsewhere = []
         warnings.append(f"pruning in namespaces that no spec names: {error}")
-    options = ttl_options(config, concurrency, most)
+    options = ttl_options(config, concurrency, most, logs_dir)
     expired = prune(client, options, entries.append, (*pods, *elsewhere))
     left = sum(result.kept.get(KeepReason.OVER_BUDGET, 0) for result in (removed, expired))
     if left:

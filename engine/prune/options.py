@@ -45,8 +45,13 @@ class PruneOptions:
     """Where the logs of pods are saved before they go."""
 
 
-def ttl_options(config: Config, concurrency: int, max_deletes: int | None) -> PruneOptions:
+def ttl_options(
+    config: Config, concurrency: int, max_deletes: int | None, logs_dir: Path | None
+) -> PruneOptions:
     """What the operator's settings come to for the pods of a source."""
     return PruneOptions(
-        concurrency=concurrency, max_deletes=max_deletes, keep_failed=config.prune.keep_failed
+        concurrency=concurrency,
+        max_deletes=max_deletes,
+        keep_failed=config.prune.keep_failed,
+        logs_dir=logs_dir,
     )

@@ -7,6 +7,7 @@ the record is, too, so that the next pass can go on.
 import time
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from engine.cluster import api
 from engine.cluster.api import CONFIG_MAPS, PODS, SECRETS
@@ -40,6 +41,7 @@ def remove_gone(
     *,
     max_deletes: int | None = None,
     concurrency: int = 8,
+    logs_dir: Path | None = None,
 ) -> PruneResult:
     """Remove every job of the source that is not among the `living`.
 
@@ -48,7 +50,7 @@ def remove_gone(
     the version that was read. Errors: among the result's; each leaves its job's record in place.
     """
     collector = ResultCollector(on_entry)
-    remover = JobRemover(client, source, collector, DeleteBudget(max_deletes))
+    remover = JobRemover(client, source, collector, DeleteBudget(max_deletes), logs_dir)
     try:
         gone = list(_records_of_gone(client, source, living, namespaces, collector))
     except EngineError as error:
@@ -83,13 +85,18 @@ class JobRemover:
     """Removes jobs of one source in one pass; safe to use from several threads."""
 
     def __init__(
-        self, client: Client, source: str, collector: ResultCollector, budget: DeleteBudget
+        self,
+        client: Client,
+        source: str,
+        collector: ResultCollector,
+        budget: DeleteBudget,
+        logs_dir: Path | None = None,
     ) -> None:
         self._client = client
         self._source = source
         self._collector = collector
         self._budget = budget
-        self._deleter = Deleter(client, OutcomeKeeper(client), budget)
+        self._deleter = Deleter(client, OutcomeKeeper(client, logs_dir), budget)
 
     def remove(self, record: Record) -> bool:
         """Whether something failed, so that another try soon may do better than this one.

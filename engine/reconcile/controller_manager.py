@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from engine.api.model import Config
 from engine.cluster.client import Client
@@ -37,6 +38,8 @@ class ManagerOptions:
     lease_duration: float = 15.0
     max_starts: int | None = None
     """How many new runs one reading of the specs may begin; None: as `limits.maxStarts` says."""
+    logs_dir: Path | None = None
+    """Where the logs of pods are saved before the TTL rule, or --prune, deletes them."""
 
 
 class ControllerManager:
@@ -70,7 +73,10 @@ class ControllerManager:
             emit=dependencies.emit,
             on_change=controller.on_leadership,
         )
-        removed_jobs = RemovedJobs(controller, options.prune_interval) if options.prune else None
+        logs_dir = options.logs_dir
+        removed_jobs = None
+        if options.prune:
+            removed_jobs = RemovedJobs(controller, options.prune_interval, logs_dir)
         self.specs = SpecSync(
             source,
             controller,
@@ -79,7 +85,9 @@ class ControllerManager:
             allow_empty=options.allow_empty,
             wait_for=None if options.leader_elect else self.elector,
         )
-        ttl = TtlController(controller, self.elector, options.prune_interval, options.concurrency)
+        ttl = TtlController(
+            controller, self.elector, options.prune_interval, options.concurrency, logs_dir
+        )
         runnables: list[Runnable] = [self.elector, controller, ttl]
         if removed_jobs is not None:
             runnables.append(removed_jobs)

@@ -7,6 +7,7 @@ before they put the new one there.
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from engine.decide.record import Record
 from engine.prune.delete import DeleteBudget
@@ -37,9 +38,12 @@ class RemovedJobs:
     name = "removed jobs"
     grace = 0.0
 
-    def __init__(self, controller: JobController, interval: float) -> None:
+    def __init__(
+        self, controller: JobController, interval: float, logs_dir: Path | None = None
+    ) -> None:
         self._controller = controller
         self._interval = interval
+        self._logs_dir = logs_dir
         self._lock = threading.Lock()
         self._blocked_by = "the specs have not been read"
         self._reported = ""
@@ -140,7 +144,9 @@ class RemovedJobs:
             if self._remover_since is None or now - self._remover_since[0] >= self._interval:
                 budget = DeleteBudget(controller.config.limits.max_deletes_per_pass)
                 collector = ResultCollector(self._report)
-                remover = JobRemover(controller.client, controller.source, collector, budget)
+                remover = JobRemover(
+                    controller.client, controller.source, collector, budget, self._logs_dir
+                )
                 self._remover_since = (now, remover)
             return self._remover_since[1]
 

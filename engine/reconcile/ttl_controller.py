@@ -6,6 +6,7 @@ when one of them has expired.
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from engine.decide.prune import Delete, evaluate
@@ -32,12 +33,18 @@ class TtlController:
     grace = 0.0
 
     def __init__(
-        self, controller: JobController, elector: LeaderElector, interval: float, concurrency: int
+        self,
+        controller: JobController,
+        elector: LeaderElector,
+        interval: float,
+        concurrency: int,
+        logs_dir: Path | None = None,
     ) -> None:
         self._controller = controller
         self._elector = elector
         self._interval = interval
         self._concurrency = concurrency
+        self._logs_dir = logs_dir
         self._elsewhere: list[dict[str, Any]] | None = None
         """The source's pods where nothing is watched, as last read."""
 
@@ -51,7 +58,8 @@ class TtlController:
     def _prune(self) -> None:
         controller = self._controller
         config, informers = controller.config, controller.informers
-        options = ttl_options(config, self._concurrency, config.limits.max_deletes_per_pass)
+        most = config.limits.max_deletes_per_pass
+        options = ttl_options(config, self._concurrency, most, self._logs_dir)
         pods = [pod for name in informers.namespaces for pod in informers.pods(name).all_items()]
         try:
             pods += self._pods_elsewhere(set(informers.namespaces))

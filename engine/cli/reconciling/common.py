@@ -43,6 +43,7 @@ class ReconcileOptions:
     prune: bool
     allow_empty: bool
     sandbox: bool
+    logs_dir: Path | None
     output: str
     junit: Path | None
     prune_interval: float

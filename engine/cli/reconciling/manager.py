@@ -104,6 +104,7 @@ def _manager(
         leader_elect=options.leader_elect,
         lease_duration=options.lease_duration,
         max_starts=options.max_starts,
+        logs_dir=options.logs_dir,
     )
     dependencies = ControllerDependencies(os.environ, REDACTOR, emit)
     if metrics is not None:

@@ -95,6 +95,7 @@ def _run(options: ReconcileOptions) -> "tuple[OnceResult, PruneReport]":
                 sorted(named - {""}),
                 concurrency=options.concurrency,
                 remove_jobs=options.prune,
+                logs_dir=options.logs_dir,
             )
         except KeyboardInterrupt:
             return replace(result, interrupted=True), pruned
