@@ -1,6 +1,7 @@
 """The whole lifecycle as one pure function: `decide(situation) -> action`."""
 
 from engine.decide.actions import Action
+from engine.decide.refused_record import heed_refused_record
 from engine.decide.rules import RULES
 from engine.decide.rules.restore_labels import poll_mislabelled
 from engine.decide.situation import Situation
@@ -14,5 +15,5 @@ def decide(situation: Situation) -> Action:
     for rule in RULES:
         action = rule(situation)
         if action is not None:
-            return poll_mislabelled(situation, action)
+            return poll_mislabelled(situation, heed_refused_record(situation, action))
     raise AssertionError("wait_for_pod answers everything")

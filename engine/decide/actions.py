@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from engine.decide.record import Record
-from engine.decide.situation import Pod, Situation, is_terminating, name_of, uid_of
+from engine.decide.situation import Pod, Rejection, Situation, is_terminating, name_of, uid_of
 from engine.status.containers import has_running_container, main_containers_terminated
 
 
@@ -181,6 +181,16 @@ class Wait:
 
     until: datetime | None = None
     """None if only a change of the cluster counts."""
+    unrecorded: Record | None = None
+    """What the record would say, where not even that can be kept in the cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRejection:
+    """Nothing of the attempt is left, and nowhere to write down why: tell what the server said."""
+
+    rejection: Rejection
+    """What it said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +212,7 @@ Step = (
     | FindPullCause
     | StampExpiry
 )
-Action = RejectForeign | Wait | Done | Step
+Action = RejectForeign | ReportRejection | Wait | Done | Step
 
 
 def delete_pod_action(situation: Situation, pod: Pod, why: str) -> DeletePod | RefreshPod | Wait:

@@ -34,26 +34,32 @@ Pod = Mapping[str, Any]
 
 
 class RejectionKind(StrEnum):
-    """What refused a create."""
+    """What refused a write."""
 
     QUOTA = "quota"
     """A quota: there may be room later."""
     ADMISSION = "admission"
     """A webhook, a policy or the API's own validation: final for this spec."""
+    RIGHTS = "rights"
+    """A right that the engine lacks: somebody may give it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """The server's last answer to a create was no."""
+    """The server's last answer to a write that a pod needs to start was no."""
 
     kind: RejectionKind
     """What refused it."""
     message: str
     """The server's words."""
     retry_at: datetime
-    """When a quota may be asked again."""
+    """When the server may be asked again."""
     uid: str = ""
-    """Of the pod whose Secret or ConfigMap was refused; "" when it was the pod itself."""
+    """Of the pod whose Secret, ConfigMap or release was refused; "" when it was the pod itself."""
+    hint: str = ""
+    """What the reader can do, beyond the server's words."""
+    record_version: str | None = None
+    """Of the record, where its write was refused, "" if there was none; None for other writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,7 @@ class Observed:
     deleted_uids: frozenset[str] = frozenset()
     """UIDs that the API itself no longer has."""
     rejection: Rejection | None = None
-    """The server's last answer to a create, if it was no."""
+    """The server's last answer to a write that the pod needs, if it was no."""
     pull_causes: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """First real message of a pull failure, by UID and container."""
     pull_failing_since: Mapping[tuple[str, str], datetime] = field(default_factory=dict)

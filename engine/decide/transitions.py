@@ -5,6 +5,7 @@ from datetime import datetime
 
 from engine.api.model import Retry
 from engine.decide.record import Attempt, PullFailure, Record, finished
+from engine.decide.situation import Rejection, RejectionKind
 from engine.status.outcome import Outcome, Reason, State
 
 
@@ -31,6 +32,13 @@ def with_attempt_closed(
     if again:
         return replace(after, state=State.STARTING, message=outcome.message)
     return finished(after, outcome, now)
+
+
+def queued(record: Record, rejection: Rejection, now: datetime) -> Record:
+    """`record` of a run that waits for `rejection` to pass; it keeps its place in the line."""
+    reason = Reason.QUOTA_EXCEEDED if rejection.kind is RejectionKind.QUOTA else None
+    since, message = record.queued_at or now, rejection.message
+    return replace(record, state=State.QUEUED, reason=reason, message=message, queued_at=since)
 
 
 def may_retry(record: Record, outcome: Outcome, retry: Retry) -> bool:

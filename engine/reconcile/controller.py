@@ -148,6 +148,8 @@ class JobController:
         self._queued_since: dict[JobKey, float] = {}
         self._blocked: set[JobKey] = set()
         """Jobs whose secrets or templates stand in the way: another file may help."""
+        self._unrecorded: dict[JobKey, str] = {}
+        """Jobs whose record the server refuses, and its words."""
         self._unsynced: set[str] = set()
         """Namespaces that are watched and have not been read yet."""
         self._has_specs = self._is_ready = False
@@ -266,6 +268,7 @@ class JobController:
         self.quota_queue.dequeue(key)
         self.rate_limiter.forget(key)
         self._blocked.discard(key)
+        self._unrecorded.pop(key, None)
         if self.store.forget(key):
             self.emit(JobUnmanaged(key))
 
@@ -295,6 +298,16 @@ class JobController:
             return ""
         return ", ".join(sorted(self._unsynced)) or "which jobs there are"
 
+    @property
+    def unrecorded(self) -> str:
+        """Which jobs wait because their records are refused; "" if none does."""
+        waiting = sorted(self._unrecorded.copy().items())
+        if not waiting:
+            return ""
+        key, words = waiting[0]
+        more = f" and for {len(waiting) - 1} more" if len(waiting) > 1 else ""
+        return f"refused for {key}{more}: {words}"
+
     def _on_change(self, key: JobKey) -> None:
         if key in self.store:
             self.queue.add(key)
@@ -316,6 +329,7 @@ class JobController:
             requeue_after, kind = self._on_error(state, error), type(error).__name__
         except Exception as error:  # noqa: BLE001 - one job's defect must not stop the others
             requeue_after, kind = self._on_defect(state, error), type(error).__name__
+        self._note_unrecorded(state)
         self._dependencies.on_reconcile(time.monotonic() - began, kind)
         if requeue_after is None:
             self.queue.forget_delayed(key)
@@ -345,10 +359,11 @@ class JobController:
         if rejection is not None and self.quota_queue.take_turn(key):
             state.observed.rejection = replace(rejection, retry_at=self.client.now())
         result = self._reconciler.reconcile(state)
-        if state.observed.rejection is None:
+        record = state.unrecorded or state.record
+        if state.observed.rejection is None or result.finished:
             self.quota_queue.dequeue(key)
-        elif state.record is not None:
-            self.quota_queue.enqueue(key, state.record.queued_at or self.client.now())
+        elif record is not None:
+            self.quota_queue.enqueue(key, record.queued_at or self.client.now())
         return self._on_success(state, result)
 
     def _prepare(self, state: JobState) -> None:
@@ -422,6 +437,13 @@ class JobController:
             return False
         since = self._queued_since.setdefault(key, time.monotonic())
         return time.monotonic() - since > until.queue_timeout
+
+    def _note_unrecorded(self, state: JobState) -> None:
+        key, rejection = state.job.key, state.observed.rejection
+        if key in self.store and rejection and rejection.record_version is not None:
+            self._unrecorded[key] = rejection.message
+        else:
+            self._unrecorded.pop(key, None)
 
     def _on_error(self, state: JobState, error: EngineError) -> float | None:
         """Report it and give up, or say when to try again: see the class."""

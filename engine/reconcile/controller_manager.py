@@ -127,6 +127,10 @@ class ControllerManager:
             "leader": self.elector.unknown_leader,
         }
 
+    def remarks(self) -> dict[str, str]:
+        """What is not as it should be although the engine is ready."""
+        return {"records": self.controller.unrecorded}
+
     def _check_server(self) -> None:
         retry_transient(self._ask_version, self.controller.on_watch_error)
 

@@ -36,7 +36,6 @@ from engine.decide.situation import Rejection, RejectionKind, foreign_label, gat
 from engine.errors import (
     AdmissionRefusedError,
     AlreadyExistsError,
-    ApiError,
     ConflictError,
     EngineError,
     ForbiddenError,
@@ -61,7 +60,8 @@ from engine.transform.set_owner_reference import set_owner_reference
 from engine.wellknown import EXPIRES_AT, RUN, SCHEDULING, TTL_FROM
 
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
-_REFUSALS = (ForbiddenError, AdmissionRefusedError, QuotaExceededError)
+_Refusal = QuotaExceededError | AdmissionRefusedError | ForbiddenError | UnauthorizedError
+_REFUSALS = (QuotaExceededError, AdmissionRefusedError, ForbiddenError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +142,8 @@ class ActionExecutor:
         ]
         if not action.labelled:
             operations = [{"op": "add", "path": path, "value": dict(labels)}]
-        words = ""
-        try:
-            refused = self._patch_pod(state, action, operations)
-        except ForbiddenError as error:
-            words = error.cause
-        else:
-            words = refused[1].cause if refused is not None else ""
+        refused = self._patch_pod(state, action, operations)
+        words = refused[1].cause if refused is not None else ""
         is_first = action.uid not in state.observed.labels_restored_at
         state.observed.labels_restored_at[action.uid] = self.client.now()
         if is_first or not words:
@@ -167,16 +162,13 @@ class ActionExecutor:
             state.writes += 1
             try:
                 self._create_owned(owned, action.uid)
-            except (QuotaExceededError, AdmissionRefusedError) as error:
+            except (*_REFUSALS, UnauthorizedError) as error:
                 self._store_rejection(state, error, action.uid)
                 return
-            except (ForbiddenError, UnauthorizedError):
-                self._delete_unrunnable_pod(state, action)
-                raise
         missing = missing_secret(self.client, state.job)
         if missing:
             state.observed.secrets_missing[action.uid] = missing
-        state.observed.rejection, state.observed.rejections = None, 0
+        state.observed.rejection = None
         state.observed.dependents_ready.add(action.uid)
 
     def restore_dependents(self, state: JobState, action: RestoreDependents) -> None:
@@ -198,24 +190,28 @@ class ActionExecutor:
     def write_record(self, state: JobState, action: WriteRecord) -> None:
         """Step 3 and 5. When another engine wrote first, its record counts.
 
-        A write of our own whose reply was lost meets itself, which is no conflict.
+        A write of our own whose reply was lost meets itself, which is no conflict, and no rejection
+        either: a quota is asked before it is found that the record is there.
         """
         before, record = state.record, map_messages(action.record, self.redact)
+        version = before.version if before is not None else ""
         state.writes += 1
         try:
-            state.record = write_record(self.client, record)
-        except (ConflictError, AlreadyExistsError):
-            state.record = read_record(self.client, action.record.key)
-            if state.record is None or not _same(state.record, record):
+            written = self._write(record)
+        except (ConflictError, AlreadyExistsError, *_REFUSALS) as error:
+            found = read_record(self.client, record.key)
+            is_unchanged = found is None or found.version == version
+            if isinstance(error, _REFUSALS) and is_unchanged:
+                self._store_rejection(state, error, record_version=version)
+                return
+            if found is None or not _same(found, record):
+                state.record = found
                 words = "another engine wrote this job's record first"
                 self.reporter.emit(ErrorReported(state.job.key, words, retrying=True))
                 return
-        except NotFoundError:
-            if not record.version:
-                raise
-            deleted_by_hand = replace(record, version="")
-            state.record = write_record(self.client, deleted_by_hand)
-        self.reporter.report_record(state, before, state.record)
+            written = found
+        state.record = written
+        self.reporter.report_record(state, before, written)
 
     def remove_scheduling_gate(self, state: JobState, action: RemoveSchedulingGate) -> None:
         """Step 4. Only this very pod, only this very gate, wherever it stands meanwhile.
@@ -230,10 +226,12 @@ class ActionExecutor:
             operations.append({"op": "add", "path": mark, "value": SCHEDULING})
         operations.append({"op": "remove", "path": path if action.gate_count == 1 else ours})
         refused = self._patch_pod(state, action, operations)
-        if refused is not None:
-            pod, error = refused
-            if gate_position(pod) == (action.gate_index, action.gate_count):
-                self._store_rejection(state, error, action.uid)
+        if refused is None:
+            state.observed.rejections = 0
+            return
+        pod, error = refused
+        if gate_position(pod) == (action.gate_index, action.gate_count):
+            self._store_rejection(state, error, action.uid)
 
     def delete_pod(self, state: JobState, action: DeletePod) -> None:
         """Step 5. A pod that is no longer the one that was decided on is spared."""
@@ -283,16 +281,16 @@ class ActionExecutor:
         state: JobState,
         action: RemoveSchedulingGate | RestoreLabels | StampExpiry,
         operations: list[dict[str, Any]],
-    ) -> tuple[dict[str, Any], AdmissionRefusedError] | None:
+    ) -> tuple[dict[str, Any], AdmissionRefusedError | ForbiddenError] | None:
         """Patch this very pod; if that is refused, the pod as it is now, and the refusal."""
         this_pod = {"op": "test", "path": "/metadata/uid", "value": action.uid}
         state.writes += 1
         ref = Ref("Pod", state.job.namespace, action.pod)
         try:
             pod = api.patch(self.client, ref, [this_pod, *operations])
-        except (NotFoundError, ConflictError, AdmissionRefusedError) as error:
+        except (NotFoundError, ConflictError, AdmissionRefusedError, ForbiddenError) as error:
             found = self._get_pod(state, action.pod, action.uid)
-            if found is not None and isinstance(error, AdmissionRefusedError):
+            if found is not None and isinstance(error, AdmissionRefusedError | ForbiddenError):
                 return found, error
             return None
         self.informers.pods(state.job.namespace).upsert(pod)
@@ -308,15 +306,14 @@ class ActionExecutor:
             rendered.attempt = wanted
         return rendered.manifests
 
-    def _delete_unrunnable_pod(self, state: JobState, action: CreateDependents) -> None:
-        """Without the right to make what the pod owns it can't ever run; don't leave it gated."""
-        record = state.record
-        attempt = record.open_attempt if record else None
-        if attempt is not None and attempt.uid == action.uid:
-            return
-        ref = Ref("Pod", state.job.namespace, action.pod)
-        with suppress(EngineError):
-            api.delete(self.client, ref, uid=action.uid, grace=0)
+    def _write(self, record: Record) -> Record:
+        """One that somebody has deleted meanwhile is made again."""
+        try:
+            return write_record(self.client, record)
+        except NotFoundError:
+            if not record.version:
+                raise
+            return write_record(self.client, replace(record, version=""))
 
     def _create_owned(self, manifest: dict[str, Any], uid: str) -> None:
         """What has this name already stays only if it is this pod's and says the same."""
@@ -351,15 +348,18 @@ class ActionExecutor:
             state.observed.deleted_uids.add(uid)
         return found
 
-    def _store_rejection(self, state: JobState, error: ApiError, uid: str) -> None:
+    def _store_rejection(
+        self, state: JobState, error: _Refusal, uid: str = "", record_version: str | None = None
+    ) -> None:
         state.observed.rejections += 1
-        quota = isinstance(error, QuotaExceededError)
         seconds = backoff(state.observed.rejections, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
         state.observed.rejection = Rejection(
-            RejectionKind.QUOTA if quota else RejectionKind.ADMISSION,
+            _kind_of(error),
             self.redact(error.cause),
             self.client.now() + timedelta(seconds=seconds),
             uid,
+            error.hint,
+            record_version,
         )
 
 
@@ -378,6 +378,15 @@ EXECUTORS: Mapping[type[Step], Callable[[ActionExecutor, JobState, Any], None]] 
     StampExpiry: ActionExecutor.stamp_expiry,
 }
 """Every step that `decide` can ask for."""
+
+
+def _kind_of(error: _Refusal) -> RejectionKind:
+    match error:
+        case QuotaExceededError():
+            return RejectionKind.QUOTA
+        case AdmissionRefusedError():
+            return RejectionKind.ADMISSION
+    return RejectionKind.RIGHTS
 
 
 def _same(found: Record, written: Record) -> bool:

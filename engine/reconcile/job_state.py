@@ -44,7 +44,7 @@ class Observations:
     pull_failing_since: dict[tuple[str, str], datetime] = field(default_factory=dict)
     """When a pull failure was first seen, by UID and container."""
     rejection: Rejection | None = None
-    """The answer to the last create, if it was no."""
+    """The answer to the last write that a pod needs to start, if it was no."""
     rejections: int = 0
     """How many of them there were in a row."""
     create_unanswered: bool = False
@@ -85,6 +85,8 @@ class JobState:
 
     job: Job
     record: Record | None = None
+    unrecorded: Record | None = None
+    """What the record would say, where not even that can be kept in the cluster."""
     writes: int = 0
     """How many requests to change anything were sent."""
     observed: Observations = field(default_factory=Observations)
@@ -96,6 +98,7 @@ class JobState:
         self.job = job
         self.rendered = Rendered()
         self.observed.rejection, self.observed.rejections = None, 0
+        self.unrecorded = None
         self.reported.error = ""
 
     def release(self) -> None:

@@ -132,7 +132,7 @@ class RunOnce:
         completed = self._controller.completed
         return JobResult(
             state.job,
-            state.record,
+            state.unrecorded or state.record,
             changed=state.writes > 0,
             over=state.job.key in completed,
             error=completed.get(state.job.key),

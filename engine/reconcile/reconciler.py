@@ -3,15 +3,30 @@
 A thin shell: every decision is `engine.decide`'s, every write the executor's.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from engine.api.model import PullSettings
 from engine.cluster.client import Client
 from engine.decide import decide
-from engine.decide.actions import Done, RejectForeign, Wait
-from engine.decide.situation import Observed, Situation, is_terminating, uid_of
-from engine.errors import EngineError, OwnershipError
+from engine.decide.actions import Done, RejectForeign, ReportRejection, Wait
+from engine.decide.situation import (
+    Observed,
+    Rejection,
+    RejectionKind,
+    Situation,
+    is_terminating,
+    uid_of,
+)
+from engine.errors import (
+    AdmissionRefusedError,
+    ApiError,
+    EngineError,
+    ForbiddenError,
+    OwnershipError,
+    QuotaExceededError,
+)
 from engine.informers.factory import InformerFactory
 from engine.reconcile.executor import ActionExecutor
 from engine.reconcile.job_state import JobState
@@ -19,6 +34,11 @@ from engine.reconcile.reporter import AttemptReporter
 from engine.status.waiting import pull_errors
 
 _MOST_STEPS = 100
+_REJECTION_ERRORS: Mapping[RejectionKind, type[ApiError]] = {
+    RejectionKind.QUOTA: QuotaExceededError,
+    RejectionKind.ADMISSION: AdmissionRefusedError,
+    RejectionKind.RIGHTS: ForbiddenError,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +84,7 @@ class Reconciler:
         that trying again may mend and those that it can't. What has been written stays valid
         either way.
         """
+        state.unrecorded = None
         for _ in range(_MOST_STEPS):
             situation = self._observe(state)
             action = decide(situation)
@@ -72,8 +93,12 @@ class Reconciler:
                     return Result(finished=True, started=True)
                 case RejectForeign(message, hint):
                     raise OwnershipError(message, hint=hint)
-                case Wait(until):
+                case ReportRejection(rejection):
+                    raise _error_of(rejection)
+                case Wait(until, unrecorded):
+                    state.unrecorded = unrecorded
                     self._reporter.report_progress(state, situation)
+                    self._reporter.report_unrecorded(state)
                     self._reporter.report_strangers(state, situation)
                     started = situation.run_record.open_attempt is not None
                     if started:
@@ -116,3 +141,8 @@ class Reconciler:
             deletions={uid: informer.deletion_of(uid) for uid in terminating},
         )
         return Situation(job, state.record, observed, now, self._source, self._pull)
+
+
+def _error_of(rejection: Rejection) -> ApiError:
+    kind = _REJECTION_ERRORS[rejection.kind]
+    return kind(rejection.message, hint=rejection.hint, status=403, reason="Forbidden")

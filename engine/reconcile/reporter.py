@@ -54,6 +54,12 @@ class AttemptReporter:
         if pod is not None and has_started(pod):
             self._report_state(state, State.RUNNING, record, "")
 
+    def report_unrecorded(self, state: JobState) -> None:
+        """The state that the job is in without a record of it."""
+        record = state.unrecorded
+        if record is not None:
+            self._report_state(state, record.state, record, record.message)
+
     def report_strangers(self, state: JobState, situation: Situation) -> None:
         """Pods that are left alone, once each."""
         for pod in situation.strangers():

@@ -18,7 +18,8 @@ class HealthServer:
     """Serves what its callables say at the moment of the request.
 
     `checks` returns the reason why each check fails, "" for one that passes; `alive` the same for
-    the process as a whole. Both are called from the server's thread and have to be quick.
+    the process as a whole; `remarks` what is to be said although it is ready. All are called from
+    the server's thread and have to be quick.
     Guarantees: a slow client keeps no other waiting, nor do many of them or those that want metrics
     keep a probe; nothing that is served holds a known secret.
     Errors: UsageError for an address that can't be parsed, and from `start` for one that can't
@@ -31,11 +32,13 @@ class HealthServer:
         checks: Callable[[], Mapping[str, str]],
         alive: Callable[[], str],
         metrics: Metrics | None,
+        remarks: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._wanted = parse_address(address)
         self._checks = checks
         self._alive = alive
         self._metrics = metrics
+        self._remarks = remarks
         self._server: Server | None = None
         self._thread: threading.Thread | None = None
 
@@ -80,7 +83,7 @@ class HealthServer:
                 reason = _alive(self._alive)
                 return _text(_NOT_NOW, REDACTOR(reason)) if reason else _text(_OK, "ok")
             case "/readyz":
-                return _ready(self._checks)
+                return _ready(self._checks, self._remarks)
             case "/metrics" if self._metrics is not None:
                 return partial(_exposition, self._metrics, accept)
             case _:
@@ -99,15 +102,18 @@ def _alive(ask: Callable[[], str]) -> str:
         return f"the check failed: {type(error).__name__}"
 
 
-def _ready(ask: Callable[[], Mapping[str, str]]) -> Response:
+def _ready(
+    ask: Callable[[], Mapping[str, str]], ask_remarks: Callable[[], Mapping[str, str]]
+) -> Response:
     try:
-        reasons = ask()
+        reasons, remarks = ask(), ask_remarks()
     except Exception as error:  # noqa: BLE001 - a probe is answered, whatever happens
         return _text(_NOT_NOW, f"the checks failed: {type(error).__name__}")
     lines = [
         f"[-]{name}: {REDACTOR(reason)}" if reason else f"[+]{name} ok"
         for name, reason in reasons.items()
     ]
+    lines += [f"[+]{name}: {REDACTOR(words)}" for name, words in remarks.items() if words]
     failing = any(reasons.values())
     return _text(_NOT_NOW if failing else _OK, "\n".join(lines) or "ok")
 

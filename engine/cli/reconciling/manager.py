@@ -163,6 +163,7 @@ def _serve_health(
         manager.readiness,
         manager.liveness,
         metrics,
+        manager.remarks,
     )
     server.start()
     for listener in listeners:

@@ -1,8 +1,15 @@
-"""The server refused an object: leave nothing behind, record why, and queue or give up."""
+"""The server refused an object: leave nothing behind, say why, and queue or give up."""
 
 from dataclasses import replace
 
-from engine.decide.actions import Action, RefreshPod, Wait, WriteRecord, delete_pod_action
+from engine.decide.actions import (
+    Action,
+    RefreshPod,
+    ReportRejection,
+    Wait,
+    WriteRecord,
+    delete_pod_action,
+)
 from engine.decide.record import Attempt, Record
 from engine.decide.situation import (
     Rejection,
@@ -11,20 +18,23 @@ from engine.decide.situation import (
     gate_position,
     name_of,
 )
-from engine.decide.transitions import with_attempt_closed
+from engine.decide.transitions import queued, with_attempt_closed
 from engine.refs import pod_name
 from engine.status.outcome import Outcome, Reason, State
 
 
 def handle_rejection(situation: Situation) -> Action | None:
-    """A quota queues the job, with no object but its record; any other rejection is its end.
+    """A quota queues the job, with no object but its record; admission is its end; a right that is
+    missing is reported, and may be given.
 
     A pod that waits behind its gate never ran, even if an engine that died had recorded it: its
     attempt is taken back before it goes, so that the pod isn't missed afterwards. A rejection that
     another engine, or an earlier try, has got past is forgotten.
     """
     rejection, record = situation.observed.rejection, situation.run_record
-    if rejection is None or _is_obsolete(situation, record, rejection):
+    if rejection is None or rejection.record_version is not None:
+        return None
+    if _is_obsolete(situation, record, rejection):
         return None
     started = record.open_attempt
     pod = situation.pod_of(rejection.uid)
@@ -34,12 +44,16 @@ def handle_rejection(situation: Situation) -> Action | None:
         return _give_up(situation, record, rejection)
     if started is not None:
         attempts = tuple(a for a in record.attempts if a.number != started.number)
-        return WriteRecord(_queued(situation, replace(record, attempts=attempts), rejection))
+        taken_back = replace(record, attempts=attempts)
+        return WriteRecord(queued(taken_back, rejection, situation.now))
     if pod is not None:
         return delete_pod_action(situation, pod, rejection.message)
+    is_due = situation.now >= rejection.retry_at
+    if rejection.kind is RejectionKind.RIGHTS:
+        return None if is_due else ReportRejection(rejection)
     if record.state is not State.QUEUED or record.message != rejection.message:
-        return WriteRecord(_queued(situation, record, rejection))
-    return Wait(rejection.retry_at) if situation.now < rejection.retry_at else None
+        return WriteRecord(queued(record, rejection, situation.now))
+    return None if is_due else Wait(rejection.retry_at)
 
 
 def _is_obsolete(situation: Situation, record: Record, rejection: Rejection) -> bool:
@@ -50,16 +64,6 @@ def _is_obsolete(situation: Situation, record: Record, rejection: Rejection) -> 
     if not rejection.uid:
         return situation.pod_of_attempt(record.next_number) is not None
     return pod is not None and gate_position(pod) is None
-
-
-def _queued(situation: Situation, record: Record, rejection: Rejection) -> Record:
-    return replace(
-        record,
-        state=State.QUEUED,
-        reason=Reason.QUOTA_EXCEEDED,
-        message=rejection.message,
-        queued_at=record.queued_at or situation.now,
-    )
 
 
 def _give_up(situation: Situation, record: Record, rejection: Rejection) -> Action:

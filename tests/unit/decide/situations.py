@@ -106,5 +106,15 @@ def quota(retry_in: float = 5.0, message: str = "exceeded quota: q", uid: str = 
     return Rejection(RejectionKind.QUOTA, message, at(retry_in), uid)
 
 
+def refused_record(
+    kind: RejectionKind = RejectionKind.QUOTA,
+    version: str = "",
+    message: str = "exceeded quota: c",
+    retry_in: float = 5.0,
+) -> Rejection:
+    """The write of the record with this version was refused."""
+    return Rejection(kind, message, at(retry_in), record_version=version)
+
+
 def admission(message: str = "denied by policy", uid: str = "") -> Rejection:
     return Rejection(RejectionKind.ADMISSION, message, at(5.0), uid)

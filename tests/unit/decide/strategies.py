@@ -221,7 +221,14 @@ def situations(draw: st.DrawFn) -> Situation:
             st.dictionaries(uids, st.builds(Outcome, st.sampled_from(Reason), any_text), max_size=2)
         ),
         rejection=draw(
-            st.none() | st.builds(Rejection, st.sampled_from(RejectionKind), any_text, times)
+            st.none()
+            | st.builds(
+                Rejection,
+                st.sampled_from(RejectionKind),
+                any_text,
+                times,
+                record_version=st.sampled_from((None, "", "7")),
+            )
         ),
         pull_causes=draw(st.dictionaries(by_container, messages, max_size=3)),
         pull_failing_since=draw(st.dictionaries(by_container, times, max_size=3)),

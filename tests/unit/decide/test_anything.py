@@ -115,6 +115,15 @@ def a_record_that_is_written_is_not_written_again_at_once(situation: Situation) 
         assert decide(replace(situation, record=action.record)) != action
 
 
+def a_record_that_was_refused_is_not_written_before_it_is_time(situation: Situation) -> None:
+    rejection, record = situation.observed.rejection, situation.record
+    version = record.version if record is not None else ""
+    if rejection is None or rejection.record_version != version:
+        return
+    if situation.now < rejection.retry_at:
+        assert not isinstance(decide(situation), WriteRecord | CreatePod)
+
+
 def _pods_with(situation: Situation, uid: str) -> list[Pod]:
     return [pod for pod in situation.observed.pods if uid_of(pod) == uid]
 
@@ -129,6 +138,7 @@ PROMISES: tuple[Callable[[Situation], None], ...] = (
     only_a_recorded_pod_whose_dependents_exist_is_let_go,
     every_record_that_is_written_can_be_read_back,
     a_record_that_is_written_is_not_written_again_at_once,
+    a_record_that_was_refused_is_not_written_before_it_is_time,
 )
 
 

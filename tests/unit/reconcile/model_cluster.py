@@ -31,6 +31,7 @@ GRACE = 30
 KINDS = {"secrets": "Secret", "configmaps": "ConfigMap"}
 QUOTA_WORDS = 'pods "x" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1'
 ADMISSION_WORDS = 'admission webhook "policy" denied the request'
+RIGHTS_WORDS = 'configmaps is forbidden: User "x" cannot create resource "configmaps"'
 
 Object = dict[str, Any]
 Pod = Object
@@ -51,12 +52,15 @@ class Cluster:
     log: list[tuple[str, Pod]] = field(default_factory=list)
     refuse_pods: str = ""
     refuse_dependents: str = ""
+    refuse_records: str = ""
     registry_up: bool = True
     cached: bool = False
     schedulable: bool = True
     holds_pods: bool = False
     serial: int = 0
     writes: int = 0
+    creates: int = 0
+    """Of pods."""
     blame: set[Reason] = field(default_factory=set)
     starts: list[tuple[str, int, str]] = field(default_factory=list)
     closed: dict[tuple[str, str], Attempt] = field(default_factory=dict)
@@ -122,6 +126,7 @@ class Cluster:
         if dry_run:
             return pod
         self.writes += 1
+        self.creates += 1
         self._put(pod)
         return pod
 
@@ -203,6 +208,10 @@ class Cluster:
         return pod
 
     def _write_record(self, manifest: Object) -> Object:
+        """A quota is asked about creates, before it is found that the record is there."""
+        is_create = "resourceVersion" not in manifest["metadata"]
+        if self.refuse_records and (is_create or self.refuse_records != "quota"):
+            raise _refusal(self.refuse_records)
         manifest["metadata"].setdefault("resourceVersion", "")
         return _manifest(self.write_record(parse_record(manifest)))
 
@@ -253,7 +262,7 @@ class Cluster:
             self._put(pod)
 
     def let_everything_through(self) -> None:
-        self.refuse_pods = self.refuse_dependents = ""
+        self.refuse_pods = self.refuse_dependents = self.refuse_records = ""
         self.schedulable = True
         self.let_pods_go()
 
@@ -580,7 +589,7 @@ def _error(method: str, status: int, reason: str, message: str = "") -> ApiError
 
 
 def _refusal(what: str) -> ApiError:
-    words = {"quota": QUOTA_WORDS, "admission": ADMISSION_WORDS}[what]
+    words = {"quota": QUOTA_WORDS, "admission": ADMISSION_WORDS, "rights": RIGHTS_WORDS}[what]
     return _error("POST", 403, "Forbidden", words)
 
 

@@ -13,7 +13,13 @@ from engine.cluster.client import Client
 from engine.cluster.records import read_record
 from engine.cluster.transport import JSON, Query
 from engine.decide.actions import RefreshPod, Step
-from engine.errors import OwnershipError, UnreachableError
+from engine.errors import (
+    AdmissionRefusedError,
+    ForbiddenError,
+    OwnershipError,
+    QuotaExceededError,
+    UnreachableError,
+)
 from engine.informers.factory import InformerFactory
 from engine.informers.reflector import WatchContext
 from engine.reconcile.executor import ActionExecutor
@@ -25,7 +31,7 @@ from engine.reconcile.reporter import AttemptReporter
 from engine.render.variables import SecretValues
 from engine.runtime.supervisor import Supervisor
 from tests.unit.builders import TEMPLATES
-from tests.unit.reconcile.model_cluster import NAMESPACE, SOURCE_NAME, Cluster
+from tests.unit.reconcile.model_cluster import NAMESPACE, SOURCE_NAME, Cluster, Pod, uid_of
 
 MOST_STEPS = 100
 CONFIG = RenderConfig(TEMPLATES, SOURCE_NAME, Limits())
@@ -149,6 +155,8 @@ class Engine:
         except OwnershipError as error:
             self.refused = error.cause
             return Result()
+        except (AdmissionRefusedError, ForbiddenError, QuotaExceededError):
+            return Result()
         except (UnreachableError, InterruptedBeforeActionError):
             return None
         finally:
@@ -161,6 +169,19 @@ class Engine:
                 return result
         assert steps < MOST_STEPS, f"does not settle: {self._state}"
         return None
+
+    @property
+    def unrecorded(self) -> list[Pod]:
+        """Gated pods that this engine made, that nobody has given up, and that are in no record."""
+        record, made = self.cluster.record, self._state.observed.created
+        known, version = (record.pod_uids, record.version) if record else (frozenset(), "")
+        return [
+            pod
+            for pod in self.cluster.pods.values()
+            if made.get(uid_of(pod)) == version
+            and uid_of(pod) not in known
+            and "schedulingGates" in pod["spec"]
+        ]
 
     def hear(self, count: int) -> None:
         """The watch delivers the next `count` events."""

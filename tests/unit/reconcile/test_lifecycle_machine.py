@@ -180,6 +180,27 @@ class Undisturbed(RuleBasedStateMachine):
     def main_succeeds(self) -> None:
         self.cluster.exit_main(self.cluster.running[0], 0)
 
+    @rule(
+        what=st.sampled_from(("quota", "admission", "rights")),
+        which=WHICH,
+        tries=st.integers(1, 3),
+    )
+    def the_record_is_refused_and_nothing_is_left(self, what: str, which: int, tries: int) -> None:
+        """Of what an engine made itself; where there is no record, it makes a pod in vain once."""
+        self.cluster.refuse_records = what
+        engine, before = self._engine(which), self.cluster.creates
+        for _ in range(tries):
+            engine.hear(len(self.cluster.log))
+            if engine.work() is not None:
+                assert not engine.unrecorded, f"left behind: {engine.unrecorded}"
+            self._pass_time(40)
+        if self.cluster.record is None:
+            assert self.cluster.creates <= before + 1, "one pod after the other made in vain"
+
+    @rule()
+    def the_record_is_let_through(self) -> None:
+        self.cluster.refuse_records = ""
+
     @rule()
     def collect_garbage(self) -> None:
         self.cluster.collect_garbage()

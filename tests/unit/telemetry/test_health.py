@@ -23,6 +23,7 @@ class State:
 
     checks: dict[str, str] = field(default_factory=lambda: {"caches": "", "directory": ""})
     alive: str = ""
+    remarks: dict[str, str] = field(default_factory=lambda: {"records": ""})
 
 
 @pytest.fixture
@@ -32,7 +33,9 @@ def state() -> State:
 
 @pytest.fixture
 def server(state: State) -> Iterator[HealthServer]:
-    running = HealthServer("0", lambda: state.checks, lambda: state.alive, Metrics())
+    running = HealthServer(
+        "0", lambda: state.checks, lambda: state.alive, Metrics(), lambda: state.remarks
+    )
     running.start()
     yield running
     running.stop()
@@ -61,6 +64,17 @@ def test_readiness_has_a_line_per_check(server: HealthServer, state: State) -> N
     reply = ask(server, "/readyz")
     assert reply.code == 503
     assert reply.body == "[+]caches ok\n[-]directory: /x: no such folder\n"
+
+
+def test_a_remark_has_a_line_and_leaves_the_engine_ready(
+    server: HealthServer, state: State
+) -> None:
+    state.remarks["records"] = "refused for ci/build: no room"
+    reply = ask(server, "/readyz")
+    assert reply.code == 200
+    assert (
+        reply.body == "[+]caches ok\n[+]directory ok\n[+]records: refused for ci/build: no room\n"
+    )
 
 
 def test_a_query_changes_nothing(server: HealthServer) -> None:
