@@ -74,7 +74,7 @@ class TtlController:
         controller = self._controller
         now = controller.client.now()
         if self._elsewhere is None or any(
-            isinstance(evaluate(pod["metadata"], now, pod=pod), Delete) for pod in self._elsewhere
+            isinstance(evaluate(pod["metadata"], now), Delete) for pod in self._elsewhere
         ):
             self._elsewhere = pods_elsewhere(controller.client, controller.source, watched)
         return [pod for pod in self._elsewhere if pod["metadata"]["namespace"] not in watched]

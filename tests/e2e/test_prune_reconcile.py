@@ -165,6 +165,33 @@ def _finished_pod(engine: Engine, sandbox: Sandbox, objects: Objects, *arguments
     return str(objects.pod("job")["metadata"]["name"])
 
 
+def test_a_pod_held_back_where_no_spec_is_any_more_goes_by_its_time_since_its_scheduling(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    held = {"spec": {"schedulingGates": [{"name": "example.com/admission"}]}}
+    arguments = ("--source", engine.namespace, "--wait", "applied")
+    _run_in(engine, sandbox, "dev", *arguments, podPatch=held)
+    engine.spec("other", script="true")
+    (pod,) = sandbox.objects("pods", "dev")
+    with EngineProcess(engine, "--prune-interval", "0.2s") as staying:
+        sandbox.clock.advance(DAY)
+        looked = len(_lists_everywhere(sandbox))
+        objects.api.wait(lambda: len(_lists_everywhere(sandbox)) > looked + 1, "another look")
+        assert "dev" in _namespaces_with_pods(sandbox)
+        remove = [{"op": "remove", "path": "/spec/schedulingGates"}]
+        objects.api.patch("pods", pod["metadata"]["name"], remove, "dev", kind="json")
+        objects.api.wait(
+            lambda: sandbox.objects("pods", "dev")[0]["status"].get("phase") == "Succeeded",
+            "its end",
+        )
+        looked = len(_lists_everywhere(sandbox))
+        objects.api.wait(lambda: len(_lists_everywhere(sandbox)) > looked + 1, "another look")
+        assert "dev" in _namespaces_with_pods(sandbox)
+        sandbox.clock.advance(DAY)
+        objects.api.wait(lambda: "dev" not in _namespaces_with_pods(sandbox), "end of the pod")
+    assert "pod/dev/job-" in staying.text
+
+
 def test_the_operator_keeps_the_last_failed_pods(
     engine: Engine, sandbox: Sandbox, objects: Objects
 ) -> None:
@@ -334,14 +361,14 @@ def test_a_time_that_was_not_written_before_a_crash_is_written_by_the_next_engin
     assert objects.pod("job")["metadata"]["annotations"]["jobs.engine/expires-at"] == stamp
 
 
-def _run_in(engine: Engine, sandbox: Sandbox, namespace: str, *arguments: str) -> None:
+def _run_in(engine: Engine, sandbox: Sandbox, namespace: str, *arguments: str, **spec: Any) -> None:
     """A job that was run in `namespace`, and whose spec is gone."""
     sandbox.namespace(namespace)
     document = {
         "apiVersion": "jobs.engine/v1alpha1",
         "kind": "JobSpec",
         "metadata": {"name": "job", "namespace": namespace},
-        "spec": {"image": engine.image, "script": "true"},
+        "spec": {"image": engine.image, "script": "true", **spec},
     }
     path = engine.write("job.yaml", json.dumps(document))
     engine.reconcile(*arguments, ends=0)
