@@ -2,7 +2,8 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-oldest soak bench lint format cluster-up cluster-down kubernetes-types lock clean
+.PHONY: help demo test test-fast test-oldest soak bench lint format image manifests cluster-up \
+  cluster-down kubernetes-types lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -57,6 +58,22 @@ format: $(DEV) ## Format the code and mend what ruff can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' engine/__init__.py)
+IMAGE ?= engine:$(VERSION)
+
+image: ## Build the image: make image IMAGE=your.registry/engine:1.2.3 [BASE=python@sha256:...]
+	@for tool in docker podman buildah; do \
+	  $$tool info >/dev/null 2>&1 || continue; \
+	  echo "Building $(IMAGE) with $$tool" >&2; \
+	  exec $$tool build --file deploy/Dockerfile --tag '$(IMAGE)' $(if $(BASE),--build-arg 'BASE=$(BASE)') \
+	    --build-arg VERSION=$(VERSION) --build-arg "REVISION=$$(git rev-parse HEAD 2>/dev/null)" .; \
+	done; \
+	echo 'No docker, podman or buildah works here: install one of them (on Debian: apt-get install buildah),' \
+	  'or start the daemon that docker asks for' >&2; exit 1
+
+manifests: $(DEV) ## Make deploy/engine.yaml and deploy/cleaner.yaml anew from the chart (needs Go)
+	@$(BIN)/python -m tests.deploy.manifests
+
 cluster-up: $(DEV) ## Start the tests' cluster (root on Debian; the first time builds it)
 	@$(BIN)/python -m tests.cluster up
 
@@ -66,23 +83,27 @@ cluster-down: $(DEV) ## Stop the tests' cluster
 # The release that the engine is tested with; its Go module carries its OpenAPI.
 KUBERNETES = $(shell sed -n 's|.*k8s.io/kubernetes \(v[^ ]*\).*|\1|p' tests/cluster/modules/kubernetes-1.36/go.mod)
 
-kubernetes-types: $(RUN) ## Make the table of Kubernetes' types anew from its OpenAPI (needs Go)
+kubernetes-types: $(DEV) ## Make the table of Kubernetes' types anew from its OpenAPI (needs Go)
 	@folder=$$(go mod download -json k8s.io/kubernetes@$(KUBERNETES) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') && \
-	  $(BIN)/python -m engine.kubeschema.generate "$$folder/api/openapi-spec/swagger.json" $(KUBERNETES)
+	  $(BIN)/python -m engine.kubeschema.generate "$$folder/api/openapi-spec/swagger.json" $(KUBERNETES) && \
+	  $(BIN)/python -m tests.deploy.kubernetes_types "$$folder/api/openapi-spec/swagger.json"
 
 # The oldest Python that is supported locks: what it needs includes what the others need.
 lock: $(DEV) ## Resolve the locked versions again, from pyproject.toml
 	@$(BIN)/python -c 'import sys; sys.version_info[:2] == (3, 11) or sys.exit("make lock needs .venv to be of Python 3.11")'
-	$(COMPILE) --upgrade --build-deps-for editable --output-file requirements/run.txt pyproject.toml
+	$(COMPILE) --upgrade --output-file requirements/run.txt pyproject.toml
+	$(COMPILE) --upgrade --only-build-deps --build-deps-for editable --build-deps-for wheel \
+	  --constraint requirements/run.txt --output-file requirements/build.txt pyproject.toml
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")' \
-	  | $(COMPILE) --upgrade --constraint requirements/run.txt --output-file requirements/dev.txt -
+	  | $(COMPILE) --upgrade --constraint requirements/run.txt --constraint requirements/build.txt \
+	    --output-file requirements/dev.txt -
 
 clean: ## Remove .venv and everything that was generated
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is written last, so an install that was interrupted is done again.
-$(RUN): requirements/run.txt pyproject.toml
+$(RUN): requirements/run.txt requirements/build.txt pyproject.toml
 	@if ! { [ -x $(BIN)/python ] && $(BIN)/python -c '$(USABLE)' && $(PIP) --version; } >/dev/null 2>&1; then \
 	  if [ -z '$(PYTHON)' ]; then \
 	    echo 'No Python >= 3.11 with venv found (on Debian: apt-get install python3 python3-venv);' \
@@ -91,7 +112,7 @@ $(RUN): requirements/run.txt pyproject.toml
 	  echo 'Making $(VENV) with $(PYTHON)' >&2; '$(PYTHON)' -m venv --clear $(VENV); \
 	fi
 	@echo 'Installing what the engine needs (requirements/run.txt)' >&2
-	@$(PIP) install --requirement requirements/run.txt
+	@$(PIP) install --requirement requirements/run.txt --requirement requirements/build.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 

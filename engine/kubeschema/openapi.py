@@ -33,8 +33,12 @@ class OpenAPIError(ValueError):
     """The document isn't OpenAPI v2, or not that of a Kubernetes API server."""
 
 
-def table_from_openapi(document: Any, keeps_zero: Collection[tuple[str, str]] = ()) -> str:
-    """The text of the table.
+def table_from_openapi(
+    document: Any,
+    keeps_zero: Collection[tuple[str, str]] = (),
+    kinds: Collection[str] = (*NEEDED, *SERVED),
+) -> str:
+    """The text of the table of these kinds, with all that they are made of.
 
     `keeps_zero`: (type, field) of what keeps its zero value though it isn't required, which
     OpenAPI doesn't tell. Errors: OpenAPIError.
@@ -46,15 +50,17 @@ def table_from_openapi(document: Any, keeps_zero: Collection[tuple[str, str]] = 
         if not isinstance(definitions.get(name), dict):
             raise OpenAPIError(f"this is no OpenAPI of Kubernetes: it has no {name}")
     try:
-        return "\n".join(_lines(definitions, frozenset(keeps_zero))) + "\n"
+        return "\n".join(_lines(definitions, frozenset(keeps_zero), kinds)) + "\n"
     except (AttributeError, TypeError, KeyError) as error:
         raise OpenAPIError(f"this OpenAPI v2 document can't be understood: {error}") from None
 
 
 def _lines(
-    definitions: Mapping[str, Any], keeps_zero: Collection[tuple[str, str]]
+    definitions: Mapping[str, Any],
+    keeps_zero: Collection[tuple[str, str]],
+    kinds: Collection[str],
 ) -> Iterator[str]:
-    roots = [name for name in (*NEEDED, *SERVED) if name in definitions]
+    roots = [name for name in kinds if name in definitions]
     found = _closure(definitions, roots)
     for package in sorted({name.rpartition(".")[0] for name in found}):
         names = sorted(name for name in found if name.rpartition(".")[0] == package)

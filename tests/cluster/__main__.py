@@ -62,7 +62,9 @@ def _status(settings: Settings) -> int:
 def _build(settings: Settings) -> int:
     packages.check_machine()
     packages.install(packages.missing(packages.RUN), _say)
-    for folder in build.ensure(settings, _say).values():
+    for folder in build.ensure(
+        settings, _say, {**build.modules(settings), **build.tools()}
+    ).values():
         print(folder)
     return 0
 

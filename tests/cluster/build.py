@@ -125,14 +125,23 @@ def modules(settings: Settings) -> dict[str, Module]:
     }
 
 
-def ensure(settings: Settings, say: Say) -> dict[str, Path]:
+def tools() -> dict[str, Module]:
+    """What tests of the chart use besides; no part of a cluster."""
+    return {"helm": Module.of("helm")}
+
+
+def ensure(
+    settings: Settings, say: Say, chosen: Mapping[str, Module] | None = None
+) -> dict[str, Path]:
     """The folders with the programs; those that the cache lacks are built first, in minutes.
+
+    They are those of a cluster, unless others are chosen.
 
     Guarantees: two at once build once; a build that was killed leaves nothing that counts as
     built, and its files are removed by the next one.
     Errors: ClusterUnavailable, with the last of the compiler's words when it failed.
     """
-    needed = modules(settings)
+    needed = modules(settings) if chosen is None else chosen
     oldest = max(module.go_version for module in needed.values())
     try:
         toolchain = go_toolchain.find(settings.cache, oldest, say)

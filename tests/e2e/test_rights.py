@@ -1,37 +1,28 @@
-"""What a staying engine asks of the API is what docs/operations.md and deploy/ give it."""
+"""What a staying engine asks of the API is what docs/operations.md lists and the chart gives."""
 
+import re
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
-from ruamel.yaml import YAML
 
 from engine.sandbox import Fault, Refuse, Run, Sandbox
 from tests.support.clusters import NAMESPACE
 from tests.support.engine import COMMAND, Engine, finish
 from tests.support.objects import Objects
+from tests.support.pages import rights_of, table_of
 
 pytestmark = pytest.mark.only("sandbox")
 
-DEPLOY = Path(__file__).parents[2] / "deploy" / "engine.yaml"
-# In a ClusterRole, and optional.
-OUTSIDE = {("get", "namespaces")}
+
+def told() -> set[tuple[str, str]]:
+    rows = (
+        (re.sub(r"`| \(.*\)", "", row[0]), row[1]) for row in table_of("operations.md", "Rights")
+    )
+    return {(verb, resource) for resource, verbs in rights_of(rows).items() for verb in verbs}
 
 
-def granted() -> set[tuple[str, str]]:
-    documents = YAML(typ="safe", pure=True).load_all(DEPLOY.read_text(encoding="utf-8"))
-    return {
-        (verb, resource)
-        for document in documents
-        if document["kind"] in ("Role", "ClusterRole")
-        for rule in document["rules"]
-        for verb in rule["verbs"]
-        for resource in rule["resources"]
-    }
-
-
-def test_the_role_of_the_deployment_suffices_for_all_that_an_engine_does(
+def test_the_rights_on_the_page_suffice_for_all_that_an_engine_does(
     engine: Engine, sandbox: Sandbox, objects: Objects
 ) -> None:
     """Secrets, a full quota, a registry that is down, a failure, a spec that goes."""
@@ -58,7 +49,8 @@ def test_the_role_of_the_deployment_suffices_for_all_that_an_engine_does(
         process.send_signal(signal.SIGTERM)
         finish(process, ends=0)
     asked = {(entry.verb, entry.resource) for entry in sandbox.requests.where() if entry.resource}
-    assert asked - OUTSIDE <= granted()
+    assert asked <= told()
+    assert ("get", "namespaces") not in asked, "the chart doesn't give it"
     assert asked >= {("create", "events"), ("update", "leases"), ("watch", "configmaps")}
 
 

@@ -2,30 +2,24 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, get_args
 
 from ruamel.yaml import YAML
 
 from engine.cli.reconcile import command
-from engine.refs import JobKey
 from engine.telemetry.events import Event, LeaderChanged
 from engine.telemetry.instruments import GaugeSources
 from engine.telemetry.metrics import Metrics
-from tests.unit.builders import load
+from tests.support.pages import ROOT, table_of
 
-ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 DEPLOY = (ROOT / "deploy" / "engine.yaml").read_text(encoding="utf-8")
 
 
 def table(heading: str) -> Iterator[list[str]]:
     """Cells of the first table below a heading, without its head."""
-    below = PAGE.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
-    rows = [line for line in below.splitlines() if line.startswith("|")]
-    for row in rows[2:]:
-        cells = re.split(r"(?<!\\)\|", row)
-        yield [cell.strip().strip("`") for cell in cells[1:-1]]
+    for row in table_of("operations.md", heading):
+        yield [cell.strip("`") for cell in row]
 
 
 def registered() -> set[tuple[str, str, str]]:
@@ -94,32 +88,6 @@ def documents() -> list[dict[str, Any]]:
 def of_kind(kind: str) -> dict[str, Any]:
     (found,) = [document for document in documents() if document["kind"] == kind]
     return found
-
-
-def rights(rows: Iterator[tuple[str, str]]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for resources, verbs in rows:
-        for resource in resources.split(", "):
-            found.setdefault(resource, set()).update(verbs.split(", "))
-    return found
-
-
-def test_the_roles_have_the_rights_that_the_page_lists() -> None:
-    told = rights((re.sub(r"`| \(.*\)", "", row[0]), row[1]) for row in table("Rights"))
-    del told["namespaces"]
-    given = rights(
-        (", ".join(rule["resources"]), ", ".join(rule["verbs"]))
-        for kind in ("Role", "ClusterRole")
-        for rule in of_kind(kind)["rules"]
-    )
-    assert given == told
-
-
-def test_the_specs_of_the_example_are_valid() -> None:
-    for text in of_kind("ConfigMap")["data"].values():
-        loaded = load(text)
-        assert loaded.problems == ()
-        assert [job.key for job in loaded.jobs] == [JobKey("ci", "hello")]
 
 
 def test_the_probes_ask_for_pages_that_there_are() -> None:

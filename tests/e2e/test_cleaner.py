@@ -1,9 +1,7 @@
-"""The YAML in docs/prune.md: the server takes it, and its rights suffice."""
+"""deploy/cleaner.yaml: the server takes it, and its rights suffice."""
 
-import re
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
@@ -15,9 +13,9 @@ from tests.support.objects import Objects
 
 pytestmark = pytest.mark.only("real")
 
-DOC = Path(__file__).parents[2] / "docs" / "prune.md"
-CRON_JOBS_SINCE = (1, 21)
+CLEANER = Path(__file__).parents[2] / "deploy" / "cleaner.yaml"
 RESOURCES = {
+    "NetworkPolicy": "networkpolicies",
     "ServiceAccount": "serviceaccounts",
     "Role": "roles",
     "RoleBinding": "rolebindings",
@@ -25,22 +23,14 @@ RESOURCES = {
 }
 
 
-def documents(namespace: str) -> list[dict[str, Any]]:
-    """Every document of every YAML block, in the test's namespace instead of `ci`."""
-    blocks = re.findall(r"^```yaml\n(.*?)^```", DOC.read_text(), re.DOTALL | re.MULTILINE)
-    text = "---\n".join(blocks).replace("namespace: ci\n", f"namespace: {namespace}\n")
-    found = list(YAML(typ="safe").load_all(text))
+def apply(api: Api, namespace: str) -> None:
+    """All of it, in the test's namespace instead of `ci`."""
+    text = CLEANER.read_text().replace("namespace: ci\n", f"namespace: {namespace}\n")
+    found = list(YAML(typ="safe", pure=True).load_all(text))
     assert [document["kind"] for document in found] == list(RESOURCES)
-    return found
-
-
-def apply(api: Api, cluster: Cluster, document: dict[str, Any]) -> None:
-    if document["kind"] == "CronJob" and cluster.version < CRON_JOBS_SINCE:
-        document = {**document, "apiVersion": "batch/v1beta1"}
-    group = document["apiVersion"]
-    plural = RESOURCES[document["kind"]]
-    resource = plural if group == "v1" else f"{group}/{plural}"
-    api.create(resource, document, document["metadata"]["namespace"])
+    for document in found:
+        group, plural = document["apiVersion"], RESOURCES[document["kind"]]
+        api.create(plural if group == "v1" else f"{group}/{plural}", document, namespace)
 
 
 def as_account(api: Api, cluster: Cluster, namespace: str) -> Path:
@@ -49,18 +39,17 @@ def as_account(api: Api, cluster: Cluster, namespace: str) -> Path:
     rbac = "rbac.authorization.k8s.io"
     binding = {
         "metadata": {"name": user},
-        "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "engine-prune"},
+        "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "ci:engine-cleaner"},
         "subjects": [{"apiGroup": rbac, "kind": "User", "name": user}],
     }
     api.create(f"{rbac}/v1/rolebindings", binding, namespace)
     return cluster.kubeconfig_for(user)
 
 
-def test_the_documented_rights_suffice_for_all_that_prune_does(
-    engine: Engine, objects: Objects, api: Api, cluster: Cluster, tmp_path: Path
+def test_its_rights_suffice_for_all_that_prune_does(
+    engine: Engine, objects: Objects, api: Api, cluster: Cluster
 ) -> None:
-    for document in documents(objects.namespace):
-        apply(api, cluster, document)
+    apply(api, objects.namespace)
     engine.spec("job", script="echo done", secrets={"A": {"value": "anything"}})
     engine.reconcile("--wait", "applied", ends=0)
     api.wait(lambda: objects.pod("job")["status"]["phase"] == "Succeeded", "end of the pod")
@@ -73,23 +62,19 @@ def test_the_documented_rights_suffice_for_all_that_prune_does(
     time.sleep(2.1)
     admin = engine.kubeconfig
     engine.kubeconfig = as_account(api, cluster, objects.namespace)
-    run = engine.run(
-        "prune", "-n", objects.namespace, "-o", "json", "--logs-dir", str(tmp_path / "logs")
-    )
+    run = engine.run("prune", "-n", objects.namespace, "-o", "json")
     assert run.code == 0, run.stdout + run.stderr
     gone = sorted(e["kind"] for e in run.result["pruned"] if e["action"] == "deleted")
     assert gone == ["ConfigMap", "Pod", "Secret"]
-    assert (tmp_path / "logs" / objects.namespace / name / "main.log").read_text() == "done\n"
     engine.kubeconfig = admin
     assert engine.status()["job"]["state"] == "Succeeded"
 
 
 @pytest.mark.parametrize("mode", ["-A", "default"])
-def test_the_documented_rights_end_at_the_namespace(
+def test_its_rights_end_at_the_namespace(
     engine: Engine, objects: Objects, api: Api, cluster: Cluster, mode: str
 ) -> None:
-    for document in documents(objects.namespace):
-        apply(api, cluster, document)
+    apply(api, objects.namespace)
     engine.kubeconfig = as_account(api, cluster, objects.namespace)
     where = ["-A"] if mode == "-A" else ["-n", mode]
     run = engine.run("prune", *where, "-o", "json", ends=6)

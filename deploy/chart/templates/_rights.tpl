@@ -1,0 +1,66 @@
+{{- /* What an engine asks for in a namespace of jobs. (its values) */ -}}
+{{- define "engine.rules.jobs" -}}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [create, get, list, watch, patch, delete]
+- apiGroups: [""]
+  resources: [secrets] # what pods own
+  verbs: [create, get, {{ if .prune }}list, {{ end }}delete]
+- apiGroups: [""]
+  resources: [configmaps] # what pods own, and the run records
+  verbs: [create, get, list, watch, update, delete]
+{{- if .rights.quotas }}
+- apiGroups: [""]
+  resources: [resourcequotas]
+  verbs: [list, watch]
+{{- end }}
+{{- if .rights.events }}
+- apiGroups: [""]
+  resources: [events]
+  verbs: [{{ if dig "features" "events" true .config }}create, {{ end }}list]
+{{- end }}
+{{- end -}}
+
+{{- define "engine.rules.lease" -}}
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [get, create, update]
+{{- end -}}
+
+{{- /* (its values' rights) */ -}}
+{{- define "engine.rules.cluster" -}}
+{{- if .nodes -}}
+- apiGroups: [""]
+  resources: [nodes] # which have the image of a job whose registry is away
+  verbs: [list]
+{{ end -}}
+{{- if .podsEverywhere -}}
+- apiGroups: [""]
+  resources: [pods] # of its source, where no spec is any more
+  verbs: [list]
+{{- end -}}
+{{- end -}}
+
+{{- /* What the cleaner asks for in a namespace. (its values) */ -}}
+{{- define "engine.cleaner.rules" -}}
+{{- $groups := dict -}}
+{{- range .kinds -}}
+{{- $parts := splitn "." 2 . -}}
+{{- $group := default "" $parts._1 -}}
+{{- $_ := set $groups $group (append (default list (get $groups $group)) $parts._0) -}}
+{{- end -}}
+{{- range $group, $resources := $groups }}
+- apiGroups: [{{ $group | quote }}]
+  resources: [{{ join ", " $resources }}]
+  {{- if eq $.dryRun "client" }}
+  verbs: [list]
+  {{- else }}
+  verbs: [list, get, delete] # get: to judge again what has changed since it was listed
+  {{- end }}
+{{- end }}
+{{- if and (has "pods" .kinds) (eq .dryRun "none") }}
+- apiGroups: [""]
+  resources: [configmaps] # the outcome of a pod, in the record of its job
+  verbs: [{{ if not (has "configmaps" .kinds) }}list, get, {{ end }}update]
+{{- end }}
+{{- end -}}

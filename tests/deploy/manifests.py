@@ -1,0 +1,72 @@
+"""deploy/engine.yaml and deploy/cleaner.yaml, as the chart makes them: `make manifests`."""
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cluster.errors import ClusterUnavailable
+from tests.cluster.helm import CHART, Helm
+
+DEPLOY = CHART.parent
+_HELMS_OWN = re.compile(
+    r"^# Source: .*\n"
+    r"|^ +annotations:\n +helm\.sh/resource-policy: .*\n"
+    r"|^ +(?:helm\.sh/chart|app\.kubernetes\.io/managed-by): .*\n",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One file of deploy/, and the values of the same name."""
+
+    name: str
+    namespace: str
+    head: str
+
+    @property
+    def path(self) -> Path:
+        return DEPLOY / f"{self.name}.yaml"
+
+    def made(self, helm: Helm) -> str:
+        """Its text, without what only Helm reads."""
+        values = DEPLOY / "values" / self.path.name
+        text = _HELMS_OWN.sub("", helm.render(values, namespace=self.namespace))
+        told = f"Made from chart/ with values/{self.path.name} by `make manifests`."
+        return "".join(f"# {line}\n" for line in (*self.head.splitlines(), told)) + text
+
+
+MANIFESTS = (
+    Manifest(
+        "engine",
+        "engine",
+        "An engine that runs the jobs of a ConfigMap of specs in the namespace ci:\n"
+        "kubectl apply -f deploy/engine.yaml, with your image (docs/install.md).",
+    ),
+    Manifest(
+        "cleaner",
+        "ci",
+        "A CronJob that deletes in the namespace ci what has outlived its TTL, whoever made it:\n"
+        "kubectl apply -f deploy/cleaner.yaml, with your image (docs/prune.md).",
+    ),
+)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)  # noqa: T201 - a command prints
+
+
+def main() -> int:
+    try:
+        helm = Helm.find(_say)
+    except ClusterUnavailable as error:
+        _say(f"helm can't be had: {error}; ENGINE_TEST_HELM may name one")
+        return 1
+    for manifest in MANIFESTS:
+        manifest.path.write_text(manifest.made(helm))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
