@@ -29,17 +29,18 @@ _LAYER = "application/vnd.oci.image.layer.v1.tar"
 class Image:
     """What a registry needs to serve an image."""
 
-    layer: bytes
+    layers: tuple[bytes, ...]
     config: bytes
 
     @classmethod
     def of(
         cls,
-        layer: bytes,
-        *,
+        *layers: bytes,
         entrypoint: Sequence[str] = (),
         command: Sequence[str] = (),
         labels: Mapping[str, str] | None = None,
+        env: Sequence[str] = ("PATH=/bin",),
+        user: str = "",
     ) -> Image:
         config = {
             "architecture": {"x86_64": "amd64", "aarch64": "arm64"}.get(
@@ -47,14 +48,15 @@ class Image:
             ),
             "os": "linux",
             "config": {
-                "Env": ["PATH=/bin"],
+                "Env": list(env),
+                "User": user,
                 "Entrypoint": list(entrypoint),
                 "Cmd": list(command),
                 "Labels": dict(labels or {}),
             },
-            "rootfs": {"type": "layers", "diff_ids": [digest(layer)]},
+            "rootfs": {"type": "layers", "diff_ids": [digest(layer) for layer in layers]},
         }
-        return cls(layer, json.dumps(config).encode())
+        return cls(layers, json.dumps(config).encode())
 
     @property
     def manifest(self) -> bytes:
@@ -63,7 +65,7 @@ class Image:
                 "schemaVersion": 2,
                 "mediaType": _MANIFEST,
                 "config": _descriptor(_CONFIG, self.config),
-                "layers": [_descriptor(_LAYER, self.layer)],
+                "layers": [_descriptor(_LAYER, layer) for layer in self.layers],
             }
         ).encode()
 
@@ -98,7 +100,7 @@ def push(image: Image, ref: str, account: tuple[str, str] | None = None) -> str:
     """
     host, name, tag = split(ref)
     base = f"http://{host}/v2/{name}"
-    for blob in (image.layer, image.config):
+    for blob in (*image.layers, image.config):
         if request("HEAD", f"{base}/blobs/{digest(blob)}", account=account).code == 200:
             continue
         begun = _expect(request("POST", f"{base}/blobs/uploads/", account=account), 202)
