@@ -13,7 +13,7 @@ from engine.cli.main import cli
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 GOLDEN = Path(__file__).parent / "golden"
-CASES = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
+CASES = sorted(path.name for path in EXAMPLES.iterdir() if [*path.glob("*.yaml")])
 
 
 @pytest.mark.parametrize("case", CASES)
