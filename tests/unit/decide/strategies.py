@@ -216,6 +216,7 @@ def situations(draw: st.DrawFn) -> Situation:
         labels_restored_at=draw(st.dictionaries(uids, times)),
         refreshed_at=draw(st.dictionaries(uids, times)),
         dependents_ready=frozenset(draw(st.sets(uids))),
+        secrets_missing=draw(st.dictionaries(uids, messages, max_size=2)),
         deleted_uids=frozenset(draw(st.sets(uids))),
         deleted_outcomes=draw(
             st.dictionaries(uids, st.builds(Outcome, st.sampled_from(Reason), any_text), max_size=2)

@@ -95,6 +95,7 @@ def only_a_recorded_pod_whose_dependents_exist_is_let_go(situation: Situation) -
         assert attempt is not None
         assert attempt.uid == action.uid
         assert action.uid in situation.observed.dependents_ready
+        assert action.uid not in situation.observed.secrets_missing
 
 
 def every_record_that_is_written_can_be_read_back(situation: Situation) -> None:
