@@ -212,6 +212,10 @@ class LeaseHeldError(EngineError):
         self.holder = holder
 
 
+class LogUnavailableError(EngineError):
+    """A container has not written a log yet, or nobody has it any more."""
+
+
 class ClusterError(EngineError):
     """The cluster could not be reached or would not let us in."""
 

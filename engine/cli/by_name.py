@@ -8,6 +8,17 @@ from engine.errors import BrokenRecordError, UsageError
 from engine.refs import JobKey
 
 
+def job_key(name: str, namespace: str) -> JobKey:
+    """The job that `name` says: as it is printed, `ci/build`, or in `namespace`.
+
+    Errors: UsageError for what can't be a job's name.
+    """
+    before, slash, after = name.rpartition("/")
+    if not after or "/" in before or (slash and not before):
+        raise UsageError("name a job as it is printed, such as ci/build", where=name)
+    return JobKey(before or namespace, after)
+
+
 def ask_each(namespace: str, names: Iterable[str], ask: Callable[[JobKey], str]) -> None:
     """Print what `ask` says of each job, and leave with the highest exit code.
 
@@ -15,8 +26,8 @@ def ask_each(namespace: str, names: Iterable[str], ask: Callable[[JobKey], str])
     """
     codes = []
     for name in names:
-        key = JobKey(namespace, name)
         try:
+            key = job_key(name, namespace)
             echo(f"{key}: {ask(key)}")
         except (UsageError, BrokenRecordError) as error:
             echo_error(error)

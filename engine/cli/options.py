@@ -107,6 +107,20 @@ def _label_value(ctx: click.Context, param: click.Parameter, value: str) -> str:
 
 namespace = option("-n", "--namespace", default="", help="Namespace for specs that name none.")
 jobs_namespace = option("-n", "--namespace", default="", help="Namespace; default: the context's.")
+namespaces = option(
+    "-n",
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    help="Namespace; default: the context's; may be given several times.",
+)
+color = option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Colour on stdout; auto: on a terminal, unless NO_COLOR is set.",
+)
 all_namespaces = option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
 config = option(
     "--config",

@@ -1,56 +1,162 @@
-"""`engine status`: what the records say."""
+"""`engine status`: where jobs stand."""
 
-from collections.abc import Collection
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from engine.cli import options
-from engine.cli.output import echo_error
-from engine.cli.printers.status import queue_positions, records_json, records_table
+from engine.cli.by_name import job_key
+from engine.cli.output import echo, echo_error
+from engine.errors import ApiError, EngineError, UsageError
 from engine.refs import JobKey
+
+if TYPE_CHECKING:
+    from engine.reconcile.job_overview import JobStatus, Overview
+
+_INTERVAL = 2.0
+"""Seconds between two looks of --watch."""
+_BAD_REQUEST = 400
 
 
 @click.command()
 @click.argument("jobs", nargs=-1)
-@options.jobs_namespace
+@options.namespaces
 @options.all_namespaces
 @options.option("-l", "--selector", default="", help="Label selector on the records.")
+@options.option("-w", "--watch", is_flag=True, help="Go on, with a line for each change.")
+@options.color
 @options.cluster
-@options.output("table", "json")
+@options.output("table", "wide", "json", "yaml", "name")
 def command(
     jobs: tuple[str, ...],
-    namespace: str,
+    namespaces: tuple[str, ...],
     all_namespaces: bool,
     selector: str,
+    watch: bool,
+    color: str,
     kubeconfig: str,
     context: str,
     output: str,
 ) -> None:
-    """Show what the records say about jobs and their runs.
+    """Show where jobs stand, by their records and their pods.
 
-    State, outcome and attempts of each job, or of the JOBS that are named.
+    All jobs, or those that are named: as they are printed, ci/build, or by their name in the
+    namespaces of -n. On stderr stands how old that is, and whether an engine goes on with them.
     """
+    if all_namespaces and namespaces:
+        raise UsageError("give namespaces or --all-namespaces, not both")
+    if watch and output not in ("table", "wide"):
+        raise UsageError(f"--watch prints lines of a table, not {output}")
     from engine.cluster.connect import connect  # noqa: PLC0415 - --help needs no cluster
-    from engine.cluster.records import list_records  # noqa: PLC0415
+    from engine.reconcile.job_overview import read_overview  # noqa: PLC0415
 
     connection = connect(kubeconfig, context)
-    where = "" if all_namespaces else namespace or connection.namespace
-    listed = list_records(connection.client, where, selector)
-    positions = queue_positions(listed.items.values(), connection.client.now())
-    records = [record for key, record in listed.items.items() if _is_named(key, jobs)]
-    broken = {key: error for key, error in listed.invalid.items() if _is_named(key, jobs)}
-    missing = sorted({*jobs} - {key.name for key in (*listed.items, *listed.invalid)})
-    for _, error in sorted(broken.items()):
-        echo_error(error)
-    if output == "json":
-        click.echo(records_json(records, positions, broken))
-    elif records or broken:
-        click.echo(records_table(records, positions, broken))
-    elif not missing:
-        click.echo("no jobs" if all_namespaces else f"no jobs in namespace {where}", err=True)
+    given = ("",) if all_namespaces else namespaces or (connection.namespace,)
+    named = [{job_key(name, place) for place in given} for name in jobs]
+    wanted: set[JobKey] = set().union(*named)
+    read_from = given
+    if wanted and not all_namespaces:
+        read_from = tuple(sorted({key.namespace for key in wanted}))
+
+    def read() -> "Overview":
+        try:
+            return read_overview(connection.client, read_from, selector)
+        except ApiError as error:
+            if selector and error.status == _BAD_REQUEST:
+                raise UsageError(f"the server refuses this selector: {error.cause}") from None
+            raise
+
+    def is_wanted(job: "JobStatus") -> bool:
+        return not wanted or job.key in wanted or JobKey("", job.key.name) in wanted
+
+    overview = read()
+    found = [job for job in overview.jobs if is_wanted(job)]
+    for job in found:
+        if job.error is not None:
+            echo_error(job.error)
+    if watch:
+        _watch(read, is_wanted, wide=output == "wide", color=color)
+    _print(overview, found, output, color)
+    if not found and not wanted and output in ("table", "wide"):
+        where = "" if all_namespaces else f" in namespace {', '.join(given)}"
+        hint = "" if all_namespaces else " (-A looks in all)"
+        echo(f"no jobs{where}{hint}", err=True)
+    _refuse_missing(named, found)
+
+
+def _refuse_missing(named: Sequence[set[JobKey]], found: Sequence["JobStatus"]) -> None:
+    """Leave with an error for each name that no job has."""
+    there = {job.key for job in found} | {JobKey("", job.key.name) for job in found}
+    missing = [keys for keys in named if not keys & there]
+    for keys in missing:
+        where = ", ".join(sorted(str(key).lstrip("/") for key in keys))
+        hint = "engine status -A shows all jobs"
+        echo_error(UsageError("there is no record of this job", where=where, hint=hint))
     if missing:
-        raise click.ClickException(f"no record of: {', '.join(missing)}")
+        sys.exit(UsageError.exit_code)
 
 
-def _is_named(key: JobKey, jobs: Collection[str]) -> bool:
-    return not jobs or key.name in jobs
+def _print(overview: "Overview", jobs: Sequence["JobStatus"], output: str, color: str) -> None:
+    from engine.cli.printers import status as printer  # noqa: PLC0415 - --help needs none
+    from engine.cli.printers.manifests import print_yaml  # noqa: PLC0415
+    from engine.cli.printers.table import format_rows, terminal_width, wants_colour  # noqa: PLC0415
+
+    match output:
+        case "json":
+            click.echo(printer.overview_json(overview, jobs))
+        case "yaml":
+            print_yaml([json.loads(printer.overview_json(overview, jobs))])
+        case "name":
+            for job in jobs:
+                echo(str(job.key))
+        case _ if jobs:
+            ordered = printer.failed_first(jobs)
+            rows = printer.overview_rows(ordered, overview.as_of, wide=output == "wide")
+            colour = wants_colour(color, sys.stdout)
+            for line in format_rows(rows, width=terminal_width(), colour=colour):
+                click.echo(line, color=colour)
+            for line in printer.knowledge_lines(overview, jobs):
+                echo(line, err=True)
+
+
+def _watch(
+    read: Callable[[], "Overview"],
+    is_wanted: Callable[["JobStatus"], bool],
+    *,
+    wide: bool,
+    color: str,
+) -> None:
+    """Until Ctrl-C: all of it, and then the row of each job that is not as it was."""
+    from engine.cli.printers.status import failed_first, overview_rows  # noqa: PLC0415
+    from engine.cli.printers.table import format_rows, terminal_width, wants_colour  # noqa: PLC0415
+
+    colour = wants_colour(color, sys.stdout)
+    shown: dict[JobKey, object] = {}
+    is_first, told = True, ""
+    while True:
+        try:
+            overview = read()
+        except EngineError as error:
+            if not error.retryable:
+                raise
+            if str(error) != told:
+                echo_error(error)
+            told = str(error)
+        else:
+            jobs = failed_first(filter(is_wanted, overview.jobs))
+            rows = overview_rows(jobs, overview.as_of, wide=wide)
+            head, *lines = format_rows(rows, width=terminal_width(), colour=colour)
+            changed = [
+                line
+                for job, line in zip(jobs, lines, strict=True)
+                if shown.get(job.key) != job.timeless
+            ]
+            text = "\n".join([head, *changed] if is_first else changed)
+            click.echo(text, nl=bool(text), color=colour)
+            shown, is_first, told = {job.key: job.timeless for job in jobs}, False, ""
+            sys.stdout.flush()
+        time.sleep(_INTERVAL)

@@ -5,14 +5,14 @@ where the API serves it. What decides over an object's end needs no more than it
 of the bytes: `accept` METADATA and METADATA_LIST ask for that.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 from engine.cluster.client import Client
-from engine.cluster.transport import JSON, Query
+from engine.cluster.transport import JSON, READ_TIMEOUT, Query
 from engine.errors import ExpiredError, NotFoundError, UsageError
 from engine.refs import Ref, ref_of
 
@@ -183,9 +183,20 @@ def list_all(client: Client, path: str, selector: str) -> list[Answer]:
     return list(list_pages(client, path, selector))
 
 
-def read_log(client: Client, pod: Ref, container: str) -> Iterator[bytes]:
-    """The whole log, piece by piece. Errors: ApiError where the node has none or doesn't answer."""
-    yield from client.download(f"{_path(pod, None)}/log", [("container", container)])
+def read_log(
+    client: Client,
+    pod: Ref,
+    container: str,
+    options: Mapping[str, str] | None = None,
+    *,
+    timeout: float = READ_TIMEOUT,
+) -> Iterator[bytes]:
+    """A container's log, piece by piece; all of it, unless `options` (PodLogOptions) say otherwise.
+
+    Errors: ApiError where the node has none or doesn't answer within `timeout` seconds.
+    """
+    wanted = [("container", container), *(options or {}).items()]
+    return client.download(f"{_path(pod, None)}/log", wanted, timeout=timeout)
 
 
 def version_number(version: str) -> int:

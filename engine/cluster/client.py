@@ -11,7 +11,7 @@ from urllib3 import BaseHTTPResponse
 from urllib3.exceptions import HTTPError
 
 from engine.cluster.api_errors import api_error, network_error
-from engine.cluster.transport import JSON, Query, Request, Transport
+from engine.cluster.transport import JSON, READ_TIMEOUT, Query, Request, Transport
 from engine.errors import ExpiredError, UnauthorizedError, UnreachableError
 
 _CLOCK_TOLERANCE = timedelta(seconds=2)
@@ -78,9 +78,19 @@ class Client:
         self._update_clock_skew(response.headers.get("Date"))
         return WatchStream(response, self.server)
 
-    def download(self, path: str, query: Query) -> Iterator[bytes]:
-        """What the server sends, piece by piece and as it is: a log is no JSON."""
-        response = self._send(Request("GET", path, None, query, accept="*/*"))
+    def download(
+        self, path: str, query: Query, *, timeout: float = READ_TIMEOUT
+    ) -> Iterator[bytes]:
+        """What the server sends, piece by piece and as it is: a log is no JSON.
+
+        `timeout` is how many seconds of silence end it. Errors: those of a refusal at once,
+        UnreachableError while it is read.
+        """
+        return self._pieces(
+            self._send(Request("GET", path, None, query, accept="*/*", timeout=timeout))
+        )
+
+    def _pieces(self, response: BaseHTTPResponse) -> Iterator[bytes]:
         try:
             yield from response.stream(_CHUNK_SIZE)
         except (HTTPError, OSError) as error:

@@ -6,6 +6,7 @@ from engine.cluster import api
 from engine.cluster.client import Client
 from engine.errors import ConflictError, NotFoundError
 from engine.refs import Ref
+from engine.wellknown import MANAGED_BY, MANAGER
 
 
 def read_lease(
@@ -13,6 +14,12 @@ def read_lease(
 ) -> dict[str, Any] | None:
     """The Lease, or None if it isn't there. Errors: UnreachableError after `timeout` seconds."""
     return api.get(client, Ref("Lease", namespace, name), timeout=timeout)
+
+
+def list_leases(client: Client, namespace: str) -> list[dict[str, Any]]:
+    """Leases of engines, in a namespace or ("") in all of them. Errors: those of a list."""
+    pages = api.list_all(client, api.LEASES.path(namespace), f"{MANAGED_BY}={MANAGER}")
+    return [lease for page in pages for lease in page["items"]]
 
 
 def write_lease(client: Client, lease: dict[str, Any], *, timeout: float) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from engine.cluster import api
@@ -11,6 +12,7 @@ from engine.decide.record import Record
 from engine.decide.record_codec import decode_record, encode_record
 from engine.errors import BrokenRecordError
 from engine.refs import JobKey, Ref, record_name
+from engine.times import parse_time
 from engine.wellknown import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD, SOURCE
 
 SELECTOR = f"{COMPONENT}={RECORD}"
@@ -24,6 +26,8 @@ class RecordList:
 
     items: dict[JobKey, Record] = field(default_factory=dict)
     invalid: dict[JobKey, BrokenRecordError] = field(default_factory=dict)
+    written: dict[JobKey, datetime] = field(default_factory=dict)
+    """When a record was last written, where the server says so."""
 
 
 def list_records(client: Client, namespace: str, selector: str = "") -> RecordList:
@@ -33,6 +37,8 @@ def list_records(client: Client, namespace: str, selector: str = "") -> RecordLi
     for page in api.list_all(client, path, ",".join(filter(None, (SELECTOR, selector)))):
         for item in filter(is_record, page["items"]):
             key = key_of(item)
+            if (at := _written_at(item)) is not None:
+                records.written[key] = at
             try:
                 records.items[key] = parse_record(item)
             except BrokenRecordError as error:
@@ -94,6 +100,12 @@ def key_of(item: dict[str, Any]) -> JobKey:
     """The job that a record is of, by its name."""
     metadata = item["metadata"]
     return JobKey(metadata["namespace"], metadata["name"].removesuffix(_SUFFIX))
+
+
+def _written_at(item: dict[str, Any]) -> datetime | None:
+    """By the server's clock, as it keeps account of who wrote which field."""
+    times = [entry.get("time") for entry in item["metadata"].get("managedFields") or ()]
+    return parse_time(max(filter(None, times), default=None))
 
 
 def parse_record(item: dict[str, Any]) -> Record:

@@ -31,6 +31,20 @@ class OnceOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class LogEnd:
+    """The last lines of a container that failed."""
+
+    attempt: int
+    """The attempt's number."""
+    pod: str
+    """The pod's name."""
+    container: str
+    """The container's name."""
+    lines: tuple[str, ...]
+    """As the container wrote them."""
+
+
+@dataclass(frozen=True, slots=True)
 class JobResult:
     """What became of one job in this invocation; `over` is false where nobody waited any longer."""
 
@@ -39,8 +53,13 @@ class JobResult:
     changed: bool
     over: bool
     error: EngineError | None = None
-    log_tail: tuple[str, ...] = ()
-    """The last lines of the container that failed, where somebody has read them."""
+    log: LogEnd | None = None
+    """Of what failed in this invocation, if there was a log."""
+
+    @property
+    def log_tail(self) -> tuple[str, ...]:
+        """Its lines."""
+        return self.log.lines if self.log is not None else ()
 
 
 @dataclass(frozen=True, slots=True)

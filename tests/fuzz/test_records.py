@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from engine.cli.printers.status import queue_positions, records_json, records_table
+from engine.cli.printers.status import overview_json, overview_rows
 from engine.cluster.records import KEY, key_of
 from engine.decide import decide
 from engine.decide.lease import (
@@ -19,8 +19,10 @@ from engine.decide.lease import (
 )
 from engine.decide.record import Record
 from engine.decide.record_codec import MAX_SIZE, decode_record, encode_record
+from engine.decide.standing import read_standing
 from engine.decide.transitions import cancelled, rerun
 from engine.errors import BrokenRecordError
+from engine.reconcile.job_overview import JobStatus, Overview, queue_positions
 from engine.refs import JobKey, pod_name
 from tests.fuzz import play
 from tests.fuzz.structure import at, edited, paths
@@ -111,9 +113,10 @@ def _use(record: Record) -> None:
 
 
 def _show(record: Record) -> None:
-    positions = queue_positions([record], _NOW)
-    records_table([record], positions, {}).encode()
-    records_json([record], positions, {}).encode()
+    queue = queue_positions([record], _NOW).get(record.key)
+    job = JobStatus(record.key, record, None, read_standing(record, None), None, queue)
+    assert len({len(row) for row in overview_rows([job], _NOW, wide=True)}) == 1
+    overview_json(Overview((job,), _NOW, ()), [job]).encode()
 
 
 def _assert_sound(record: Record) -> None:

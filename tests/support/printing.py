@@ -14,9 +14,12 @@ from engine.cli.printers.live_view import LiveState
 from engine.cli.printers.manifests import print_json, print_yaml
 from engine.cli.printers.prune import JsonPrunePrinter, TextPrunePrinter
 from engine.cli.printers.result import mask_result, result_json, result_table
-from engine.cli.printers.status import queue_positions, records_json, records_table
+from engine.cli.printers.status import knowledge_lines, overview_json, overview_rows
+from engine.cli.printers.table import format_rows
+from engine.cli.printers.text import one_line
 from engine.cli.printers.text_printer import TextPrinter
 from engine.decide.record import Attempt, Record, RunHistoryEntry
+from engine.decide.standing import Standing
 from engine.errors import (
     ApiError,
     BrokenRecordError,
@@ -26,7 +29,8 @@ from engine.errors import (
     SourceLocation,
 )
 from engine.prune.result import PruneAction, PruneEntry, PruneReport
-from engine.reconcile.once_result import JobResult, OnceResult
+from engine.reconcile.job_overview import JobStatus, Overview, queue_positions
+from engine.reconcile.once_result import JobResult, LogEnd, OnceResult
 from engine.refs import JobKey, Ref
 from engine.status.outcome import Reason, State
 from engine.telemetry.events import (
@@ -121,8 +125,14 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
         output.echo_error(ApiError(text, where=name, hint=text, status=500, reason="x"))
     result, pruned = mask_result(*_result(text, name), redact)
     (record,) = [job.record for job in result.jobs if job.record]
-    positions = queue_positions([record], NOW)
-    broken = {replace(KEY, name="odd"): BrokenRecordError("ci", "odd.record", redact(text))}
+    error = BrokenRecordError("ci", "odd.record", redact(text))
+    standing = Standing(record.state, record.reason, record.message)
+    queue = queue_positions([record], NOW)[KEY]
+    jobs = (
+        JobStatus(KEY, record, None, standing, None, queue),
+        JobStatus(replace(KEY, name="odd"), None, error),
+    )
+    overview = Overview(jobs, NOW, None, (one_line(redact(text)),))
     prune_text, prune_json = io.StringIO(), io.StringIO()
     for printer in TextPrunePrinter(prune_text), JsonPrunePrinter(prune_json):
         for entry in pruned.entries:
@@ -134,13 +144,15 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
             "live view": frame.getvalue(),
             "errors": errors.getvalue(),
             "result": result_table(result, pruned),
-            "status": records_table([record], positions, broken),
+            "status": "\n".join(
+                [*format_rows(overview_rows(jobs, NOW)), *knowledge_lines(overview, jobs)]
+            ),
             "prune": prune_text.getvalue(),
         },
         as_json={
             **{f"event {n}": line for n, line in enumerate(json_lines.getvalue().splitlines())},
             "result": result_json(result, pruned),
-            "status": records_json([record], positions, broken),
+            "status": overview_json(overview, jobs),
             "prune": prune_json.getvalue(),
         },
         manifests=_manifests(text),
@@ -154,7 +166,8 @@ def _result(text: str, name: str) -> tuple[OnceResult, PruneReport]:
     record = replace(record, attempts=(attempt,), queued_at=NOW)
     failed = JobResult(JOB, None, changed=False, over=False, error=EngineError(text, hint=text))
     entries = (PruneEntry(Ref("Pod", "ci", name), PruneAction.FAILED, text),)
-    jobs = (JobResult(JOB, record, changed=True, over=True), failed)
+    log = LogEnd(1, "build-1", "main", tuple(text.splitlines()))
+    jobs = (JobResult(JOB, record, changed=True, over=True, log=log), failed)
     return OnceResult(jobs), PruneReport(entries, (text,), (EngineError(text, where=name),))
 
 

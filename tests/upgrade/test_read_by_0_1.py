@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 
-from engine.cli.printers.status import records_json
+from engine.cli.printers.status import job_json
+from engine.cli.printers.text import to_json
 from engine.cluster.records import KEY, parse_record
 from engine.decide.record import Record
 from engine.decide.record_codec import encode_record
+from engine.decide.standing import recorded_standing
+from engine.reconcile.job_overview import JobStatus
 from tests.upgrade import scenes
 from tests.upgrade.stage import Stage, stage
 from tests.upgrade.stored import JobName, Object, Stored, by_job, is_record, missing_from
@@ -157,8 +160,8 @@ def test_this_version_reads_of_0_1s_records_all_that_0_1_reads(name: str) -> Non
 
 
 def status_entry(record: Record) -> Object:
-    (entry,) = json.loads(records_json([record], {}, {}))["jobs"]
-    found: Object = entry
+    status = JobStatus(record.key, record, None, recorded_standing(record))
+    found: Object = json.loads(to_json(job_json(status)))
     return found
 
 

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from engine.cli.printers.json_printer import JsonPrinter
 from engine.cli.printers.live_view import LiveView
+from engine.cli.printers.table import wants_colour
 from engine.cli.printers.text_printer import TextPrinter
 from engine.telemetry.events import Event
 from engine.telemetry.redact import Redactor
@@ -29,7 +30,7 @@ def make_event_printer(redact: Redactor, *, verbose: int, log_format: str = "tex
     if log_format == "json":
         return JsonPrinter(sys.stderr, redact, verbose=verbose > 0)
     terminal = sys.stderr.isatty()
-    colour = terminal and "NO_COLOR" not in os.environ
+    colour = wants_colour("auto", sys.stderr)
     if terminal and not verbose and os.environ.get("TERM") != "dumb":
         return LiveView(sys.stderr, redact, colour=colour)
     return TextPrinter(

@@ -1,14 +1,16 @@
 """The result of `reconcile --once`: JSON, table, and the exit code."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from engine.cli.printers.prune import entry_json
-from engine.cli.printers.text import format_table, message_cell, pluralise, to_json
+from engine.cli.printers.table import format_rows, terminal_width
+from engine.cli.printers.text import log_lines, pluralise, to_json
 from engine.decide.record import Attempt, Record, map_messages
 from engine.errors import ExitCode
 from engine.prune.result import PruneAction, PruneReport
-from engine.reconcile.once_result import JobResult, OnceResult
+from engine.reconcile.once_result import JobResult, LogEnd, OnceResult
 from engine.status.outcome import State
 from engine.telemetry.redact import Redactor
 from engine.times import format_time
@@ -29,13 +31,13 @@ def exit_code(result: OnceResult) -> ExitCode:
 def mask_result(
     result: OnceResult, pruned: PruneReport, redact: Redactor
 ) -> tuple[OnceResult, PruneReport]:
-    """Both with what is secret masked in messages, errors and reasons of pruning: in free text."""
+    """Both with what is secret masked in messages, logs, errors and reasons of pruning."""
     jobs = [
         replace(
             job,
             record=job.record and map_messages(job.record, redact),
             error=job.error and job.error.map_text(redact),
-            log_tail=tuple(map(redact, job.log_tail)),
+            log=job.log and replace(job.log, lines=_mask_lines(job.log.lines, redact)),
         )
         for job in result.jobs
     ]
@@ -58,6 +60,8 @@ def result_json(result: OnceResult, pruned: PruneReport = NOTHING_PRUNED) -> str
         }
         if job.error is not None:
             entry["error"] = str(job.error)
+        if job.log is not None:
+            entry["log"] = _log_json(job.log)
         jobs.append(entry)
     errors = [str(job.error) for job in result.jobs if job.error is not None]
     errors += [str(error) for error in pruned.errors]
@@ -67,16 +71,19 @@ def result_json(result: OnceResult, pruned: PruneReport = NOTHING_PRUNED) -> str
 
 
 def result_table(result: OnceResult, pruned: PruneReport = NOTHING_PRUNED) -> str:
-    """One line a job, and what the second run of the same specs is told: nothing changed."""
+    """One line a job, below it the end of its log if it failed, and at last what has changed."""
     rows = []
     for job in result.jobs:
         record = current_record(job)
         state = record.state.value if record else "-"
         reason = record.reason.value if record and record.reason else ""
-        message = message_cell(str(job.error) if job.error else record.message if record else "")
+        message = str(job.error) if job.error else record.message if record else ""
         attempts = str(len(record.attempts)) if record else "0"
         rows.append((str(job.job.key), state, reason, attempts, _took(record), message))
-    table = format_table(("JOB", "STATE", "REASON", "ATTEMPTS", "TOOK", "MESSAGE"), rows)
+    head = ("JOB", "STATE", "REASON", "ATTEMPTS", "TOOK", "MESSAGE")
+    first, *others = format_rows([head, *rows], width=terminal_width())
+    under = (_log_text(job) for job in result.jobs)
+    table = first + "".join(f"\n{row}{log}" for row, log in zip(others, under, strict=True))
     count = len(result.jobs)
     changed = sum(job.changed for job in result.jobs)
     words = (
@@ -131,6 +138,28 @@ def _attempt_json(attempt: Attempt) -> dict[str, Any]:
         "startedAt": format_time(attempt.started_at),
         "finishedAt": format_time(attempt.finished_at),
     }
+
+
+def _mask_lines(lines: Iterable[str], redact: Redactor) -> tuple[str, ...]:
+    """Together: a secret may be of several lines."""
+    return tuple(redact("\n".join(lines)).splitlines())
+
+
+def _log_json(log: LogEnd) -> dict[str, Any]:
+    return {
+        "attempt": log.attempt,
+        "pod": log.pod,
+        "container": log.container,
+        "lines": list(log.lines),
+    }
+
+
+def _log_text(job: JobResult) -> str:
+    """The end of the log, indented, with a newline before each line; "" without one."""
+    if job.log is None:
+        return ""
+    lines = log_lines("\n".join(job.log.lines)).split("\n")
+    return "".join(f"\n  {job.log.container} | {line}".rstrip() for line in lines)
 
 
 def current_record(job: JobResult) -> Record | None:

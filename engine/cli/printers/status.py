@@ -1,125 +1,192 @@
-"""What `engine status` prints: records as JSON or as a table, and positions in the quota queue."""
+"""What `engine status` prints: jobs as JSON or as a table, and how much of it is known."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
 from engine.cli.printers.result import record_json
-from engine.cli.printers.text import format_table, message_cell, to_json
-from engine.decide.record import Record
-from engine.errors import BrokenRecordError
-from engine.refs import JobKey
+from engine.cli.printers.text import format_age, to_json
+from engine.decide.follower import Follower
+from engine.reconcile.job_overview import JobStatus, Overview, QueuePosition
 from engine.status.outcome import State
 from engine.times import format_time
 
-_UNKNOWN = "Unknown"
+UNKNOWN = "Unknown"
 """State of a job whose record can't be read."""
-Broken = Mapping[JobKey, BrokenRecordError]
+_HEAD = ("NAMESPACE", "JOB", "STATE", "REASON", "ATTEMPTS", "AGE", "POD", "MESSAGE")
+_WIDE = ("NAMESPACE", "JOB", "STATE", "REASON", "ATTEMPTS", "AGE", "POD", "NODE", "RUN", "SOURCE",
+         "SINCE", "MESSAGE")  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class QueuePosition:
-    """Where a job stands in the queue for a quota: counts from 1; waited is in seconds."""
-
-    position: int
-    length: int
-    waited: float
-
-    def __str__(self) -> str:
-        return f"{_ordinal(self.position)} of {self.length} in the queue for {self.waited:.0f}s"
+def overview_json(overview: Overview, jobs: Iterable[JobStatus]) -> str:
+    """The jobs with their history, as in the contract of `-o json`; why others are broken."""
+    return to_json(overview_data(overview, jobs), indent=2)
 
 
-def queue_positions(records: Iterable[Record], now: datetime) -> dict[JobKey, QueuePosition]:
-    """Positions of all jobs that wait for a quota: a queue per namespace, by submission."""
-    lines: dict[str, list[tuple[datetime, JobKey]]] = {}
-    for record in records:
-        if record.state is State.QUEUED and record.queued_at and record.open_attempt is None:
-            lines.setdefault(record.key.namespace, []).append((record.queued_at, record.key))
+def overview_data(overview: Overview, jobs: Iterable[JobStatus]) -> dict[str, Any]:
+    """The same before it is encoded."""
+    engines = overview.followers
     return {
-        key: QueuePosition(position, len(line), (now - since).total_seconds())
-        for line in lines.values()
-        for position, (since, key) in enumerate(sorted(line), start=1)
+        "asOf": format_time(overview.as_of),
+        "engines": None if engines is None else [_engine_json(one) for one in engines],
+        "unread": list(overview.unread),
+        "jobs": [job_json(job) for job in jobs],
     }
 
 
-def records_json(
-    records: Iterable[Record], positions: Mapping[JobKey, QueuePosition], broken: Broken
-) -> str:
-    """The records with their history, as in the contract of `-o json`; why others are broken."""
-    entries: list[dict[str, Any]] = [
-        {
-            "name": record.key.name,
-            "namespace": record.key.namespace,
-            "source": record.source,
-            "specHash": record.spec_hash,
-            **record_json(record),
-            **_queue_json(positions.get(record.key)),
-            "history": [
-                {
-                    "run": past.run,
-                    "state": past.state,
-                    "reason": past.reason,
-                    "message": past.message,
-                    "finishedAt": format_time(past.finished_at),
-                }
-                for past in record.history
-            ],
+def job_json(job: JobStatus) -> dict[str, Any]:
+    """One job; `state` and its kin are the record's, `observed` is what its pod shows."""
+    record = job.record
+    entry: dict[str, Any] = {
+        "name": job.key.name,
+        "namespace": job.key.namespace,
+        "source": record.source if record else None,
+        "specHash": record.spec_hash if record else None,
+        **record_json(record),
+        **_queue_json(job.queue),
+        "pod": _pod_name(job) or None,
+        "node": _node(job) or None,
+        "recordedAt": format_time(job.written_at),
+        "history": [
+            {
+                "run": past.run,
+                "state": past.state,
+                "reason": past.reason,
+                "message": past.message,
+                "finishedAt": format_time(past.finished_at),
+            }
+            for past in (record.history if record else ())
+        ],
+    }
+    if job.standing is not None:
+        entry["observed"] = {
+            "state": job.standing.state,
+            "reason": job.standing.reason,
+            "message": job.standing.message,
+            "recorded": job.standing.is_recorded,
         }
-        for record in records
-    ]
-    entries += [
-        {
-            "name": key.name,
-            "namespace": key.namespace,
-            "source": None,
-            "specHash": None,
-            **record_json(None),
-            "state": _UNKNOWN,
-            "error": str(error),
-            "history": [],
-        }
-        for key, error in broken.items()
-    ]
-    entries.sort(key=lambda entry: (entry["namespace"], entry["name"]))
-    return to_json({"jobs": entries}, indent=2)
+    if job.error is not None:
+        entry |= {"state": UNKNOWN, "error": str(job.error)}
+    return entry
 
 
-def records_table(
-    records: Iterable[Record], positions: Mapping[JobKey, QueuePosition], broken: Broken
-) -> str:
-    """One line a job."""
-    rows = [
-        (
-            record.key.namespace,
-            record.key.name,
-            record.run,
-            record.state.value,
-            record.reason.value if record.reason else "",
-            str(len(record.attempts)),
-            format_time(record.finished_at or record.started_at or record.queued_at) or "",
-            message_cell(
-                f"{positions[record.key]}: {record.message}"
-                if record.key in positions
-                else record.message
-            ),
+def overview_rows(
+    jobs: Iterable[JobStatus], now: datetime, *, wide: bool = False
+) -> list[tuple[str, ...]]:
+    """The head, and a row a job."""
+    return [_WIDE if wide else _HEAD, *(_row(job, now, wide=wide) for job in jobs)]
+
+
+def failed_first(jobs: Iterable[JobStatus]) -> list[JobStatus]:
+    """Those that somebody has to look at, then the others, by namespace and name."""
+    return sorted(jobs, key=lambda job: (not _has_failed(job), job.key))
+
+
+def knowledge_lines(overview: Overview, jobs: Sequence[JobStatus]) -> list[str]:
+    """How old what was printed is, and whether anybody goes on with it: a line for each source."""
+    lines = list(overview.unread)
+    at = str(format_time(overview.as_of.replace(microsecond=0))).replace(".000Z", "Z")
+    lines.append(f"as of {at}, {'records' if overview.unread else 'records and pods'}")
+    for source in sorted({job.record.source for job in jobs if job.record}):
+        mine = [job for job in jobs if job.record and job.record.source == source]
+        lines.append(
+            f"source {source}: {source_words(overview, source)}{_left_over(overview, mine)}"
         )
-        for record in records
-    ]
-    rows += [
-        (key.namespace, key.name, "", _UNKNOWN, "", "", "", message_cell(error.cause))
-        for key, error in broken.items()
-    ]
-    head = ("NAMESPACE", "JOB", "RUN", "STATE", "REASON", "ATTEMPTS", "SINCE", "MESSAGE")
-    return format_table(head, sorted(rows))
+    return lines
+
+
+def source_words(overview: Overview, source: str) -> str:
+    """Who follows the jobs of a source, and when that was last heard of."""
+    if overview.followers is None:
+        return "whether an engine follows is not known"
+    found = [follower for follower in overview.followers if follower.source == source]
+    found.sort(key=lambda follower: not follower.is_alive)
+    return _follower_words(found[0], overview.as_of) if found else "no engine holds its Lease"
+
+
+def _follower_words(follower: Follower, now: datetime) -> str:
+    ago = ""
+    if follower.renewed_at is not None:
+        seconds = (now - follower.renewed_at).total_seconds()
+        ago = f", renewed {format_age(seconds)} ago"
+    if follower.is_alive:
+        return f"followed by {follower.holder}{ago}"
+    if not follower.holder:
+        return "no engine holds its Lease, which was given up"
+    return f"no engine follows: {follower.holder} holds the Lease no longer{ago}"
+
+
+def _left_over(overview: Overview, jobs: Sequence[JobStatus]) -> str:
+    """Of jobs that nobody goes on with: how many, and since when nothing was recorded of them."""
+    source = jobs[0].record.source if jobs[0].record else ""
+    open_jobs = [job for job in jobs if job.record and not job.record.state.is_final]
+    if not open_jobs or overview.is_followed(source):
+        return ""
+    count = f"{len(open_jobs)} not over"
+    times = [job.written_at for job in open_jobs if job.written_at is not None]
+    if not times:
+        return f"; {count}"
+    seconds = (overview.as_of - max(times)).total_seconds()
+    return f"; {count}, last recorded {format_age(seconds)} ago"
+
+
+def _row(job: JobStatus, now: datetime, *, wide: bool) -> tuple[str, ...]:
+    record, standing = job.record, job.standing
+    if record is None or standing is None:
+        cause = job.error.cause if job.error else ""
+        gap = ("",) * (len(_WIDE if wide else _HEAD) - 4)
+        return (*_names(job), UNKNOWN, *gap, cause)
+    since = record.finished_at or record.started_at or record.queued_at or job.written_at
+    age = format_age((now - since).total_seconds()) if since is not None else ""
+    more = (_node(job), record.run, record.source, format_time(since) or "") if wide else ()
+    return (
+        *_names(job),
+        standing.state.value,
+        standing.reason.value if standing.reason else "",
+        str(len(record.attempts)),
+        age,
+        _pod_name(job),
+        *more,
+        _message(job, standing.message, is_recorded=standing.is_recorded),
+    )
+
+
+def _message(job: JobStatus, message: str, *, is_recorded: bool) -> str:
+    if job.queue is not None:
+        return f"{job.queue}: {message}"
+    if is_recorded:
+        return message
+    recorded = f"not recorded yet, the record says {job.record.state if job.record else ''}"
+    return f"{message} ({recorded})" if message else recorded
+
+
+def _names(job: JobStatus) -> tuple[str, str]:
+    return job.key.namespace, job.key.name
+
+
+def _pod_name(job: JobStatus) -> str:
+    return job.record.last.pod if job.record and job.record.last else ""
+
+
+def _node(job: JobStatus) -> str:
+    return str((job.pod.get("spec") or {}).get("nodeName") or "") if job.pod else ""
+
+
+def _has_failed(job: JobStatus) -> bool:
+    return job.standing is None or job.standing.state is State.FAILED
+
+
+def _engine_json(follower: Follower) -> dict[str, Any]:
+    return {
+        "source": follower.source,
+        "namespace": follower.namespace,
+        "holder": follower.holder,
+        "renewedAt": format_time(follower.renewed_at),
+        "follows": follower.is_alive,
+    }
 
 
 def _queue_json(position: QueuePosition | None) -> dict[str, Any]:
     if position is None:
         return {}
     return {"queue": {"position": position.position, "waitedSeconds": round(position.waited, 1)}}
-
-
-def _ordinal(number: int) -> str:
-    teens = number // 10 % 10 == 1
-    return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"

@@ -2,19 +2,17 @@
 takes for a command, nothing wider than there is room.
 
 Specs, file names, the cluster and containers say what they like; everything that is printed of them
-goes through `one_line`, `lines_of`, `format_table` or `to_json`.
+goes through `one_line`, `lines_of`, `log_lines`, `format_rows` or `to_json`.
 """
 
 import json
 import re
-import sys
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 LONGEST_TEXT = 40_000
 """Characters: room for the longest message of a record."""
-_LONGEST_CELL = 100
 _WIDE = frozenset("WF")
 _NARROW_LIMIT = 0x300
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
@@ -24,6 +22,8 @@ _CI_COMMAND = re.compile(
     r"##(?=\[|vso\[|teamcity\[)"  # anywhere in a line: GitHub, Azure, TeamCity
     r"|^\s*(?:::|section_(?:start|end):|travis_fold:|(?:---|\+\+\+|~~~|\^\^\^) )"
 )
+
+_COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 
 
 def is_ci_command(line: str) -> bool:
@@ -39,6 +39,11 @@ def one_line(text: str) -> str:
 def lines_of(text: str) -> str:
     """`text` line by line, indented as it is; otherwise as `one_line`."""
     return "\n".join(_harmless(line.expandtabs()) for line in text.splitlines())
+
+
+def log_lines(text: str) -> str:
+    """What a container wrote, line by line as `lines_of`; it keeps its colours."""
+    return "\n".join(map(_log_line, text.splitlines()))
 
 
 def to_json(value: Any, **settings: Any) -> str:
@@ -112,22 +117,6 @@ def pluralise(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 
-def message_cell(text: str) -> str:
-    """`text` on one line; on a terminal no longer than a row of a table has room for."""
-    line = one_line(text)
-    return truncate_middle(line, _LONGEST_CELL) if sys.stdout.isatty() else line
-
-
-def format_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lines of a table; the last column is not padded."""
-    table = [tuple(head), *(tuple(map(one_line, row)) for row in rows)]
-    widths = [max(len(row[column]) for row in table) for column in range(len(head))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in table
-    )
-
-
 def _gap(found: re.Match[str]) -> str:
     """Blanks stay as they are; a gap with anything else in it becomes one."""
     return found[0] if not found[0].strip(" ") else " "
@@ -138,6 +127,13 @@ def _harmless(line: str) -> str:
     if line.isprintable():
         return line
     return "".join(char if char.isprintable() else "�" for char in line)
+
+
+def _log_line(line: str) -> str:
+    line = _CI_COMMAND.sub(_disarm, line.expandtabs())
+    return "".join(
+        part if _COLOUR.fullmatch(part) else _harmless(part) for part in _COLOUR.split(line)
+    )
 
 
 def _disarm(found: re.Match[str]) -> str:

@@ -20,6 +20,7 @@ from engine.errors import UsageError
 from engine.prune.result import PruneReport
 from engine.render.templates import Templates
 from engine.specdir.load import with_namespace
+from engine.telemetry.events import Event
 from engine.telemetry.redact import REDACTOR
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def _run(options: ReconcileOptions) -> "tuple[OnceResult, PruneReport]":
     # Valid specs come first, and need no client.
     from engine.prune.after_reconcile import prune_after_reconcile  # noqa: PLC0415
     from engine.reconcile.controller import ControllerDependencies  # noqa: PLC0415
+    from engine.reconcile.failure_logs import FailureLogs  # noqa: PLC0415
     from engine.reconcile.once import RunOnce  # noqa: PLC0415
     from engine.reconcile.once_result import OnceOptions, WaitFor  # noqa: PLC0415
 
@@ -78,9 +80,15 @@ def _run(options: ReconcileOptions) -> "tuple[OnceResult, PruneReport]":
     environment = os.environ if options.log_format == "text" else {}
     header = f"engine reconcile: {pluralise(len(jobs), 'job')}"
     with log_section("engine_reconcile", header, environment), open_printer(options) as printer:
-        dependencies = ControllerDependencies(os.environ, REDACTOR, printer)
+        failures = FailureLogs(connection.client)
+
+        def emit(event: Event) -> None:
+            failures(event)
+            printer(event)
+
+        dependencies = ControllerDependencies(os.environ, REDACTOR, emit)
         run = RunOnce(connection.client, jobs, settings, once, templates, dependencies)
-        result, pruned = run.run(), PruneReport()
+        result, pruned = failures.add_to(run.run()), PruneReport()
         if result.interrupted:
             return result, pruned
         keys = frozenset(job.key for job in jobs)

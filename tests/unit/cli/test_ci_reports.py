@@ -28,7 +28,7 @@ from engine.errors import (
 )
 from engine.files import WholeFile
 from engine.prune.result import PruneReport
-from engine.reconcile.once_result import JobResult, OnceResult
+from engine.reconcile.once_result import JobResult, LogEnd, OnceResult
 from engine.status.outcome import Reason, State
 from engine.telemetry.redact import Redactor
 from tests.support.printing import harmful
@@ -56,7 +56,7 @@ def failed(message: str = "exit code 3") -> JobResult:
     )  # fmt: skip
     last = Attempt(2, "test-2", "v", outcome=Reason.SCRIPT_FAILED, message=message, exit_code=3)
     job = ended("test", Reason.SCRIPT_FAILED, message, pulled, last)
-    return replace(job, log_tail=("running", "boom: " + message))
+    return replace(job, log=LogEnd(1, "build-1", "main", ("running", "boom: " + message)))
 
 
 def not_over(name: str, *, over: bool = False) -> JobResult:

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from engine.cli.by_name import job_key
 from engine.cli.crashes import report_crashes
-from engine.cli.printers.text import lines_of, one_line, to_json
+from engine.cli.printers.text import lines_of, log_lines, one_line, to_json
+from engine.errors import UsageError
+from engine.refs import JobKey
 from engine.telemetry.events import Event, InternalError
 from engine.telemetry.redact import Redactor
 from tests.support.printing import harmful, print_everything
@@ -201,6 +204,26 @@ def test_blanks_stay_and_line_breaks_go() -> None:
     assert to_json({"a": "é\u202e\U000e0041##[x]"}) == (
         '{"a": "é\\u202e\\udb40\\udc41#\\u0023[x]"}'
     )
+
+
+def test_a_log_keeps_its_colours_and_gives_no_other_commands() -> None:
+    red = "\x1b[31mred\x1b[0m"
+    assert log_lines(f"{red}\n  a\tb") == f"{red}\n  a     b"
+    for command in COMMANDS:
+        assert not harmful(log_lines(command).replace("\x1b[0m", ""))
+    plain = log_lines(f"{red}{OBEYED}").replace("\x1b[31m", "").replace("\x1b[0m", "")
+    assert not harmful(plain)
+
+
+@pytest.mark.parametrize("name", ["", "/", "ci/", "/build", "a/b/c"])
+def test_a_name_that_no_job_is_printed_by_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="ci/build"):
+        job_key(name, "default")
+
+
+def test_a_job_is_named_as_it_is_printed_or_in_the_namespace_that_is_given() -> None:
+    assert job_key("ci/build", "default") == JobKey("ci", "build")
+    assert job_key("build", "default") == JobKey("default", "build")
 
 
 def test_a_spec_hides_nothing_of_other_jobs_and_breaks_no_output(

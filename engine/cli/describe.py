@@ -1,0 +1,60 @@
+"""`engine describe`: everything about a job."""
+
+import json
+import sys
+
+import click
+
+from engine.cli import options
+from engine.cli.by_name import job_key
+from engine.cli.output import echo_error
+from engine.errors import EngineError, UsageError
+
+
+@click.command()
+@click.argument("jobs", nargs=-1, required=True)
+@options.jobs_namespace
+@options.color
+@options.cluster
+@options.output("text", "json", "yaml")
+def command(
+    jobs: tuple[str, ...],
+    namespace: str,
+    color: str,
+    kubeconfig: str,
+    context: str,
+    output: str,
+) -> None:
+    """Show everything about jobs: attempts, pods, Events, what they wait for, what comes next.
+
+    JOBS are named as they are printed, ci/build, or by their name in the namespace of -n.
+    """
+    from engine.cli.printers.describe import job_data, job_lines  # noqa: PLC0415 - for --help
+    from engine.cli.printers.manifests import print_yaml  # noqa: PLC0415
+    from engine.cli.printers.table import wants_colour  # noqa: PLC0415
+    from engine.cli.printers.text import to_json  # noqa: PLC0415
+    from engine.cluster.connect import connect  # noqa: PLC0415
+    from engine.reconcile.job_details import read_details  # noqa: PLC0415
+
+    connection = connect(kubeconfig, context)
+    codes, told = [0], []
+    for name in jobs:
+        try:
+            key = job_key(name, namespace or connection.namespace)
+            told.append(read_details(connection.client, key))
+        except UsageError as error:
+            echo_error(error)
+            codes.append(error.exit_code)
+    broken: list[EngineError] = [d.job.error for d in told if d.job.error is not None]
+    codes += [error.exit_code for error in broken]
+    data = {"jobs": [job_data(details) for details in told]}
+    if output == "json":
+        click.echo(to_json(data, indent=2))
+    elif output == "yaml":
+        print_yaml([json.loads(to_json(data))])
+    else:
+        colour = wants_colour(color, sys.stdout)
+        click.echo(
+            "\n\n".join("\n".join(job_lines(one, colour=colour)) for one in told), color=colour
+        )
+    sys.exit(max(codes))

@@ -1,0 +1,51 @@
+"""Tables as kubectl prints them; states in colour where somebody looks."""
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from engine.cli.printers.text import display_width, one_line, truncate_middle
+from engine.cli.printers.text_printer import colourise
+from engine.status.outcome import State
+
+_NARROWEST = 20
+_GAP = "  "
+
+
+def format_rows(
+    rows: Sequence[Sequence[str]], *, width: int | None = None, colour: bool = False
+) -> list[str]:
+    """A line for each row, in columns; the last one isn't padded, and is shortened to `width`.
+
+    A cell that is the name of a state has its colour.
+    """
+    cells = [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]
+    if width is not None:
+        room = width - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1)
+        room = max(room, _NARROWEST)
+        cells = [[*row[:-1], truncate_middle(row[-1], room)] for row in cells]
+    return [_GAP.join(_paint(row, widths, colour=colour)).rstrip() for row in cells]
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal that stdout is; None where it is none, and nothing is cut off."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def wants_colour(choice: str, out: TextIO) -> bool:
+    """Whether `--color auto|always|never` means colour: NO_COLOR and a dumb terminal mean none."""
+    if choice != "auto":
+        return choice == "always"
+    return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _paint(row: Sequence[str], widths: Sequence[int], *, colour: bool) -> list[str]:
+    painted = []
+    for cell, width in zip(row, widths, strict=True):
+        padding = " " * (width - display_width(cell))
+        state = State(cell) if colour and cell in list(State) else None
+        painted.append((colourise(cell, state) if state else cell) + padding)
+    return painted

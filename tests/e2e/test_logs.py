@@ -1,0 +1,190 @@
+"""What a job's containers wrote reaches the user: on failure by itself, else when asked for."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from engine.sandbox import Run, Sandbox
+from tests.support.clusters import ClusterUnderTest, SandboxCluster
+from tests.support.engine import COMMAND, Engine, finish
+from tests.support.objects import Objects
+
+
+def says(target: ClusterUnderTest, job: str, *lines: str, ends: int = 0, lasts: float = 0) -> str:
+    """A script of a job that writes these lines, and then lasts so long."""
+    if isinstance(target, SandboxCluster):
+        scene = Run(duration=max(lasts, 0.05), exit_code=ends, log=lines)
+        target.sandbox.node.will(scene, pod=f"{job}-*", container="main")
+    written = "".join(f"echo '{line}'\n" for line in lines)
+    return f"{written}sleep {lasts}\nexit {ends}\n"
+
+
+def logs(engine: Engine, *arguments: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [*COMMAND, "logs", "-n", engine.namespace, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=engine.environment_of_process(),
+        stdin=subprocess.DEVNULL,
+    )
+    engine.started.append(process)
+    return process
+
+
+def test_the_end_of_the_failed_containers_log_stands_under_the_job(
+    target: ClusterUnderTest, engine: Engine
+) -> None:
+    lines = [f"line {number}" for number in range(30)]
+    engine.spec("fails", script=says(target, "fails", *lines, "boom: assertion failed", ends=3))
+    engine.spec("works", script=says(target, "works", "all is well"))
+    run = engine.run("reconcile", "--once", str(engine.folder), ends=1)
+    table = run.stdout.splitlines()
+    row = next(at for at, line in enumerate(table) if line.startswith(f"{engine.namespace}/fails "))
+    assert table[row + 1] == "  main | line 11"
+    assert table[row + 20] == "  main | boom: assertion failed"
+    assert table[row + 21].startswith(f"{engine.namespace}/works ")
+    assert "all is well" not in run.stdout
+
+
+def test_the_end_of_the_log_is_in_the_json_result_without_its_secrets(
+    target: ClusterUnderTest, engine: Engine
+) -> None:
+    engine.environment["ENGINE_SECRET_TOKEN"] = "hunter2-of-the-test"
+    script = says(target, "leaks", "logging in with hunter2-of-the-test", "no such host", ends=1)
+    engine.spec("leaks", script=script, secrets={"TOKEN": {"fromEnv": "ENGINE_SECRET_TOKEN"}})
+    engine.spec("works", script=says(target, "works", "fine"))
+    run = engine.reconcile(ends=1)
+    pod = run.job("leaks")["attempts"][0]["pod"]
+    assert run.job("leaks")["log"] == {
+        "attempt": 1,
+        "pod": pod,
+        "container": "main",
+        "lines": ["logging in with ***", "no such host"],
+    }
+    assert "log" not in run.job("works")
+    again = engine.reconcile(ends=1)
+    assert "log" not in again.job("leaks"), "a run that changes nothing asks for no log"
+
+
+def test_an_init_container_that_failed_is_the_one_whose_log_is_shown(
+    target: ClusterUnderTest, engine: Engine
+) -> None:
+    if isinstance(target, SandboxCluster):
+        scene = Run(exit_code=7, log=("no room on the disk",))
+        target.sandbox.node.will(scene, pod="never-*", container="prepare")
+    script = "echo no room on the disk\nexit 7\n"
+    init = [{"name": "prepare", "image": engine.image, "script": script}]
+    engine.spec("never", initContainers=init, script="true")
+    log = engine.reconcile(ends=1).job("never")["log"]
+    assert (log["container"], log["lines"]) == ("prepare", ["no room on the disk"])
+    shown = engine.run("logs", f"{engine.namespace}/never", ends=0)
+    assert shown.stdout == "no room on the disk\n"
+
+
+@pytest.mark.only("sandbox")
+def test_a_log_that_can_not_be_read_takes_nothing_from_the_result(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    sandbox.deny("get", "pods/log")
+    sandbox.node.will(Run(exit_code=3), pod="fails-*")
+    engine.spec("fails", script="exit 3")
+    job = engine.reconcile(ends=1).job("fails")
+    assert (job["reason"], "log" in job) == ("ScriptFailed", False)
+
+
+def test_logs_prints_what_the_job_wrote_by_the_name_that_is_printed(
+    target: ClusterUnderTest, engine: Engine
+) -> None:
+    engine.spec("job", script=says(target, "job", "one", "two", "three"))
+    engine.reconcile(ends=0)
+    name = f"{engine.namespace}/job"
+    assert engine.run("logs", name, ends=0).stdout == "one\ntwo\nthree\n"
+    assert engine.run("logs", "-n", engine.namespace, "job", "--tail", "1").stdout == "three\n"
+
+
+def test_logs_follows_a_job_to_its_end(
+    target: ClusterUnderTest, engine: Engine, objects: Objects
+) -> None:
+    engine.spec("long", script=says(target, "long", "begun", lasts=2))
+    run = engine.start()
+    objects.api.wait(lambda: "long" in engine.status(), "record of the job")
+    following = logs(engine, "-f", "long")
+    told = finish(following, ends=0)
+    assert told.stdout == "begun\n"
+    assert "container main" in told.stderr
+    assert objects.pod("long")["status"]["phase"] in ("Running", "Succeeded")
+    finish(run, ends=0)
+    assert engine.status()["long"]["state"] == "Succeeded"
+
+
+def test_the_attempt_that_is_asked_for_is_shown(target: ClusterUnderTest, engine: Engine) -> None:
+    engine.spec("job", script=says(target, "job", "first run"))
+    engine.reconcile(ends=0)
+    engine.run("rerun", f"{engine.namespace}/job", ends=0)
+    if isinstance(target, SandboxCluster):
+        scene = Run(log=("second run",))
+        target.sandbox.node.will(scene, pod="job-*-2", container="main")
+    engine.reconcile(ends=0)
+    again = "second run\n" if isinstance(target, SandboxCluster) else "first run\n"
+    command = ("logs", "-n", engine.namespace, "job")
+    assert engine.run(*command, ends=0).stdout == again
+    assert engine.run(*command, "--attempt", "2", ends=0).stdout == again
+    assert engine.run(*command, "--previous", ends=0).stdout == "first run\n"
+    assert "this run has 2" in engine.run(*command, "--attempt", "7", ends=2).stderr
+    assert "one of main" in engine.run(*command, "-c", "web", ends=2).stderr
+
+
+def test_the_log_of_a_pod_that_is_gone_is_the_saved_one_or_a_clear_word(
+    target: ClusterUnderTest, engine: Engine, objects: Objects, tmp_path: Path
+) -> None:
+    engine.spec("old", script=says(target, "old", "long ago"))
+    pod = engine.reconcile(ends=0).job("old")["attempts"][-1]["pod"]
+    over = {"metadata": {"annotations": {"jobs.engine/expires-at": "2020-01-01T00:00:00Z"}}}
+    objects.api.patch("pods", pod, over, engine.namespace)
+    saved = tmp_path / "logs"
+
+    def gone() -> bool:
+        engine.run("prune", "-n", engine.namespace, "--logs-dir", str(saved), ends=0)
+        return objects.api.find("pods", pod, engine.namespace) is None
+
+    objects.api.wait(gone, "pruning of the pod")
+    command = ("logs", "-n", engine.namespace, "old")
+    told = engine.run(*command, ends=1)
+    assert f"pod {pod} is gone, and its log with it" in told.stderr
+    assert "--logs-dir" in told.stderr
+    assert engine.run(*command, "--logs-dir", str(saved), ends=0).stdout == "long ago\n"
+    assert engine.run(*command, "-f", "--logs-dir", str(saved), ends=0).stdout == "long ago\n"
+    shutil.rmtree(saved)
+    saved.mkdir()
+    told = engine.run(*command, "--logs-dir", str(saved), ends=1)
+    assert "its log was not saved" in told.stderr
+
+
+@pytest.mark.only("sandbox")
+def test_another_pod_of_that_name_is_not_taken_for_the_jobs(
+    engine: Engine, objects: Objects
+) -> None:
+    engine.spec("job", script="true")
+    engine.reconcile(ends=0)
+    name = objects.pod("job")["metadata"]["name"]
+    objects.api.delete("pods", name, engine.namespace, grace=0)
+    objects.api.wait(lambda: not objects.pods(), "end of the pod")
+    spec = {"containers": [{"name": "main", "image": engine.image}], "restartPolicy": "Never"}
+    objects.api.create("pods", {"metadata": {"name": name}, "spec": spec}, engine.namespace)
+    assert "is gone" in engine.run("logs", f"{engine.namespace}/job", ends=1).stderr
+
+
+@pytest.mark.only("sandbox")
+def test_a_job_without_a_pod_is_told_with_what_it_waits_for(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    engine.spec("waits", script="true")
+    sandbox.quota(engine.namespace, pods="0")
+    engine.reconcile("--queue-timeout", "1s", ends=5)
+    told = engine.run("logs", f"{engine.namespace}/waits", ends=1).stderr
+    assert "the job is Queued, and has no pod yet" in told
+    assert "exceeded quota" in told
+    assert "there is no record" in engine.run("logs", "nobody", ends=2).stderr

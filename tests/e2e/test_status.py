@@ -1,0 +1,201 @@
+"""`engine status` and `engine describe`: what is known of jobs, and how well."""
+
+import signal
+import subprocess
+
+import pytest
+from ruamel.yaml import YAML
+
+from engine.sandbox import Sandbox
+from tests.support.clusters import ClusterUnderTest
+from tests.support.engine import COMMAND, Engine, finish
+from tests.support.objects import Objects
+
+
+def test_status_looks_at_the_pod_where_no_engine_has_recorded_its_end(
+    target: ClusterUnderTest, engine: Engine, objects: Objects
+) -> None:
+    engine.spec("stale", script=target.script("stale", lasts=1))
+    engine.spec("stays", script=target.script("stays", lasts=60))
+    engine.reconcile("--wait", "applied", ends=0)
+    objects.wait_until_over("stale")
+    entry = engine.status()["stale"]
+    assert entry["state"] in ("Starting", "Running"), "the record is as it was"
+    assert entry["observed"]["state"] == "Succeeded"
+    assert entry["observed"]["recorded"] is False
+    told = engine.run("status", "-n", engine.namespace, ends=0)
+    (row,) = [line for line in told.stdout.splitlines() if " stale " in line]
+    assert row.split()[2:4] == ["Succeeded", "Succeeded"]
+    assert "not recorded yet, the record says" in row
+    assert f"source {target.source}: no engine holds its Lease; 2 not over, last" in told.stderr
+    objects.api.delete("pods", objects.pod("stays")["metadata"]["name"], engine.namespace, grace=0)
+    objects.api.wait(
+        lambda: engine.status()["stays"]["observed"]["reason"] == "PodDeleted", "the deletion"
+    )
+    engine.reconcile(ends=None)
+    assert engine.status()["stale"]["state"] == "Succeeded"
+
+
+def test_status_says_which_engine_follows(
+    target: ClusterUnderTest, engine: Engine, objects: Objects
+) -> None:
+    engine.spec("job", script=target.script("job"))
+    flags = ["-n", engine.namespace, str(engine.folder)]
+    staying = subprocess.Popen(
+        [*COMMAND, "reconcile", *flags],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=engine.environment_of_process(),
+        stdin=subprocess.DEVNULL,
+    )
+    engine.started.append(staying)
+    objects.api.wait(lambda: engine.status().get("job", {}).get("state") == "Succeeded", "end")
+    run = engine.run("status", "-n", engine.namespace, "-o", "json", ends=0)
+    mine = [one for one in run.result["engines"] if one["source"] == target.source]
+    assert [one["follows"] for one in mine] == [True]
+    told = engine.run("status", "-n", engine.namespace, ends=0).stderr
+    assert f"source {target.source}: followed by {mine[0]['holder']}, renewed" in told
+    staying.send_signal(signal.SIGTERM)
+    finish(staying, ends=0)
+    told = engine.run("status", "-n", engine.namespace, ends=0).stderr
+    assert f"source {target.source}: no engine holds its Lease" in told
+
+
+def test_status_has_failed_jobs_first_and_every_format(
+    target: ClusterUnderTest, engine: Engine, objects: Objects
+) -> None:
+    engine.spec("aaa", script=target.script("aaa"))
+    engine.spec("zzz", script=target.script("zzz", ends=3))
+    engine.reconcile(ends=1)
+    space = engine.namespace
+    head, first, second = engine.run("status", "-n", space, ends=0).stdout.splitlines()
+    columns = ["NAMESPACE", "JOB", "STATE", "REASON", "ATTEMPTS", "AGE", "POD", "MESSAGE"]
+    assert head.split() == columns
+    assert first.split()[1] == "zzz"
+    assert objects.pod("zzz")["metadata"]["name"] in first
+    assert second.split()[1] == "aaa"
+    wide = engine.run("status", "-n", space, "-o", "wide", ends=0).stdout.splitlines()
+    assert wide[0].split()[7:11] == ["NODE", "RUN", "SOURCE", "SINCE"]
+    assert objects.pod("zzz")["spec"]["nodeName"] in wide[1]
+    names = engine.run("status", "-n", space, "-o", "name", ends=0).stdout
+    assert names == f"{space}/aaa\n{space}/zzz\n"
+    as_yaml = engine.run("status", "-n", space, "-o", "yaml", ends=0).stdout
+    as_json = engine.run("status", "-n", space, "-o", "json", ends=0).result
+    assert YAML(typ="safe", pure=True).load(as_yaml)["jobs"] == as_json["jobs"]
+    only = engine.run("status", f"{space}/zzz", "-o", "name", ends=0)
+    assert only.stdout == f"{space}/zzz\n"
+    nobody = engine.run("status", f"{space}/nobody", "aaa", "-n", space, ends=2)
+    assert f"{space}/nobody: there is no record of this job" in nobody.stderr
+    assert " aaa " in nobody.stdout
+    always = engine.run("status", "-n", space, "--color", "always", ends=0).stdout
+    assert "\x1b[31mFailed\x1b[0m" in always
+
+
+def test_several_namespaces_are_shown_and_contradictions_refused(
+    target: ClusterUnderTest, engine: Engine
+) -> None:
+    engine.spec("job", script=target.script("job"))
+    engine.reconcile(ends=0)
+    both = ("status", "-n", "default", "-n", engine.namespace, "-o", "name")
+    assert f"{engine.namespace}/job" in engine.run(*both, ends=0).stdout.splitlines()
+    assert "not both" in engine.run("status", "-A", "-n", "ci", ends=2).stderr
+    assert "--watch" in engine.run("status", "-w", "-o", "json", ends=2).stderr
+    assert "selector" in engine.run("status", "-l", "bad selector!!", ends=2).stderr
+
+
+@pytest.mark.only("sandbox")
+def test_without_the_right_to_see_pods_the_records_are_shown_and_that_is_told(
+    engine: Engine, sandbox: Sandbox, target: ClusterUnderTest
+) -> None:
+    engine.spec("long", script=target.script("long", lasts=60))
+    engine.reconcile("--wait", "applied", ends=0)
+    sandbox.deny("list", "pods")
+    sandbox.deny("list", "leases")
+    sandbox.deny("list", "events")
+    told = engine.run("status", "-n", engine.namespace, ends=0)
+    assert "pods can't be listed" in told.stderr
+    assert "whether an engine follows is not known" in told.stderr
+    assert "PodDeleted" not in told.stdout
+    described = engine.run("describe", f"{engine.namespace}/long", ends=0).stdout
+    assert "events can't be listed" in described
+
+
+def test_watch_prints_a_line_for_each_change(
+    target: ClusterUnderTest, engine: Engine, objects: Objects
+) -> None:
+    engine.spec("job", script=target.script("job", lasts=3))
+    engine.reconcile("--wait", "applied", ends=0)
+    watching = subprocess.Popen(
+        ["env", "--default-signal=INT", *COMMAND, "status", "-n", engine.namespace, "-w"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=engine.environment_of_process(),
+        stdin=subprocess.DEVNULL,
+    )
+    engine.started.append(watching)
+    assert watching.stdout is not None
+    assert watching.stdout.readline().startswith("NAMESPACE")
+    seen = [watching.stdout.readline().split()[2]]
+    objects.wait_until_over("job")
+    while seen[-1] != "Succeeded":
+        seen.append(watching.stdout.readline().split()[2])
+    assert len(seen) == len(set(seen)), "a line for each change, and none without one"
+    watching.send_signal(signal.SIGINT)
+    finish(watching, ends=130)
+
+
+def test_describe_tells_attempts_pods_events_and_what_comes_next(
+    target: ClusterUnderTest, engine: Engine, objects: Objects
+) -> None:
+    engine.spec("fails", script=target.script("fails", ends=3))
+    engine.spec("long", script=target.script("long", lasts=60), timeout="10m")
+    engine.reconcile("--timeout", "20s", ends=3)
+    space = engine.namespace
+    objects.wait_until_running("long")
+    fails, running = engine.run("describe", f"{space}/fails", f"{space}/long", ends=0).stdout.split(
+        "\n\n"
+    )
+    pod = objects.pod("fails")
+    for words in (
+        f"Job:        {space}/fails",
+        "State:      Failed ScriptFailed",
+        f"Source:     {target.source}, no engine holds its Lease",
+        f"1  ScriptFailed, exit code 3: pod {pod['metadata']['name']} on",
+        pod["spec"]["nodeName"],
+        "main, image ",
+        "ended with 3",
+        "AttemptFailed",
+        f"engine rerun {space}/fails",
+        "may be pruned from",
+    ):
+        assert words in fails
+    assert "State:      Running" in running
+    assert "Waits for:  the end of its main container" in running
+    assert "nothing, until an engine runs" in running
+    run = engine.run("describe", "-n", space, "fails", "-o", "json", ends=0)
+    (entry,) = run.result["jobs"]
+    assert entry["reason"] == "ScriptFailed"
+    assert {"Scheduled", "AttemptFailed"} <= {event["reason"] for event in entry["events"]}
+    assert entry["waitsFor"] == "nothing: the job is over"
+    missing = engine.run("describe", f"{space}/nobody", f"{space}/fails", ends=2)
+    assert f"{space}/nobody: there is no record of this job" in missing.stderr
+    assert f"Job:        {space}/fails" in missing.stdout
+
+
+def test_a_queued_job_is_described_with_its_place_in_the_line(
+    target: ClusterUnderTest, engine: Engine, objects: Objects
+) -> None:
+    quota = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "0"}}}
+    objects.api.create("resourcequotas", quota, engine.namespace)
+    objects.api.wait(
+        lambda: objects.api.get("resourcequotas", "q", engine.namespace)["status"].get("hard"),
+        "quota in force",
+    )
+    engine.spec("waits", script=target.script("waits"))
+    engine.reconcile("--queue-timeout", "1s", ends=5)
+    told = engine.run("describe", f"{engine.namespace}/waits", ends=0).stdout
+    assert "State:      Queued QuotaExceeded" in told
+    assert "Waits for:  room in a quota, 1st of 1 in the queue" in told
+    assert "exceeded quota: q" in told
