@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,18 +44,19 @@ class Helm:
     def run(
         self, *arguments: str, kubeconfig: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Its folders are nobody's: neither plugins nor repositories of the machine count."""
-        environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
-        if kubeconfig is not None:
-            environment["KUBECONFIG"] = str(kubeconfig)
-        return subprocess.run(
-            [self.program, *arguments],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        """Neither plugins nor repositories of the machine count, and nothing is left on it."""
+        with tempfile.TemporaryDirectory(prefix="helm-") as home:
+            environment = {"PATH": os.environ["PATH"], "HOME": home}
+            if kubeconfig is not None:
+                environment["KUBECONFIG"] = str(kubeconfig)
+            return subprocess.run(
+                [self.program, *arguments],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
 
     def render(
         self,

@@ -1,4 +1,4 @@
-"""The chart on a real cluster by the real helm, and the plain YAML: the image's pods at work."""
+"""The chart on a real cluster by the real helm, and the kustomization: the image's pods at work."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from tests.cluster.cluster import Cluster
 from tests.cluster.helm import CHART, Helm
 from tests.cluster.images import Images
-from tests.deploy.manifests import MANIFESTS
+from tests.deploy.manifests import DEPLOY
 from tests.support.api import Api
 from tests.support.engine import Engine
 
@@ -201,52 +201,57 @@ def test_the_cleaner_fires_and_takes_what_has_outlived_its_ttl_with_what_it_owns
     api.wait(lambda: left(api, namespace) == expected, f"{expected} and no more", 60)
 
 
-def test_the_plain_yaml_is_taken_and_its_engine_runs_the_example(
+def documents_of(
+    text: str, namespace: str, jobs: str, repository: str, image: str
+) -> list[dict[str, Any]]:
+    """The plain YAML with images that there are, in namespaces that nobody else has."""
+    text = text.replace("registry.example.com/engine", repository)
+    text = text.replace("docker.io/library/busybox:1.36", image)
+    for old, new in (("engine", namespace), ("ci", jobs)):
+        for before in ("namespace: ", "--namespace=", "- "):
+            text = text.replace(f"{before}{old}\n", f"{before}{new}\n")
+    found: list[dict[str, Any]] = list(YAML(typ="safe", pure=True).load_all(text))
+    for document in found:
+        metadata = document["metadata"]
+        if document["kind"] == "Namespace":
+            metadata["name"] = {"engine": namespace, "ci": jobs}[metadata["name"]]
+        if document["kind"].startswith("Cluster"):
+            metadata["name"] = f"{namespace}-{metadata['name']}"
+        if document["kind"] == "ClusterRoleBinding":
+            document["roleRef"]["name"] = metadata["name"]
+    return found
+
+
+def test_the_kustomization_is_taken_and_its_engine_runs_the_example(
     repository: str,
+    images: Images,
     engine: Engine,
     api: Api,
     cluster: Cluster,
-    namespace: str,
+    restricted: str,
     jobs: str,
     tmp_path: Path,
 ) -> None:
-    renamed = {"engine": namespace, "ci": jobs}
+    def kubectl(*arguments: str) -> str:
+        argv = [str(cluster.kubectl), f"--kubeconfig={cluster.kubeconfig}", *arguments]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    text = kubectl("kustomize", str(DEPLOY))
+    found = documents_of(text, restricted, jobs, repository, images.busybox)
     file = tmp_path / "all.yaml"
-    yaml = YAML(typ="safe", pure=True)
-    found: list[dict[str, Any]] = []
-    for manifest in MANIFESTS:
-        text = manifest.path.read_text().replace("registry.example.com/engine", repository)
-        text = text.replace("docker.io/library/busybox:1.36", engine.image)
-        for old, new in renamed.items():
-            text = text.replace(f"namespace: {old}\n", f"namespace: {new}\n")
-            text = text.replace(f"--namespace={old}\n", f"--namespace={new}\n")
-            text = text.replace(f"- {old}\n", f"- {new}\n")
-        found += yaml.load_all(text)
-    for document in found:
-        name = document["metadata"]["name"]
-        if document["kind"] == "Namespace":
-            document["metadata"]["name"] = renamed[name]
-        if document["kind"].startswith("Cluster"):
-            document["metadata"]["name"] = f"{namespace}-{name}"
-            if "roleRef" in document:
-                document["roleRef"]["name"] = f"{namespace}-{name}"
     file.write_text("\n---\n".join(json.dumps(document) for document in found))
-    assert cluster.kubectl is not None
-    kubectl = [str(cluster.kubectl), f"--kubeconfig={cluster.kubeconfig}"]
     try:
-        subprocess.run([*kubectl, "apply", f"--filename={file}"], check=True, capture_output=True)
+        kubectl("apply", f"--filename={file}")
         expected = {"hello": ("Succeeded", 1)}
         api.wait(lambda: attempts(engine, jobs) == expected, "the example's job", 180)
 
         def ready() -> bool:
-            status = api.get("apps/v1/deployments", "engine", namespace)["status"]
+            status = api.get("apps/v1/deployments", "engine", restricted)["status"]
             return bool(status.get("readyReplicas") == 2)
 
         api.wait(ready, "two ready replicas")
         assert api.find("batch/v1/cronjobs", "engine-cleaner", jobs) is not None
     finally:
-        subprocess.run(
-            [*kubectl, "delete", f"--filename={file}", "--wait=false", "--ignore-not-found"],
-            check=True,
-            capture_output=True,
-        )
+        kubectl("delete", f"--filename={file}", "--wait=false", "--ignore-not-found")
