@@ -106,12 +106,14 @@ class RunOnce:
         preflight(self._client, unfinished, started, self._render_config, environment, redactor)
 
     def _require_few_starts(self, unfinished: Sequence[JobState]) -> None:
-        begun = {
+        limit = start_limit(self._options.max_starts, self._controller.config.limits)
+        if limit.most is None:
+            return
+        found = {
             state.job.key: new_run(state.job, state.record, self._pods_of(state.job.key))
             for state in unfinished
         }
-        limit = start_limit(self._options.max_starts, self._controller.config.limits)
-        limit.require({key: why for key, why in begun.items() if why is not None})
+        limit.require({key: why for key, why in found.items() if why is not None})
 
     def _needs_work(self, state: JobState) -> bool:
         key = state.job.key
