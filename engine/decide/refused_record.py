@@ -7,6 +7,7 @@ there is no room for it, a pod is made in vain only once.
 
 from engine.decide.actions import (
     Action,
+    CreateDependents,
     CreatePod,
     DeletePod,
     RefreshPod,
@@ -27,7 +28,7 @@ def heed_refused_record(situation: Situation, action: Action) -> Action:
     the job wait for room, unless something of it is under way.
     """
     rejection = _pending(situation)
-    if rejection is None or not isinstance(action, CreatePod | WriteRecord):
+    if rejection is None or not isinstance(action, CreatePod | CreateDependents | WriteRecord):
         return action
     record, is_due = situation.run_record, situation.now >= rejection.retry_at
     if record.open_attempt is None and (removal := _remove_unrecorded(situation, rejection)):
@@ -38,7 +39,7 @@ def heed_refused_record(situation: Situation, action: Action) -> Action:
         if is_written and is_due:
             return action
         action = WriteRecord(instead)
-    if is_due:
+    if is_due or isinstance(action, CreateDependents):
         return action
     if rejection.kind is RejectionKind.QUOTA and record.open_attempt is None:
         return Wait(rejection.retry_at, instead)

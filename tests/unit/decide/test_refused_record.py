@@ -40,6 +40,12 @@ def test_the_pod_that_could_not_be_recorded_goes(kind: RejectionKind) -> None:
     assert removal == DeletePod(POD, UID, 0, "exceeded quota: c")
 
 
+def test_a_pod_whose_secret_was_refused_as_well_gets_none() -> None:
+    """The record could not say that admission refused it, so nobody asks for the Secret again."""
+    gated, refused = job_pod(JOB, gated=True), refused_record(ADMISSION)
+    assert act(JOB, None, gated, rejection=refused) == DeletePod(POD, UID, 0, "exceeded quota: c")
+
+
 def test_the_record_is_read_once_more_before_the_pod_goes() -> None:
     """The reply to an earlier write may have been lost."""
     gated = job_pod(JOB, gated=True)
