@@ -27,6 +27,7 @@ COMMANDS = {
     "describe": "Show everything about a job, and what comes next.",
     "logs": "Print what a job's containers wrote.",
     "status": "Show where jobs stand, by their records and their pods.",
+    "doctor": "Find what would keep the engine from working on a cluster.",
     "sandbox": "Serve a simulated cluster on loopback.",
     "demo": "See the engine at work on a simulated cluster.",
     "schema": "Print the JSON Schema of a kind.",

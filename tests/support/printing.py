@@ -9,6 +9,8 @@ from typing import Any
 from unittest.mock import patch
 
 from engine.cli import output
+from engine.cli.printers.describe import job_data, job_lines
+from engine.cli.printers.doctor import finding_rows, findings_data
 from engine.cli.printers.json_printer import JsonPrinter
 from engine.cli.printers.live_view import LiveState
 from engine.cli.printers.manifests import print_json, print_yaml
@@ -16,8 +18,10 @@ from engine.cli.printers.prune import JsonPrunePrinter, TextPrunePrinter
 from engine.cli.printers.result import mask_result, result_json, result_table
 from engine.cli.printers.status import knowledge_lines, overview_json, overview_rows
 from engine.cli.printers.table import format_rows
-from engine.cli.printers.text import one_line
+from engine.cli.printers.text import one_line, to_json
 from engine.cli.printers.text_printer import TextPrinter
+from engine.decide.doctor import Finding, Level
+from engine.decide.outlook import Outlook
 from engine.decide.record import Attempt, Record, RunHistoryEntry
 from engine.decide.standing import Standing
 from engine.errors import (
@@ -29,6 +33,7 @@ from engine.errors import (
     SourceLocation,
 )
 from engine.prune.result import PruneAction, PruneEntry, PruneReport
+from engine.reconcile.job_details import EventLine, JobDetails
 from engine.reconcile.job_overview import JobStatus, Overview, queue_positions
 from engine.reconcile.once_result import JobResult, LogEnd, OnceResult
 from engine.refs import JobKey, Ref
@@ -133,6 +138,13 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
         JobStatus(replace(KEY, name="odd"), None, error),
     )
     overview = Overview(jobs, NOW, None, (one_line(redact(text)),))
+    said = one_line(redact(text))
+    told = EventLine(
+        NOW, is_warning=True, reason="Failed", source="x", pod="p", message=redact(text), count=2
+    )
+    outlook = Outlook(redact(text), redact(text))
+    details = JobDetails(jobs[0], overview, outlook, {}, (told,), (said,))
+    findings = [Finding("reach", Level.FAILED, redact(text), redact(text), "ci")]
     prune_text, prune_json = io.StringIO(), io.StringIO()
     for printer in TextPrunePrinter(prune_text), JsonPrunePrinter(prune_json):
         for entry in pruned.entries:
@@ -147,12 +159,16 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
             "status": "\n".join(
                 [*format_rows(overview_rows(jobs, NOW)), *knowledge_lines(overview, jobs)]
             ),
+            "describe": "\n".join(job_lines(details)),
+            "doctor": "\n".join(format_rows(finding_rows(findings))),
             "prune": prune_text.getvalue(),
         },
         as_json={
             **{f"event {n}": line for n, line in enumerate(json_lines.getvalue().splitlines())},
             "result": result_json(result, pruned),
             "status": overview_json(overview, jobs),
+            "describe": to_json(job_data(details)),
+            "doctor": to_json(findings_data(findings)),
             "prune": prune_json.getvalue(),
         },
         manifests=_manifests(text),

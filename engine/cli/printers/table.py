@@ -11,6 +11,14 @@ from engine.cli.printers.text_printer import colourise
 from engine.status.outcome import State
 
 _NARROWEST = 20
+_STATES = {
+    **{state.value: state for state in State},
+    "Unknown": State.FAILED,
+    "OK": State.SUCCEEDED,
+    "degraded": State.QUEUED,
+    "failed": State.FAILED,
+}
+"""Cells in the colour of a state."""
 _GAP = "  "
 
 
@@ -19,7 +27,7 @@ def format_rows(
 ) -> list[str]:
     """A line for each row, in columns; the last one isn't padded, and is shortened to `width`.
 
-    A cell that is the name of a state has its colour.
+    A cell that is the name of a state, or as good or as bad as one, has its colour.
     """
     cells = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]
@@ -46,6 +54,6 @@ def _paint(row: Sequence[str], widths: Sequence[int], *, colour: bool) -> list[s
     painted = []
     for cell, width in zip(row, widths, strict=True):
         padding = " " * (width - display_width(cell))
-        state = State(cell) if colour and cell in list(State) else None
+        state = _STATES.get(cell) if colour else None
         painted.append((colourise(cell, state) if state else cell) + padding)
     return painted

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from engine.sandbox import kinds
 from engine.sandbox.errors import StatusError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from engine.sandbox.http.message import Request
     from engine.sandbox.values import Obj
 
@@ -90,12 +93,14 @@ class Access:
             "status": {"allowed": not no},
         }
 
-    def rules(self, body: Obj) -> Obj:
-        """A SelfSubjectRulesReview: everything, told to be incomplete once something is denied."""
+    def rules(self, body: Obj, user: str) -> Obj:
+        """A SelfSubjectRulesReview: everything, or rule by rule what is left of it."""
+        everything: Obj = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+        namespace = body.get("spec", {}).get("namespace", "")
         status = {
-            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+            "resourceRules": list(self._left(namespace, user)) if self.denials else [everything],
             "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-            "incomplete": bool(self.denials),
+            "incomplete": False,
         }
         return {
             "kind": "SelfSubjectRulesReview",
@@ -104,6 +109,13 @@ class Access:
             "spec": body.get("spec", {}),
             "status": status,
         }
+
+    def _left(self, namespace: str, user: str) -> Iterator[Obj]:
+        for kind in kinds.ALL:
+            for resource in (kind.resource, *(f"{kind.resource}/{s}" for s in kind.subresources)):
+                verbs = [v for v in kind.verbs if not self.denied(v, resource, namespace, user)]
+                if verbs:
+                    yield {"verbs": verbs, "apiGroups": [kind.group], "resources": [resource]}
 
 
 def user_of(request: Request) -> str:

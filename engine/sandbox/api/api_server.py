@@ -88,7 +88,7 @@ class ApiServer:
         body = queries.read_object(request, kind)
         user = user_of(request)
         spec = body if isinstance(body, dict) else {}
-        answer = self._access.rules(spec)
+        answer = self._access.rules(spec, user)
         if kind == "SelfSubjectAccessReview":
             answer = self._access.review(spec, user)
         return Response(201, encode(answer))
