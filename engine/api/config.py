@@ -11,6 +11,7 @@ from engine.api.model import (
     PruneSettings,
     PullClass,
     PullSettings,
+    RecordSettings,
 )
 from engine.api.pod_patch import field_path
 from engine.api.schema import check_document
@@ -26,6 +27,7 @@ _TIMES = (
     *(("limits", name) for name in ("maxTimeout", "maxStartTimeout", "maxTtl", "maxGracePeriod")),
     *(("defaults", name) for name in ("timeout", "startTimeout", "ttl", "ttlLeeway")),
     ("pull", "grace"),
+    ("records", "ttl"),
 )
 _MAY_BE_ZERO = frozenset({"ttlLeeway", "grace", "maxGracePeriod"})
 
@@ -99,9 +101,10 @@ def _unknown_pod_fields(document: Document, kubernetes: KubernetesTypes) -> Iter
 def _build(
     data: dict[str, Any], kubernetes: KubernetesTypes, allow_secret_env: tuple[str, ...]
 ) -> Config:
-    limits, features, pull, prune = (
-        data.get(name) or {} for name in ("limits", "features", "pull", "prune")
+    limits, features, pull, prune, records = (
+        data.get(name) or {} for name in ("limits", "features", "pull", "prune", "records")
     )
+    records_ttl = records.get("ttl", "30d")
     return Config(
         defaults=data.get("defaults") or {},
         limits=Limits(
@@ -134,6 +137,9 @@ def _build(
         prune=PruneSettings(
             annotations=tuple(prune.get("annotations", ())),
             keep_failed=prune.get("keepFailed", 0),
+        ),
+        records=RecordSettings(
+            ttl=None if records_ttl == FOREVER else parse_duration(records_ttl),
         ),
         kubernetes=kubernetes,
         allow_secret_env=allow_secret_env,

@@ -221,6 +221,14 @@ class PruneSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordSettings:
+    """How long the records of jobs are kept, and how much they tell."""
+
+    ttl: float | None = 30 * 86400.0
+    """Seconds for which the record of a job without a spec is kept; None is for ever."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """The operator's side: engine.yaml, or what holds without one."""
 
@@ -234,6 +242,8 @@ class Config:
     """How pull policies fall back."""
     prune: PruneSettings = PruneSettings()
     """What the TTL rule spares, and what it looks at."""
+    records: RecordSettings = RecordSettings()
+    """How long the records of jobs are kept, and how much they tell."""
     kubernetes: KubernetesTypes = shipped_types
     """The types that fields of Kubernetes are checked against."""
     allow_secret_env: tuple[str, ...] = ()

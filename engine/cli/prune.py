@@ -102,8 +102,9 @@ def command(
 
     A TTL is an annotation: jobs.engine/ttl, jobs.engine/expires-at,
     cleaner.kubernetes.gitlab.org/ttl, or one that --annotation names. An object with
-    jobs.engine/hold: "true" stays, and so does one whose TTL can't be read. Exit code 0 only if
-    everything that should go went, or was left by --max-deletes for the next run.
+    jobs.engine/hold: "true" stays, and so does one whose TTL can't be read. The record of a job
+    goes once its spec has been gone for records.ttl (30d), after the job's last pod. Exit code 0
+    only if everything that should go went, or was left by --max-deletes for the next run.
     """
     if all_namespaces and not all(name.startswith("kube-") for name in namespaces):
         raise click.UsageError("give namespaces or --all-namespaces, not both")
@@ -125,6 +126,7 @@ def command(
         concurrency=concurrency,
         max_deletes=settings.limits.max_deletes_per_pass if max_deletes is None else max_deletes,
         keep_failed=settings.prune.keep_failed if keep_failed is None else keep_failed,
+        records_ttl=settings.records.ttl,
         logs_dir=logs_dir,
     )
     printer = open_printer(sys.stdout, output)

@@ -172,15 +172,17 @@ def list_pages(
             return
 
 
-def list_all(client: Client, path: str, selector: str) -> list[Answer]:
+def list_all(client: Client, path: str, selector: str, fields: str = "") -> list[Answer]:
     """All pages of a list; begun again when the server forgets the list half-way.
+
+    Whoever keeps all of it is served by larger pages.
 
     Errors: ExpiredError when that happens every time.
     """
     for _ in range(_LIST_TRIES - 1):
         with suppress(ExpiredError):
-            return list(list_pages(client, path, selector))
-    return list(list_pages(client, path, selector))
+            return list(list_pages(client, path, selector, fields=fields, size=2 * PAGE_SIZE))
+    return list(list_pages(client, path, selector, fields=fields, size=2 * PAGE_SIZE))
 
 
 def read_log(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -30,11 +30,14 @@ class RecordList:
     """When a record was last written, where the server says so."""
 
 
-def list_records(client: Client, namespace: str, selector: str = "") -> RecordList:
-    """Every record of a namespace ("" for all), of every source, that `selector` picks too."""
+def list_records(
+    client: Client, namespace: str, selector: str = "", fields: str = ""
+) -> RecordList:
+    """Every record of a namespace ("" for all), of every source, that the selectors pick, too."""
     records = RecordList()
     path = api.CONFIG_MAPS.path(namespace)
-    for page in api.list_all(client, path, ",".join(filter(None, (SELECTOR, selector)))):
+    labels = ",".join(filter(None, (SELECTOR, selector)))
+    for page in api.list_all(client, path, labels, fields):
         for item in filter(is_record, page["items"]):
             key = key_of(item)
             if (at := _written_at(item)) is not None:
@@ -65,7 +68,7 @@ def read_record(client: Client, key: JobKey) -> Record | None:
 
 
 def write_record(client: Client, record: Record) -> Record:
-    """`record` with its new version.
+    """`record` with its new version; annotations that others have made on it stay.
 
     Errors: ConflictError or AlreadyExistsError when somebody else wrote it meanwhile.
     """
@@ -85,6 +88,8 @@ def _manifest(record: Record) -> dict[str, Any]:
             SOURCE: record.source,
         },
     }
+    if record.annotations:
+        metadata["annotations"] = dict(record.annotations)
     if record.version:
         metadata["resourceVersion"] = record.version
     data = {KEY: encode_record(record)}
@@ -111,4 +116,7 @@ def _written_at(item: dict[str, Any]) -> datetime | None:
 def parse_record(item: dict[str, Any]) -> Record:
     """Errors: BrokenRecordError when the ConfigMap holds no record that can be read."""
     text = (item.get("data") or {}).get(KEY)
-    return decode_record(key_of(item), text, item["metadata"]["resourceVersion"])
+    metadata = item["metadata"]
+    record = decode_record(key_of(item), text, metadata["resourceVersion"])
+    annotations = metadata.get("annotations")
+    return replace(record, annotations=annotations) if annotations else record

@@ -98,6 +98,14 @@ class WriteRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class MarkBack:
+    """Take out of the record that the spec is gone; nothing about the job has changed."""
+
+    record: Record
+    """The record as it was read, with other annotations."""
+
+
+@dataclass(frozen=True, slots=True)
 class RemoveSchedulingGate:
     """Step 4: remove the engine's gate, so that the pod is scheduled."""
 
@@ -205,6 +213,7 @@ Step = (
     | CreateDependents
     | RestoreDependents
     | WriteRecord
+    | MarkBack
     | RemoveSchedulingGate
     | DeletePod
     | ConfirmDeleted

@@ -136,6 +136,8 @@ class Record:
     finds by this write that somebody was first.
     """
     unknown: Mapping[str, Any] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """Of its ConfigMap: since when its spec is gone, and what others wrote there."""
     version: str = ""
     """resourceVersion that it was read at; "" if it never was."""
 
@@ -193,6 +195,7 @@ class Record:
             history=history[:KEPT_RUNS],
             base=max(same, default=0),
             unknown=self.unknown,
+            annotations=self.annotations,
             version=self.version,
         )
 

@@ -1,13 +1,16 @@
-"""What a reconcile prunes once its jobs are finished: jobs without a spec, and expired pods."""
+"""What a reconcile prunes once its jobs are finished: jobs without a spec, and what has expired."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from engine.api.model import Config
 from engine.cluster.client import Client
+from engine.decide.record import Record
 from engine.errors import EngineError
-from engine.prune.elsewhere import pods_elsewhere
+from engine.prune.elsewhere import pods_elsewhere, records_elsewhere
+from engine.prune.mark_gone import MOST_MARKS, due_marks, write_marks
 from engine.prune.options import ttl_options
 from engine.prune.removed import remove_gone
 from engine.prune.result import (
@@ -21,47 +24,75 @@ from engine.prune.run import prune
 from engine.refs import JobKey
 
 
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """What a reconcile has seen of its source."""
+
+    source: str
+    living: frozenset[JobKey]
+    """The jobs that have a spec."""
+    is_whole: bool
+    """Whether there are no others for certain: only then can a spec be missed."""
+    pods: Iterable[dict[str, Any]]
+    """Of the source, in the namespaces of its jobs, as last seen."""
+    records: Iterable[Record]
+    """The same of records, of whichever source."""
+
+    @property
+    def namespaces(self) -> set[str]:
+        """Those that have been looked at."""
+        return {key.namespace for key in self.living}
+
+
 def prune_after_reconcile(
     client: Client,
     config: Config,
-    source: str,
-    pods: Iterable[dict[str, Any]],
-    living: frozenset[JobKey],
+    seen: Reconciled,
     namespaces: Iterable[str],
     *,
     concurrency: int,
     remove_jobs: bool,
     logs_dir: Path | None = None,
 ) -> PruneReport:
-    """`pods` are those of the source, as last seen; `living` the jobs that have a spec.
+    """Its pods and records in namespaces that no spec names any more are looked for if allowed.
 
-    Its pods in namespaces that no spec names any more are looked for where the engine may.
-    `remove_jobs` says whether those without one are removed; their records are looked for in
-    `namespaces` if the engine may not look everywhere. Logs are saved below `logs_dir` first.
+    `remove_jobs` says whether jobs without a spec are removed; their records are looked for in
+    `namespaces` if the engine may not look everywhere. Otherwise their records age. Logs are saved
+    below `logs_dir` first.
     """
     entries: list[PruneEntry] = []
     most = config.limits.max_deletes_per_pass
     removed = PruneResult()
     if remove_jobs:
         removed = remove_gone(
-            client, source, living, namespaces, entries.append,
+            client, seen.source, seen.living, namespaces, entries.append,
             max_deletes=most, concurrency=concurrency, logs_dir=logs_dir,
         )  # fmt: skip
         if most is not None:
             most -= min(most, removed.actions.get(PruneAction.DELETED, 0))
-    warnings = []
+    pods, gone, warnings = list(seen.pods), list[Record](), list[str]()
     try:
-        elsewhere = pods_elsewhere(client, source, {key.namespace for key in living})
+        pods += pods_elsewhere(client, seen.source, seen.namespaces)
+        if seen.is_whole and not remove_jobs:
+            gone = _records_of_gone(client, seen)
     except EngineError as error:
-        elsewhere = []
         warnings.append(f"pruning in namespaces that no spec names: {error}")
+    marks = due_marks(gone, client.now())[:MOST_MARKS]
+    problems = write_marks(client, marks, concurrency)
+    warnings += [f"marking records whose spec is gone: {problem}" for problem in problems]
     options = ttl_options(config, concurrency, most, logs_dir)
-    expired = prune(client, options, entries.append, (*pods, *elsewhere))
+    expired = prune(client, options, entries.append, pods, gone)
     left = sum(result.kept.get(KeepReason.OVER_BUDGET, 0) for result in (removed, expired))
     if left:
         warnings.append(f"limits.maxDeletesPerPass is reached, {left} more would go")
     errors = (*_errors(removed), *expired.errors)
     return PruneReport(tuple(entries), tuple(warnings), errors)
+
+
+def _records_of_gone(client: Client, seen: Reconciled) -> list[Record]:
+    own = [record for record in seen.records if record.source == seen.source]
+    elsewhere = records_elsewhere(client, seen.source, seen.namespaces)
+    return [record for record in (*own, *elsewhere) if record.key not in seen.living]
 
 
 def _errors(removed: PruneResult) -> tuple[EngineError, ...]:

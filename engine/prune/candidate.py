@@ -7,7 +7,7 @@ from typing import Any
 from engine.cluster.api import Metadata, Resource
 from engine.decide.prune import Deleting, Invalid, Keep, Protected, counts_from_scheduling
 from engine.prune.result import KeepReason, PruneAction, PruneEntry
-from engine.refs import JobKey, Ref
+from engine.refs import JobKey, Ref, record_name
 from engine.wellknown import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD
 
 _SYSTEM = "kube-"
@@ -59,8 +59,14 @@ class PruneCandidate:
 
     @property
     def is_record(self) -> bool:
-        """Whether it is a run record, which no TTL ends."""
+        """Whether it is a run record, which ages by a rule of its own."""
         return self.resource.kind == "ConfigMap" and self.labels.get(COMPONENT) == RECORD
+
+    @property
+    def job_of_record(self) -> JobKey | None:
+        """The job that it is the record of, by its name; None if it isn't named as a record is."""
+        name = self.ref.name.removesuffix(record_name(""))
+        return JobKey(self.ref.namespace, name) if name != self.ref.name else None
 
     @property
     def system_namespace(self) -> str:

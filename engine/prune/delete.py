@@ -37,6 +37,11 @@ class DeleteBudget:
         self._left = most
         self._lock = threading.Lock()
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether no more may be deleted, unless something is given back."""
+        return self._left == 0
+
     def acquire(self) -> bool:
         """Whether one more may be deleted."""
         with self._lock:

@@ -1,4 +1,4 @@
-"""Pods of a source in namespaces that none of its specs names any more."""
+"""Pods and records of a source in namespaces that none of its specs names any more."""
 
 from collections.abc import Collection
 from functools import partial
@@ -6,6 +6,8 @@ from typing import Any
 
 from engine.cluster.api import PODS, list_pages
 from engine.cluster.client import Client
+from engine.cluster.records import list_records
+from engine.decide.record import Record
 from engine.errors import ForbiddenError
 from engine.runtime.retry import TRIES, retry_transient
 from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
@@ -21,13 +23,28 @@ def pods_elsewhere(
     Errors: those of the list, once it has failed several times.
     """
     selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={source}"
-    terms = [f"metadata.namespace!={name}" for name in sorted(namespaces)[:_MOST_TERMS]]
     retry = partial(retry_transient, tries=TRIES)
+    path, fields = PODS.path(""), _outside(namespaces)
     try:
-        pages = list(
-            list_pages(client, PODS.path(""), selector, fields=",".join(terms), retry=retry)
-        )
+        pages = list(list_pages(client, path, selector, fields=fields, retry=retry))
     except ForbiddenError:
         return []
     found = [pod for page in pages for pod in page["items"]]
     return [pod for pod in found if pod["metadata"]["namespace"] not in namespaces]
+
+
+def records_elsewhere(client: Client, source: str, namespaces: Collection[str]) -> list[Record]:
+    """The same of its records, as far as they can be read; it takes the right to list ConfigMaps.
+
+    Errors: those of the list, once it has failed several times.
+    """
+    selector, fields = f"{SOURCE}={source}", _outside(namespaces)
+    try:
+        listed = retry_transient(lambda: list_records(client, "", selector, fields), tries=TRIES)
+    except ForbiddenError:
+        return []
+    return [r for key, r in sorted(listed.items.items()) if key.namespace not in namespaces]
+
+
+def _outside(namespaces: Collection[str]) -> str:
+    return ",".join(f"metadata.namespace!={name}" for name in sorted(namespaces)[:_MOST_TERMS])

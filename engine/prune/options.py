@@ -41,6 +41,8 @@ class PruneOptions:
     """The most that one run deletes."""
     keep_failed: int = 0
     """How many of the newest failed pods of every job stay."""
+    records_ttl: float | None = None
+    """Seconds for which the record of a job without a spec stays; None is for ever."""
     logs_dir: Path | None = None
     """Where the logs of pods are saved before they go."""
 
@@ -48,10 +50,11 @@ class PruneOptions:
 def ttl_options(
     config: Config, concurrency: int, max_deletes: int | None, logs_dir: Path | None
 ) -> PruneOptions:
-    """What the operator's settings come to for the pods of a source."""
+    """What the operator's settings come to for the pods and records of a source."""
     return PruneOptions(
         concurrency=concurrency,
         max_deletes=max_deletes,
         keep_failed=config.prune.keep_failed,
+        records_ttl=config.records.ttl,
         logs_dir=logs_dir,
     )

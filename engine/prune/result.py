@@ -30,6 +30,7 @@ class KeepReason(StrEnum):
     DELETING = "being deleted"
     LAST_FAILED = "among the last failed"
     OVER_BUDGET = "left by the limit of deletes"
+    POD_LEFT = "with a pod left"
     CHANGED = "changed meanwhile"
 
 

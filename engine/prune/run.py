@@ -1,4 +1,4 @@
-"""The TTL rule over the kinds and namespaces it is given, or over pods that were read already.
+"""The TTL rule over the kinds and namespaces it is given, or over what was read already.
 
 Memory doesn't grow with what stays: a page is forgotten once it is judged, and only so many deletes
 wait at a time.
@@ -10,14 +10,32 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from engine.cluster.api import METADATA_LIST, PODS, Metadata, Resource, list_pages
+from engine.cluster import api
+from engine.cluster.api import (
+    CONFIG_MAPS,
+    METADATA_LIST,
+    PODS,
+    Metadata,
+    Resource,
+    list_pages,
+)
 from engine.cluster.client import Client
 from engine.cluster.discovery import find_resources
 from engine.cluster.server import check_server_version
-from engine.decide.prune import Delete, Invalid, Protected, Verdict, evaluate, unnamed_ttls
+from engine.decide.prune import (
+    Delete,
+    Invalid,
+    Protected,
+    Verdict,
+    evaluate,
+    evaluate_record,
+    unnamed_ttls,
+)
+from engine.decide.record import Record
 from engine.errors import ClusterError, EngineError, UsageError
 from engine.prune.candidate import PruneCandidate
 from engine.prune.delete import DeleteBudget, Deleter, error_text
+from engine.prune.keep_record import keep_record
 from engine.prune.last_failed import newest_failed
 from engine.prune.options import PruneOptions
 from engine.prune.outcome_keeper import OutcomeKeeper
@@ -29,6 +47,7 @@ from engine.prune.result import (
     PruneResult,
     ResultCollector,
 )
+from engine.refs import Ref, record_name
 from engine.runtime.retry import TRIES, retry_transient
 from engine.wellknown import JOB, MANAGED_BY, MANAGER
 
@@ -40,18 +59,20 @@ def prune(
     options: PruneOptions,
     on_entry: OnEntry,
     pods: Iterable[dict[str, Any]] | None = None,
+    records: Iterable[Record] = (),
 ) -> PruneResult:
     """Delete what has outlived its TTL; `on_entry` is called for every object that carries one.
 
-    With `pods`, as last seen, only these are looked at, and `on_entry` hears of none that simply
-    stays: then there is no request where nothing has expired. What the pods own goes with them.
+    With `pods`, as last seen, only these and `records` are looked at, and `on_entry` hears of none
+    that simply stays: then there is no request where nothing has expired. What the pods own goes
+    with them. A record goes only after the last pod of its job.
     Guarantees: only what was read completely, judged expired and has not changed since is deleted.
     A list that fails in the middle ends its own kind and namespace, and is among the errors.
     Errors: UnsupportedServerError before anything else is asked, UsageError for a kind that isn't
     there, ClusterError when discovery fails.
     """
     if pods is not None:
-        return _PruneRun(client, options, partial(_hear_changes, on_entry)).run_on(pods)
+        return _PruneRun(client, options, partial(_hear_changes, on_entry)).run_on(pods, records)
     retry_transient(lambda: check_server_version(client), tries=TRIES)
     resources = find_resources(client, options.kinds)
     for resource in resources:
@@ -105,8 +126,8 @@ class _PruneRun:
                     self._scan(pool, namespace, resource)
         return self._result()
 
-    def run_on(self, pods: Iterable[dict[str, Any]]) -> PruneResult:
-        """The same for pods that somebody has listed already."""
+    def run_on(self, pods: Iterable[dict[str, Any]], records: Iterable[Record]) -> PruneResult:
+        """The same for pods and records that somebody has listed already."""
         listed = list(pods)
         failed = (p for p in listed if (p.get("status") or {}).get("phase") == "Failed")
         self._last_failed = newest_failed(
@@ -117,7 +138,26 @@ class _PruneRun:
                 candidate = PruneCandidate(PODS, pod["metadata"], pod)
                 if isinstance(self._evaluate(candidate), Delete | Invalid):
                     self._process(pool, candidate)
+            for record in records:
+                if isinstance(self._evaluate_record({"annotations": record.annotations}), Delete):
+                    self._process_record(pool, record)
         return self._result()
+
+    def _process_record(self, pool: ThreadPoolExecutor, record: Record) -> None:
+        """Judge it once more, as it is now."""
+        ref = Ref("ConfigMap", record.key.namespace, record_name(record.key.name))
+        if self._deleter.budget.is_spent:
+            words = "the limit of deletes is reached"
+            entry = PruneEntry(ref, PruneAction.KEPT, words, KeepReason.OVER_BUDGET)
+            self._collector.add(entry)
+            return
+        try:
+            metadata = retry_transient(partial(api.get_metadata, self._client, ref), tries=TRIES)
+        except EngineError as error:
+            self._collector.add(PruneEntry(ref, PruneAction.FAILED, error_text(error)))
+            return
+        if metadata is not None:
+            self._process(pool, PruneCandidate(CONFIG_MAPS, metadata))
 
     def _result(self) -> PruneResult:
         left = self._collector.result().kept.get(KeepReason.OVER_BUDGET, 0)
@@ -172,7 +212,8 @@ class _PruneRun:
 
     def _evaluate(self, candidate: PruneCandidate) -> Verdict | None:
         if candidate.is_record:
-            return None
+            is_named = candidate.job_of_record is not None
+            return self._evaluate_record(candidate.metadata) if is_named else None
         verdict = evaluate(
             candidate.metadata, self._client.now(), self._options.annotations, candidate.pod
         )
@@ -180,8 +221,13 @@ class _PruneRun:
             return Protected("every namespace needs it")
         return verdict
 
+    def _evaluate_record(self, metadata: Metadata) -> Verdict | None:
+        return evaluate_record(metadata, self._client.now(), self._options.records_ttl)
+
     def _delete(self, candidate: PruneCandidate, reason: str) -> None:
-        entry = self._deleter.delete(candidate, reason, self._evaluate)
+        asks = candidate.is_record and not self._deleter.budget.is_spent
+        entry = keep_record(self._client, candidate, reason) if asks else None
+        entry = entry or self._deleter.delete(candidate, reason, self._evaluate)
         if entry is not None:
             self._collector.add(entry)
 

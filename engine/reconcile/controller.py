@@ -14,6 +14,7 @@ from typing import Protocol
 from engine.api.model import Config, Job
 from engine.cluster.client import Client
 from engine.cluster.records import list_records
+from engine.decide.record import Record
 from engine.errors import BrokenRecordError, EngineError, ForbiddenError, InvalidInputError
 from engine.informers.factory import InformerFactory, stop_all
 from engine.informers.reflector import Reflector, WatchContext
@@ -240,6 +241,17 @@ class JobController:
             return
         for key in records.items:
             self.watch(key.namespace)
+
+    def own_records(self) -> list[Record]:
+        """The source's records in every namespace that has been read."""
+        informers = self.informers
+        return [
+            record
+            for namespace in informers.namespaces
+            if informers.has_synced(namespace)
+            for record in informers.records(namespace).all_records()
+            if record.source == self.source
+        ]
 
     def wait_until_completed(self, count: int, timeout: float | None) -> bool:
         """Whether so many jobs are completed within `timeout` seconds; None is for ever."""

@@ -86,7 +86,12 @@ class ControllerManager:
             wait_for=None if options.leader_elect else self.elector,
         )
         ttl = TtlController(
-            controller, self.elector, options.prune_interval, options.concurrency, logs_dir
+            controller,
+            self.elector,
+            None if options.prune else self.specs,
+            options.prune_interval,
+            options.concurrency,
+            logs_dir,
         )
         runnables: list[Runnable] = [self.elector, controller, ttl]
         if removed_jobs is not None:

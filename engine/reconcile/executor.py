@@ -21,6 +21,7 @@ from engine.decide.actions import (
     CreatePod,
     DeletePod,
     FindPullCause,
+    MarkBack,
     RefreshPod,
     RemoveSchedulingGate,
     RestoreDependents,
@@ -213,6 +214,13 @@ class ActionExecutor:
         state.record = written
         self.reporter.report_record(state, before, written)
 
+    def mark_back(self, state: JobState, action: MarkBack) -> None:
+        """The record as it is now; whoever wrote it meanwhile may have taken the mark out."""
+        try:
+            state.record = write_record(self.client, action.record)
+        except (ConflictError, NotFoundError):
+            state.record = read_record(self.client, state.job.key)
+
     def remove_scheduling_gate(self, state: JobState, action: RemoveSchedulingGate) -> None:
         """Step 4. Only this very pod, only this very gate, wherever it stands meanwhile.
 
@@ -370,6 +378,7 @@ EXECUTORS: Mapping[type[Step], Callable[[ActionExecutor, JobState, Any], None]] 
     CreateDependents: ActionExecutor.create_dependents,
     RestoreDependents: ActionExecutor.restore_dependents,
     WriteRecord: ActionExecutor.write_record,
+    MarkBack: ActionExecutor.mark_back,
     RemoveSchedulingGate: ActionExecutor.remove_scheduling_gate,
     DeletePod: ActionExecutor.delete_pod,
     ConfirmDeleted: ActionExecutor.confirm_deleted,

@@ -13,6 +13,7 @@ from engine.reconcile.rendering import RenderConfig
 from engine.render.manifests import Manifests
 from engine.render.variables import SecretValues
 from engine.status.outcome import Outcome
+from engine.wellknown import GONE_SINCE
 
 Pods = Iterable[dict[str, Any]]
 
@@ -134,8 +135,11 @@ class JobState:
         )
 
     def needs_cleanup(self, pods: Pods) -> bool:
-        """Whether anything is left to do about the pods of a run that is over."""
+        """Whether anything is left to do about a run that is over: its pods, or its record."""
         record = self.record
-        return record is not None and any(
-            not has_ended(pod) or expiry_due(self.job, record, pod) is not None for pod in pods
+        return record is not None and (
+            GONE_SINCE in record.annotations
+            or any(
+                not has_ended(pod) or expiry_due(self.job, record, pod) is not None for pod in pods
+            )
         )

@@ -11,6 +11,7 @@ from typing import Any
 from engine.api.model import Config, Job
 from engine.cluster.client import Client
 from engine.cluster.server import check_server_version
+from engine.decide.record import Record
 from engine.errors import BrokenRecordError
 from engine.reconcile.controller import ControllerDependencies, JobController, Until
 from engine.reconcile.job_state import JobState
@@ -82,6 +83,11 @@ class RunOnce:
         """Every pod of the source in the namespaces of its jobs, as last seen."""
         informers = self._controller.informers
         return [pod for name in self._namespaces for pod in informers.pods(name).all_items()]
+
+    def records(self) -> list[Record]:
+        """Every record of the namespaces of its jobs, of whichever source, as first seen."""
+        informers = self._controller.informers
+        return [r for name in self._namespaces for r in informers.records(name).all_records()]
 
     def _list(self) -> None:
         check_server_version(self._client)

@@ -94,8 +94,8 @@ class RemovedJobs:
 
     def _ready(self) -> list[JobKey]:
         """Jobs that may be removed now."""
-        store = self._controller.store
-        gone = {record.key for record in self._records() if not store.is_desired(record.key)}
+        keys = [record.key for record in self._controller.own_records()]
+        gone = {key for key in keys if not self._controller.store.is_desired(key)}
         now = time.monotonic()
         with self._lock:
             self._since = {key: self._since.get(key, now) for key in gone}
@@ -126,16 +126,6 @@ class RemovedJobs:
     def _postpone(self, key: JobKey, seconds: float) -> None:
         with self._lock:
             self._since[key] = time.monotonic() + seconds - _GRACE_PERIOD
-
-    def _records(self) -> list[Record]:
-        informers = self._controller.informers
-        return [
-            record
-            for namespace in informers.namespaces
-            if informers.has_synced(namespace)
-            for record in informers.records(namespace).all_records()
-            if record.source == self._controller.source
-        ]
 
     def _remover(self) -> JobRemover:
         """One for each interval: so often the operator's limit of deletes begins anew."""

@@ -49,6 +49,8 @@ class SpecSync:
         """Why the directory can't be read; "" if it can."""
         self.problems = 0
         """Of its files, warnings counted."""
+        self.incomplete = "the specs have not been read"
+        """Why a job without a spec may have one all the same; "" if none has."""
         self._source = source
         self._controller = controller
         self._templates = templates
@@ -83,7 +85,7 @@ class SpecSync:
             try:
                 self._sync(stop, partial(heartbeat, _STALL_TIMEOUT))
             except Exception as error:
-                self.unreadable = f"internal error: {type(error).__name__}"
+                self.unreadable = self.incomplete = f"internal error: {type(error).__name__}"
                 if self._removed_jobs is not None:
                     self._removed_jobs.set_blocked(self.unreadable)
                 raise
@@ -119,8 +121,9 @@ class SpecSync:
             controller.configure(snapshot.config, self._templates())
         self.unreadable, self.problems = snapshot.unreadable, len(snapshot.problems)
         changes = controller.sync(snapshot.jobs)
+        self.incomplete = self._incomplete(snapshot)
         if self._removed_jobs is not None:
-            self._removed_jobs.set_blocked(self._prune_blocked_by(snapshot))
+            self._removed_jobs.set_blocked(self.incomplete)
         if snapshot is not self._snapshot:
             self._reporter.report(snapshot, changes)
         if self._snapshot is None and self._removed_jobs is not None:
@@ -128,8 +131,8 @@ class SpecSync:
         self._snapshot = snapshot
         self._pending.clear()
 
-    def _prune_blocked_by(self, snapshot: Snapshot) -> str:
-        """Why nothing may be removed now; "" if it may."""
+    def _incomplete(self, snapshot: Snapshot) -> str:
+        """Why nothing may be removed for want of a spec now; "" if it may."""
         if snapshot.unreadable:
             return snapshot.unreadable
         in_error = any(problem.severity is Severity.ERROR for problem in snapshot.problems)

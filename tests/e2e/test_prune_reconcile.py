@@ -57,7 +57,7 @@ def test_without_anything_expired_a_reconcile_reads_once_more_and_writes_nothing
     run = engine.reconcile()
     assert run.result["pruned"] == []
     assert sandbox.requests.writes == []
-    reads = {("get", ""): 1, ("list", "pods"): 2, ("list", "configmaps"): 1}
+    reads = {("get", ""): 1, ("list", "pods"): 2, ("list", "configmaps"): 2}
     assert sandbox.requests.counts == reads
 
 

@@ -60,7 +60,7 @@ def _run(options: ReconcileOptions) -> "tuple[OnceResult, PruneReport]":
         raise UsageError("there are no specs: --prune would remove every job", hint=hint)
 
     # Valid specs come first, and need no client.
-    from engine.prune.after_reconcile import prune_after_reconcile  # noqa: PLC0415
+    from engine.prune.after_reconcile import Reconciled, prune_after_reconcile  # noqa: PLC0415
     from engine.reconcile.controller import ControllerDependencies  # noqa: PLC0415
     from engine.reconcile.failure_logs import FailureLogs  # noqa: PLC0415
     from engine.reconcile.once import RunOnce  # noqa: PLC0415
@@ -93,13 +93,12 @@ def _run(options: ReconcileOptions) -> "tuple[OnceResult, PruneReport]":
             return result, pruned
         keys = frozenset(job.key for job in jobs)
         named = {connection.namespace, options.namespace, *(key.namespace for key in keys)}
+        is_whole = loaded.complete and bool(jobs or options.allow_empty)
         try:
             pruned = prune_after_reconcile(
                 connection.client,
                 settings,
-                options.source,
-                run.pods(),
-                keys,
+                Reconciled(options.source, keys, is_whole, run.pods(), run.records()),
                 sorted(named - {""}),
                 concurrency=options.concurrency,
                 remove_jobs=options.prune,

@@ -1,6 +1,11 @@
 """What outlived its TTL goes, and nothing else: metadata and the time in, a verdict out."""
 
-from engine.decide.prune.rule import counts_from_scheduling, evaluate, unnamed_ttls
+from engine.decide.prune.rule import (
+    counts_from_scheduling,
+    evaluate,
+    evaluate_record,
+    unnamed_ttls,
+)
 from engine.decide.prune.verdict import (
     Delete,
     Deleting,
@@ -19,5 +24,6 @@ __all__ = [
     "Verdict",
     "counts_from_scheduling",
     "evaluate",
+    "evaluate_record",
     "unnamed_ttls",
 ]

@@ -1,9 +1,10 @@
-"""The rule itself. Only what carries a TTL is judged at all."""
+"""The rule itself. Only what carries a TTL is judged at all, and a record whose spec is gone."""
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from engine.decide.absence import gone_since
 from engine.decide.prune.ttl import quote, read_term
 from engine.decide.prune.verdict import (
     Delete,
@@ -20,6 +21,7 @@ from engine.times import parse_time
 from engine.wellknown import (
     EXPIRES_AT,
     FOREIGN_TTLS,
+    GONE_SINCE,
     HOLD,
     OPT_IN_TTLS,
     RESERVED_PREFIX,
@@ -77,8 +79,35 @@ def evaluate(
     words = term.describe(created, now)
     if expiry < now:
         return Delete(words)
-    left = format_duration(max(1, (expiry - now).total_seconds()))
-    return Keep(f"{words}, expires in {left}", until=expiry)
+    return _keep(words, expiry, now)
+
+
+def evaluate_record(
+    metadata: Mapping[str, Any], now: datetime, ttl: float | None
+) -> Verdict | None:
+    """Verdict on a run record; None if its spec was never missed, for then it has no age.
+
+    `ttl` is for how many seconds it is kept after that; None is for ever.
+    """
+    annotations = metadata.get("annotations") or {}
+    if GONE_SINCE not in annotations:
+        return None
+    try:
+        if metadata.get("deletionTimestamp"):
+            return _deleting(metadata, now)
+        held = _is_on_hold(annotations)
+    except ValueError as error:
+        return Invalid(str(error)[:_LONGEST_REASON])
+    since = gone_since(annotations)
+    if since is None:
+        return Invalid(f"{GONE_SINCE}: {quote(annotations[GONE_SINCE])} is not an RFC 3339 time")
+    if held:
+        return Protected(f"{HOLD} is true")
+    if ttl is None:
+        return Protected("records.ttl is forever")
+    words = f"its spec is gone since {since:%Y-%m-%dT%H:%M:%SZ}, records.ttl {format_duration(ttl)}"
+    expiry = since + timedelta(seconds=ttl)
+    return Delete(words) if expiry < now else _keep(words, expiry, now)
 
 
 def counts_from_scheduling(metadata: Mapping[str, Any]) -> bool:
@@ -114,6 +143,11 @@ def waiting_for_finalizers(finalizers: str) -> str:
 def _is_engines(metadata: Mapping[str, Any]) -> bool:
     """Whether the engine made the object, as far as its labels tell."""
     return any(name.startswith(RESERVED_PREFIX) for name in metadata.get("labels") or ())
+
+
+def _keep(words: str, expiry: datetime, now: datetime) -> Keep:
+    left = format_duration(max(1, (expiry - now).total_seconds()))
+    return Keep(f"{words}, expires in {left}", until=expiry)
 
 
 def _deleting(metadata: Mapping[str, Any], now: datetime) -> Deleting:

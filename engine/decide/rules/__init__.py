@@ -6,6 +6,7 @@ from engine.decide.actions import Action
 from engine.decide.rules.close_attempt import close_attempt
 from engine.decide.rules.finish_run import finish_run
 from engine.decide.rules.handle_rejection import handle_rejection
+from engine.decide.rules.notice_return import notice_return
 from engine.decide.rules.open_gate import open_gate
 from engine.decide.rules.refuse_foreign import refuse_foreign
 from engine.decide.rules.reopen_attempt import reopen_attempt
@@ -23,6 +24,7 @@ Rule = Callable[[Situation], Action | None]
 
 RULES: tuple[Rule, ...] = (
     refuse_foreign,
+    notice_return,
     restore_labels,
     replace_changed_run,
     stamp_expiry,

@@ -15,12 +15,14 @@ from engine.decide.prune import (
     Protected,
     Verdict,
     evaluate,
+    evaluate_record,
     unnamed_ttls,
 )
 from engine.durations import parse_duration
 from engine.wellknown import (
     EXPIRES_AT,
     FOREIGN_TTLS,
+    GONE_SINCE,
     HOLD,
     OPT_IN_TTLS,
     SCHEDULING,
@@ -302,3 +304,35 @@ def test_what_is_held_or_owned_is_never_deleted(annotations: dict[str, str], age
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
     assert not isinstance(after(age, {**annotations, HOLD: "true"}), Delete)
     assert not isinstance(after(age, annotations, ownerReferences=[owner]), Delete)
+
+
+DAYS = 86_400.0
+
+
+def of_record(days: float, **annotations: str) -> Verdict | None:
+    """The verdict on a record so many days after its spec was missed, if it was."""
+    names = {"gone": GONE_SINCE, "hold": HOLD, "ttl": TTL}
+    marks = {names[key]: value for key, value in annotations.items()}
+    now = CREATED + timedelta(days=days)
+    return evaluate_record({"annotations": marks}, now, 30 * DAYS)
+
+
+def test_a_record_ages_from_when_its_spec_was_missed_and_never_without_that() -> None:
+    gone = "2026-03-01T12:00:00Z"
+    words = f"its spec is gone since {gone}, records.ttl 4w2d"
+    assert of_record(31, gone=gone) == Delete(words)
+    kept = of_record(29, gone=gone)
+    assert isinstance(kept, Keep)
+    assert kept.reason == f"{words}, expires in 1d"
+    assert of_record(9999) is None
+    assert of_record(9999, ttl="1", hold="false") is None
+
+
+def test_a_record_is_kept_by_a_hold_by_forever_and_by_a_mark_that_nobody_can_read() -> None:
+    gone = "2026-03-01T12:00:00Z"
+    assert isinstance(of_record(9999, gone=gone, hold="true"), Protected)
+    assert isinstance(of_record(9999, gone=gone, hold="maybe"), Invalid)
+    assert evaluate_record({"annotations": {GONE_SINCE: gone}}, CREATED, None) == Protected(
+        "records.ttl is forever"
+    )
+    assert of_record(9999, gone="soon") == Invalid(f"{GONE_SINCE}: 'soon' is not an RFC 3339 time")

@@ -1,0 +1,258 @@
+"""Records of jobs whose spec is gone age from when that was noticed; no others do."""
+
+import time
+from typing import Any
+
+import pytest
+
+from engine.sandbox import Sandbox
+from tests.support.clusters import NAMESPACE
+from tests.support.engine import Engine
+from tests.support.engine_process import EngineProcess
+from tests.support.objects import Objects
+
+DAY = 86_400
+GONE_SINCE = "jobs.engine/gone-since"
+STAYING = ("--prune-interval", "0.2s", "--source", "default")
+
+
+def marks(sandbox: Sandbox, job: str = "gone", namespace: str = NAMESPACE) -> dict[str, str] | None:
+    """Annotations of a job's record; None if it has none."""
+    found = sandbox.get("configmaps", namespace, f"{job}.record")
+    return None if found is None else dict(found["metadata"].get("annotations") or {})
+
+
+def run_and_remove(engine: Engine, job: str = "gone") -> None:
+    """A finished job, a living one, and the first reconcile that misses the spec of the one."""
+    engine.spec("lives", script="true")
+    engine.spec(job, script="true")
+    engine.reconcile(ends=0)
+    (engine.folder / f"{job}.yaml").unlink()
+
+
+def prune(engine: Engine, *arguments: str) -> dict[str, str]:
+    """What became of each record that `engine prune` judged."""
+    run = engine.run("prune", "-n", NAMESPACE, "-o", "json", *arguments, ends=0)
+    return _by_name(run.result["pruned"])
+
+
+def _by_name(entries: list[dict[str, Any]]) -> dict[str, str]:
+    return {e["name"]: e["action"] for e in entries if e["name"].endswith(".record")}
+
+
+def test_a_record_goes_thirty_days_after_its_spec_was_missed_and_one_with_a_spec_never(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    run_and_remove(engine)
+    engine.reconcile(ends=0)
+    assert GONE_SINCE in (marks(sandbox) or {})
+    assert marks(sandbox, "lives") == {}
+    sandbox.clock.advance(29 * DAY)
+    sandbox.requests.clear()
+    engine.reconcile(ends=0)
+    assert sandbox.requests.where("update", "configmaps") == []
+    assert marks(sandbox) is not None
+    sandbox.clock.advance(2 * DAY)
+    run = engine.reconcile(ends=0)
+    assert _by_name(run.result["pruned"]) == {"gone.record": "deleted"}
+    assert (marks(sandbox), marks(sandbox, "lives")) == (None, {})
+    assert run.job("lives")["changed"] is False
+
+
+def test_engine_prune_takes_marked_records_alone_and_shows_them_first(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    run_and_remove(engine)
+    sandbox.clock.advance(90 * DAY)
+    assert prune(engine) == {}
+    engine.reconcile(ends=0)
+    sandbox.clock.advance(29 * DAY)
+    assert prune(engine) == {"gone.record": "kept"}
+    sandbox.clock.advance(2 * DAY)
+    assert prune(engine, "--dry-run", "client") == {"gone.record": "would-delete"}
+    assert prune(engine, "--dry-run", "server") == {"gone.record": "would-delete"}
+    run = engine.run("prune", "-n", NAMESPACE, ends=0)
+    assert "deleted       configmap/ci/gone.record  its spec is gone since " in run.stdout
+    assert marks(sandbox) is None
+
+
+def test_a_job_of_a_folder_that_runs_once_a_quarter_does_not_run_again(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    engine.spec("quarterly", script="true")
+    engine.reconcile("--source", "quarter", ends=0)
+    (engine.folder / "quarterly.yaml").unlink()
+    for number in range(3):
+        sandbox.clock.advance(30 * DAY)
+        engine.spec("monthly", script=f"echo {number}")
+        engine.reconcile(ends=0)
+        assert "quarterly.record" not in prune(engine)
+    (engine.folder / "monthly.yaml").unlink()
+    engine.spec("quarterly", script="true")
+    run = engine.reconcile("--source", "quarter", ends=0)
+    assert run.job("quarterly")["changed"] is False
+
+
+def test_a_spec_that_is_back_stops_the_ageing_and_runs_nothing(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    run_and_remove(engine)
+    engine.reconcile(ends=0)
+    sandbox.clock.advance(29 * DAY)
+    engine.spec("gone", script="true")
+    run = engine.reconcile(ends=0)
+    assert (run.job("gone")["changed"], run.job("gone")["state"]) == (False, "Succeeded")
+    assert GONE_SINCE not in (marks(sandbox) or {})
+    sandbox.clock.advance(90 * DAY)
+    assert prune(engine) == {}
+    assert engine.reconcile(ends=0).job("gone")["changed"] is False
+
+
+def test_two_folders_that_share_a_source_write_each_others_records_once_a_day_at_most(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    folders = [engine.folder / name for name in ("one", "two")]
+    for folder in folders:
+        engine.spec(folder.name, script="true", file=f"{folder.name}/job.yaml")
+    for number in range(5):
+        for folder in folders:
+            engine.run("reconcile", "--once", str(folder), "-o", "json", ends=0)
+        if not number:
+            sandbox.requests.clear()
+        sandbox.clock.advance(3600)
+    written = [r.name for r in sandbox.requests.where("update", "configmaps")]
+    assert sorted(written) == ["one.record", "two.record", "two.record"]
+    runs = {name: (entry["attempts"], entry["history"]) for name, entry in engine.status().items()}
+    assert runs.keys() == {"one", "two"}
+    assert all(len(attempts) == 1 and not history for attempts, history in runs.values())
+
+
+def test_a_record_stays_as_long_as_a_pod_of_its_job(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    engine.spec("lives", script="true")
+    engine.spec("gone", script="true")
+    engine.reconcile(ends=0)
+    (engine.folder / "gone.yaml").unlink()
+    engine.reconcile(ends=0)
+    name = objects.pod("gone")["metadata"]["name"]
+    hold = {"metadata": {"annotations": {"jobs.engine/hold": "true"}, "labels": None}}
+    objects.api.patch("pods", name, hold, NAMESPACE)
+    sandbox.clock.advance(60 * DAY)
+    assert prune(engine) == {"gone.record": "kept"}
+    assert engine.reconcile(ends=0).result["pruned"] == []
+    objects.api.delete("pods", name, NAMESPACE, grace=0)
+    assert prune(engine) == {"gone.record": "deleted"}
+
+
+def test_what_could_not_be_read_is_not_gone(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    run_and_remove(engine)
+    engine.write("broken.yaml", "kind: JobSpec\napiVersion: jobs.engine/v1alpha1\nspec: [")
+    engine.reconcile(ends=2)
+    with EngineProcess(engine, *STAYING) as staying:
+        staying.wait_for_line("broken.yaml")
+        time.sleep(1)
+        assert marks(sandbox) == {}
+        (engine.folder / "broken.yaml").unlink()
+        objects.api.wait(lambda: GONE_SINCE in (marks(sandbox) or {}), "the mark")
+
+
+def test_an_empty_folder_marks_nothing_unless_that_is_meant(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    run_and_remove(engine)
+    (engine.folder / "lives.yaml").unlink()
+    engine.run("reconcile", "--once", str(engine.folder), "-n", NAMESPACE)
+    assert marks(sandbox) == {}
+    engine.reconcile("--allow-empty", "-n", NAMESPACE, ends=0)
+    assert GONE_SINCE in (marks(sandbox) or {})
+
+
+def test_records_age_in_namespaces_that_no_spec_names_any_more(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    sandbox.namespace("dev")
+    engine.namespace = "dev"
+    engine.spec("gone", script="true")
+    engine.reconcile(ends=0)
+    (engine.folder / "gone.yaml").unlink()
+    engine.namespace = NAMESPACE
+    engine.spec("lives", script="true")
+    engine.reconcile(ends=0)
+    assert GONE_SINCE in (marks(sandbox, namespace="dev") or {})
+    sandbox.clock.advance(31 * DAY)
+    engine.reconcile(ends=0)
+    assert marks(sandbox, namespace="dev") is None
+
+
+def test_the_limit_of_deletes_holds_for_records_and_the_rest_is_left_unasked(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    text = "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\nlimits: {maxDeletesPerPass: 2}\n"
+    config = str(engine.write("../engine.yaml", text))
+    for number in range(6):
+        engine.spec(f"job-{number}", script="true")
+    engine.reconcile(ends=0)
+    for number in range(6):
+        (engine.folder / f"job-{number}.yaml").unlink()
+    engine.reconcile("--allow-empty", "-n", NAMESPACE, ends=0)
+    sandbox.clock.advance(20 * DAY)
+    engine.reconcile("--allow-empty", "-n", NAMESPACE, ends=0)
+    sandbox.clock.advance(20 * DAY)
+    sandbox.requests.clear()
+    run = engine.reconcile("--allow-empty", "-n", NAMESPACE, "--config", config, ends=0)
+    assert "warning: limits.maxDeletesPerPass is reached, 4 more would go" in run.stderr
+    assert len(sandbox.requests.where("delete", "configmaps")) == 2
+    assert len(sandbox.requests.where("get", "configmaps")) <= 12
+
+
+def test_an_engine_that_stays_marks_records_and_deletes_them_in_their_time(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    run_and_remove(engine)
+    with EngineProcess(engine, *STAYING) as staying:
+        objects.api.wait(lambda: GONE_SINCE in (marks(sandbox) or {}), "the mark")
+        sandbox.clock.advance(31 * DAY)
+        objects.api.wait(lambda: marks(sandbox) is None, "end of the record")
+        assert marks(sandbox, "lives") == {}
+    assert "configmap/ci/gone.record" in staying.text
+
+
+@pytest.mark.parametrize(("ttl", "goes"), [("1h", True), ("forever", False)])
+def test_the_operator_says_how_long_records_are_kept(
+    engine: Engine, sandbox: Sandbox, ttl: str, goes: bool
+) -> None:
+    text = f"apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\nrecords: {{ttl: {ttl}}}\n"
+    config = str(engine.write("../engine.yaml", text))
+    run_and_remove(engine)
+    engine.reconcile(ends=0)
+    sandbox.clock.advance(3 * 3600)
+    engine.reconcile("--config", config, ends=0)
+    assert (marks(sandbox) is None) is goes
+    assert prune(engine, "--config", config) == ({} if goes else {"gone.record": "protected"})
+
+
+def test_a_queued_job_that_nobody_asks_for_any_more_leaves_no_record_for_ever(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    sandbox.quota(NAMESPACE, pods="0")
+    engine.spec("gone", script="true")
+    engine.reconcile("--timeout", "2s", ends=5)
+    (engine.folder / "gone.yaml").unlink()
+    for _ in range(3):
+        engine.reconcile("--allow-empty", "-n", NAMESPACE, ends=0)
+        sandbox.clock.advance(20 * DAY)
+    engine.reconcile("--allow-empty", "-n", NAMESPACE, ends=0)
+    assert marks(sandbox) is None
+
+
+def test_who_may_not_write_records_is_told_and_its_jobs_are_not_failed_for_it(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    run_and_remove(engine)
+    sandbox.deny("update", "configmaps")
+    run = engine.reconcile(ends=0)
+    assert "warning: marking records whose spec is gone: " in run.stderr
+    assert marks(sandbox) == {}
