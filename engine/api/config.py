@@ -140,6 +140,7 @@ def _build(
         ),
         records=RecordSettings(
             ttl=None if records_ttl == FOREVER else parse_duration(records_ttl),
+            history=records.get("history", RecordSettings().history),
         ),
         kubernetes=kubernetes,
         allow_secret_env=allow_secret_env,

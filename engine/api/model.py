@@ -226,6 +226,8 @@ class RecordSettings:
 
     ttl: float | None = 30 * 86400.0
     """Seconds for which the record of a job without a spec is kept; None is for ever."""
+    history: int = 5
+    """How many runs before the last one a record keeps."""
 
 
 @dataclass(frozen=True, slots=True)

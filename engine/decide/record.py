@@ -12,7 +12,9 @@ from engine.api.model import RUN_LENGTH, PullClass
 from engine.refs import JobKey
 from engine.status.outcome import Outcome, Reason, State
 
-KEPT_RUNS = 5
+MOST_RUNS = 100
+MOST_NUMBERS = 1000
+OTHER_RUNS = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class RunHistoryEntry:
-    """One line about a run that a newer one has replaced."""
+    """A run that a newer one has replaced."""
 
     run: str
     """Short name of the run."""
@@ -96,6 +98,14 @@ class RunHistoryEntry:
     """Number of its last attempt."""
     uid: str = ""
     """UID of that attempt's pod, which may still be there."""
+    exit_code: int | None = None
+    """The main container's exit code, if it had one."""
+    queued_at: datetime | None = None
+    """When it was queued."""
+    started_at: datetime | None = None
+    """When its first attempt started."""
+    attempts: tuple[Attempt, ...] = ()
+    """Its attempts, oldest first; none of a run that 0.1 replaced."""
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -128,8 +138,12 @@ class Record:
     history: tuple[RunHistoryEntry, ...] = ()
     """Runs before this one, newest first."""
     base: int = 0
-    """Attempts of earlier runs of the very same spec, as far as the history goes: numbers, and with
-    them names of pods, are not given twice, not even to a spec that was changed and changed back.
+    """Attempts of earlier runs of the very same spec: numbers, and with them names of pods, are not
+    given twice, not even to a spec that was changed and changed back.
+    """
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """The highest number that each run had which the history has forgotten; OTHER_RUNS stands for
+    those that have been forgotten here, too.
     """
     discarded: str = ""
     """UID of a gated pod in no record, which is deleted: whoever made it and is about to record it
@@ -185,35 +199,65 @@ class Record:
             self.finished_at,
             used,
             self.last.uid if self.last else "",
+            self.exit_code,
+            self.queued_at,
+            self.started_at,
+            self.attempts,
         )
-        history = (past, *self.history)
-        same = (before.last_number for before in history if before.run == spec_hash[:RUN_LENGTH])
-        return Record(
+        record = Record(
             self.key,
             self.source,
             spec_hash,
-            history=history[:KEPT_RUNS],
-            base=max(same, default=0),
+            history=(past, *self.history),
+            numbers=self.numbers,
             unknown=self.unknown,
             annotations=self.annotations,
             version=self.version,
-        )
+        ).with_history(MOST_RUNS)
+        return replace(record, base=record.highest_number(spec_hash[:RUN_LENGTH]))
+
+    def with_history(self, count: int) -> "Record":
+        """Copy with so many past runs; of the others the highest number is kept."""
+        if len(self.history) <= count:
+            return self
+        numbers = dict(self.numbers)
+        for past in reversed(self.history[count:]):
+            numbers[past.run] = max(past.last_number, numbers.pop(past.run, 0))
+        while len(numbers) > MOST_NUMBERS:
+            oldest = next(run for run in numbers if run != OTHER_RUNS)
+            numbers[OTHER_RUNS] = max(numbers.pop(oldest), numbers.pop(OTHER_RUNS, 0))
+        return replace(self, history=self.history[:count], numbers=numbers)
+
+    def highest_number(self, run: str) -> int:
+        """Of the attempts that a past run of this name had; 0 if there was none."""
+        forgotten = self.numbers.get(run, self.numbers.get(OTHER_RUNS, 0))
+        return max(forgotten, *(past.last_number for past in self.history if past.run == run), 0)
 
 
 def map_messages(record: Record, change: Callable[[str], str]) -> Record:
     """`record` with `change` applied to every message: containers say what they like."""
+    past_runs = (
+        replace(run, message=change(run.message), attempts=_map_attempts(run.attempts, change))
+        for run in record.history
+    )
     return replace(
         record,
         message=change(record.message),
-        attempts=tuple(
-            replace(
-                attempt,
-                message=change(attempt.message),
-                failures=tuple(replace(f, message=change(f.message)) for f in attempt.failures),
-            )
-            for attempt in record.attempts
-        ),
-        history=tuple(replace(run, message=change(run.message)) for run in record.history),
+        attempts=_map_attempts(record.attempts, change),
+        history=tuple(past_runs),
+    )
+
+
+def _map_attempts(
+    attempts: tuple[Attempt, ...], change: Callable[[str], str]
+) -> tuple[Attempt, ...]:
+    return tuple(
+        replace(
+            attempt,
+            message=change(attempt.message),
+            failures=tuple(replace(f, message=change(f.message)) for f in attempt.failures),
+        )
+        for attempt in attempts
     )
 
 

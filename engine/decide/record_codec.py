@@ -11,7 +11,7 @@ it belongs to, and written back.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from enum import Enum
@@ -20,7 +20,15 @@ from reprlib import repr as shortened
 from typing import Any, NoReturn, TypeVar
 
 from engine.api.model import RUN_LENGTH, PullClass
-from engine.decide.record import Attempt, PullFailure, Record, RunHistoryEntry, map_messages
+from engine.decide.record import (
+    MOST_NUMBERS,
+    OTHER_RUNS,
+    Attempt,
+    PullFailure,
+    Record,
+    RunHistoryEntry,
+    map_messages,
+)
 from engine.errors import BrokenRecordError
 from engine.refs import JobKey, pod_name, record_name
 from engine.status.outcome import Reason, State
@@ -59,16 +67,29 @@ def encode_record(record: Record) -> str:
     """The text that `decode_record` reads back to an equal record, but for what was cut.
 
     Guarantees: at most MAX_SIZE bytes, as far as that can be had by cutting messages and, if that
-    isn't enough, by leaving out past runs and unknown keys.
+    isn't enough, by leaving out unknown keys, attempts of past runs, past runs, and the pull
+    policies that attempts had.
     """
     text = ""
-    for whole in (record, replace(record, history=(), unknown={})):
+    for whole in _ever_less(record):
         for length in _MESSAGE_LENGTHS:
             bounded = map_messages(whole, partial(_cut, length=length))
             text = json.dumps(_record_to_data(bounded), separators=(",", ":"), ensure_ascii=False)
             if len(text.encode()) <= MAX_SIZE:
                 return text
     return text
+
+
+def _ever_less(record: Record) -> Iterator[Record]:
+    """The record, and what may be left of it."""
+    yield record
+    past_runs = (replace(run, attempts=(), unknown={}) for run in record.history)
+    record = replace(record, history=tuple(past_runs), unknown={})
+    yield record
+    record = record.with_history(0)
+    yield record
+    attempts = (a if a.is_open else replace(a, policies=None) for a in record.attempts)
+    yield replace(record, attempts=tuple(attempts))
 
 
 def decode_record(key: JobKey, text: object, version: str) -> Record:
@@ -125,8 +146,8 @@ class _Fields:
     def exit_code(self) -> int | None:
         return self.number("exitCode", least=-MAX_NUMBER) if "exitCode" in self._left else None
 
-    def flag(self, key: str) -> bool:
-        value = self._left.pop(key, None)
+    def flag(self, key: str, *, default: bool | None = None) -> bool:
+        value = self._left.pop(key, default)
         if not isinstance(value, bool):
             self._refuse(key, value)
         return value
@@ -163,6 +184,17 @@ class _Fields:
             if not _CONTAINER.fullmatch(name):
                 found._refuse("a name", name)
         return {name: found.text(name, _WORD) for name in tuple(found._left)} or None
+
+    def numbers(self) -> Mapping[str, int]:
+        """The highest number of each run."""
+        found = _Fields(self._left.pop("numbers", {}), self._place("numbers"))
+        names = tuple(found._left)
+        if len(names) > MOST_NUMBERS:
+            self._refuse("numbers", found._left)
+        for name in names:
+            if name != OTHER_RUNS and not _RUN.fullmatch(name):
+                found._refuse("a name", name)
+        return {name: found.number(name) for name in names}
 
     def objects(self, key: str) -> "list[_Fields]":
         if key not in self._left:
@@ -206,8 +238,9 @@ def _record(key: JobKey, fields: _Fields, version: str) -> Record:
         queued_at=fields.time("queuedAt"),
         started_at=fields.time("startedAt"),
         finished_at=fields.time("finishedAt"),
-        history=tuple(map(_past_run, fields.objects("history"))),
+        history=tuple(_past_run(entry, key.name) for entry in fields.objects("history")),
         base=fields.number("base", 0),
+        numbers=fields.numbers(),
         discarded=fields.text("discarded", _UID, default=""),
         unknown=fields.unknown(),
         version=version,
@@ -244,15 +277,20 @@ def _pull_failure(fields: _Fields) -> PullFailure:
     )
 
 
-def _past_run(fields: _Fields) -> RunHistoryEntry:
+def _past_run(fields: _Fields, job: str) -> RunHistoryEntry:
+    run = fields.text("run", _RUN)
     return RunHistoryEntry(
-        run=fields.text("run", _RUN),
+        run=run,
         state=fields.member("state", State),
         reason=fields.reason("reason"),
         message=fields.text("message", default=""),
         finished_at=fields.time("finishedAt"),
         last_number=fields.number("lastNumber", 0),
         uid=fields.text("uid", _UID, default=""),
+        exit_code=fields.exit_code(),
+        queued_at=fields.time("queuedAt"),
+        started_at=fields.time("startedAt"),
+        attempts=tuple(_attempt(entry, job, run) for entry in fields.objects("attempts")),
         unknown=fields.unknown(),
     )
 
@@ -286,6 +324,7 @@ def _record_to_data(record: Record) -> dict[str, Any]:
         "message": record.message,
         "exitCode": record.exit_code,
         "base": record.base or None,
+        "numbers": dict(record.numbers),
         "discarded": record.discarded,
         "queuedAt": format_time(record.queued_at),
         "startedAt": format_time(record.started_at),
@@ -334,6 +373,10 @@ def _past_run_to_data(run: RunHistoryEntry) -> dict[str, Any]:
         "finishedAt": format_time(run.finished_at),
         "lastNumber": run.last_number or None,
         "uid": run.uid,
+        "exitCode": run.exit_code,
+        "queuedAt": format_time(run.queued_at),
+        "startedAt": format_time(run.started_at),
+        "attempts": [_attempt_to_data(attempt) for attempt in run.attempts],
     }
     return {**run.unknown, **_without_empty(data)}
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from engine.api.model import Job, PullSettings
+from engine.api.model import Job, PullSettings, RecordSettings
 from engine.decide.record import Record
 from engine.refs import GATE, parse_pod_name, pod_name
 from engine.status.containers import main_containers_terminated
@@ -116,6 +116,8 @@ class Situation:
     """The source that the engine acts for."""
     pull: PullSettings = DEFAULT_PULL
     """How pull policies fall back."""
+    kept_runs: int = RecordSettings().history
+    """How many runs before this one the record keeps."""
 
     @property
     def run_record(self) -> Record:
@@ -124,8 +126,8 @@ class Situation:
             base = self._latest_number() - 1
             return Record(self.job.key, self.source, self.job.spec_hash, base=base)
         if self.record.spec_hash != self.job.spec_hash:
-            return self.record.next_run(self.job.spec_hash)
-        return self.record
+            return self.record.next_run(self.job.spec_hash).with_history(self.kept_runs)
+        return self.record.with_history(self.kept_runs)
 
     def pod_of(self, uid: str) -> Pod | None:
         """The pod with this UID, if there is one."""

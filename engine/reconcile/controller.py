@@ -177,6 +177,7 @@ class JobController:
             reporter,
             source=self.source,
             pull=config.pull,
+            kept_runs=config.records.history,
         )
         return self._render_config
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from engine.api.model import PullSettings
+from engine.api.model import PullSettings, RecordSettings
 from engine.cluster.client import Client
 from engine.decide import decide
 from engine.decide.actions import Done, RejectForeign, ReportRejection, Wait
@@ -69,6 +69,7 @@ class Reconciler:
         *,
         source: str,
         pull: PullSettings,
+        kept_runs: int = RecordSettings().history,
     ) -> None:
         self._client = client
         self._informers = informers
@@ -76,6 +77,7 @@ class Reconciler:
         self._reporter = reporter
         self._source = source
         self._pull = pull
+        self._kept_runs = kept_runs
 
     def reconcile(self, state: JobState) -> Result:
         """Do what can be done now.
@@ -140,7 +142,8 @@ class Reconciler:
             dependents_looked_up=known.dependents_looked_up,
             deletions={uid: informer.deletion_of(uid) for uid in terminating},
         )
-        return Situation(job, state.record, observed, now, self._source, self._pull)
+        source, pull, kept_runs = self._source, self._pull, self._kept_runs
+        return Situation(job, state.record, observed, now, source, pull, kept_runs)
 
 
 def _error_of(rejection: Rejection) -> ApiError:

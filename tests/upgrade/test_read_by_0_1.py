@@ -143,7 +143,8 @@ def with_additions(item: Object) -> Object:
         for failure in attempt.get("failures", ()):
             failure["image"] = "registry.example/tool:1"
     for past in data.get("history", ()):
-        past["attempts"] = [{"number": 1, "pod": "x", "outcome": "Evicted", "more": {"a": None}}]
+        pod = f"{item['metadata']['labels']['jobs.engine/job']}-{past['run']}-1"
+        past["attempts"] = [{"number": 1, "pod": pod, "outcome": "Evicted", "more": {"a": None}}]
     metadata = {
         **item["metadata"],
         "annotations": {"jobs.engine/gone-since": "2026-03-02T09:00:00Z"},

@@ -111,11 +111,12 @@ def record_json(record: Record | None) -> dict[str, Any]:
         "exitCode": record.exit_code,
         "startedAt": format_time(record.started_at),
         "finishedAt": format_time(record.finished_at),
-        "attempts": [_attempt_json(attempt) for attempt in record.attempts],
+        "attempts": [attempt_json(attempt) for attempt in record.attempts],
     }
 
 
-def _attempt_json(attempt: Attempt) -> dict[str, Any]:
+def attempt_json(attempt: Attempt) -> dict[str, Any]:
+    """One attempt, as there."""
     return {
         "number": attempt.number,
         "pod": attempt.pod,

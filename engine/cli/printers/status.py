@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from engine.cli.printers.result import record_json
+from engine.cli.printers.result import attempt_json, record_json
 from engine.cli.printers.text import format_age, to_json
 from engine.decide.follower import Follower
 from engine.reconcile.job_overview import JobStatus, Overview, QueuePosition
@@ -53,7 +53,10 @@ def job_json(job: JobStatus) -> dict[str, Any]:
                 "state": past.state,
                 "reason": past.reason,
                 "message": past.message,
+                "exitCode": past.exit_code,
+                "startedAt": format_time(past.started_at),
                 "finishedAt": format_time(past.finished_at),
+                "attempts": [attempt_json(attempt) for attempt in past.attempts],
             }
             for past in (record.history if record else ())
         ],

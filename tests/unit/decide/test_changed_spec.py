@@ -6,7 +6,7 @@ import pytest
 from engine.decide.actions import ConfirmDeleted, CreatePod, DeletePod, Done, Wait
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
-from tests.unit.decide.situations import JOB, act, attempt, finished, record, written
+from tests.unit.decide.situations import JOB, act, attempt, finished, record, situation, written
 from tests.unit.pods import UID, ended, job_pod, running, waiting
 
 NEW = make_job(script="make other\n")
@@ -48,6 +48,16 @@ def test_the_history_keeps_the_last_five_runs() -> None:
         known = replace(begun, state=State.SUCCEEDED, attempts=())
     assert len(known.history) == 5
     assert known.history[0].run == make_job(rerun="6").run
+
+
+def test_the_operator_says_how_many_past_runs_are_kept() -> None:
+    known = finished()
+    for number in range(4):
+        known = replace(known.next_run(make_job(rerun=str(number)).spec_hash), version="7")
+    asked = replace(situation(NEW, known), kept_runs=2)
+    assert len(asked.run_record.history) == 2
+    again = replace(situation(JOB, replace(known, spec_hash=JOB.spec_hash)), kept_runs=2)
+    assert [past.run for past in again.run_record.history] == [p.run for p in known.history[:2]]
 
 
 def test_a_finished_pod_of_the_old_run_may_stay() -> None:

@@ -1,4 +1,6 @@
-from engine.decide.record import Record
+import pytest
+
+from engine.decide.record import MOST_NUMBERS, MOST_RUNS, Record
 from engine.decide.record_codec import decode_record, encode_record
 from engine.status.outcome import Reason, State
 from tests.unit.decide.situations import JOB, attempt, finished, record
@@ -35,3 +37,35 @@ def test_a_spec_that_was_changed_and_changed_back_goes_on_counting() -> None:
     assert back.next_number == first.next_number
     again = stored(back).next_run("c" * 64).next_run(first.spec_hash)
     assert again.next_number == first.next_number
+
+
+@pytest.mark.parametrize(("others", "kept"), [(1, 1), (2, 1), (5, 5), (20, 5), (150, MOST_RUNS)])
+def test_the_number_of_a_spec_goes_on_however_many_others_came_between(
+    others: int, kept: int
+) -> None:
+    first = finished().with_attempt(attempt(2, outcome=Reason.SUCCEEDED))
+    other = first
+    for number in range(others):
+        other = stored(other.next_run(f"{number:08x}{0:056x}").with_history(kept))
+    back = other.next_run(first.spec_hash).with_history(kept)
+    assert (back.next_number, len(back.history)) == (3, min(others + 1, kept))
+    assert other.next_run("f" * 64).next_number == 1
+
+
+def test_a_record_remembers_the_numbers_of_a_thousand_specs_and_one_for_all_others() -> None:
+    first = finished().with_attempt(attempt(7, outcome=Reason.SUCCEEDED))
+    other = first
+    for number in range(MOST_NUMBERS + MOST_RUNS + 20):
+        other = other.next_run(f"{number:08x}{0:056x}")
+    other = stored(other)
+    assert len(other.numbers) == MOST_NUMBERS
+    assert other.next_run(first.spec_hash).next_number == 8
+    assert other.next_run("f" * 64).next_number == 8
+
+
+def test_a_past_run_keeps_its_attempts_outcomes_and_times() -> None:
+    first = finished(Reason.SCRIPT_FAILED)
+    (past,) = stored(first.next_run("b" * 64)).history
+    assert past.attempts == stored(first).attempts
+    assert (past.exit_code, past.reason) == (1, Reason.SCRIPT_FAILED)
+    assert (past.queued_at, past.finished_at) == (first.queued_at, first.finished_at)

@@ -272,14 +272,14 @@ UNKNOWN = {"a": [1, {"b": None}], "größer": 1.5}
 
 
 def test_keys_that_a_later_version_wrote_are_kept_with_what_they_belong_to() -> None:
-    data = {**full(), "numbers": {"0a1b2c3d": 7}}
+    data = {**full(), "newer": {"0a1b2c3d": 7}}
     data["attempts"][0] |= {"node": "n1"}
     data["attempts"][0]["failures"][0] |= {"layer": "sha256:0a"}
-    data["history"][0] |= {"attempts": [{"number": 1, "exitCode": 0}]}
+    data["history"][0] |= {"cause": {"exitCode": 0}}
     assert written(read(data)) == data
     again = read(data).next_run("b" * 64)
-    assert written(again)["numbers"] == {"0a1b2c3d": 7}
-    assert written(again)["history"][1]["attempts"] == [{"number": 1, "exitCode": 0}]
+    assert written(again)["newer"] == {"0a1b2c3d": 7}
+    assert written(again)["history"][1]["cause"] == {"exitCode": 0}
 
 
 def test_unknown_keys_that_could_be_read_and_not_written_are_refused() -> None:
