@@ -1,5 +1,7 @@
 """Ask something of jobs by name: what is wrong with one of them is told, and the next one asked."""
 
+import getpass
+import socket
 import sys
 from collections.abc import Callable, Iterable
 
@@ -33,3 +35,12 @@ def ask_each(namespace: str, names: Iterable[str], ask: Callable[[JobKey], str])
             echo_error(error)
             codes.append(error.exit_code)
     sys.exit(max(codes, default=0))
+
+
+def who() -> str:
+    """Who asks, as records say it."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}"

@@ -1,12 +1,9 @@
 """`engine cancel`: end jobs by name."""
 
-import getpass
-import socket
-
 import click
 
 from engine.cli import options
-from engine.cli.by_name import ask_each
+from engine.cli.by_name import ask_each, who
 
 
 @click.command()
@@ -29,17 +26,9 @@ def command(
 
     connection = connect(kubeconfig, context)
     check_server_version(connection.client)
-    who = f"{_user()}@{socket.gethostname()}"
-    message = f"cancelled by {who}" + (f": {reason}" if reason else "")
+    message = f"cancelled by {who()}" + (f": {reason}" if reason else "")
     ask_each(
         namespace or connection.namespace,
         jobs,
         lambda key: cancel_job(connection.client, key, message),
     )
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "unknown"

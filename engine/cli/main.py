@@ -24,6 +24,7 @@ COMMANDS = {
     "prune": "Delete what has outlived its TTL.",
     "cancel": "End jobs by name.",
     "rerun": "Run jobs once more whose spec has not changed.",
+    "complete": "Record jobs as done without running them.",
     "describe": "Show everything about a job, and what comes next.",
     "logs": "Print what a job's containers wrote.",
     "status": "Show where jobs stand, by their records and their pods.",

@@ -150,6 +150,8 @@ class Record:
     finds by this write that somebody was first.
     """
     unknown: Mapping[str, Any] = field(default_factory=dict)
+    completed: bool = False
+    """Whether somebody has said that it is done: it succeeded without an attempt."""
     annotations: Mapping[str, str] = field(default_factory=dict)
     """Of its ConfigMap: since when its spec is gone, and what others wrote there."""
     version: str = ""

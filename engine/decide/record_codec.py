@@ -223,7 +223,8 @@ def _record(key: JobKey, fields: _Fields, version: str) -> Record:
     state, reason = fields.member("state", State), fields.reason("reason")
     run = spec_hash[:RUN_LENGTH]
     attempts = tuple(_attempt(entry, key.name, run) for entry in fields.objects("attempts"))
-    _check(state, reason, attempts)
+    completed = fields.flag("completed", default=False)
+    _check(state, reason, attempts, completed=completed)
     if state is State.QUEUED and attempts and _has_no_pod(attempts[-1]):
         attempts = attempts[:-1]
     return Record(
@@ -242,6 +243,7 @@ def _record(key: JobKey, fields: _Fields, version: str) -> Record:
         base=fields.number("base", 0),
         numbers=fields.numbers(),
         discarded=fields.text("discarded", _UID, default=""),
+        completed=completed,
         unknown=fields.unknown(),
         version=version,
     )
@@ -295,7 +297,9 @@ def _past_run(fields: _Fields, job: str) -> RunHistoryEntry:
     )
 
 
-def _check(state: State, reason: Reason | None, attempts: tuple[Attempt, ...]) -> None:
+def _check(
+    state: State, reason: Reason | None, attempts: tuple[Attempt, ...], *, completed: bool
+) -> None:
     """Errors: ValueError for what no run comes to."""
     numbers = [attempt.number for attempt in attempts]
     if numbers != sorted(set(numbers)):
@@ -306,6 +310,8 @@ def _check(state: State, reason: Reason | None, attempts: tuple[Attempt, ...]) -
         return
     if reason is None or reason.state is not state:
         _fail(f"state {state} can't have reason {reason or 'none'}")
+    if completed and reason is Reason.SUCCEEDED and not attempts:
+        return
     if reason in _OF_A_POD and (not attempts or attempts[-1].outcome is not reason):
         _fail(f"it says {reason}, and no attempt has ended so")
 
@@ -326,6 +332,7 @@ def _record_to_data(record: Record) -> dict[str, Any]:
         "base": record.base or None,
         "numbers": dict(record.numbers),
         "discarded": record.discarded,
+        "completed": record.completed or None,
         "queuedAt": format_time(record.queued_at),
         "startedAt": format_time(record.started_at),
         "finishedAt": format_time(record.finished_at),

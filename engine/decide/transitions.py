@@ -1,4 +1,4 @@
-"""How a record changes: an attempt is closed, somebody cancels a job or has it run once more."""
+"""How a record changes: an attempt is closed, somebody cancels a job, or has it run once more."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -64,3 +64,11 @@ def cancelled(record: Record, message: str, now: datetime) -> Record:
 def rerun(record: Record) -> Record:
     """`record` of a new run of the same spec; its attempts go on counting."""
     return record.next_run(record.spec_hash)
+
+
+def completed(record: Record, spec_hash: str, message: str, now: datetime) -> Record:
+    """A run of this revision that succeeded without an attempt; what `record` tells is past."""
+    is_blank = not record.state.is_final and not record.attempts
+    same = record.spec_hash == spec_hash
+    run = record if is_blank and same else record.next_run(spec_hash)
+    return replace(finished(run, Outcome(Reason.SUCCEEDED, message), now), completed=True)

@@ -5,14 +5,16 @@ and finds the job over.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.records import read_record, write_record
 from engine.decide.record import Record
-from engine.decide.transitions import cancelled, rerun
-from engine.errors import ConflictError, UsageError
+from engine.decide.transitions import cancelled, completed, rerun
+from engine.errors import AlreadyExistsError, ConflictError, UsageError
 from engine.refs import JobKey, Ref
+from engine.status.outcome import State
 
 _TRIES = 5
 
@@ -35,6 +37,35 @@ def rerun_job(client: Client, key: JobKey) -> str:
     return f"will run again; its last run was {before.state}"
 
 
+def complete_job(
+    client: Client, key: JobKey, message: str, source: str, spec_hash: str = ""
+) -> str:
+    """What was done, in words. `spec_hash` is the spec's; "" leaves that to the record.
+
+    Errors: UsageError for a job without a record and without a spec, one of another source, and
+    one that is under way.
+    """
+    for _ in range(_TRIES):
+        record = read_record(client, key)
+        if record is None and not spec_hash:
+            raise UsageError(
+                "there is no record of this job", where=str(key), hint="name its spec, too: -f FILE"
+            )
+        if record is not None and spec_hash and record.source != source:
+            words = f"the job belongs to source {record.source!r}, not to {source!r}"
+            raise UsageError(words, where=str(key), hint="give its own --source")
+        if record is not None and record.open_attempt is not None:
+            raise _under_way(record)
+        wanted = spec_hash or (record.spec_hash if record is not None else "")
+        before = record or Record(key, source, wanted)
+        if before.state is State.SUCCEEDED and before.spec_hash == wanted:
+            return f"is over already: {before.state}"
+        with suppress(ConflictError, AlreadyExistsError):
+            write_record(client, completed(before, wanted, message, client.now()))
+            return f"recorded as {State.SUCCEEDED}; nothing was run"
+    raise _keeps_changing(key)
+
+
 def _change(
     client: Client, key: JobKey, change: Callable[[Record], Record], *, only_final: bool = False
 ) -> Record:
@@ -44,9 +75,7 @@ def _change(
         if record is None:
             raise UsageError("there is no record of this job", where=str(key), hint="engine status")
         if only_final and not record.state.is_final:
-            raise UsageError(
-                f"the job is {record.state}", where=str(key), hint=f"engine cancel {key.name} first"
-            )
+            raise _under_way(record)
         if not only_final and record.state.is_final:
             return record
         try:
@@ -54,6 +83,15 @@ def _change(
         except ConflictError:
             continue
         return record
-    raise ConflictError(
+    raise _keeps_changing(key)
+
+
+def _under_way(record: Record) -> UsageError:
+    hint = f"engine cancel {record.key.name} first"
+    return UsageError(f"the job is {record.state}", where=str(record.key), hint=hint)
+
+
+def _keeps_changing(key: JobKey) -> ConflictError:
+    return ConflictError(
         "the record changes faster than it can be written", where=str(key), status=409, reason=""
     )

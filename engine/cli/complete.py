@@ -1,0 +1,72 @@
+"""`engine complete`: record jobs as done that need not run any more."""
+
+from pathlib import Path
+
+import click
+
+from engine.cli import options
+from engine.cli.by_name import ask_each, who
+from engine.cli.loading import load_config, load_valid_specs
+from engine.errors import UsageError
+from engine.refs import JobKey
+
+
+@click.command()
+@click.argument("jobs", nargs=-1, required=True)
+@options.option(
+    "-f",
+    "--filename",
+    "filenames",
+    multiple=True,
+    help="Specs of the JOBS: needed for those that have no record yet.",
+)
+@options.jobs_namespace
+@options.option("--reason", required=True, help="Why; goes into the record.")
+@options.source
+@options.defaults_root
+@options.config
+@options.cluster
+def command(
+    jobs: tuple[str, ...],
+    filenames: tuple[str, ...],
+    namespace: str,
+    reason: str,
+    source: str,
+    defaults_root: Path | None,
+    config: Path | None,
+    kubeconfig: str,
+    context: str,
+) -> None:
+    """Record jobs as done without running them.
+
+    For jobs that have run elsewhere, before they were moved here, or whose records were lost: who
+    says so, and why, is written into the records of JOBS. They count as Succeeded until their specs
+    change or `engine rerun` asks for them. What is under way has to be cancelled first.
+    """
+    settings = load_config(config)
+    loaded = load_valid_specs(filenames, settings, namespace, defaults_root) if filenames else None
+
+    from engine.cluster.connect import connect  # noqa: PLC0415 - valid specs come first
+    from engine.cluster.server import check_server_version  # noqa: PLC0415
+    from engine.reconcile.job_requests import complete_job  # noqa: PLC0415
+    from engine.specdir.load import with_namespace  # noqa: PLC0415
+
+    connection = connect(kubeconfig, context)
+    check_server_version(connection.client)
+    specs = loaded.jobs if loaded is not None else ()
+    named = with_namespace(specs, connection.namespace, settings.limits)
+    hashes = {job.key: job.spec_hash for job in named}
+    message = f"completed by {who()}: {reason}"
+
+    def complete(key: JobKey) -> str:
+        if filenames and key not in hashes:
+            raise _no_spec(key, hashes)
+        return complete_job(connection.client, key, message, source, hashes.get(key, ""))
+
+    ask_each(namespace or connection.namespace, jobs, complete)
+
+
+def _no_spec(key: JobKey, known: dict[JobKey, str]) -> UsageError:
+    elsewhere = sorted(other.namespace for other in known if other.name == key.name)
+    hint = f"it is in {', '.join(elsewhere)}: -n {elsewhere[0]}" if elsewhere else ""
+    return UsageError("there is no spec of this job", where=str(key), hint=hint)
