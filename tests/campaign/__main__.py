@@ -73,6 +73,9 @@ PARTS = {
     "hostile-files": Part(
         "tests/campaign/test_hostile_files.py", {"ENGINE_HOSTILE_SECONDS": "300"}
     ),
+    "pipelines": Part(
+        "tests/component/records/test_pipelines.py", {"ENGINE_PIPELINE_JOBS": "2000"}
+    ),
     "fuzz": Part(
         "tests/fuzz",
         {"ENGINE_FUZZ_SECONDS": "200"},
@@ -80,7 +83,7 @@ PARTS = {
     ),
 }
 """200 kills, 100 of the engine that stays, 2,000 and 400 seeds, ten minutes of random files,
-five of hostile ones, and 200 seconds of each fuzzer."""
+five of hostile ones, 2,000 jobs in 40 days of pipelines, and 200 seconds of each fuzzer."""
 
 
 def main() -> int:
