@@ -45,6 +45,8 @@ class Fault:
     hinted: Callable[[], str] = str
     """Makes the hint: nobody reads all that may be found."""
     in_key: bool = False
+    quotable: bool = False
+    """Whether it would be right in quotes."""
 
     @property
     def hint(self) -> str:
@@ -63,6 +65,17 @@ def kubernetes_faults(document: Document, types: KubernetesTypes) -> Iterator[Fa
         kind, explained = _type_of(types, _IN_POD[name])
         walk = _Walk(explained, len(path), document.moves, patch=name == _POD_PATCH)
         yield from walk.faults(kind, value, path)
+
+
+def pod_field(types: KubernetesTypes, path: Sequence[str]) -> tuple[Type, str] | None:
+    """The type of the field at `path` of a spec's document, if it goes into the pod as it is.
+
+    With it what `kubectl explain` calls the field; None for what Kubernetes doesn't define.
+    """
+    steps = path[2:] if path[1:2] and path[1] in _CONTAINERS else path[1:]
+    if not steps or steps[0] not in _IN_POD:
+        return None
+    return _type_of(types, (*_IN_POD[steps[0]], *steps[1:]))
 
 
 def manifest_faults(types: KubernetesTypes, manifest: Mapping[str, Any]) -> Iterator[Fault]:
@@ -197,9 +210,9 @@ class _Walk:
         if self.secret:
             return Fault(path, f"{self._name(path) or 'the document'} must be {wanted}")
         quotable = "a string" in wanted and isinstance(value, bool | int | float)
-        hint = f"quote it: {show(show(value))}" if quotable else ""
+        hint = "quote it" if quotable else ""
         message = f"{self._name(path)} must be {wanted}, not {type_name(value)}"
-        return Fault(path, message, partial(str, hint))
+        return Fault(path, message, partial(str, hint), quotable=quotable)
 
 
 def _is_text(value: Any) -> bool:

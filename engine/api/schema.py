@@ -3,6 +3,7 @@ people, each at the place it is about.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -12,7 +13,15 @@ from typing import Any
 from jsonschema_rs import Draft202012Validator
 
 from engine.api.kubernetes_fields import kubernetes_faults
-from engine.api.schema_messages import Violation, count, explain, show, suggest, type_name
+from engine.api.schema_messages import (
+    Violation,
+    count,
+    explain,
+    quote_hint,
+    show,
+    suggest,
+    type_name,
+)
 from engine.api.versions import API_VERSION, JOB_SPEC, VERSIONS, schema_text, to_model
 from engine.api.yaml_reader import Document
 from engine.errors import MAX_SHOWN, Diagnostic
@@ -21,6 +30,10 @@ from engine.kubeschema import KubernetesTypes, shipped_types
 _BASE = "engine:///"
 _ABOUT_FIELDS = ("required", "additionalProperties")
 """The validator checks both at once, and names either."""
+
+_WORKLOADS = {"Job": ("batch/v1",), "CronJob": ("batch/v1",), "Pod": ("v1",)}
+"""Kinds of Kubernetes that run to completion, too."""
+_KUBERNETES = re.compile(r"v1|(apps|batch|autoscaling|policy)/v\d\w*|[a-z0-9.-]+\.k8s\.io/v\d\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +83,8 @@ def check_document(
             total += 1
             if len(problems) < most:
                 where = document.locate(fault.path, key=fault.in_key)
-                problems.append(Diagnostic(where, fault.message, fault.hint))
+                quoted = fault.quotable and quote_hint(document, fault.path)
+                problems.append(Diagnostic(where, fault.message, quoted or fault.hint))
     return Checked(tuple(problems), document if has_its_shape else None, total - len(problems))
 
 
@@ -82,6 +96,8 @@ def _head_problem(document: Document) -> Diagnostic | None:
             f"a job spec is a mapping, not {type_name(data)}",
             f"start with 'apiVersion: {API_VERSION}' and 'kind: {JOB_SPEC}'",
         )
+    if (stranger := _kubernetes_own(document)) is not None:
+        return stranger
     versions = sorted({version for version, _ in VERSIONS})
     kinds = sorted({kind for _, kind in VERSIONS})
     for field, known in (("apiVersion", versions), ("kind", kinds)):
@@ -103,6 +119,26 @@ def _head_problem(document: Document) -> Diagnostic | None:
             f"it is one of: {', '.join(others)}",
         )
     return None
+
+
+def _kubernetes_own(document: Document) -> Diagnostic | None:
+    """For an object of Kubernetes: what whoever wrote it here is looking for."""
+    version, kind = document.data.get("apiVersion"), document.data.get("kind")
+    if not isinstance(version, str) or not isinstance(kind, str):
+        return None
+    if kind in {ours for _, ours in VERSIONS}:
+        return None
+    if version in _WORKLOADS.get(kind, ()):
+        hint = (
+            f"its container's image, command and env are fields of the spec of a {JOB_SPEC} of"
+            f" {API_VERSION}: engine init writes one, engine explain spec tells them"
+        )
+    elif _KUBERNETES.fullmatch(version):
+        hint = "apply it with kubectl; specs are kept in a folder of their own"
+    else:
+        return None
+    where = document.locate(["apiVersion"])
+    return Diagnostic(where, f"a {kind} of {version} is no {JOB_SPEC}", hint)
 
 
 def is_valid(data: Any, api_version: str, kind: str) -> bool:

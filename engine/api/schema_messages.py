@@ -148,7 +148,7 @@ def _required(found: Violation) -> Iterator[Diagnostic]:
 
 def _type(found: Violation) -> Iterator[Diagnostic]:
     quotable = "string" in found.value and isinstance(found.instance, bool | int | float)
-    hint = f'quote it: "{json.dumps(found.instance)}"' if quotable else ""
+    hint = quote_hint(found.document, found.path) if quotable else ""
     yield found.problem(f"must be {_type_names(found)}, not {type_name(found.instance)}", hint)
 
 
@@ -221,6 +221,12 @@ def suggest(word: str, known: Sequence[str]) -> str:
     if close:
         return f"did you mean {close[0]}?"
     return f"one of: {', '.join(known)}" if known else ""
+
+
+def quote_hint(document: Document, path: Sequence[str | int]) -> str:
+    """How a value is to be written where a string is wanted, every character of it kept."""
+    written = document.written_scalar(path)
+    return f'quote it: "{written}"' if written else "quote it"
 
 
 def type_name(value: Any) -> str:

@@ -16,6 +16,7 @@ BOUNDS = Bounds()
 
 _WILL_BE_LOCATED = re.compile("secrets|registryCredentials")
 """A job knows where its secrets stand: a text that may have some is read with places at once."""
+_PLAIN = re.compile(r"[-+.\w]+")
 
 Path = tuple[str | int, ...]
 """The keys and indexes that lead to a value from the top of its document."""
@@ -59,6 +60,16 @@ class Document:
             at = found[0] if key else found[1]
             value = value[step]
         return SourceLocation(self.file, *at)
+
+    def written_scalar(self, path: Sequence[str | int]) -> str:
+        """The plain scalar at `path` as it was written, `1.10` where `data` has 1.1.
+
+        Empty where something else stands there, such as an alias.
+        """
+        where = self.locate(path)
+        lines = self.text.split("\n", where.line)
+        found = _PLAIN.match(lines[where.line - 1], where.column - 1) if where.line else None
+        return found[0] if found else ""
 
     def written_path(self, path: Sequence[str | int]) -> Path:
         """Path of the value at `path` in `data` as the user wrote it."""

@@ -4,10 +4,11 @@ import click
 
 from engine.cli import options
 from engine.cli.by_name import ask_each, who
+from engine.cli.output import echo_note
 
 
 @click.command()
-@click.argument("jobs", nargs=-1, required=True)
+@options.jobs(required=True)
 @options.jobs_namespace
 @options.option("--reason", default="", help="Why; goes into the record.")
 @options.cluster
@@ -24,7 +25,7 @@ def command(
     from engine.cluster.server import check_server_version  # noqa: PLC0415
     from engine.reconcile.job_requests import cancel_job  # noqa: PLC0415
 
-    connection = connect(kubeconfig, context)
+    connection = connect(kubeconfig, context, on_silence=echo_note)
     check_server_version(connection.client)
     message = f"cancelled by {who()}" + (f": {reason}" if reason else "")
     ask_each(

@@ -22,7 +22,7 @@ def report_crashes(emit: "Emit") -> Iterator[None]:
     """
 
     def report(error: BaseException | None) -> None:
-        if error is None or isinstance(error, SystemExit):
+        if error is None or isinstance(error, SystemExit | BrokenPipeError):
             return
         from engine.telemetry.events import InternalError  # noqa: PLC0415 - rare
 

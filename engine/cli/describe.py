@@ -7,12 +7,12 @@ import click
 
 from engine.cli import options
 from engine.cli.by_name import job_key
-from engine.cli.output import echo_error
+from engine.cli.output import echo_error, echo_note
 from engine.errors import EngineError, UsageError
 
 
 @click.command()
-@click.argument("jobs", nargs=-1, required=True)
+@options.jobs(required=True)
 @options.jobs_namespace
 @options.color
 @options.cluster
@@ -36,7 +36,7 @@ def command(
     from engine.cluster.connect import connect  # noqa: PLC0415
     from engine.reconcile.job_details import read_details  # noqa: PLC0415
 
-    connection = connect(kubeconfig, context)
+    connection = connect(kubeconfig, context, on_silence=echo_note)
     codes, told = [0], []
     for name in jobs:
         try:

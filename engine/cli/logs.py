@@ -8,12 +8,12 @@ import click
 
 from engine.cli import options
 from engine.cli.by_name import job_key
-from engine.cli.output import echo
+from engine.cli.output import echo, echo_note
 from engine.cli.printers.text import log_lines
 
 
 @click.command()
-@click.argument("job")
+@click.argument("job", shell_complete=options.complete("jobs"))
 @options.option("-f", "--follow", is_flag=True, help="Go on until the job is over.")
 @options.option(
     "-c",
@@ -51,7 +51,7 @@ def command(
     from engine.cluster.connect import connect  # noqa: PLC0415 - --help needs no cluster
     from engine.reconcile.job_logs import JobLogs, LogRequest  # noqa: PLC0415
 
-    connection = connect(kubeconfig, context)
+    connection = connect(kubeconfig, context, on_silence=echo_note)
     key = job_key(job, namespace or connection.namespace)
     request = LogRequest(container, attempt, previous, tail, logs_dir)
     logs = JobLogs(connection.client, key, request)

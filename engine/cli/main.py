@@ -1,12 +1,13 @@
 """Entry point: finds the command, runs it, and turns every error into one line and an exit code."""
 
+import errno
 import gc
 import importlib
-import io
 import os
+import re
 import sys
 import traceback
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +16,8 @@ from engine.cli.crashes import report_crashes
 from engine.errors import EngineError, ExitCode
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from engine.telemetry.events import Event
 
 COMMANDS = {
@@ -34,9 +37,18 @@ COMMANDS = {
     "schema": "Print the JSON Schema of a kind.",
     "completion": "Print a shell completion script.",
 }
-INTERNAL_ERROR = 70
+INTERNAL_ERROR, OUTPUT_ERROR = 70, 74
+"""As in sysexits.h: EX_SOFTWARE, EX_IOERR."""
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_SHORT = re.compile("-v+")
+_FIRST_WORD = re.compile(r"^[A-Z][a-z]+\b")
+_VARIABLE = re.compile(r" \(env var: '[^']*'\)")
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 """Specs and manifests are trees without cycles: looking for some at every 700 costs a fifth."""
+
+
+class OutputClosedError(Exception):
+    """Whoever read the output, `head` for instance, has what it wanted."""
 
 
 class LazyGroup(click.Group):
@@ -53,7 +65,38 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(f"engine.cli.{cmd_name}").command
+        if not any(parameter.name == "verbose" for parameter in command.params):
+            from engine.cli.options import tracebacks  # noqa: PLC0415 - as above
+
+            tracebacks(command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Errors: NoSuchCommand, which knows the commands that might have been meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            raise click.NoSuchCommand(error.command_name, None, COMMANDS, ctx) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Errors: OutputClosedError where click itself would end with 1, as for a failed job."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise OutputClosedError from None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """The commands, from COMMANDS alone, and the options."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only on Tab
+
+        commands = [
+            CompletionItem(name, help=words)
+            for name, words in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, from COMMANDS alone."""
@@ -90,22 +133,51 @@ def _run() -> int | None:
         echo_error(error)
         code = error.exit_code
     except click.ClickException as error:
-        text = io.StringIO()
-        error.show(text)
-        _echo_lines(text.getvalue())
+        _echo_lines(f"error: {_in_one_voice(error)}")
         code = ExitCode.INVALID
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         code = ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OutputClosedError:
+        _discard_stdout()
         code = ExitCode.OK
     except Exception as error:  # noqa: BLE001 - no traceback reaches a user who didn't ask
+        if isinstance(error, OSError) and error.errno in _FULL:
+            click.echo(f"error: the output can't be written: {error.strerror}", err=True)
+            _discard_stdout()
+            return OUTPUT_ERROR
         click.echo(f"error: internal error: {type(error).__name__}: report it with -vv", err=True)
-        if "-vv" in sys.argv:
+        if wants_traceback():
             _echo_lines(traceback.format_exc())
         code = INTERNAL_ERROR
     return code
+
+
+def _discard_stdout() -> None:
+    from engine.cli.output import discard_stdout  # noqa: PLC0415 - --help is read to its end
+
+    discard_stdout()
+
+
+def wants_traceback() -> bool:
+    """Whether -v was given twice: an error may come before any command has read its options."""
+    given = sys.argv[1:]
+    times = "".join(filter(_SHORT.fullmatch, given)).count("v") + given.count("--verbose")
+    variable = os.environ.get("ENGINE_VERBOSE", "")
+    return times + (int(variable) if variable.isdecimal() else 0) > 1
+
+
+def _in_one_voice(error: click.ClickException) -> str:
+    """What click says as an error of the engine: a sentence without a full stop, and a hint."""
+    words = _VARIABLE.sub("", error.format_message())
+    meant = getattr(error, "possibilities", None)
+    if meant:
+        words, hint = error.message, f"did you mean {' or '.join(meant)}?"
+    else:
+        context = getattr(error, "ctx", None)
+        hint = f"{context.command_path} --help" if context else ""
+    words = _FIRST_WORD.sub(lambda found: found[0].lower(), words.strip().removesuffix("."))
+    return f"{words}{f' ({hint})' if hint else ''}"
 
 
 def _echo_lines(text: str) -> None:
@@ -120,4 +192,4 @@ def _print_crash(event: "Event") -> None:
     from engine.cli.printers.event_printer import make_event_printer  # noqa: PLC0415 - rare
     from engine.telemetry.redact import REDACTOR  # noqa: PLC0415
 
-    make_event_printer(REDACTOR, verbose=2 if "-vv" in sys.argv else 1)(event)
+    make_event_printer(REDACTOR, verbose=2 if wants_traceback() else 1)(event)

@@ -85,16 +85,40 @@ def output(*choices: str) -> Callable[[Command], Command]:
     )
 
 
+def complete(what: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """`shell_complete` of a parameter: imports what finds them when somebody presses Tab."""
+
+    def ask(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        from engine.cli import completing  # noqa: PLC0415 - as said above
+
+        del parameter
+        return completing.complete(what, context, incomplete)
+
+    return ask
+
+
+def jobs(*, required: bool = False) -> Callable[[Command], Command]:
+    """Names of jobs as arguments."""
+    return click.argument("jobs", nargs=-1, required=required, shell_complete=complete("jobs"))
+
+
 def paths(command: Command) -> Command:
     """Spec files and folders: as arguments, or with -f as in kubectl."""
-    named = option("-f", "--filename", "filenames", multiple=True, help="File or folder.")
-    return click.argument("paths", nargs=-1)(named(command))
+    path = click.Path()
+    named = option(
+        "-f", "--filename", "filenames", multiple=True, type=path, help="File or folder."
+    )
+    return click.argument("paths", nargs=-1, type=path)(named(command))
 
 
 def cluster(command: Command) -> Command:
     """Which cluster, as in kubectl."""
-    command = option("--kubeconfig", default="", help="Path of the kubeconfig.")(command)
-    return option("--context", default="", help="Context in the kubeconfig.")(command)
+    path = click.Path()
+    command = option("--kubeconfig", default="", type=path, help="Path of the kubeconfig.")(command)
+    names = complete("contexts")
+    return option("--context", default="", shell_complete=names, help="Context in the kubeconfig.")(
+        command
+    )
 
 
 def _label_value(ctx: click.Context, param: click.Parameter, value: str) -> str:
@@ -105,13 +129,19 @@ def _label_value(ctx: click.Context, param: click.Parameter, value: str) -> str:
     return value
 
 
-namespace = option("-n", "--namespace", default="", help="Namespace for specs that name none.")
-jobs_namespace = option("-n", "--namespace", default="", help="Namespace; default: the context's.")
+def _namespace(words: str) -> Callable[[Command], Command]:
+    names = complete("namespaces")
+    return option("-n", "--namespace", default="", shell_complete=names, help=words)
+
+
+namespace = _namespace("Namespace for specs that name none.")
+jobs_namespace = _namespace("Namespace; default: the context's.")
 namespaces = option(
     "-n",
     "--namespace",
     "namespaces",
     multiple=True,
+    shell_complete=complete("namespaces"),
     help="Namespace; default: the context's; may be given several times.",
 )
 color = option(
@@ -161,5 +191,12 @@ logs_dir = option(
     "--logs-dir",
     type=click.Path(path_type=Path, file_okay=False),
     help="Save the logs of finished pods below this folder before they go.",
+)
+tracebacks = option(
+    "-v",
+    "--verbose",
+    count=True,
+    expose_value=False,
+    help="Twice: the traceback of an internal error.",
 )
 verbose = option("-v", "--verbose", count=True, help="Say more on stderr; twice for tracebacks.")

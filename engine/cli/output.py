@@ -1,5 +1,8 @@
 """Lines that commands print themselves: masked, and harmless to terminals and CI logs."""
 
+import os
+import sys
+
 import click
 
 from engine.cli.printers.text import one_line
@@ -10,6 +13,24 @@ from engine.telemetry.redact import REDACTOR
 def echo(text: str, *, err: bool = False) -> None:
     """One line; what is secret in it was masked before it was made."""
     click.echo(one_line(text), err=err)
+
+
+def echo_result(text: str) -> None:
+    """On stdout; where nobody reads it, the exit code still tells the result."""
+    try:
+        click.echo(text)
+    except BrokenPipeError:
+        discard_stdout()
+
+
+def discard_stdout() -> None:
+    """Nobody reads it any more: let nothing that is still written there be an error."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def echo_note(text: str) -> None:
+    """One line on stderr, about what somebody waits for."""
+    echo(str(REDACTOR(text)), err=True)
 
 
 def echo_diagnostic(diagnostic: Diagnostic, *, err: bool = False) -> None:

@@ -8,7 +8,7 @@ import click
 
 from engine.cli import options
 from engine.cli.loading import load_config
-from engine.cli.output import echo, echo_error
+from engine.cli.output import echo, echo_error, echo_note
 from engine.errors import EngineError
 from engine.prune.options import DEFAULT_KINDS, DryRun, PruneOptions
 from engine.wellknown import FOREIGN_TTLS
@@ -114,7 +114,7 @@ def command(
     from engine.cluster.connect import connect  # noqa: PLC0415
     from engine.prune.run import prune  # noqa: PLC0415
 
-    connection = connect(kubeconfig, context, connections=concurrency + 2)
+    connection = connect(kubeconfig, context, concurrency + 2, echo_note)
     chosen = PruneOptions(
         namespaces=("",) if all_namespaces else namespaces or (connection.namespace,),
         system_namespaces=namespaces if all_namespaces else (),

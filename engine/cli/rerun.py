@@ -4,10 +4,11 @@ import click
 
 from engine.cli import options
 from engine.cli.by_name import ask_each
+from engine.cli.output import echo_note
 
 
 @click.command()
-@click.argument("jobs", nargs=-1, required=True)
+@options.jobs(required=True)
 @options.jobs_namespace
 @options.cluster
 def command(jobs: tuple[str, ...], namespace: str, kubeconfig: str, context: str) -> None:
@@ -19,6 +20,6 @@ def command(jobs: tuple[str, ...], namespace: str, kubeconfig: str, context: str
     from engine.cluster.server import check_server_version  # noqa: PLC0415
     from engine.reconcile.job_requests import rerun_job  # noqa: PLC0415
 
-    connection = connect(kubeconfig, context)
+    connection = connect(kubeconfig, context, on_silence=echo_note)
     check_server_version(connection.client)
     ask_each(namespace or connection.namespace, jobs, lambda key: rerun_job(connection.client, key))

@@ -10,7 +10,7 @@ import click
 
 from engine.cli import options
 from engine.cli.by_name import job_key
-from engine.cli.output import echo, echo_error
+from engine.cli.output import echo, echo_error, echo_note
 from engine.errors import ApiError, EngineError, UsageError
 from engine.refs import JobKey
 
@@ -23,7 +23,7 @@ _BAD_REQUEST = 400
 
 
 @click.command()
-@click.argument("jobs", nargs=-1)
+@options.jobs()
 @options.namespaces
 @options.all_namespaces
 @options.option("-l", "--selector", default="", help="Label selector on the records.")
@@ -54,7 +54,7 @@ def command(
     from engine.cluster.connect import connect  # noqa: PLC0415 - --help needs no cluster
     from engine.reconcile.job_overview import read_overview  # noqa: PLC0415
 
-    connection = connect(kubeconfig, context)
+    connection = connect(kubeconfig, context, on_silence=echo_note)
     given = ("",) if all_namespaces else namespaces or (connection.namespace,)
     named = [{job_key(name, place) for place in given} for name in jobs]
     wanted: set[JobKey] = set().union(*named)

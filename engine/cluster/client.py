@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -18,6 +19,8 @@ _CLOCK_TOLERANCE = timedelta(seconds=2)
 _GONE = 410
 _FIRST_ERROR_STATUS = 300
 _CHUNK_SIZE = 65536
+_SILENCE = 2.0
+"""Seconds after which somebody who waits wants to know for whom."""
 _NO_API = "is this an API server, or a proxy before it?"
 
 
@@ -29,8 +32,17 @@ class Client:
     Errors: ApiError and its kinds for answers, UnreachableError for none.
     """
 
-    def __init__(self, transport_factory: Callable[[], Transport]) -> None:
-        """`transport_factory` reads the credentials; it is asked again when they have expired."""
+    def __init__(
+        self,
+        transport_factory: Callable[[], Transport],
+        on_silence: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """`transport_factory` reads the credentials; it is asked again when they have expired.
+
+        `on_silence` is told, once, of a server that takes long for its first answer.
+        """
+        self._on_silence = on_silence
+        self._was_heard = False
         self._transport_factory = transport_factory
         self._transport = transport_factory()
         self._renewed = threading.Lock()
@@ -116,7 +128,8 @@ class Client:
     def _send_once(self, transport: Transport, request: Request) -> BaseHTTPResponse:
         self.requests += 1
         try:
-            response = transport.send(request)
+            with self._tell_of_silence():
+                response = transport.send(request)
             if response.status < _FIRST_ERROR_STATUS:
                 return response
             text = response.data.decode(errors="replace")
@@ -124,6 +137,22 @@ class Client:
             raise network_error(error, self.server) from error
         self._update_clock_skew(response.headers.get("Date"))
         raise api_error(request.method, response.status, text, response.headers.get("Retry-After"))
+
+    @contextmanager
+    def _tell_of_silence(self) -> Iterator[None]:
+        """For the first exchange alone: later ones have retries and reports of their own."""
+        if self._was_heard:
+            yield
+            return
+        self._was_heard = True
+        words = f"waiting for {self.server}: no answer for {_SILENCE:g}s"
+        timer = threading.Timer(_SILENCE, self._on_silence, [words])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def _update_clock_skew(self, date: str | None) -> None:
         if not date or date == self._date:

@@ -2,7 +2,7 @@
 
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +12,10 @@ import click
 
 from engine.api.model import Job
 from engine.cli.crashes import report_crashes
+from engine.cli.output import echo_note
 from engine.cli.printers.event_printer import EventPrinter, make_event_printer
 from engine.errors import EngineError, InvalidInputError
-from engine.telemetry.events import ErrorReported, SpecProblem
+from engine.telemetry.events import ErrorReported, Notice, SpecProblem
 from engine.telemetry.redact import REDACTOR
 
 if TYPE_CHECKING:
@@ -77,7 +78,15 @@ def open_connection(
     if options.sandbox:
         sandbox = _sandbox_kubeconfig(jobs)
         kubeconfig, context = click.get_current_context().with_resource(sandbox), ""
-    return connect(kubeconfig, context, connections=connections)
+    return connect(kubeconfig, context, connections, _on_silence(options))
+
+
+def _on_silence(options: ReconcileOptions) -> Callable[[str], None]:
+    """Before the printer of events is there, and in its format."""
+    if options.log_format != "json":
+        return echo_note
+    printer = make_event_printer(REDACTOR, verbose=options.verbose, log_format="json")
+    return lambda words: printer(Notice(words))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from engine.cli.loading import load_config, load_valid_specs
-from engine.cli.output import echo
+from engine.cli.output import echo, echo_result
 from engine.cli.printers.gitlab import log_section
 from engine.cli.printers.result import exit_code, mask_result, result_json, result_table
 from engine.cli.printers.text import pluralise
@@ -35,7 +35,7 @@ def run_once(options: ReconcileOptions) -> None:
         code = max(exit_code(result), pruned.exit_code)
         result, pruned = mask_result(result, pruned, REDACTOR)
         reports.report_result(result)
-    click.echo((result_json if options.output == "json" else result_table)(result, pruned))
+    echo_result((result_json if options.output == "json" else result_table)(result, pruned))
     for line in pruned.lines:
         echo(line, err=True)
     under_way = sum(not job.over for job in result.jobs)

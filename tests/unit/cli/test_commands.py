@@ -60,9 +60,12 @@ def test_a_command_is_described_in_the_same_words_in_its_own_help(command: str) 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("recncile",), "No such command 'recncile'"),
-        (("validate", "--nope", "x"), "No such option"),
-        (("render", "x", "-o", "xml"), "'xml' is not one of"),
+        (("recncile",), "error: no such command 'recncile' (did you mean reconcile?)"),
+        (("validate", "--nope", "x"), "error: no such option '--nope' (engine validate --help)"),
+        (
+            ("render", "x", "-o", "xml"),
+            "error: invalid value for '-o' / '--output': 'xml' is not one of",
+        ),
         (("reconcile", "x", "-o", "json"), "--output needs --once"),
         (("reconcile", "x", "--once", "--concurrency", "0"), "0 is not in the range"),
         (("reconcile", "x", "--once", "--timeout", "soon"), "is not a duration"),

@@ -1,0 +1,204 @@
+"""Errors in one voice, and what happens where nobody reads the output any more."""
+
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from engine.cli.main import COMMANDS, cli
+from tests.unit.builders import document, write
+from tests.unit.cli.conftest import Engine
+from tests.unit.cli.test_commands import kubeconfig
+
+ROOT = Path(__file__).parents[3]
+BATCH = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: x}\nspec: {template: {}}\n"
+
+
+@pytest.fixture
+def silent_server() -> Iterator[str]:
+    """A server that takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_takes_vv_for_which_an_internal_error_asks(command: str) -> None:
+    found = cli.get_command(click.Context(cli), command)
+    assert found is not None
+    (verbose,) = [parameter for parameter in found.params if parameter.name == "verbose"]
+    assert "-v" in verbose.opts
+
+
+@pytest.mark.parametrize(
+    ("more", "has_traceback"),
+    [((), False), (("-v",), False), (("-vv",), True), (("-v", "--verbose"), True)],
+)
+def test_vv_brings_the_traceback_of_an_internal_error(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    more: tuple[str, ...],
+    has_traceback: bool,
+) -> None:
+    from engine.cli import main  # noqa: PLC0415 - the module, not the function
+
+    def fail(*_: object, **__: object) -> None:
+        raise KeyError("defect")
+
+    monkeypatch.setattr(main.cli, "main", fail)
+    monkeypatch.setattr(sys, "argv", ["engine", "status", *more])
+    with pytest.raises(SystemExit) as end:
+        main.main()
+    told = capsys.readouterr().err
+    assert end.value.code == 70
+    assert "error: internal error: KeyError: report it with -vv" in told
+    assert ("Traceback" in told) == has_traceback
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            BATCH,
+            (
+                "a.yaml:1:13: a Job of batch/v1 is no JobSpec (its container's image, command and"
+                " env are fields of the spec of a JobSpec of jobs.engine/v1alpha1: engine init"
+                " writes one, engine explain spec tells them)"
+            ),
+        ),
+        (
+            "apiVersion: apps/v1\nkind: Deployment\n",
+            (
+                "a.yaml:1:13: a Deployment of apps/v1 is no JobSpec (apply it with kubectl;"
+                " specs are kept in a folder of their own)"
+            ),
+        ),
+        (
+            "apiVersion: v1\nkind: JobSpec\n",
+            (
+                'a.yaml:1:13: apiVersion "v1" is not one that the engine knows'
+                " (one of: jobs.engine/v1alpha1)"
+            ),
+        ),
+    ],
+)
+def test_an_object_of_kubernetes_among_the_specs_gets_the_word_that_helps(
+    tmp_path: Path, engine: Engine, text: str, line: str
+) -> None:
+    write(tmp_path, "a.yaml", text)
+    said = engine("validate", "a.yaml")
+    assert (said.code, said.stdout) == (2, f"{line}\n")
+
+
+def test_a_kubeconfig_that_isnt_there_is_named(process: Engine) -> None:
+    said = process("status", env={"KUBECONFIG": "/nope:/nor-this"})
+    assert said.code == 6
+    assert said.stderr.startswith("error: /nope:/nor-this: no usable kubeconfig: no such file")
+    assert "/.kube/config: no usable kubeconfig: no such file" in process("status").stderr
+
+
+@pytest.mark.parametrize(
+    ("context", "hint"), [("her", "did you mean here?"), ("production", "it has: here, there")]
+)
+def test_a_context_that_isnt_there_is_told_with_those_that_are(
+    tmp_path: Path, process: Engine, context: str, hint: str
+) -> None:
+    path = kubeconfig(tmp_path, "http://127.0.0.1:1")
+    text = path.read_text().replace(
+        "contexts: [", "contexts: [{name: there, context: {cluster: here, user: me}}, "
+    )
+    path.write_text(text)
+    said = process("status", "--kubeconfig", path, "--context", context)
+    assert (said.code, said.stdout) == (6, "")
+    assert said.stderr == f'error: {path}: there is no context "{context}" ({hint})\n'
+
+
+def test_a_kubeconfig_without_a_current_context_says_which_there_are(
+    tmp_path: Path, process: Engine
+) -> None:
+    path = kubeconfig(tmp_path, "http://127.0.0.1:1")
+    path.write_text(path.read_text().replace("current-context: here\n", ""))
+    said = process("status", "--kubeconfig", path)
+    assert said.stderr == f"error: {path}: it has no current-context (it has: here)\n"
+
+
+def test_a_context_can_be_chosen_where_none_is_current(tmp_path: Path, process: Engine) -> None:
+    path = kubeconfig(tmp_path, "http://127.0.0.1:1")
+    path.write_text(path.read_text().replace("current-context: here\n", ""))
+    said = process("status", "--kubeconfig", path, "--context", "here")
+    assert "no answer from the API server" in said.stderr
+
+
+def test_a_server_that_says_nothing_is_told_of_while_one_waits(
+    tmp_path: Path, silent_server: str
+) -> None:
+    path = kubeconfig(tmp_path, silent_server)
+    waiting = subprocess.Popen(
+        [sys.executable, "-m", "engine", "status", "--kubeconfig", path],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    guard = threading.Timer(60, waiting.kill)
+    guard.start()
+    try:
+        assert waiting.stderr is not None
+        line = waiting.stderr.readline()
+    finally:
+        guard.cancel()
+        waiting.kill()
+        waiting.communicate()
+    assert line == f"waiting for {silent_server}: no answer for 2s\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [("render", "specs"), ("validate", "specs"), ("schema",), ("demo",)]
+)
+def test_nobody_is_told_of_a_reader_that_has_gone(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    for number in range(40):
+        write(tmp_path, f"specs/{number}.yaml", document(f"j{number}"))
+    command = [sys.executable, "-m", "engine", *arguments]
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    running = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert running.stdout is not None
+    running.stdout.close()
+    _, told = running.communicate(timeout=120)
+    assert (running.returncode, told) == (0, b"")
+
+
+def test_a_reader_that_has_gone_changes_no_outcome_of_a_reconcile(tmp_path: Path) -> None:
+    write(tmp_path, "specs/a.yaml", document("a", image="nowhere.invalid/x:1", pullPolicy="Never"))
+    command = [sys.executable, "-m", "engine", "reconcile", "--once", "specs", "--sandbox"]
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    running = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert running.stdout is not None
+    running.stdout.close()
+    _, told = running.communicate(timeout=120)
+    assert running.returncode == 4
+    assert b"Traceback" not in told
+    assert b"Broken" not in told
+
+
+def test_an_output_that_is_full_is_told_as_what_it_is(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "engine", "schema"],
+            cwd=ROOT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert done.returncode == 74
+    assert done.stderr == "error: the output can't be written: No space left on device\n"
