@@ -16,13 +16,14 @@ from engine.durations import FOREVER, parse_duration
 from engine.errors import Diagnostic, Severity, SourceLocation
 from engine.refs import MAIN_CONTAINER
 
-_BUILT_IN: Mapping[str, Any] = {
+BUILT_IN: Mapping[str, Any] = {
     "timeout": "1h",
     "startTimeout": "10m",
     "ttlLeeway": "5m",
     "template": "job",
     "onChange": "Replace",
 }
+"""The engine's own defaults; the schema tells them to people."""
 
 _ENTRY_POINT = ("script", "command", "args")
 FROM_SECRET = "fromSecret"  # noqa: S105 - a field's name
@@ -119,7 +120,7 @@ def effective_spec(
     `namespace` is for a spec that names none, and goes before those of the defaults.
     """
     layers = (document, *above)
-    specs = [_BUILT_IN, config.defaults, *(d.data.get("spec", {}) for d in reversed(layers))]
+    specs = [BUILT_IN, config.defaults, *(d.data.get("spec", {}) for d in reversed(layers))]
     named = [d.data.get("metadata", {}).get("namespace") for d in layers]
     chosen = named[0] or namespace or next((name for name in named if name), "")
     return EffectiveSpec(merge_specs(specs), chosen, layers, config)

@@ -32,6 +32,8 @@ COMMANDS = {
     "logs": "Print what a job's containers wrote.",
     "status": "Show where jobs stand, by their records and their pods.",
     "doctor": "Find what would keep the engine from working on a cluster.",
+    "init": "Write a first spec, and the schema for editors.",
+    "explain": "Say what a field is: type, default, meaning.",
     "sandbox": "Serve a simulated cluster on loopback.",
     "demo": "See the engine at work on a simulated cluster.",
     "schema": "Print the JSON Schema of a kind.",

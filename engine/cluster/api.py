@@ -185,6 +185,13 @@ def list_all(client: Client, path: str, selector: str, fields: str = "") -> list
     return list(list_pages(client, path, selector, fields=fields, size=2 * PAGE_SIZE))
 
 
+def list_names(client: Client, path: str, timeout: float, selector: str = "") -> list[str]:
+    """Names on the first page of a list, within `timeout` seconds. Errors: those of the API."""
+    query: Query = [("limit", str(PAGE_SIZE)), *([("labelSelector", selector)] if selector else [])]
+    answer = client.request("GET", path, query=query, accept=METADATA_LIST, timeout=timeout)
+    return [item["metadata"]["name"] for item in answer["items"]]
+
+
 def read_log(
     client: Client,
     pod: Ref,

@@ -1,0 +1,66 @@
+"""`engine explain`: what a field of a spec is, as `kubectl explain` says it."""
+
+import json
+import textwrap
+
+import click
+
+from engine.cli import options
+
+_WIDTH = 80
+_NOTHING = "<no description>"
+
+
+@click.command()
+@click.argument("field", default="", shell_complete=options.complete("fields"))
+def command(field: str) -> None:
+    """Say what a field is: type, default, meaning.
+
+    FIELD is a path such as spec.pullPolicy or spec.services.env; with a kind before it,
+    JobDefaults.metadata or EngineConfig.limits.maxTtl, it is of that kind. Without one the fields
+    of a JobSpec are listed.
+    """
+    # --help needs no schema.
+    from engine.api.field_docs import FieldDoc, explain_field, places_of_field  # noqa: PLC0415
+    from engine.api.versions import API_VERSION  # noqa: PLC0415
+
+    kind, path = kind_and_path(field)
+    found = explain_field(kind, path)
+
+    def head(field: FieldDoc) -> str:
+        return f"<{field.type}>{' (required)' if field.required else ''}"
+
+    lines = [("kind", kind), ("version", API_VERSION)]
+    if path:
+        lines.append(("field", f"{'.'.join(path)} {head(found)}"))
+        lines += [("one of", ", ".join(found.choices))] if found.choices else []
+        default = found.default
+        told = default if isinstance(default, str) else json.dumps(default)
+        lines += [("default", told)] if default is not None else []
+        lines += [("form", found.form)] if found.form else []
+        lines += [("kubectl", f"kubectl explain {found.kubectl}")] if found.kubectl else []
+        lines += [("stands in", ", ".join(places_of_field(path)))]
+    for name, words in lines:
+        click.echo(f"{name.upper() + ':':<11}{words}")
+    click.echo("\n" + textwrap.fill(found.description or _NOTHING, _WIDTH))
+    if found.fields:
+        click.echo("\nFIELDS:")
+    for below in found.fields:
+        click.echo(f"  {below.name} {head(below)}")
+        if below.description:
+            indent = "    "
+            click.echo(
+                textwrap.fill(
+                    below.description, _WIDTH, initial_indent=indent, subsequent_indent=indent
+                )
+            )
+
+
+def kind_and_path(field: str) -> tuple[str, list[str]]:
+    """The kind that a path begins with, else a JobSpec, and its steps; [] is none."""
+    from engine.api.field_docs import KINDS  # noqa: PLC0415 - as above
+
+    steps = [step for step in field.replace("[]", "").split(".") if step]
+    kinds = {kind.lower(): kind for kind in KINDS}
+    kind = kinds.get(steps[0].lower()) if steps else None
+    return (kind, steps[1:]) if kind else (KINDS[0], steps)

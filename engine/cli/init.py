@@ -1,0 +1,71 @@
+"""`engine init`: a first spec, and the schema that editors check it by."""
+
+import os
+from pathlib import Path
+
+import click
+
+from engine.cli import options
+from engine.errors import UsageError
+
+_SPEC = """\
+# yaml-language-server: $schema={schema}
+apiVersion: jobs.engine/v1alpha1
+kind: JobSpec
+metadata:
+  name: {name}
+spec:
+  image: docker.io/library/alpine:3.20
+  pullPolicy: [Always, IfNotPresent] # tried in order
+  timeout: 10m
+  script: |
+    echo "hello from {name}"
+"""
+
+
+@click.command()
+@click.argument("name", default="hello")
+@options.option(
+    "--directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("jobs"),
+    show_default=True,
+    help="Folder of the spec; it is made if it is missing.",
+)
+def command(name: str, directory: Path) -> None:
+    """Write a first spec, and the schema for editors.
+
+    The spec is jobs/NAME.yaml, the schema schemas/job.v1alpha1.schema.json beside that folder, as
+    `engine schema` prints it. A file that is there is left as it is.
+    """
+    from engine.api.parse import SpecText, parse_file  # noqa: PLC0415 - --help needs no schema
+    from engine.api.versions import API_VERSION, JOB_SPEC, VERSIONS, schema_text  # noqa: PLC0415
+
+    schema = directory.parent / "schemas" / VERSIONS[API_VERSION, JOB_SPEC].schema
+    text = _SPEC.format(name=name, schema=Path(os.path.relpath(schema, directory)).as_posix())
+    path = directory / f"{name}.yaml"
+    for problem in parse_file(SpecText(str(path), str(directory), text.encode())).problems:
+        raise UsageError(problem.message, where=f"NAME {name!r}", hint=problem.hint)
+    _write_new(path, text)
+    if not schema.exists():
+        _write_new(schema, schema_text(API_VERSION, JOB_SPEC))
+    click.echo(path)
+    click.echo(
+        f"next: engine validate {directory}; engine reconcile --once {directory}"
+        " (with --sandbox on a simulated cluster); engine explain spec",
+        err=True,
+    )
+
+
+def _write_new(path: Path, text: str) -> None:
+    """Errors: UsageError where a file is there, or none can be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(
+            "this file is there already; it is left as it is", where=str(path), hint="another NAME"
+        ) from None
+    except OSError as error:
+        raise UsageError(f"can't be written: {error.strerror}", where=str(path)) from None
