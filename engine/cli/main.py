@@ -38,6 +38,7 @@ COMMANDS = {
     "demo": "See the engine at work on a simulated cluster.",
     "schema": "Print the JSON Schema of a kind.",
     "completion": "Print a shell completion script.",
+    "version": "Print the versions of the engine and of the server.",
 }
 INTERNAL_ERROR, OUTPUT_ERROR = 70, 74
 """As in sysexits.h: EX_SOFTWARE, EX_IOERR."""
