@@ -25,9 +25,10 @@ def command(
     context: str,
     output: str,
 ) -> None:
-    """Show everything about jobs: attempts, pods, Events, what they wait for, what comes next.
+    """Show everything about a job, and what comes next.
 
-    JOBS are named as they are printed, ci/build, or by their name in the namespace of -n.
+    Its attempts, pods and Events, and what it waits for. JOBS are named as they are printed,
+    ci/build, or by their name in the namespace of -n.
     """
     from engine.cli.printers.describe import job_data, job_lines  # noqa: PLC0415 - for --help
     from engine.cli.printers.manifests import print_yaml  # noqa: PLC0415
