@@ -8,6 +8,7 @@ from engine.cli.printers.status import UNKNOWN, job_json, source_words
 from engine.cli.printers.table import format_rows
 from engine.cli.printers.text import format_age, one_line
 from engine.cli.printers.text_printer import colourise
+from engine.decide.absence import gone_since
 from engine.decide.record import Attempt
 from engine.reconcile.job_details import EventLine, JobDetails
 from engine.status.containers import ContainerState, container_states
@@ -70,6 +71,7 @@ def job_lines(details: JobDetails, *, colour: bool = False) -> list[str]:
         ("Started", _when(record.started_at, now)),
         ("Finished", _when(record.finished_at, now)),
         ("Recorded", _when(job.written_at, now)),
+        ("Spec gone", _when(gone_since(record.annotations), now)),
     ]
     if not standing.is_recorded:
         fields.insert(4, ("Record", f"says {record.state} still"))

@@ -6,6 +6,7 @@ from typing import Any
 
 from engine.cli.printers.result import attempt_json, record_json
 from engine.cli.printers.text import format_age, to_json
+from engine.decide.absence import gone_since
 from engine.decide.follower import Follower
 from engine.reconcile.job_overview import JobStatus, Overview, QueuePosition
 from engine.status.outcome import State
@@ -47,6 +48,7 @@ def job_json(job: JobStatus) -> dict[str, Any]:
         "pod": _pod_name(job) or None,
         "node": _node(job) or None,
         "recordedAt": format_time(job.written_at),
+        "specGoneSince": format_time(gone_since(record.annotations)) if record else None,
         "history": [
             {
                 "run": past.run,

@@ -45,8 +45,12 @@ def test_a_record_goes_thirty_days_after_its_spec_was_missed_and_one_with_a_spec
 ) -> None:
     run_and_remove(engine)
     engine.reconcile(ends=0)
-    assert GONE_SINCE in (marks(sandbox) or {})
+    mark = (marks(sandbox) or {})[GONE_SINCE]
     assert marks(sandbox, "lives") == {}
+    told = {name: entry["specGoneSince"] for name, entry in engine.status().items()}
+    assert told == {"gone": mark.replace("Z", ".000Z"), "lives": None}
+    described = engine.run("describe", "gone", "-n", NAMESPACE, ends=0).stdout
+    assert f"Spec gone:  {told['gone']} (" in described
     sandbox.clock.advance(29 * DAY)
     sandbox.requests.clear()
     engine.reconcile(ends=0)
