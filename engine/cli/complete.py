@@ -7,17 +7,19 @@ import click
 from engine.cli import options
 from engine.cli.by_name import ask_each, who
 from engine.cli.loading import load_config, load_valid_specs
+from engine.cli.output import echo_note
 from engine.errors import UsageError
 from engine.refs import JobKey
 
 
 @click.command()
-@click.argument("jobs", nargs=-1, required=True)
+@options.jobs(required=True)
 @options.option(
     "-f",
     "--filename",
     "filenames",
     multiple=True,
+    type=click.Path(),
     help="Specs of the JOBS: needed for those that have no record yet.",
 )
 @options.jobs_namespace
@@ -51,7 +53,7 @@ def command(
     from engine.reconcile.job_requests import complete_job  # noqa: PLC0415
     from engine.specdir.load import with_namespace  # noqa: PLC0415
 
-    connection = connect(kubeconfig, context)
+    connection = connect(kubeconfig, context, on_silence=echo_note)
     check_server_version(connection.client)
     specs = loaded.jobs if loaded is not None else ()
     named = with_namespace(specs, connection.namespace, settings.limits)

@@ -8,6 +8,7 @@ import click
 
 from engine.cli import options
 from engine.cli.loading import load_config
+from engine.cli.output import echo_note
 from engine.errors import ClusterError, ExitCode
 
 
@@ -43,7 +44,7 @@ def command(
     from engine.reconcile.examination import examine  # noqa: PLC0415
 
     try:
-        connection = connect(kubeconfig, context)
+        connection = connect(kubeconfig, context, on_silence=echo_note)
         places = tuple(dict.fromkeys(namespaces or (connection.namespace,)))
         facts = examine(connection.client, places, source, settings.limits.pod_security)
     except ClusterError as error:

@@ -31,7 +31,7 @@ COMMANDS = {
     "describe": "Show everything about a job, and what comes next.",
     "logs": "Print what a job's containers wrote.",
     "status": "Show where jobs stand, by their records and their pods.",
-    "doctor": "Find what would keep the engine from working on a cluster.",
+    "doctor": "Find what would keep the engine from working on this cluster.",
     "init": "Write a first spec, and the schema for editors.",
     "explain": "Say what a field is: type, default, meaning.",
     "sandbox": "Serve a simulated cluster on loopback.",

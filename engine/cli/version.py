@@ -11,7 +11,7 @@ from engine.cli.printers.text import one_line, to_json
 
 
 @click.command()
-@click.option("--client", is_flag=True, help="Ask no server.")
+@options.option("--client", is_flag=True, help="Ask no server.")
 @options.cluster
 @options.output("text", "json")
 def command(client: bool, kubeconfig: str, context: str, output: str) -> None:
