@@ -11,6 +11,7 @@ from engine.decide.actions import (
     CreatePod,
     DeletePod,
     RefreshPod,
+    RemoveSchedulingGate,
     ReportRejection,
     Wait,
     WriteRecord,
@@ -20,6 +21,9 @@ from engine.decide.situation import Rejection, RejectionKind, Situation, gate_po
 from engine.decide.transitions import queued
 from engine.status.outcome import State
 
+_TO_START = CreatePod | CreateDependents | RemoveSchedulingGate | WriteRecord
+"""Each may be refused in turn, and that could not be recorded either."""
+
 
 def heed_refused_record(situation: Situation, action: Action) -> Action:
     """`action`, or what takes its place until somebody has written the record.
@@ -28,7 +32,7 @@ def heed_refused_record(situation: Situation, action: Action) -> Action:
     the job wait for room, unless something of it is under way.
     """
     rejection = _pending(situation)
-    if rejection is None or not isinstance(action, CreatePod | CreateDependents | WriteRecord):
+    if rejection is None or not isinstance(action, _TO_START):
         return action
     record, is_due = situation.run_record, situation.now >= rejection.retry_at
     if record.open_attempt is None and (removal := _remove_unrecorded(situation, rejection)):
@@ -39,7 +43,7 @@ def heed_refused_record(situation: Situation, action: Action) -> Action:
         if is_written and is_due:
             return action
         action = WriteRecord(instead)
-    if is_due or isinstance(action, CreateDependents):
+    if is_due:
         return action
     if rejection.kind is RejectionKind.QUOTA and record.open_attempt is None:
         return Wait(rejection.retry_at, instead)

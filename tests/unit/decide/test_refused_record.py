@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from engine.decide.actions import (
+    CreateDependents,
     CreatePod,
     DeletePod,
     Done,
@@ -44,6 +45,16 @@ def test_a_pod_whose_secret_was_refused_as_well_gets_none() -> None:
     """The record could not say that admission refused it, so nobody asks for the Secret again."""
     gated, refused = job_pod(JOB, gated=True), refused_record(ADMISSION)
     assert act(JOB, None, gated, rejection=refused) == DeletePod(POD, UID, 0, "exceeded quota: c")
+
+
+@pytest.mark.parametrize("ready", [(), (UID,)])
+def test_a_recorded_pod_whose_refusal_cant_be_recorded_waits_its_turn(ready: tuple[str]) -> None:
+    """What it owns, or the removal of its gate, was refused, and then the record that says so."""
+    gated, refused = job_pod(JOB, gated=True), refused_record(RIGHTS, version="7")
+    known = record(attempt())
+    assert act(JOB, known, gated, settled=ready, rejection=refused) == ReportRejection(refused)
+    again = act(JOB, known, gated, settled=ready, rejection=refused, now=at(5))
+    assert isinstance(again, RemoveSchedulingGate if ready else CreateDependents)
 
 
 def test_the_record_is_read_once_more_before_the_pod_goes() -> None:
