@@ -75,6 +75,12 @@ FEATURES: tuple[Feature, ...] = (
         in_cluster=True,
     ),
     Feature(
+        "ageing records",
+        _rights("list", "configmaps"),
+        "those in namespaces without a spec stay",
+        in_cluster=True,
+    ),
+    Feature(
         "missing namespaces",
         _rights("get", "namespaces"),
         "one that is not there is found by the first create, not before anything is written",
