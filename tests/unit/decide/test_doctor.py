@@ -1,5 +1,6 @@
 """What the doctor concludes: OK, degraded and what is lost, or failed and what to do."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -198,8 +199,8 @@ def test_the_features_need_what_the_page_lists_and_nothing_else() -> None:
     listed = set()
     for page in ("Rights", "Rights of people"):
         for resource, verbs, *_ in table_of("operations.md", page):
-            name = resource.replace("`", "").partition(" ")[0]
-            listed |= {(verb, name) for verb in verbs.split(", ")}
+            for name in re.findall("`([^`]+)`", resource):
+                listed |= {(verb, name) for verb in verbs.split(", ")}
     assert {(right.verb, right.resource) for f in FEATURES for right in f.rights} == listed
 
 
