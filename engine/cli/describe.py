@@ -1,13 +1,12 @@
 """`engine describe`: everything about a job."""
 
-import json
 import sys
 
 import click
 
 from engine.cli import options
 from engine.cli.by_name import job_key
-from engine.cli.output import echo_error, echo_note
+from engine.cli.output import echo_data, echo_error, echo_note
 from engine.errors import EngineError, UsageError
 
 
@@ -16,7 +15,7 @@ from engine.errors import EngineError, UsageError
 @options.jobs_namespace
 @options.color
 @options.cluster
-@options.output("text", "json", "yaml")
+@options.output("table", "json", "yaml")
 def command(
     jobs: tuple[str, ...],
     namespace: str,
@@ -31,9 +30,7 @@ def command(
     ci/build, or by their name in the namespace of -n.
     """
     from engine.cli.printers.describe import job_data, job_lines  # noqa: PLC0415 - for --help
-    from engine.cli.printers.manifests import print_yaml  # noqa: PLC0415
     from engine.cli.printers.table import wants_colour  # noqa: PLC0415
-    from engine.cli.printers.text import to_json  # noqa: PLC0415
     from engine.cluster.connect import connect  # noqa: PLC0415
     from engine.reconcile.job_details import read_details  # noqa: PLC0415
 
@@ -48,11 +45,8 @@ def command(
             codes.append(error.exit_code)
     broken: list[EngineError] = [d.job.error for d in told if d.job.error is not None]
     codes += [error.exit_code for error in broken]
-    data = {"jobs": [job_data(details) for details in told]}
-    if output == "json":
-        click.echo(to_json(data, indent=2))
-    elif output == "yaml":
-        print_yaml([json.loads(to_json(data))])
+    if output != "table":
+        echo_data({"jobs": [job_data(details) for details in told]}, output)
     else:
         colour = wants_colour(color, sys.stdout)
         click.echo(

@@ -1,6 +1,5 @@
 """`engine doctor`: what would keep the engine from working on this cluster."""
 
-import json
 import sys
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import click
 
 from engine.cli import options
 from engine.cli.loading import load_config
-from engine.cli.output import echo_note
+from engine.cli.output import echo_data, echo_note
 from engine.errors import ClusterError, ExitCode
 
 
@@ -36,9 +35,7 @@ def command(
     """
     settings = load_config(config)
     from engine.cli.printers.doctor import finding_rows, findings_data, worst  # noqa: PLC0415
-    from engine.cli.printers.manifests import print_yaml  # noqa: PLC0415 - --help needs none
     from engine.cli.printers.table import format_rows, terminal_width, wants_colour  # noqa: PLC0415
-    from engine.cli.printers.text import to_json  # noqa: PLC0415
     from engine.cluster.connect import connect  # noqa: PLC0415
     from engine.decide.doctor import Finding, Level, diagnose  # noqa: PLC0415
     from engine.reconcile.examination import examine  # noqa: PLC0415
@@ -52,11 +49,8 @@ def command(
         found = [Finding("reach", Level.FAILED, f"{where}{error.cause}", error.hint)]
     else:
         found = diagnose(facts)
-    text = to_json(findings_data(found), indent=2)
-    if output == "json":
-        click.echo(text)
-    elif output == "yaml":
-        print_yaml([json.loads(text)])
+    if output != "table":
+        echo_data(findings_data(found), output)
     else:
         colour = wants_colour(color, sys.stdout)
         for line in format_rows(finding_rows(found), width=terminal_width(), colour=colour):

@@ -1,11 +1,13 @@
-"""Lines that commands print themselves: masked, and harmless to terminals and CI logs."""
+"""What commands print themselves: masked, and harmless to terminals and CI logs."""
 
+import json
 import os
 import sys
+from typing import Any
 
 import click
 
-from engine.cli.printers.text import one_line
+from engine.cli.printers.text import one_line, to_json
 from engine.errors import Diagnostic, EngineError, InvalidInputError
 from engine.telemetry.redact import REDACTOR
 
@@ -45,3 +47,14 @@ def echo_error(error: EngineError) -> None:
             echo_diagnostic(problem, err=True)
     else:
         echo(f"error: {error.map_text(REDACTOR)}", err=True)
+
+
+def echo_data(data: Any, output: str) -> None:
+    """As JSON, or the same as YAML; what is secret in it was masked before it was made."""
+    text = to_json(data, indent=2)
+    if output == "yaml":
+        from engine.cli.printers.manifests import print_yaml  # noqa: PLC0415 - slow
+
+        print_yaml([json.loads(text)])
+    else:
+        click.echo(text)

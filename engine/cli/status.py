@@ -1,6 +1,5 @@
 """`engine status`: where jobs stand."""
 
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -10,7 +9,7 @@ import click
 
 from engine.cli import options
 from engine.cli.by_name import job_key
-from engine.cli.output import echo, echo_error, echo_note
+from engine.cli.output import echo, echo_data, echo_error, echo_note
 from engine.errors import ApiError, EngineError, UsageError
 from engine.refs import JobKey
 
@@ -102,14 +101,11 @@ def _refuse_missing(named: Sequence[set[JobKey]], found: Sequence["JobStatus"]) 
 
 def _print(overview: "Overview", jobs: Sequence["JobStatus"], output: str, color: str) -> None:
     from engine.cli.printers import status as printer  # noqa: PLC0415 - --help needs none
-    from engine.cli.printers.manifests import print_yaml  # noqa: PLC0415
     from engine.cli.printers.table import format_rows, terminal_width, wants_colour  # noqa: PLC0415
 
     match output:
-        case "json":
-            click.echo(printer.overview_json(overview, jobs))
-        case "yaml":
-            print_yaml([json.loads(printer.overview_json(overview, jobs))])
+        case "json" | "yaml":
+            echo_data(printer.overview_data(overview, jobs), output)
         case "name":
             for job in jobs:
                 echo(str(job.key))

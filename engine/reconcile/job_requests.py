@@ -87,7 +87,7 @@ def _change(
 
 
 def _under_way(record: Record) -> UsageError:
-    hint = f"engine cancel {record.key.name} first"
+    hint = f"engine cancel {record.key} first"
     return UsageError(f"the job is {record.state}", where=str(record.key), hint=hint)
 
 

@@ -79,4 +79,4 @@ def test_a_running_job_is_not_run_again(
     engine.spec("long", script=target.script("long", lasts=60))
     engine.reconcile("--wait", "applied", ends=0)
     done = engine.run("rerun", "long", "-n", engine.namespace, ends=2)
-    assert "engine cancel long first" in done.stderr
+    assert f"engine cancel {engine.namespace}/long first" in done.stderr

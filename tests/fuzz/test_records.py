@@ -7,7 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from engine.cli.printers.status import overview_json, overview_rows
+from engine.cli.printers.status import overview_data, overview_rows
+from engine.cli.printers.text import to_json
 from engine.cluster.records import KEY, key_of
 from engine.decide import decide
 from engine.decide.lease import (
@@ -116,7 +117,7 @@ def _show(record: Record) -> None:
     queue = queue_positions([record], _NOW).get(record.key)
     job = JobStatus(record.key, record, None, read_standing(record, None), None, queue)
     assert len({len(row) for row in overview_rows([job], _NOW, wide=True)}) == 1
-    overview_json(Overview((job,), _NOW, ()), [job]).encode()
+    to_json(overview_data(Overview((job,), _NOW, ()), [job])).encode()
 
 
 def _assert_sound(record: Record) -> None:

@@ -16,7 +16,7 @@ from engine.cli.printers.live_view import LiveState
 from engine.cli.printers.manifests import print_json, print_yaml
 from engine.cli.printers.prune import JsonPrunePrinter, TextPrunePrinter
 from engine.cli.printers.result import mask_result, result_json, result_table
-from engine.cli.printers.status import knowledge_lines, overview_json, overview_rows
+from engine.cli.printers.status import knowledge_lines, overview_data, overview_rows
 from engine.cli.printers.table import format_rows
 from engine.cli.printers.text import one_line, to_json
 from engine.cli.printers.text_printer import TextPrinter
@@ -166,7 +166,7 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
         as_json={
             **{f"event {n}": line for n, line in enumerate(json_lines.getvalue().splitlines())},
             "result": result_json(result, pruned),
-            "status": overview_json(overview, jobs),
+            "status": to_json(overview_data(overview, jobs)),
             "describe": to_json(job_data(details)),
             "doctor": to_json(findings_data(findings)),
             "prune": prune_json.getvalue(),

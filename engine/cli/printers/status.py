@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from engine.cli.printers.result import attempt_json, record_json
-from engine.cli.printers.text import format_age, to_json
+from engine.cli.printers.text import format_age
 from engine.decide.absence import gone_since
 from engine.decide.follower import Follower
 from engine.reconcile.job_overview import JobStatus, Overview, QueuePosition
@@ -19,13 +19,8 @@ _WIDE = ("NAMESPACE", "JOB", "STATE", "REASON", "ATTEMPTS", "AGE", "POD", "NODE"
          "SINCE", "MESSAGE")  # fmt: skip
 
 
-def overview_json(overview: Overview, jobs: Iterable[JobStatus]) -> str:
-    """The jobs with their history, as in the contract of `-o json`; why others are broken."""
-    return to_json(overview_data(overview, jobs), indent=2)
-
-
 def overview_data(overview: Overview, jobs: Iterable[JobStatus]) -> dict[str, Any]:
-    """The same before it is encoded."""
+    """The jobs with their history, as in the contract of `-o json`; why others are broken."""
     engines = overview.followers
     return {
         "asOf": format_time(overview.as_of),

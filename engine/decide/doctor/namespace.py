@@ -10,8 +10,11 @@ from engine.kubeschema.quantity import PATTERN
 from engine.podsecurity import Level as PodSecurityLevel
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"
-_COMPUTE = ("requests.", "limits.")
-_OF_JOBS = ("pods", "secrets", "configmaps", "cpu", "memory", "ephemeral-storage")
+_ASKED = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
+"""What a quota on it has every container of a pod say."""
+_COUNTED = ("pods", "secrets", "configmaps", "count/pods", "count/secrets", "count/configmaps")
+_SCOPES = frozenset({"Terminating", "NotBestEffort"})
+"""Scopes of quotas that count jobs: pods with a deadline, and a request or limit."""
 _SUFFIXES = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
              "P": 1e15, "E": 1e18}  # fmt: skip
 _BINARY = "KMGTPE"
@@ -140,7 +143,11 @@ def _quota_finding(quota: Object, place: NamespaceFacts) -> Finding:
     name, status = quota["metadata"]["name"], quota.get("status") or {}
     hard = status.get("hard") or (quota.get("spec") or {}).get("hard") or {}
     used = status.get("used") or {}
-    concerned = {key: hard[key] for key in sorted(hard) if _concerns_jobs(key)}
+    concerned = {key: hard[key] for key in sorted(hard) if key in (*_COUNTED, *_ASKED)}
+    spec = quota.get("spec") or {}
+    if spec.get("scopeSelector") or not set(spec.get("scopes") or ()) <= _SCOPES:
+        text = f"{name} counts pods of its scopes alone"
+        return Finding("quota", Level.OK, text, namespace=place.name)
     full = [key for key in concerned if _amount(used.get(key, "0")) >= _amount(hard[key])]
     words = ", ".join(f"{key} {used.get(key, '0')} of {hard[key]}" for key in concerned)
     if full:
@@ -148,17 +155,12 @@ def _quota_finding(quota: Object, place: NamespaceFacts) -> Finding:
         remedy = "wait, prune, or have the quota raised"
         text = f"{name} is used up ({told}): new jobs wait in the queue"
         return Finding("quota", Level.DEGRADED, text, remedy, place.name)
-    asked = sorted(key for key in concerned if key.startswith(_COMPUTE) or key in ("cpu", "memory"))
-    lacking = [key for key in asked if not _has_default(key, place)]
+    lacking = [key for key in concerned if key in _ASKED and not _has_default(key, place)]
     if lacking:
         text = f"{name} refuses pods whose containers don't say {', '.join(lacking)}"
         remedy = "spec.resources in the specs or a JobDefaults, or a LimitRange with defaults"
         return Finding("quota", Level.DEGRADED, text, remedy, place.name)
     return Finding("quota", Level.OK, f"{name}: {words}" if words else name, namespace=place.name)
-
-
-def _concerns_jobs(key: str) -> bool:
-    return key.removeprefix("count/") in _OF_JOBS or key.startswith(_COMPUTE)
 
 
 def _has_default(key: str, place: NamespaceFacts) -> bool:

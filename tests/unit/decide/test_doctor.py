@@ -163,6 +163,20 @@ def test_each_check_says_what_is_lost_or_what_to_do(
     assert bool(finding.remedy) is bool(remedy)
 
 
+@pytest.mark.parametrize(
+    ("scope", "level"),
+    [
+        ({"scopes": ["Terminating"]}, Level.DEGRADED),
+        ({"scopes": ["NotTerminating"]}, Level.OK),
+        ({"scopes": ["BestEffort"]}, Level.OK),
+        ({"scopeSelector": {"matchExpressions": []}}, Level.OK),
+    ],
+)
+def test_a_quota_that_does_not_count_jobs_is_no_matter(scope: dict[str, Any], level: Level) -> None:
+    full = quota({"pods": "1"}, {"pods": "1"})
+    assert of("quota", place(quotas=[{**full, "spec": scope}])).level is level
+
+
 def test_a_limit_range_with_defaults_satisfies_a_quota_that_asks_for_them() -> None:
     limits = {"type": "Container", "defaultRequest": {"cpu": "100m"}, "max": {"memory": "1Gi"}}
     facts = place(
