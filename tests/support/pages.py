@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import dropwhile, takewhile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -11,7 +12,8 @@ def table_of(page: str, heading: str) -> Iterator[list[str]]:
     """Cells of the first table below a heading, without its head."""
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     below = text.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
-    rows = [line for line in below.splitlines() if line.startswith("|")]
+    lines = dropwhile(lambda line: not line.startswith("|"), below.splitlines())
+    rows = [*takewhile(lambda line: line.startswith("|"), lines)]
     for row in rows[2:]:
         cells = re.split(r"(?<!\\)\|", row)
         yield [cell.strip() for cell in cells[1:-1]]
