@@ -50,9 +50,10 @@ def commands(path: Path) -> list[list[str]]:
 def parse(arguments: list[str]) -> None:
     """Errors: click's, for a command or an option that there isn't."""
     name, *rest = arguments
-    command = cli.get_command(cli.make_context("engine", [], resilient_parsing=True), name)
+    group = cli.make_context("engine", [], resilient_parsing=True)
+    command = cli.get_command(group, name)
     assert command is not None, name
-    command.make_context(name, rest)
+    command.make_context(name, rest, parent=group)
 
 
 @pytest.mark.parametrize(("path", "schema"), [(GITHUB, "github-workflow"), (GITLAB, "gitlab-ci")])
