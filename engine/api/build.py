@@ -70,6 +70,7 @@ def namespace_problems(jobs: Iterable[Job], limits: Limits) -> Iterable[Diagnost
 def _build(effective: EffectiveSpec, text: SpecText) -> Job:
     spec, config, document = effective.spec, effective.config, effective.own
     limits = config.limits
+    whole, digests = spec_hash(document)
     timeout, start_timeout, leeway = (
         effective.seconds(name) or 0 for name in ("timeout", "startTimeout", "ttlLeeway")
     )
@@ -118,7 +119,8 @@ def _build(effective: EffectiveSpec, text: SpecText) -> Job:
         ),
         retry=_retry(spec.get("retry", {})),
         on_change=OnChange(spec["onChange"]),
-        spec_hash=spec_hash(document),
+        spec_hash=whole,
+        spec_fields=digests,
         place=document.place,
         folder=text.folder,
         root=text.root or text.folder,

@@ -121,6 +121,8 @@ class Job:
     """What a changed spec does to a run that is under way."""
     spec_hash: str
     """Identity of this revision of the spec."""
+    spec_fields: str
+    """A digest of each field of it, which say where two revisions differ."""
     place: SourceLocation
     """Where the spec begins."""
     folder: str

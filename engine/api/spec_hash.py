@@ -1,4 +1,7 @@
-"""The spec hash: the identity of a revision of a spec."""
+"""The spec hash: the identity of a revision of a spec; and a digest of each of its fields.
+
+The digests decide nothing. They say, when the hash has changed, where.
+"""
 
 import hashlib
 import json
@@ -8,9 +11,12 @@ from typing import Any
 
 from engine.api.yaml_reader import Document, Path
 
+_DIGEST_LENGTH = 8
+_NAMESPACE = "metadata.namespace"
 
-def spec_hash(document: Document) -> str:
-    """SHA-256, in hex, over the canonical JSON of the user's own document.
+
+def spec_hash(document: Document) -> tuple[str, str]:
+    """SHA-256, in hex, over the canonical JSON of the user's own document; and its fields' digests.
 
     Only `metadata.name`, `metadata.namespace` and `spec` enter, as the user wrote them, without
     the values of secrets: defaults, configuration, templates, a conversion between versions and a
@@ -20,12 +26,28 @@ def spec_hash(document: Document) -> str:
     hidden = {document.written_path(path) for path in _values(document.data["spec"])}
     written = _without(document.written, hidden)
     metadata = written["metadata"]
-    identity = {
-        "name": metadata["name"],
-        "namespace": metadata.get("namespace"),
-        "spec": written["spec"],
-    }
-    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    namespace = metadata.get("namespace")
+    fields = {name: _json(value) for name, value in sorted(written["spec"].items())}
+    spec = ",".join(f"{_json(name)}:{text}" for name, text in fields.items())
+    name, place = _json(metadata["name"]), _json(namespace)
+    whole = _sha256(f'{{"name":{name},"namespace":{place},"spec":{{{spec}}}}}')
+    digests = [f"spec.{field}={_sha256(text)[:_DIGEST_LENGTH]}" for field, text in fields.items()]
+    if namespace is not None:
+        digests.append(f"{_NAMESPACE}={_sha256(place)[:_DIGEST_LENGTH]}")
+    return whole, " ".join(digests)
+
+
+def changed_fields(before: str, now: str) -> tuple[str, ...]:
+    """The fields whose digests differ, and those that only one of both has."""
+    one, other = (dict(entry.split("=") for entry in digests.split()) for digests in (before, now))
+    return tuple(name for name in sorted(one | other) if one.get(name) != other.get(name))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -24,6 +24,7 @@ COMMANDS = {
     "reconcile": "Bring the jobs of a folder to their end.",
     "validate": "Check spec files; print file:line:col for every problem.",
     "render": "Print the manifests that the specs stand for.",
+    "diff": "Show what a reconcile would write, and why.",
     "prune": "Delete what has outlived its TTL.",
     "cancel": "End jobs by name.",
     "rerun": "Run jobs once more whose spec has not changed.",

@@ -58,6 +58,15 @@ def all_paths(given: tuple[str, ...], filenames: tuple[str, ...]) -> tuple[str, 
     return (*given, *filenames)
 
 
+def require_own_source() -> None:
+    """Errors: UsageError where nobody said whose jobs are removed: `default` is everybody's."""
+    if click.get_current_context().get_parameter_source("source") is ParameterSource.DEFAULT:
+        raise click.UsageError(
+            "--prune needs --source: it removes every job of the source that has no spec here,"
+            " and 'default' is that of everybody who names none"
+        )
+
+
 class _Format(click.Choice[str]):
     """One variable serves all commands: a format in it that this one lacks leaves the default."""
 
@@ -186,6 +195,14 @@ source = option(
     show_default=True,
     callback=_label_value,
     help="Name of this source of specs; what belongs to another is left alone.",
+)
+prune = option(
+    "--prune",
+    is_flag=True,
+    help="Cancel and remove the jobs of --source, which has to be named, whose spec is gone.",
+)
+allow_empty = option(
+    "--allow-empty", is_flag=True, help="Let --prune remove every job of the source."
 )
 logs_dir = option(
     "--logs-dir",

@@ -11,6 +11,7 @@ LONGEST_LEASE = 3600.0
 """As in `decide.lease`, which isn't imported for --help."""
 _ONLY_WITH_ONCE = ("timeout", "queue_timeout", "wait", "output", "junit")
 _NOT_WITH_ONCE = ("prune_interval", "poll", "leader_elect", "lease_duration", "metrics_address")
+_NOT_IN_A_DRY_RUN = ("timeout", "queue_timeout", "wait", "junit", "logs_dir")
 
 
 @click.command()
@@ -48,15 +49,20 @@ _NOT_WITH_ONCE = ("prune_interval", "poll", "leader_elect", "lease_duration", "m
     show_default=True,
     help="What to wait for: the jobs' end, or their start.",
 )
+@options.prune
 @options.option(
     "--max-starts",
     type=click.IntRange(min=0),
     help="Begin no new run if there would be more than this; default: limits.maxStarts.",
 )
 @options.option(
-    "--prune", is_flag=True, help="Cancel and remove jobs of this source whose spec is gone."
+    "--dry-run",
+    type=click.Choice(["none", "client", "server"]),
+    default="none",
+    show_default=True,
+    help="Say what would be done, and why, and do nothing; server: ask the server, too.",
 )
-@options.option("--allow-empty", is_flag=True, help="Let --prune remove every job of the source.")
+@options.allow_empty
 @options.option(
     "--sandbox", is_flag=True, help="Use a simulated cluster in this process; runs no container."
 )
@@ -108,13 +114,20 @@ def command(paths: tuple[str, ...], filenames: tuple[str, ...], once: bool, **gi
     SIGTERM the jobs that have started go on; the next reconcile takes them up. SIGHUP reads
     configuration, templates and specs again.
     """
-    _refuse_what_has_no_effect(once=once)
+    is_dry = given["dry_run"] != "none"
+    _refuse_what_has_no_effect(once=once or is_dry, is_dry=is_dry)
+    if given["prune"]:
+        options.require_own_source()
     # Each way of running has imports of its own, and `--help` needs none of them.
     from engine.cli.reconciling.common import ReconcileOptions, report_errors  # noqa: PLC0415
 
     asked = ReconcileOptions(paths=options.all_paths(paths, filenames), **given)
     with report_errors(asked):
-        if once:
+        if is_dry:
+            from engine.cli.reconciling.dry_run import print_plan  # noqa: PLC0415
+
+            print_plan(asked)
+        elif once:
             from engine.cli.reconciling.once import run_once  # noqa: PLC0415
 
             run_once(asked)
@@ -124,10 +137,14 @@ def command(paths: tuple[str, ...], filenames: tuple[str, ...], once: bool, **gi
             run_manager(asked)
 
 
-def _refuse_what_has_no_effect(*, once: bool) -> None:
+def _refuse_what_has_no_effect(*, once: bool, is_dry: bool) -> None:
     """Errors: UsageError for an option that was given and belongs to the other way of running."""
     context = click.get_current_context()
-    for name in _NOT_WITH_ONCE if once else _ONLY_WITH_ONCE:
+    refused = dict.fromkeys(_NOT_WITH_ONCE, "has no effect with --once")
+    if not once:
+        refused = dict.fromkeys(_ONLY_WITH_ONCE, "needs --once")
+    elif is_dry:
+        refused |= dict.fromkeys(_NOT_IN_A_DRY_RUN, "has no effect with --dry-run")
+    for name, words in refused.items():
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            flag = f"--{name.replace('_', '-')}"
-            raise click.UsageError(f"{flag} {'has no effect with' if once else 'needs'} --once")
+            raise click.UsageError(f"--{name.replace('_', '-')} {words}")

@@ -9,6 +9,8 @@ from engine.transform.prefer_nodes import PREFERRED
 from engine.wellknown import RESERVED_PREFIX
 
 _TOKEN_VOLUME = re.compile(r"kube-api-access-[a-z0-9]{5}")
+TOKEN_VOLUME = "kube-api-access"  # noqa: S105 - a name
+"""What that volume of a service account's token is called instead."""
 _SET_LATER = frozenset({"nodeName", "schedulingGates"})
 """Fields of a spec by which a pod that runs differs from one that was just made."""
 
@@ -20,7 +22,7 @@ def first_difference(pod: Pod, dry_run: Pod, manifest: Pod) -> str:
     annotations to a pod, and TTLs are for anybody to change. Values are never part of the answer.
     """
     return next(_differences(_marks(pod, manifest), _marks(dry_run, manifest), "metadata"), "") or (
-        next(_differences(_spec(pod), _spec(dry_run), "spec"), "")
+        next(_differences(spec_as_made(pod), spec_as_made(dry_run), "spec"), "")
     )
 
 
@@ -39,10 +41,11 @@ def _marks(pod: Pod, manifest: Pod) -> dict[str, Any]:
     }
 
 
-def _spec(pod: Pod) -> Any:
+def spec_as_made(pod: Pod) -> dict[str, Any]:
     """Without what comes later or is a preference, and the one name that admission draws by lot."""
     spec = {key: value for key, value in pod["spec"].items() if key not in _SET_LATER}
-    return _without_lots({**spec, "affinity": _without_preferred_nodes(spec)})
+    made: dict[str, Any] = _without_lots({**spec, "affinity": _without_preferred_nodes(spec)})
+    return made
 
 
 def _without_preferred_nodes(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,7 +58,7 @@ def _without_preferred_nodes(spec: Mapping[str, Any]) -> dict[str, Any]:
 def _without_lots(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {
-            key: "kube-api-access"
+            key: TOKEN_VOLUME
             if key == "name" and isinstance(item, str) and _TOKEN_VOLUME.fullmatch(item)
             else _without_lots(item)
             for key, item in value.items()

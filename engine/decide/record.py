@@ -145,6 +145,10 @@ class Record:
     """The highest number that each run had which the history has forgotten; OTHER_RUNS stands for
     those that have been forgotten here, too.
     """
+    spec_fields: str = ""
+    """A digest of each field of that revision, which say where another one differs; "" in records
+    of 0.1.
+    """
     discarded: str = ""
     """UID of a gated pod in no record, which is deleted: whoever made it and is about to record it
     finds by this write that somebody was first.
@@ -190,7 +194,7 @@ class Record:
         others = tuple(a for a in self.attempts if a.number != attempt.number)
         return replace(self, attempts=(*others, attempt))
 
-    def next_run(self, spec_hash: str) -> "Record":
+    def next_run(self, spec_hash: str, spec_fields: str = "") -> "Record":
         """Record of a new run of the same job, this one in its history."""
         used = self.next_number - (0 if self.open_attempt else 1)
         past = RunHistoryEntry(
@@ -212,6 +216,7 @@ class Record:
             spec_hash,
             history=(past, *self.history),
             numbers=self.numbers,
+            spec_fields=spec_fields,
             unknown=self.unknown,
             annotations=self.annotations,
             version=self.version,

@@ -45,6 +45,7 @@ _MESSAGE_LENGTHS = (32_768, 4096, 512, 64)
 _MAX_DEPTH, _MAX_TOLD = 16, 100
 
 _HASH = re.compile("[0-9a-f]{64}")
+_DIGESTS = re.compile("([A-Za-z.]{1,64}=[0-9a-f]{8}( |$)){0,100}")
 _RUN = re.compile(f"[0-9a-f]{{{RUN_LENGTH}}}")
 _UID = re.compile("[0-9A-Za-z-]{0,64}")
 _SOURCE = re.compile("[0-9A-Za-z]([-_.0-9A-Za-z]{0,61}[0-9A-Za-z])?")
@@ -242,6 +243,7 @@ def _record(key: JobKey, fields: _Fields, version: str) -> Record:
         history=tuple(_past_run(entry, key.name) for entry in fields.objects("history")),
         base=fields.number("base", 0),
         numbers=fields.numbers(),
+        spec_fields=fields.text("specFields", _DIGESTS, default=""),
         discarded=fields.text("discarded", _UID, default=""),
         completed=completed,
         unknown=fields.unknown(),
@@ -325,6 +327,7 @@ def _record_to_data(record: Record) -> dict[str, Any]:
     data = {
         "source": record.source,
         "specHash": record.spec_hash,
+        "specFields": record.spec_fields,
         "state": record.state.value,
         "reason": record.reason,
         "message": record.message,

@@ -123,10 +123,13 @@ class Situation:
     def run_record(self) -> Record:
         """Record of the spec's own run; a new one if the record is of another run, or missing."""
         if self.record is None:
-            base = self._latest_number() - 1
-            return Record(self.job.key, self.source, self.job.spec_hash, base=base)
+            job, base = self.job, self._latest_number() - 1
+            fields = job.spec_fields
+            return Record(job.key, self.source, job.spec_hash, base=base, spec_fields=fields)
         if self.record.spec_hash != self.job.spec_hash:
-            return self.record.next_run(self.job.spec_hash).with_history(self.kept_runs)
+            job = self.job
+            after = self.record.next_run(job.spec_hash, job.spec_fields)
+            return after.with_history(self.kept_runs)
         return self.record.with_history(self.kept_runs)
 
     def pod_of(self, uid: str) -> Pod | None:

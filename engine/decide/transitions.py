@@ -63,7 +63,7 @@ def cancelled(record: Record, message: str, now: datetime) -> Record:
 
 def rerun(record: Record) -> Record:
     """`record` of a new run of the same spec; its attempts go on counting."""
-    return record.next_run(record.spec_hash)
+    return record.next_run(record.spec_hash, record.spec_fields)
 
 
 def completed(record: Record, spec_hash: str, message: str, now: datetime) -> Record:

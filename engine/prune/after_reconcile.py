@@ -1,17 +1,19 @@
 """What a reconcile prunes once its jobs are finished: jobs without a spec, and what has expired."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from engine.api.model import Config
+from engine.cluster.api import PODS
 from engine.cluster.client import Client
+from engine.cluster.records import RecordList
 from engine.decide.record import Record
 from engine.errors import EngineError
 from engine.prune.elsewhere import pods_elsewhere, records_elsewhere
 from engine.prune.mark_gone import MOST_MARKS, due_marks, write_marks
-from engine.prune.options import ttl_options
+from engine.prune.options import DryRun, ttl_options
 from engine.prune.removed import remove_gone
 from engine.prune.result import (
     KeepReason,
@@ -22,6 +24,8 @@ from engine.prune.result import (
 )
 from engine.prune.run import prune
 from engine.refs import JobKey
+
+_GOES = (PruneAction.DELETED, PruneAction.WOULD_DELETE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,45 +52,47 @@ def prune_after_reconcile(
     client: Client,
     config: Config,
     seen: Reconciled,
-    namespaces: Iterable[str],
+    removable: RecordList | None,
     *,
     concurrency: int,
-    remove_jobs: bool,
     logs_dir: Path | None = None,
+    dry_run: DryRun = DryRun.NONE,
 ) -> PruneReport:
     """Its pods and records in namespaces that no spec names any more are looked for if allowed.
 
-    `remove_jobs` says whether jobs without a spec are removed; their records are looked for in
-    `namespaces` if the engine may not look everywhere. Otherwise their records age. Logs are saved
-    below `logs_dir` first.
+    `removable` are the records of jobs without a spec, which are removed; None where they aren't
+    to be: then they age. Logs are saved below `logs_dir` first.
     """
     entries: list[PruneEntry] = []
     most = config.limits.max_deletes_per_pass
     removed = PruneResult()
-    if remove_jobs:
+    if removable is not None:
         removed = remove_gone(
-            client, seen.source, seen.living, namespaces, entries.append,
-            max_deletes=most, concurrency=concurrency, logs_dir=logs_dir,
+            client, seen.source, removable, entries.append,
+            max_deletes=most, concurrency=concurrency, logs_dir=logs_dir, dry_run=dry_run,
         )  # fmt: skip
-        if most is not None:
-            most -= min(most, removed.actions.get(PruneAction.DELETED, 0))
+    taken = {entry.ref for entry in entries if entry.action in _GOES}
+    if most is not None:
+        most -= min(most, len(taken))
     pods, gone, warnings = list(seen.pods), list[Record](), list[str]()
     try:
         pods += pods_elsewhere(client, seen.source, seen.namespaces)
-        if seen.is_whole and not remove_jobs:
+        if seen.is_whole and removable is None:
             gone = _records_of_gone(client, seen)
     except EngineError as error:
         warnings.append(f"pruning in namespaces that no spec names: {error}")
     marks = due_marks(gone, client.now())[:MOST_MARKS]
-    problems = write_marks(client, marks, concurrency)
-    warnings += [f"marking records whose spec is gone: {problem}" for problem in problems]
-    options = ttl_options(config, concurrency, most, logs_dir)
-    expired = prune(client, options, entries.append, pods, gone)
+    if dry_run is DryRun.NONE:
+        problems = write_marks(client, marks, concurrency)
+        warnings += [f"marking records whose spec is gone: {problem}" for problem in problems]
+    options = replace(ttl_options(config, concurrency, most, logs_dir), dry_run=dry_run)
+    left_over = (pod for pod in pods if PODS.ref(pod["metadata"]) not in taken)
+    expired = prune(client, options, entries.append, left_over, gone)
     left = sum(result.kept.get(KeepReason.OVER_BUDGET, 0) for result in (removed, expired))
     if left:
         warnings.append(f"limits.maxDeletesPerPass is reached, {left} more would go")
     errors = (*_errors(removed), *expired.errors)
-    return PruneReport(tuple(entries), tuple(warnings), errors)
+    return PruneReport(tuple(entries), tuple(warnings), errors, len(marks))
 
 
 def _records_of_gone(client: Client, seen: Reconciled) -> list[Record]:

@@ -5,24 +5,27 @@ the record is, too, so that the next pass can go on.
 """
 
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from engine.cluster import api
 from engine.cluster.api import CONFIG_MAPS, PODS, SECRETS
 from engine.cluster.client import Client
-from engine.cluster.records import list_records, read_record, write_record
+from engine.cluster.records import RecordList, list_records, read_record, write_record
 from engine.decide.prune import Delete, Protected, Verdict
 from engine.decide.record import Record, finished
 from engine.decide.transitions import with_attempt_closed
 from engine.errors import AlreadyExistsError, ConflictError, EngineError, ForbiddenError
 from engine.prune.candidate import PruneCandidate
 from engine.prune.delete import DeleteBudget, Deleter, error_text
+from engine.prune.options import DryRun
 from engine.prune.outcome_keeper import OutcomeKeeper
 from engine.prune.result import OnEntry, PruneAction, PruneEntry, PruneResult, ResultCollector
 from engine.prune.run import list_metadata
 from engine.refs import JobKey, Ref, record_name
+from engine.runtime.retry import TRIES, retry_transient
 from engine.status.deletion import read_end
 from engine.status.outcome import Outcome, Reason
 from engine.wellknown import HOLD, JOB, MANAGED_BY, MANAGER, SOURCE
@@ -32,53 +35,51 @@ _LONGEST_END = 90.0
 _KINDS = (PODS, SECRETS, CONFIG_MAPS)
 
 
+def find_gone(
+    client: Client, source: str, living: Collection[JobKey], namespaces: Iterable[str]
+) -> RecordList:
+    """Records of the source's jobs that are not among the `living`, in the order of their names.
+
+    `namespaces` are where to look for them if the engine may not look everywhere.
+    Errors: those of the list, once it has failed several times.
+    """
+    retry = partial(retry_transient, tries=TRIES)
+    selector = f"{SOURCE}={source}"
+    try:
+        listed = [retry(lambda: list_records(client, "", selector))]
+    except ForbiddenError:
+        listed = [retry(partial(list_records, client, name, selector)) for name in namespaces]
+    gone = RecordList()
+    for records in listed:
+        gone.items.update((k, r) for k, r in sorted(records.items.items()) if k not in living)
+        gone.invalid.update((k, e) for k, e in sorted(records.invalid.items()) if k not in living)
+    return gone
+
+
 def remove_gone(
     client: Client,
     source: str,
-    living: Collection[JobKey],
-    namespaces: Iterable[str],
+    gone: RecordList,
     on_entry: OnEntry,
     *,
     max_deletes: int | None = None,
     concurrency: int = 8,
     logs_dir: Path | None = None,
+    dry_run: DryRun = DryRun.NONE,
 ) -> PruneResult:
-    """Remove every job of the source that is not among the `living`.
+    """Remove the jobs that `find_gone` found, and no others.
 
-    `namespaces` are where to look for records if the engine may not look everywhere.
     Guarantees: a record goes only after everything else of its job is confirmed gone, and only in
     the version that was read. Errors: among the result's; each leaves its job's record in place.
     """
     collector = ResultCollector(on_entry)
-    remover = JobRemover(client, source, collector, DeleteBudget(max_deletes), logs_dir)
-    try:
-        gone = list(_records_of_gone(client, source, living, namespaces, collector))
-    except EngineError as error:
-        collector.add_error(error)
-        gone = []
-    if gone:
+    remover = JobRemover(client, source, collector, DeleteBudget(max_deletes), logs_dir, dry_run)
+    for key, error in gone.invalid.items():
+        collector.add(PruneEntry(_ref(key), PruneAction.INVALID, str(error)))
+    if gone.items:
         with ThreadPoolExecutor(concurrency, "remove") as pool:
-            list(pool.map(remover.remove, gone))
+            list(pool.map(remover.remove, gone.items))
     return collector.result()
-
-
-def _records_of_gone(
-    client: Client,
-    source: str,
-    living: Collection[JobKey],
-    namespaces: Iterable[str],
-    collector: ResultCollector,
-) -> Iterator[Record]:
-    selector = f"{SOURCE}={source}"
-    try:
-        listed = [list_records(client, "", selector)]
-    except ForbiddenError:
-        listed = [list_records(client, name, selector) for name in namespaces]
-    for records in listed:
-        for key, error in sorted(records.invalid.items()):
-            if key not in living:
-                collector.add(PruneEntry(_ref(key), PruneAction.INVALID, str(error)))
-        yield from (record for key, record in sorted(records.items.items()) if key not in living)
 
 
 class JobRemover:
@@ -91,29 +92,32 @@ class JobRemover:
         collector: ResultCollector,
         budget: DeleteBudget,
         logs_dir: Path | None = None,
+        dry_run: DryRun = DryRun.NONE,
     ) -> None:
         self._client = client
         self._source = source
         self._collector = collector
         self._budget = budget
-        self._deleter = Deleter(client, OutcomeKeeper(client, logs_dir), budget)
+        self._dry_run = dry_run
+        self._deleter = Deleter(client, OutcomeKeeper(client, logs_dir), budget, dry_run)
 
-    def remove(self, record: Record) -> bool:
+    def remove(self, key: JobKey) -> bool:
         """Whether something failed, so that another try soon may do better than this one.
 
         Errors: none; what failed is in the result, and the job's record stays.
         """
         try:
-            return self._remove(record) is PruneAction.FAILED
+            return self._remove(key) is PruneAction.FAILED
         except EngineError as error:
-            self._failed(record.key, error_text(error))
+            self._failed(key, error_text(error))
         except Exception as error:  # noqa: BLE001 - one job must not stop the others
-            self._failed(record.key, f"internal error: {type(error).__name__}: {error}")
+            self._failed(key, f"internal error: {type(error).__name__}: {error}")
         return True
 
-    def _remove(self, record: Record) -> PruneAction:
-        """What became of the job as a whole."""
-        if record.source != self._source:
+    def _remove(self, key: JobKey) -> PruneAction:
+        """What became of the job as a whole; it may be another source's by now."""
+        record = read_record(self._client, key)
+        if record is None or record.source != self._source:
             return PruneAction.KEPT
         reason = f"its spec was removed from source {self._source}"
         candidates = self._objects(record.key)
@@ -122,11 +126,14 @@ class JobRemover:
             protected = f"{reason}; {HOLD} is true on an object of its job"
             self._collector.add(PruneEntry(_ref(record.key), PruneAction.PROTECTED, protected))
             return PruneAction.PROTECTED
-        self._finalize_record(record, reason)
+        if self._dry_run is DryRun.NONE:
+            self._finalize_record(record, reason)
         came = _most_severe([self._delete(candidate, reason) for candidate in pods])
-        if came is PruneAction.DELETED:
-            came = self._wait_until_gone(record.key, reason)
-        return self._delete_record(record.key, reason) if came is PruneAction.DELETED else came
+        if came is PruneAction.DELETED and self._dry_run is DryRun.NONE:
+            came = self._wait_until_gone(key, reason)
+        if came not in (PruneAction.DELETED, PruneAction.WOULD_DELETE):
+            return came
+        return self._delete_record(key, reason)
 
     def _objects(self, key: JobKey) -> list[PruneCandidate]:
         """Everything of the job but its record."""
@@ -207,16 +214,19 @@ class JobRemover:
             self._collector.add(candidate.over_budget(reason))
             return PruneAction.KEPT
         try:
-            api.delete(
-                self._client,
-                candidate.ref,
-                uid=candidate.uid,
-                version=metadata["resourceVersion"],
-            )
+            if self._dry_run is not DryRun.CLIENT:
+                api.delete(
+                    self._client,
+                    candidate.ref,
+                    uid=candidate.uid,
+                    version=metadata["resourceVersion"],
+                    dry_run=self._dry_run is DryRun.SERVER,
+                )
         except EngineError:
             self._budget.release()
             raise
-        self._collector.add(candidate.deleted(reason))
+        is_real = self._dry_run is DryRun.NONE
+        self._collector.add((candidate.deleted if is_real else candidate.would_delete)(reason))
         return PruneAction.DELETED
 
     def _failed(self, key: JobKey, words: str) -> None:

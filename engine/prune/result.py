@@ -86,6 +86,8 @@ class PruneReport:
     entries: tuple[PruneEntry, ...] = ()
     warnings: tuple[str, ...] = ()
     errors: tuple[EngineError, ...] = ()
+    marked: int = 0
+    """Records that were found to be without a spec, or with one again, and were told so."""
 
     @property
     def exit_code(self) -> ExitCode:

@@ -10,9 +10,11 @@ from typing import Any
 
 from engine.api.model import Config, Job
 from engine.cluster.client import Client
+from engine.cluster.records import RecordList
 from engine.cluster.server import check_server_version
 from engine.decide.record import Record
 from engine.errors import BrokenRecordError
+from engine.prune.removed import find_gone
 from engine.reconcile.controller import ControllerDependencies, JobController, Until
 from engine.reconcile.job_state import JobState
 from engine.reconcile.once_result import JobResult, OnceOptions, OnceResult, WaitFor
@@ -21,7 +23,7 @@ from engine.reconcile.start_brake import new_run, start_limit
 from engine.refs import JobKey
 from engine.render.templates import Templates
 from engine.runtime.retry import retry_transient
-from engine.telemetry.events import ErrorReported, JobUnchanged
+from engine.telemetry.events import ErrorReported, JobGone, JobUnchanged
 
 _SHUTDOWN_TIMEOUT = 10.0
 
@@ -48,6 +50,8 @@ class RunOnce:
             client, options.source, options.concurrency, dependencies, until
         )
         self._render_config = self._controller.configure(config, templates)
+        self.gone: RecordList | None = None
+        """Records of the jobs that are to be removed afterwards; None where none is."""
 
     def run(self) -> OnceResult:
         """Errors: InvalidInputError and its kin before anything was written, UsageError where more
@@ -65,6 +69,7 @@ class RunOnce:
         ]
         self._preflight(unfinished)
         self._require_few_starts(unfinished)
+        self._announce_removals()
         waiting = [key for state in states if self._needs_work(state) and (key := state.job.key)]
         timed_out = interrupted = False
         if waiting:
@@ -120,6 +125,15 @@ class RunOnce:
             for state in unfinished
         }
         limit.require({key: why for key, why in found.items() if why is not None})
+
+    def _announce_removals(self) -> None:
+        """What isn't reported before anything is written isn't removed after it."""
+        options = self._options
+        if options.prune_in is None:
+            return
+        self.gone = find_gone(self._client, options.source, self._jobs.keys(), options.prune_in)
+        for key in self.gone.items:
+            self._controller.emit(JobGone(key, options.source))
 
     def _needs_work(self, state: JobState) -> bool:
         key = state.job.key

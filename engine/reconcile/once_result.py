@@ -28,6 +28,10 @@ class OnceOptions:
     wait_for: WaitFor = WaitFor.FINISHED
     max_starts: int | None = None
     """How many new runs may begin; None for what `limits.maxStarts` says."""
+    prune_in: tuple[str, ...] | None = None
+    """None unless jobs without a spec are to be removed; else the namespaces where their records
+    are looked for if the engine may not look everywhere.
+    """
 
 
 @dataclass(frozen=True, slots=True)

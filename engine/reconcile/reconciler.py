@@ -10,7 +10,7 @@ from datetime import datetime
 from engine.api.model import PullSettings, RecordSettings
 from engine.cluster.client import Client
 from engine.decide import decide
-from engine.decide.actions import Done, RejectForeign, ReportRejection, Wait
+from engine.decide.actions import Action, Done, RejectForeign, ReportRejection, Wait
 from engine.decide.situation import (
     Observed,
     Rejection,
@@ -88,8 +88,7 @@ class Reconciler:
         """
         state.unrecorded = None
         for _ in range(_MOST_STEPS):
-            situation = self._observe(state)
-            action = decide(situation)
+            situation, action = self.next_action(state)
             match action:
                 case Done():
                     return Result(finished=True, started=True)
@@ -111,6 +110,11 @@ class Reconciler:
         raise EngineError(
             f"job {state.job.key} does not settle", hint="this is a defect: report it"
         )
+
+    def next_action(self, state: JobState) -> tuple[Situation, Action]:
+        """What `decide` makes of what is known now."""
+        situation = self._observe(state)
+        return situation, decide(situation)
 
     def _observe(self, state: JobState) -> Situation:
         job, now, known = state.job, self._client.now(), state.observed

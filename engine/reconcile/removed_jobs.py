@@ -18,7 +18,7 @@ from engine.refs import JobKey
 from engine.runtime.rate_limiter import ItemRateLimiter
 from engine.runtime.workers import Workers
 from engine.runtime.workqueue import WorkQueue
-from engine.telemetry.events import Notice, ObjectPruned
+from engine.telemetry.events import JobGone, Notice, ObjectPruned
 
 _TICK = 1.0
 _STALL_TIMEOUT = 60.0
@@ -49,6 +49,8 @@ class RemovedJobs:
         self._reported = ""
         self._since: dict[JobKey, float] = {}
         """Since when the spec of each is missed."""
+        self._announced: set[JobKey] = set()
+        """Those of them that were reported."""
         self._rate_limiter = ItemRateLimiter()
         self._remover_since: tuple[float, JobRemover] | None = None
         self._queue: WorkQueue[JobKey] = WorkQueue()
@@ -89,6 +91,11 @@ class RemovedJobs:
         gone = since is not None and time.monotonic() - since >= _GRACE_PERIOD
         if not gone or self._blocked_by or self._controller.store.is_desired(key):
             return False
+        with self._lock:
+            is_news = key not in self._announced
+            self._announced.add(key)
+        if is_news:
+            self._controller.emit(JobGone(key, self._controller.source))
         self._queue.add(key)
         return True
 
@@ -99,6 +106,7 @@ class RemovedJobs:
         now = time.monotonic()
         with self._lock:
             self._since = {key: self._since.get(key, now) for key in gone}
+            self._announced &= gone
             ready = [key for key, since in self._since.items() if now - since >= _GRACE_PERIOD]
         if ready and self._blocked_by:
             self._report_blocked(len(ready))
@@ -115,7 +123,7 @@ class RemovedJobs:
             self._postpone(key, self._interval)
             if record is None or controller.store.is_desired(key):
                 return True
-            if self._remover().remove(record):
+            if self._remover().remove(key):
                 self._postpone(key, self._rate_limiter.when(key, longest=self._interval))
             else:
                 self._rate_limiter.forget(key)

@@ -213,6 +213,16 @@ class JobUnmanaged:
 
 
 @dataclass(frozen=True, slots=True)
+class JobGone:
+    """The job has a record and no spec any more: it will be removed, with everything of it."""
+
+    key: JobKey
+    """The job."""
+    source: str
+    """The source that the spec was in."""
+
+
+@dataclass(frozen=True, slots=True)
 class ObjectPruned:
     """What the pruning rule did to an object, or why it could not."""
 
@@ -263,6 +273,7 @@ Event = (
     | SpecProblem
     | SpecFixed
     | JobUnmanaged
+    | JobGone
     | ObjectPruned
     | LeaderChanged
     | Ready

@@ -10,7 +10,7 @@ import pytest
 from engine.sandbox import Fault, Run, Sandbox
 from engine.sandbox.faults import Refuse, ServerError
 from tests.support.clusters import NAMESPACE
-from tests.support.engine import CommandResult, Engine
+from tests.support.engine import CommandResult, Engine, finish
 from tests.support.engine_process import EngineProcess
 from tests.support.objects import Objects
 
@@ -264,6 +264,74 @@ def test_jobs_of_other_sources_are_not_removed(
     assert (run.code, run.result["pruned"]) == (0, [])
     assert record(sandbox, "theirs") is not None
     assert len(objects.pods()) == 2
+
+
+def test_prune_without_a_named_source_is_refused_before_anything_is_asked(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    engine.spec("job", script="true")
+    del engine.environment["ENGINE_SOURCE"]
+    for once in (("--once",), ()):
+        said = engine.run("reconcile", *once, str(engine.folder), "--prune", ends=2)
+        assert "--prune needs --source" in said.stderr
+    assert sandbox.requests.where() == []
+    engine.run("reconcile", "--once", str(engine.folder), "--prune", "--source", "default", ends=0)
+
+
+def test_what_will_be_removed_is_said_before_anything_is_written(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    engine.spec("gone", script="true")
+    engine.reconcile(ends=0)
+    (engine.folder / "gone.yaml").unlink()
+    engine.spec("new", script="true")
+    run = engine.reconcile("--prune", ends=0)
+    words = "ci/gone: no spec in source default any more; the job will be removed"
+    assert run.lines[0] == words
+    assert run.lines.count(words) == 1
+
+
+def test_an_engine_that_stays_says_once_what_it_will_remove(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    engine.spec("held", script="true")
+    engine.spec("stays", script="true")
+    with EngineProcess(engine, "--prune", "--prune-interval", "0.2s") as staying:
+        staying.wait_for_line("ci/held: Succeeded")
+        staying.wait_for_line("ci/stays: Succeeded")
+        patch = {"metadata": {"annotations": {"jobs.engine/hold": "true"}}}
+        objects.api.patch("pods", objects.pod("held")["metadata"]["name"], patch, NAMESPACE)
+        (engine.folder / "held.yaml").unlink()
+        staying.wait_for_line("the job will be removed")
+        time.sleep(1)
+    assert staying.text.count("the job will be removed") == 1
+
+
+def test_what_appears_during_the_run_is_not_removed_unsaid(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    """Another folder that shares the source, by mistake."""
+    sandbox.node.will(Run(duration=3), pod="slow-*", container="main")
+    engine.spec("slow", script="sleep 3")
+    run = engine.start("--prune")
+    other = engine.write("../other/other.yaml", "")
+    document = json.loads((engine.folder / "slow.yaml").read_text())
+    document["metadata"]["name"] = "other"
+    other.write_text(json.dumps(document))
+    objects.api.wait(lambda: record(sandbox, "slow"), "the record of slow")
+    engine.run("reconcile", "--once", str(other), ends=0)
+    assert finish(run, ends=0).result["pruned"] == []
+    assert record(sandbox, "other") is not None
+
+
+def test_no_job_is_removed_where_the_source_has_no_record(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    _run_in(engine, sandbox, "dev")
+    objects.api.delete("configmaps", "job.record", "dev")
+    engine.spec("other", script="true")
+    assert engine.reconcile("--prune", ends=0).result["pruned"] == []
+    assert "dev" in _namespaces_with_pods(sandbox)
 
 
 def test_the_record_stays_until_the_pod_is_gone_and_the_next_pass_ends_it(

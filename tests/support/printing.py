@@ -14,6 +14,7 @@ from engine.cli.printers.doctor import finding_rows, findings_data
 from engine.cli.printers.json_printer import JsonPrinter
 from engine.cli.printers.live_view import LiveState
 from engine.cli.printers.manifests import print_json, print_yaml
+from engine.cli.printers.plan import Plan, plan_diff, plan_json, plan_table
 from engine.cli.printers.prune import JsonPrunePrinter, TextPrunePrinter
 from engine.cli.printers.result import mask_result, result_json, result_table
 from engine.cli.printers.status import knowledge_lines, overview_data, overview_rows
@@ -33,6 +34,7 @@ from engine.errors import (
     SourceLocation,
 )
 from engine.prune.result import PruneAction, PruneEntry, PruneReport
+from engine.reconcile.dry_run import JobPlan, ObjectDiff, PlannedAction
 from engine.reconcile.job_details import EventLine, JobDetails
 from engine.reconcile.job_overview import JobStatus, Overview, queue_positions
 from engine.reconcile.once_result import JobResult, LogEnd, OnceResult
@@ -150,6 +152,7 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
         for entry in pruned.entries:
             printer.entry(entry)
         printer.end(pruned.errors)
+    plan = _plan(text, pruned).map_text(redact)
     return Printed(
         for_people={
             "lines": lines.getvalue(),
@@ -162,6 +165,7 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
             "describe": "\n".join(job_lines(details)),
             "doctor": "\n".join(format_rows(finding_rows(findings))),
             "prune": prune_text.getvalue(),
+            "plan": plan_table(plan),
         },
         as_json={
             **{f"event {n}": line for n, line in enumerate(json_lines.getvalue().splitlines())},
@@ -170,8 +174,9 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
             "describe": to_json(job_data(details)),
             "doctor": to_json(findings_data(findings)),
             "prune": prune_json.getvalue(),
+            "plan": plan_json(plan),
         },
-        manifests=_manifests(text),
+        manifests={**_manifests(text), "diff": _body(plan_diff(plan))},
     )
 
 
@@ -185,6 +190,28 @@ def _result(text: str, name: str) -> tuple[OnceResult, PruneReport]:
     log = LogEnd(1, "build-1", "main", tuple(text.splitlines()))
     jobs = (JobResult(JOB, record, changed=True, over=True, log=log), failed)
     return OnceResult(jobs), PruneReport(entries, (text,), (EngineError(text, where=name),))
+
+
+def _plan(text: str, pruned: PruneReport) -> Plan:
+    """One job that would start, with `text` in its manifests, and one that is refused."""
+    one, other = ({"kind": "Pod", "spec": {"list": [text] * n}} for n in (1, 2))
+    ref = Ref("Pod", "ci", "build-1")
+    steps, objects = (text,), (ObjectDiff(ref, one, ref, other),)
+    error = EngineError(text, hint=text)
+    jobs = (
+        JobPlan(JOB, PlannedAction.START, text, ("spec.image",), steps, objects),
+        JobPlan(JOB, PlannedAction.FAIL, text, error=error),
+    )
+    return Plan(jobs, pruned)
+
+
+def _body(diff: str) -> str:
+    """A unified diff without the headers that it begins each object with: names, all of them."""
+    return "".join(
+        line
+        for line in diff.splitlines(keepends=True)
+        if not line.startswith(("--- pod/ci/build-1", "+++ pod/ci/build-1"))
+    )
 
 
 def _manifests(text: str) -> dict[str, str]:

@@ -24,6 +24,11 @@ _NEVER_FOLDED = 2**31
 
 def print_yaml(manifests: Sequence[dict[str, Any]]) -> None:
     """Each manifest as a YAML document in block style."""
+    click.echo(to_yaml(manifests), nl=False)
+
+
+def to_yaml(manifests: Sequence[dict[str, Any]]) -> str:
+    """The text of that."""
     yaml = YAML(typ="safe", pure=True)
     yaml.Representer = _Representer
     yaml.default_flow_style = False
@@ -33,7 +38,7 @@ def print_yaml(manifests: Sequence[dict[str, Any]]) -> None:
     yaml.indent(mapping=2, sequence=4, offset=2)
     text = io.StringIO()
     yaml.dump_all(manifests, text)
-    click.echo(escape(text.getvalue(), lambda char: f"\\U{ord(char):08x}"), nl=False)
+    return escape(text.getvalue(), lambda char: f"\\U{ord(char):08x}")
 
 
 def print_json(manifests: Sequence[dict[str, Any]]) -> None:

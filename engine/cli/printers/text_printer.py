@@ -12,6 +12,7 @@ from engine.telemetry.events import (
     ErrorReported,
     Event,
     InternalError,
+    JobGone,
     JobUnchanged,
     JobUnmanaged,
     LabelsChanged,
@@ -118,6 +119,8 @@ def format_event(event: Event, *, verbose: bool) -> str:
             return f"{key}: {state}, unchanged" if verbose else ""
         case JobUnmanaged(key):
             return f"{key}: spec removed; the job is no longer managed"
+        case JobGone(key, source):
+            return f"{key}: no spec in source {source} any more; the job will be removed"
         case AttemptFailed() | PodRemoved() | DependentRestored() | LabelsChanged() | PodIgnored():
             return _format_pod_event(event, verbose=verbose)
         case ErrorReported(key, message, retrying):

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from engine.api.model import Job
+from engine.api.model import Config, Job
 from engine.cli.crashes import report_crashes
+from engine.cli.loading import load_config, load_valid_specs
 from engine.cli.output import echo_note
 from engine.cli.printers.event_printer import EventPrinter, make_event_printer
-from engine.errors import EngineError, InvalidInputError
+from engine.errors import EngineError, InvalidInputError, UsageError
 from engine.telemetry.events import ErrorReported, Notice, SpecProblem
 from engine.telemetry.redact import REDACTOR
 
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReconcileOptions:
-    """What was asked on the command line: a field for each option. Times are seconds."""
+    """What was asked on the command line: a field for each option. Times are seconds.
+
+    Those with a default are what `engine diff` has no use for.
+    """
 
     paths: tuple[str, ...]
     namespace: str
@@ -37,23 +41,46 @@ class ReconcileOptions:
     allow_secret_env: tuple[str, ...]
     source: str
     concurrency: int
-    timeout: float | None
-    queue_timeout: float
-    wait: str
-    max_starts: int | None
     prune: bool
     allow_empty: bool
-    sandbox: bool
-    logs_dir: Path | None
+    dry_run: str
     output: str
-    junit: Path | None
-    prune_interval: float
-    poll: float | None
-    leader_elect: bool
-    lease_duration: float
-    metrics_address: str
-    log_format: str
     verbose: int
+    sandbox: bool = False
+    timeout: float | None = None
+    queue_timeout: float = 0.0
+    wait: str = "finished"
+    max_starts: int | None = None
+    logs_dir: Path | None = None
+    junit: Path | None = None
+    prune_interval: float = 0.0
+    poll: float | None = None
+    leader_elect: bool = False
+    lease_duration: float = 0.0
+    metrics_address: str = ""
+    log_format: str = "text"
+
+
+def load_whole_source(options: ReconcileOptions) -> tuple[Config, tuple[Job, ...], bool]:
+    """The configuration, every job of the source, and whether there are no others for certain.
+
+    Errors: InvalidInputError; UsageError where --prune would remove what may be meant to stay.
+    """
+    settings = load_config(options.config, options.kubernetes_schema, options.allow_secret_env)
+    loaded = load_valid_specs(options.paths, settings, options.namespace, options.defaults_root)
+    if options.prune and not loaded.complete:
+        words = "--prune would remove the jobs behind a link that is not followed"
+        raise UsageError(words, hint="name it on the command line, too, or remove it")
+    if options.prune and not loaded.jobs and not options.allow_empty:
+        hint = "--allow-empty, if that is meant"
+        raise UsageError("there are no specs: --prune would remove every job", hint=hint)
+    return settings, loaded.jobs, loaded.complete and bool(loaded.jobs or options.allow_empty)
+
+
+def namespaces_of(options: ReconcileOptions, default: str, jobs: Iterable[Job]) -> tuple[str, ...]:
+    """Where the source may have records, as far as the command line and the specs tell."""
+    named = {default, options.namespace, *(job.namespace for job in jobs)}
+    return tuple(sorted(named - {""}))
 
 
 @contextmanager

@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from engine.cli.loading import load_config, load_valid_specs
 from engine.cli.output import echo, echo_result
 from engine.cli.printers.gitlab import log_section
 from engine.cli.printers.result import exit_code, mask_result, result_json, result_table
 from engine.cli.printers.text import pluralise
-from engine.cli.reconciling.common import ReconcileOptions, open_connection, open_printer
+from engine.cli.reconciling.common import (
+    ReconcileOptions,
+    load_whole_source,
+    namespaces_of,
+    open_connection,
+    open_printer,
+)
 from engine.cli.reconciling.reports import open_reports
-from engine.errors import UsageError
 from engine.prune.result import PruneReport
 from engine.render.templates import Templates
 from engine.specdir.load import with_namespace
@@ -49,15 +53,7 @@ def run_once(options: ReconcileOptions) -> None:
 
 
 def _run(options: ReconcileOptions) -> "tuple[OnceResult, PruneReport]":
-    settings = load_config(options.config, options.kubernetes_schema, options.allow_secret_env)
-    loaded = load_valid_specs(options.paths, settings, options.namespace, options.defaults_root)
-    jobs = loaded.jobs
-    if options.prune and not loaded.complete:
-        words = "--prune would remove the jobs behind a link that is not followed"
-        raise UsageError(words, hint="name it on the command line, too, or remove it")
-    if options.prune and not jobs and not options.allow_empty:
-        hint = "--allow-empty, if that is meant"
-        raise UsageError("there are no specs: --prune would remove every job", hint=hint)
+    settings, jobs, is_whole = load_whole_source(options)
 
     # Valid specs come first, and need no client.
     from engine.prune.after_reconcile import Reconciled, prune_after_reconcile  # noqa: PLC0415
@@ -75,6 +71,7 @@ def _run(options: ReconcileOptions) -> "tuple[OnceResult, PruneReport]":
         options.queue_timeout,
         WaitFor(options.wait),
         options.max_starts,
+        namespaces_of(options, connection.namespace, jobs) if options.prune else None,
     )
     templates = Templates(options.templates, settings.kubernetes)
     environment = os.environ if options.log_format == "text" else {}
@@ -92,16 +89,13 @@ def _run(options: ReconcileOptions) -> "tuple[OnceResult, PruneReport]":
         if result.interrupted:
             return result, pruned
         keys = frozenset(job.key for job in jobs)
-        named = {connection.namespace, options.namespace, *(key.namespace for key in keys)}
-        is_whole = loaded.complete and bool(jobs or options.allow_empty)
         try:
             pruned = prune_after_reconcile(
                 connection.client,
                 settings,
                 Reconciled(options.source, keys, is_whole, run.pods(), run.records()),
-                sorted(named - {""}),
+                run.gone,
                 concurrency=options.concurrency,
-                remove_jobs=options.prune,
                 logs_dir=options.logs_dir,
             )
         except KeyboardInterrupt:

@@ -24,6 +24,7 @@ from engine.telemetry.events import (
     ErrorReported,
     Event,
     InternalError,
+    JobGone,
     JobUnchanged,
     JobUnmanaged,
     LabelsChanged,
@@ -57,6 +58,7 @@ TOLD: dict[tuple[str, bool], dict[str, Event]] = {
     ("info", False): {
         "ci/build: Running": StateChanged(KEY, State.RUNNING),
         "ci/build: spec removed; the job is no longer managed": JobUnmanaged(KEY),
+        "ci/build: no spec in source web any more; the job will be removed": JobGone(KEY, "web"),
         "note: hello": Notice("hello"),
         "specs read: 3 jobs in 2 files": SpecsRead(2, 3, 3, 0, 0),
         "a.yaml: fixed": SpecFixed("a.yaml"),

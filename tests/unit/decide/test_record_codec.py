@@ -58,6 +58,7 @@ def full() -> dict[str, Any]:
     data["attempts"][0]["failures"] = [dict(PULL)]
     data["history"] = [{"run": "0a1b2c3d", "state": "Failed", "reason": "Evicted", "lastNumber": 1}]
     data |= {"reason": "QuotaExceeded", "message": "m"}
+    data["specFields"] = "spec.image=0a1b2c3d spec.script=9f8e7d6c"
     return {**data, "base": 1, "startedAt": data["queuedAt"], "finishedAt": data["queuedAt"]}
 
 
@@ -123,6 +124,7 @@ def test_the_record_that_the_next_tests_break_is_sound() -> None:
     "path",
     [
         "specHash",
+        "specFields",
         "state",
         "source",
         "reason",
