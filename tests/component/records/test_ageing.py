@@ -63,6 +63,21 @@ def test_a_record_goes_thirty_days_after_its_spec_was_missed_and_one_with_a_spec
     assert run.job("lives")["changed"] is False
 
 
+def test_a_dry_run_of_the_client_shows_records_with_no_right_but_to_list(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    run_and_remove(engine)
+    engine.reconcile(ends=0)
+    sandbox.clock.advance(31 * DAY)
+    engine.run("prune", "-n", NAMESPACE, "--kinds", "pods", ends=0)
+    for verb in ("get", "delete"):
+        for resource in ("pods", "configmaps", "secrets"):
+            sandbox.deny(verb, resource)
+    assert prune(engine, "--dry-run", "client", "--kinds", "configmaps") == {
+        "gone.record": "would-delete"
+    }
+
+
 def test_engine_prune_takes_marked_records_alone_and_shows_them_first(
     engine: Engine, sandbox: Sandbox
 ) -> None:
