@@ -1,4 +1,4 @@
-"""Admission webhooks, for tests: one that denies, one that injects."""
+"""Admission webhooks, for tests: those that deny, and one that injects."""
 
 import base64
 import json
@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from tests.cluster.pki import Authority
-from tests.support.api import Api, Object
+from tests.support.api import Api, ApiError, Object
 
 
 class _Webhook(BaseHTTPRequestHandler):
@@ -62,6 +62,34 @@ def denying_webhook(api: Api, namespace: str, resource: str, folder: Path) -> It
             yield
         finally:
             api.delete(kind, f"guard-{namespace}")
+
+
+@contextmanager
+def refusing_webhook(
+    api: Api, namespace: str, resource: str, ending: str, folder: Path
+) -> Iterator[None]:
+    """While it lasts, no object of `resource` whose name ends so can be written there."""
+    kind = "admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    with _served(_Deny, folder) as client:
+        api.create(kind, _refusal(namespace, resource, ending, client))
+        try:
+            api.wait(lambda: not _is_let_in(api, namespace, resource, ending), "refusals")
+            yield
+        finally:
+            api.delete(kind, f"refuse-{namespace}")
+            api.wait(lambda: _is_let_in(api, namespace, resource, ending), "an end of refusals")
+
+
+def _is_let_in(api: Api, namespace: str, resource: str, ending: str) -> bool:
+    """Whether such an object can be made: the server hears of a webhook a moment later."""
+    spec = {"schedulingGates": [{"name": "x/y"}], "containers": [{"name": "x", "image": "x"}]}
+    probe: Object = {"metadata": {"name": f"probe{ending}"}}
+    try:
+        api.create(resource, {**probe, "spec": spec} if resource == "pods" else probe, namespace)
+    except ApiError:
+        return False
+    api.delete(resource, f"probe{ending}", namespace, grace=0)
+    return True
 
 
 @contextmanager
@@ -138,6 +166,34 @@ def _guard(namespace: str, resource: str, client: Object) -> Object:
                         "apiGroups": [""],
                         "apiVersions": ["v1"],
                         "operations": ["DELETE"],
+                        "resources": [resource],
+                    }
+                ],
+            }
+        ],
+    }
+
+
+def _refusal(namespace: str, resource: str, ending: str, client: Object) -> Object:
+    return {
+        "metadata": {"name": f"refuse-{namespace}"},
+        "webhooks": [
+            {
+                "name": "refuse.example.com",
+                "admissionReviewVersions": ["v1"],
+                "sideEffects": "None",
+                "failurePolicy": "Fail",
+                "timeoutSeconds": 5,
+                "clientConfig": client,
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+                "matchConditions": [
+                    {"name": "named", "expression": f"object.metadata.name.endsWith('{ending}')"}
+                ],
+                "rules": [
+                    {
+                        "apiGroups": [""],
+                        "apiVersions": ["v1"],
+                        "operations": ["CREATE", "UPDATE"],
                         "resources": [resource],
                     }
                 ],
