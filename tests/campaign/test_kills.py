@@ -20,6 +20,7 @@ from tests.campaign.batches import (
 )
 from tests.cluster.cluster import Cluster
 from tests.cluster.images import Images
+from tests.cluster.quota import set_quota
 from tests.support.engine import Engine, kill
 from tests.support.objects import Objects
 
@@ -27,6 +28,7 @@ pytestmark = [pytest.mark.node, pytest.mark.registry, pytest.mark.timeout(1500)]
 
 KILLS = int(os.environ.get("ENGINE_SOAK_KILLS", "20"))
 SEED = int(os.environ.get("ENGINE_SOAK_SEED", "20"))
+NARROW = "narrow"
 
 
 def test_a_job_runs_exactly_once_however_often_the_engine_is_killed(
@@ -40,11 +42,13 @@ def test_a_job_runs_exactly_once_however_often_the_engine_is_killed(
         write_batch(engine, images, batches)
         unit = _time_of_a_command(engine)
         while not _is_over(engine, batches):
+            _change_quota(objects, chance)
             process = engine.start("--concurrency", str(chance.choice((1, 2, 8))))
             with suppress(subprocess.TimeoutExpired):
                 process.wait(unit * chance.uniform(0.8, 3.2))
             kills += process.poll() is None
             kill(process)
+    _remove_quota(objects)
     engine.reconcile(ends=1)
     jobs = engine.status()
     assert len(jobs) == batches * JOBS_IN_A_BATCH
@@ -55,6 +59,20 @@ def test_a_job_runs_exactly_once_however_often_the_engine_is_killed(
     bound = bound_pods(objects, cluster, before)
     assert bound == Counter(pod for pods in attempts.values() for pod in pods)
     assert_owned(objects)
+
+
+def _change_quota(objects: Objects, chance: random.Random) -> None:
+    """Now and then there is room for a few ConfigMaps alone: records are refused as well."""
+    _remove_quota(objects)
+    if chance.random() < 0.3:
+        there = len(objects.api.list("configmaps", objects.namespace))
+        room = {"configmaps": there + chance.randint(0, 3)}
+        set_quota(objects.api, objects.namespace, room, name=NARROW)
+
+
+def _remove_quota(objects: Objects) -> None:
+    if objects.api.find("resourcequotas", NARROW, objects.namespace) is not None:
+        objects.api.delete("resourcequotas", NARROW, objects.namespace)
 
 
 def _time_of_a_command(engine: Engine) -> float:

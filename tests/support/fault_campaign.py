@@ -6,8 +6,10 @@ every job ends as its spec says, its main container started once, and nothing is
 
 import json
 import random
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from engine.sandbox import (
@@ -127,6 +129,34 @@ def faults_of_one_that_stays(chance: random.Random) -> Iterator[Fault]:
                 yield Fault(ExpireWatch(), "watch", "configmaps", times=times)
             case _:
                 yield Fault(TooManyRequests(0), "watch", "*", times=times)
+
+
+@contextmanager
+def narrow_quota(sandbox: Sandbox, chance: random.Random) -> Iterator[None]:
+    """With every other seed a quota on ConfigMaps comes and goes, with room for up to three more.
+
+    In the end, and where the block ends, there is room for all.
+    """
+    phases = [(chance.randint(0, 3), chance.uniform(0.1, 0.8)) for _ in range(chance.randint(1, 3))]
+    over = threading.Event()
+
+    def play() -> None:
+        for room, seconds in phases:
+            there = len(sandbox.objects("configmaps", NAMESPACE))
+            sandbox.quota(NAMESPACE, "narrow", configmaps=str(there + room))
+            over.wait(seconds)
+            sandbox.quota(NAMESPACE, "narrow", configmaps="1000")
+            over.wait(seconds)
+
+    player = threading.Thread(target=play)
+    if chance.random() < 0.5:
+        player.start()
+    try:
+        yield
+    finally:
+        over.set()
+        if player.ident is not None:
+            player.join()
 
 
 def assert_ended(sandbox: Sandbox, expected: Mapping[str, list[str]] = EXPECTED) -> None:

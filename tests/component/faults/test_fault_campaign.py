@@ -18,7 +18,14 @@ from engine.specdir.load import load_specs
 from engine.telemetry.events import Event
 from engine.telemetry.redact import Redactor
 from tests.support.clusters import NAMESPACE
-from tests.support.fault_campaign import SPECS, assert_ended, document, prepare, random_faults
+from tests.support.fault_campaign import (
+    SPECS,
+    assert_ended,
+    document,
+    narrow_quota,
+    prepare,
+    random_faults,
+)
 
 SEEDS = int(os.environ.get("ENGINE_CAMPAIGN_SEEDS", "100"))
 FIRST = int(os.environ.get("ENGINE_CAMPAIGN_SEED", "0"))
@@ -37,14 +44,17 @@ def test_every_job_ends_as_its_spec_says_whatever_the_network_does(tmp_path: Pat
 
 def _play(seed: int, specs: list[str], folder: Path) -> str:
     """What went wrong with this seed, and how to see it again; "" if nothing did."""
-    faults = list(random_faults(random.Random(seed)))
+    chance = random.Random(seed)
+    faults = list(random_faults(chance))
     with Sandbox(seed=seed) as sandbox:
         prepare(sandbox)
         kubeconfig = sandbox.write_kubeconfig(folder / f"kubeconfig-{seed}")
         for fault in faults:
             sandbox.faults.add(fault)
         try:
-            _judge_end(sandbox, _reconcile(kubeconfig, specs))
+            with narrow_quota(sandbox, chance):
+                result = _reconcile(kubeconfig, specs)
+            _judge_end(sandbox, result)
             sandbox.faults.clear()
             sandbox.requests.clear()
             again = _reconcile(kubeconfig, specs)

@@ -22,6 +22,7 @@ from tests.support.fault_campaign import (
     document,
     faults_of_one_that_stays,
     mains_started,
+    narrow_quota,
     prepare,
     random_faults,
     records,
@@ -65,7 +66,8 @@ def _play(seed: int, folder: Path) -> str:
         running = InProcessManager(kubeconfig, specs)
         try:
             with running:
-                _touch_files(specs, chance)
+                with narrow_quota(sandbox, chance):
+                    _touch_files(specs, chance)
                 _wait_for_the_end(sandbox, running)
                 _assert_each_ran_once(sandbox)
                 sandbox.faults.clear()
