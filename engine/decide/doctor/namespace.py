@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from engine.decide.doctor.facts import Facts, Finding, Level, NamespaceFacts, Object
+from engine.decide.doctor.facts import Facts, Finding, Level, NamespaceFacts, Object, Right
 from engine.decide.follower import read_follower
 from engine.decide.situation import is_terminating
 from engine.kubeschema.quantity import PATTERN
@@ -18,6 +18,7 @@ _SCOPES = frozenset({"Terminating", "NotBestEffort"})
 _SUFFIXES = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
              "P": 1e15, "E": 1e18}  # fmt: skip
 _BINARY = "KMGTPE"
+_READ_LEASE = Right("get", "leases", "coordination.k8s.io")
 
 
 def check_namespace(facts: Facts) -> Iterator[Finding]:
@@ -113,6 +114,9 @@ def check_registry_secrets(facts: Facts) -> Iterator[Finding]:
 def check_lease(facts: Facts) -> Iterator[Finding]:
     """Whether an engine leads that has not been heard of for long."""
     for place in _there(facts):
+        if place.lease is None and _READ_LEASE not in place.rights:
+            yield _unread("lease", place.name, "get leases")
+            continue
         follower = read_follower(place.lease, facts.now) if place.lease is not None else None
         if follower is None or not follower.holder:
             words = f"no engine leads source {facts.source}"

@@ -143,6 +143,7 @@ def test_where_nothing_is_wrong_everything_is_ok() -> None:
         ),
         ("registry secrets", place(pull_secrets=None), Level.OK, "get serviceaccounts", ""),
         ("lease", place(), Level.OK, "no engine leads source default", ""),
+        ("lease", place(rights=frozenset()), Level.OK, "right: get leases", ""),
         ("lease", place(lease=LEASE), Level.OK, "host_1 leads source default, renewed 0s ago", ""),
         (
             "lease",
