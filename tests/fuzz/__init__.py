@@ -29,13 +29,17 @@ def budget() -> float:
     return float(os.environ.get("ENGINE_FUZZ_SECONDS", "10"))
 
 
-def play(strategy: SearchStrategy[Value], check: Callable[[Value], None]) -> None:
+def play(
+    strategy: SearchStrategy[Value], check: Callable[[Value], None], *, times: int = 1
+) -> None:
     """`check` on examples of `strategy` until the budget is spent.
+
+    `times` is how often a check does what the limit of time is about.
 
     Errors: what `check` raises, with the smallest example that makes it raise.
     """
     end = time.monotonic() + budget()
-    check = _within_limits(check) if budget() >= _SOAK else check
+    check = _within_limits(check, _MOST_SECONDS * times) if budget() >= _SOAK else check
     number = int(os.environ.get("ENGINE_FUZZ_SEED", "0"))
     while time.monotonic() < end:
 
@@ -53,19 +57,15 @@ def play(strategy: SearchStrategy[Value], check: Callable[[Value], None]) -> Non
         number += 1
 
 
-def _within_limits(check: Callable[[Value], None]) -> Callable[[Value], None]:
-    """The peak of the process only grows, so that what it grows by is held to the limit as a whole.
-
-    Errors: AssertionError for an example that takes too long or too much.
-    """
-    before = _peak_mib()
+def _within_limits(check: Callable[[Value], None], seconds: float) -> Callable[[Value], None]:
+    """Errors: AssertionError for an example that takes too long, or more memory than any before."""
 
     def limited(value: Value) -> None:
-        begun = time.process_time()
+        begun, before = time.process_time(), _peak_mib()
         check(value)
-        took = time.process_time() - begun
-        assert took < _MOST_SECONDS, f"{took:.1f} s"
-        assert _peak_mib() - before < _MOST_MIB, f"{_peak_mib() - before} MiB more"
+        took, more = time.process_time() - begun, _peak_mib() - before
+        assert took < seconds, f"{took:.1f} s"
+        assert more < _MOST_MIB, f"{more} MiB more"
 
     return limited
 

@@ -23,6 +23,10 @@ _secrets = st.lists(_texts.map(lambda text: f"§{text}").filter(is_maskable), ma
 """With a character that nothing else has: what the engine itself prints isn't masked."""
 
 
+_PRINTED = 80
+"""How many texts are made of each example, nearly."""
+
+
 @st.composite
 def _messages(draw: st.DrawFn) -> tuple[list[str], str, str]:
     secrets = draw(_secrets)
@@ -47,4 +51,4 @@ def _print(drawn: tuple[list[str], str, str]) -> None:
 
 
 def test_no_text_gets_at_a_terminal_a_ci_system_or_a_reader_of_json() -> None:
-    play(_messages(), _print)
+    play(_messages(), _print, times=_PRINTED)
