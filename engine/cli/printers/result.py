@@ -6,7 +6,7 @@ from typing import Any
 
 from engine.cli.printers.prune import entry_json
 from engine.cli.printers.table import format_rows, terminal_width
-from engine.cli.printers.text import log_lines, pluralise, to_json
+from engine.cli.printers.text import lines_of, pluralise, to_json
 from engine.decide.record import Attempt, Record, map_messages
 from engine.errors import ExitCode
 from engine.prune.result import PruneAction, PruneReport
@@ -159,7 +159,7 @@ def _log_text(job: JobResult) -> str:
     """The end of the log, indented, with a newline before each line; "" without one."""
     if job.log is None:
         return ""
-    lines = log_lines("\n".join(job.log.lines)).split("\n")
+    lines = lines_of("\n".join(job.log.lines)).split("\n")
     return "".join(f"\n  {job.log.container} | {line}".rstrip() for line in lines)
 
 
