@@ -1,5 +1,6 @@
 """`engine complete`: record jobs as done that need not run any more."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -57,18 +58,18 @@ def command(
     check_server_version(connection.client)
     specs = loaded.jobs if loaded is not None else ()
     named = with_namespace(specs, connection.namespace, settings.limits)
-    hashes = {job.key: job.spec_hash for job in named}
+    known = {job.key: job for job in named}
     message = f"completed by {who()}: {reason}"
 
     def complete(key: JobKey) -> str:
-        if filenames and key not in hashes:
-            raise _no_spec(key, hashes)
-        return complete_job(connection.client, key, message, source, hashes.get(key, ""))
+        if filenames and key not in known:
+            raise _no_spec(key, known)
+        return complete_job(connection.client, key, message, source, known.get(key))
 
     ask_each(namespace or connection.namespace, jobs, complete)
 
 
-def _no_spec(key: JobKey, known: dict[JobKey, str]) -> UsageError:
+def _no_spec(key: JobKey, known: Iterable[JobKey]) -> UsageError:
     elsewhere = sorted(other.namespace for other in known if other.name == key.name)
     hint = f"it is in {', '.join(elsewhere)}: -n {elsewhere[0]}" if elsewhere else ""
     return UsageError("there is no spec of this job", where=str(key), hint=hint)

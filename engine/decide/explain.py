@@ -14,6 +14,7 @@ from engine.decide.actions import (
     CreateDependents,
     CreatePod,
     DeletePod,
+    MarkBack,
     RemoveSchedulingGate,
     RestoreLabels,
     StampExpiry,
@@ -83,6 +84,8 @@ def describe_step(job: Job, action: Action) -> str:
             return f"adopt pod {pod}, which is in no record"
         case RestoreLabels(pod):
             return f"put back labels of pod {pod}"
+        case MarkBack():
+            return "take out of the record that the spec is gone"
         case StampExpiry(pod, _, at):
             return f"have pod {pod} expire at {at}"
         case _:

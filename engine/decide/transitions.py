@@ -66,9 +66,11 @@ def rerun(record: Record) -> Record:
     return record.next_run(record.spec_hash, record.spec_fields)
 
 
-def completed(record: Record, spec_hash: str, message: str, now: datetime) -> Record:
+def completed(
+    record: Record, spec_hash: str, spec_fields: str, message: str, now: datetime
+) -> Record:
     """A run of this revision that succeeded without an attempt; what `record` tells is past."""
     is_blank = not record.state.is_final and not record.attempts
     same = record.spec_hash == spec_hash
-    run = record if is_blank and same else record.next_run(spec_hash)
+    run = record if is_blank and same else record.next_run(spec_hash, spec_fields)
     return replace(finished(run, Outcome(Reason.SUCCEEDED, message), now), completed=True)

@@ -25,6 +25,7 @@ from engine.decide.actions import (
     DeletePod,
     Done,
     FindPullCause,
+    MarkBack,
     RefreshPod,
     RejectForeign,
     ReportRejection,
@@ -280,7 +281,7 @@ class DryRunOnce:
         """Take a write for done; whether it can be told what comes next."""
         observed = state.observed
         match action:
-            case WriteRecord(record):
+            case WriteRecord(record) | MarkBack(record):
                 state.record = record
             case DeletePod(_, uid):
                 observed.deleted_uids.add(uid)

@@ -7,6 +7,7 @@ and finds the job over.
 from collections.abc import Callable
 from contextlib import suppress
 
+from engine.api.model import Job
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.records import read_record, write_record
@@ -38,30 +39,33 @@ def rerun_job(client: Client, key: JobKey) -> str:
 
 
 def complete_job(
-    client: Client, key: JobKey, message: str, source: str, spec_hash: str = ""
+    client: Client, key: JobKey, message: str, source: str, job: Job | None = None
 ) -> str:
-    """What was done, in words. `spec_hash` is the spec's; "" leaves that to the record.
+    """What was done, in words. Without `job`, its spec, the record says which run is done.
 
     Errors: UsageError for a job without a record and without a spec, one of another source, and
     one that is under way.
     """
     for _ in range(_TRIES):
         record = read_record(client, key)
-        if record is None and not spec_hash:
+        if job is not None:
+            revision = job.spec_hash, job.spec_fields
+        elif record is not None:
+            revision = record.spec_hash, record.spec_fields
+        else:
             raise UsageError(
                 "there is no record of this job", where=str(key), hint="name its spec, too: -f FILE"
             )
-        if record is not None and spec_hash and record.source != source:
-            words = f"the job belongs to source {record.source!r}, not to {source!r}"
+        before = record or Record(key, source, revision[0], spec_fields=revision[1])
+        if job is not None and before.source != source:
+            words = f"the job belongs to source {before.source!r}, not to {source!r}"
             raise UsageError(words, where=str(key), hint="give its own --source")
-        if record is not None and record.open_attempt is not None:
-            raise _under_way(record)
-        wanted = spec_hash or (record.spec_hash if record is not None else "")
-        before = record or Record(key, source, wanted)
-        if before.state is State.SUCCEEDED and before.spec_hash == wanted:
+        if before.open_attempt is not None:
+            raise _under_way(before)
+        if before.state is State.SUCCEEDED and before.spec_hash == revision[0]:
             return f"is over already: {before.state}"
         with suppress(ConflictError, AlreadyExistsError):
-            write_record(client, completed(before, wanted, message, client.now()))
+            write_record(client, completed(before, *revision, message, client.now()))
             return f"recorded as {State.SUCCEEDED}; nothing was run"
     raise _keeps_changing(key)
 

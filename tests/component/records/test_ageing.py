@@ -119,7 +119,10 @@ def test_a_spec_that_is_back_stops_the_ageing_and_runs_nothing(
     engine.reconcile(ends=0)
     sandbox.clock.advance(29 * DAY)
     engine.spec("gone", script="true")
+    told = engine.run("diff", str(engine.folder), ends=1)
+    assert "take out of the record that the spec is gone" in told.stdout
     run = engine.reconcile(ends=0)
+    assert engine.run("diff", str(engine.folder), ends=0).stdout == ""
     assert (run.job("gone")["changed"], run.job("gone")["state"]) == (False, "Succeeded")
     assert GONE_SINCE not in (marks(sandbox) or {})
     sandbox.clock.advance(90 * DAY)

@@ -27,6 +27,9 @@ def test_a_job_without_a_record_is_done_by_its_spec_and_never_runs(
     names = {pod["metadata"]["labels"]["jobs.engine/job"] for pod in sandbox.objects("pods")}
     assert names == {"new"}
     assert "is over already: Succeeded" in complete(engine, "moved").stdout
+    engine.spec("moved", script="echo changed")
+    plan = engine.reconcile("--dry-run", "client", ends=0)
+    assert "spec changed at spec.script" in plan.stdout
 
 
 def test_it_runs_when_its_spec_changes_or_rerun_asks_for_it(engine: Engine) -> None:
