@@ -162,7 +162,8 @@ class ActionExecutor:
             owned = set_owner_reference(manifest, pod=action.pod, uid=action.uid)
             state.writes += 1
             try:
-                self._create_owned(owned, action.uid)
+                if not self._create_owned(state, owned, action):
+                    return
             except (*_REFUSALS, UnauthorizedError) as error:
                 self._store_rejection(state, error, action.uid)
                 return
@@ -323,21 +324,30 @@ class ActionExecutor:
                 raise
             return write_record(self.client, replace(record, version=""))
 
-    def _create_owned(self, manifest: dict[str, Any], uid: str) -> None:
-        """What has this name already stays only if it is this pod's and says the same."""
+    def _create_owned(
+        self, state: JobState, manifest: dict[str, Any], action: CreateDependents
+    ) -> bool:
+        """Whether the pod has it now.
+
+        What has this name already stays only if it is this pod's and says the same, or if the pod
+        is gone: it may be that of the next one, which another engine has made.
+        """
         try:
             api.create(self.client, manifest)
         except AlreadyExistsError:
             existing = api.get(self.client, ref_of(manifest))
         else:
-            return
+            return True
         if existing is not None:
             _check_ours(existing, manifest)
-            owners = existing["metadata"].get("ownerReferences") or ()
-            if any(owner["uid"] == uid for owner in owners) and _has_content(existing, manifest):
-                return
+            owners = [o["uid"] for o in existing["metadata"].get("ownerReferences") or ()]
+            if action.uid in owners and _has_content(existing, manifest):
+                return True
+            if self._get_pod(state, action.pod, action.uid) is None:
+                return False
             api.delete(self.client, ref_of(manifest), uid=existing["metadata"]["uid"])
         api.create(self.client, manifest)
+        return True
 
     def _take_in(self, state: JobState, pod: dict[str, Any]) -> None:
         """Its labels may have been changed, and its UID be in a record that is newer than ours."""

@@ -419,3 +419,20 @@ class Lifecycle(Undisturbed):
 @pytest.mark.parametrize("machine", [Undisturbed, Lifecycle])
 def test_the_promises_hold_in_any_order_of_events(machine: type[Undisturbed]) -> None:
     run_state_machine_as_test(machine, settings=SETTINGS)
+
+
+def test_an_engine_that_looks_at_a_pod_that_is_gone_leaves_what_the_next_one_owns() -> None:
+    """Both have one name; the first engine has yet to hear that the second replaced its pod."""
+    history = Undisturbed()
+    history.begin(
+        engines=2, retry=Retry(), main=(), setup=None, on_change=OnChange.REPLACE,
+        keeps=False, keeps_timeout=False, up=True, cached=False,
+    )  # fmt: skip
+    history.work_with_a_fault(which=1, fault="lost", after=0, die=False)
+    history.work(which=0, steps=3)
+    history.work(which=1, steps=1)
+    history.time_passes(seconds=3)
+    history.work(which=1, steps=5)
+    history.work(which=0, steps=1)
+    history.work(which=1, steps=2)
+    history.teardown()
