@@ -62,7 +62,7 @@ def test_what_runs_is_to_be_cancelled_first(engine: Engine, sandbox: Sandbox) ->
     engine.spec("long", script="sleep 99")
     engine.reconcile("--wait", "applied", ends=0)
     refused = complete(engine, "long", ends=2)
-    assert "engine cancel long first" in refused.stderr
+    assert "engine cancel ci/long first" in refused.stderr
     engine.run("cancel", "long", "-n", NAMESPACE, ends=0)
     complete(engine, "long")
     assert engine.status()["long"]["state"] == "Succeeded"
