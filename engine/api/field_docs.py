@@ -104,22 +104,22 @@ def _doc(
         )
         for child, below in children.items()
     )
+    in_pod = pod_field(kubernetes, path)
+    kubectl = in_pod[1] if in_pod else ""
     if not isinstance(node, Mapping):
         choices = node.choices if isinstance(node, Scalar) else ()
-        kubectl = pod_field(kubernetes, path)
-        called = kubectl[1] if kubectl else ""
-        return FieldDoc(name, _type_of(node), "", required, None, choices, "", called, fields)
-    item = _item(node)
-    kubectl = pod_field(kubernetes, path)
+        return FieldDoc(
+            name, _type_of(node), "", required, choices=choices, kubectl=kubectl, fields=fields
+        )
     return FieldDoc(
         name,
         _words(node),
         str(node.get("description", "")),
         required,
         node.get("default"),
-        tuple(map(str, item.get("enum", node.get("enum", ())))),
+        tuple(map(str, _item(node).get("enum", node.get("enum", ())))),
         str(node.get("patternErrorMessage", "")),
-        kubectl[1] if kubectl else "",
+        kubectl,
         fields,
     )
 
