@@ -6,7 +6,7 @@ none. A job that failed on its own is a failure; what kept it from running is an
 
 from xml.etree import ElementTree as ET  # writes only: nothing is parsed
 
-from engine.cli.printers.result import current_record, job_exit_code
+from engine.cli.printers.result import attempts_told, current_record, job_exit_code
 from engine.cli.printers.text import lines_of, one_line
 from engine.decide.record import Attempt, Record
 from engine.errors import EngineError, ExitCode, InvalidInputError
@@ -104,7 +104,7 @@ def _outcome(case: ET.Element, job: JobResult, record: Record | None, result: On
         if code is not ExitCode.OK:
             tag = "failure" if code is ExitCode.JOB_FAILED else "error"
             message = record.message or record.reason
-            _told(case, tag, record.reason, message, [message, *_attempts_told(record)])
+            _told(case, tag, record.reason, message, [message, *attempts_told(record)])
     elif job.over:
         words = f"{record.state if record else 'Queued'}: nobody waited for its end"
         _told(case, "skipped", "NotAwaited", words)
@@ -113,17 +113,6 @@ def _outcome(case: ET.Element, job: JobResult, record: Record | None, result: On
         state = record.state if record else "Queued"
         words = f"not over: {state}{f': {record.message}' if record and record.message else ''}"
         _told(case, "error", kind, words)
-
-
-def _attempts_told(record: Record) -> list[str]:
-    """Each attempt and its end, where there was more than one."""
-    if len(record.attempts) < 2:  # noqa: PLR2004 - the message tells of the only one
-        return []
-    return [
-        f"attempt {attempt.number}, pod {attempt.pod}: {attempt.outcome or 'under way'}"
-        f"{f': {attempt.message}' if attempt.message else ''}"
-        for attempt in record.attempts
-    ]
 
 
 def _told(

@@ -169,6 +169,17 @@ def current_record(job: JobResult) -> Record | None:
     return record if record is not None and record.spec_hash == job.job.spec_hash else None
 
 
+def attempts_told(record: Record) -> list[str]:
+    """A line for each attempt and its end, where there was more than one."""
+    if len(record.attempts) < 2:  # noqa: PLR2004 - the message tells of the only one
+        return []
+    return [
+        f"attempt {attempt.number}, pod {attempt.pod}: {attempt.outcome or 'under way'}"
+        f"{f': {attempt.message}' if attempt.message else ''}"
+        for attempt in record.attempts
+    ]
+
+
 def job_exit_code(job: JobResult) -> ExitCode:
     """What it alone would end the command with."""
     if job.error is not None:

@@ -10,7 +10,7 @@ import click
 from engine.cli.ci import is_github, is_gitlab
 from engine.cli.output import echo
 from engine.cli.printers.gitlab import log_section
-from engine.cli.printers.result import current_record, job_exit_code
+from engine.cli.printers.result import attempts_told, current_record, job_exit_code
 from engine.cli.reconciling.common import ReconcileOptions
 from engine.errors import EngineError, ExitCode, UsageError
 from engine.files import WholeFile
@@ -25,8 +25,9 @@ class Reports:
     Guarantees: a report that can't be written is a warning, and changes no exit code.
     """
 
-    def __init__(self, junit: WholeFile | None) -> None:
+    def __init__(self, junit: WholeFile | None, *, with_logs: bool) -> None:
         self._junit = junit
+        self._with_logs = with_logs
 
     def report_result(self, result: OnceResult) -> None:
         """`result` is masked already."""
@@ -43,7 +44,7 @@ class Reports:
         if is_gitlab(os.environ):
             for job in result.jobs:
                 if job_exit_code(job) is not ExitCode.OK:
-                    _tell_in_section(job)
+                    _tell_in_section(job, with_log=self._with_logs)
 
     def report_error(self, error: EngineError) -> None:
         """What ended the command before any job was looked at."""
@@ -70,7 +71,8 @@ def open_reports(options: ReconcileOptions) -> Iterator[Reports]:
     except OSError as error:
         words = f"can't be written: {error.strerror or error}"
         raise UsageError(words, where=f"--junit {options.junit}") from None
-    reports = Reports(junit)
+    # The table has the ends of logs itself.
+    reports = Reports(junit, with_logs=options.output == "json")
     try:
         yield reports
     except EngineError as error:
@@ -84,16 +86,16 @@ def open_reports(options: ReconcileOptions) -> Iterator[Reports]:
             junit.close()
 
 
-def _tell_in_section(job: JobResult) -> None:
+def _tell_in_section(job: JobResult, *, with_log: bool) -> None:
     record = current_record(job)
     reason = f" {record.reason}" if record and record.reason else ""
     header = f"{job.job.key}: {record.state if record else 'not started'}{reason}"
     name = f"engine_{job.job.namespace}_{job.job.name}"
     with log_section(name, header, os.environ):
-        for line in (
-            str(job.error) if job.error else record.message if record else "",
-            *job.log_tail,
-        ):
+        echo(str(job.error) if job.error else record.message if record else "", err=True)
+        for line in attempts_told(record) if record is not None else ():
+            echo(line, err=True)
+        for line in job.log_tail if with_log else ():
             echo(line, err=True)
 
 
