@@ -66,7 +66,7 @@ def command(
             raise _no_spec(key, known)
         return complete_job(connection.client, key, message, source, known.get(key))
 
-    ask_each(namespace or connection.namespace, jobs, complete)
+    ask_each(namespace, connection.namespace, jobs, complete)
 
 
 def _no_spec(key: JobKey, known: Iterable[JobKey]) -> UsageError:

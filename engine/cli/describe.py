@@ -38,7 +38,7 @@ def command(
     codes, told = [0], []
     for name in jobs:
         try:
-            key = job_key(name, namespace or connection.namespace)
+            key = job_key(name, namespace, connection.namespace)
             told.append(read_details(connection.client, key))
         except UsageError as error:
             echo_error(error)

@@ -52,7 +52,7 @@ def command(
     from engine.reconcile.job_logs import JobLogs, LogRequest  # noqa: PLC0415
 
     connection = connect(kubeconfig, context, on_silence=echo_note)
-    key = job_key(job, namespace or connection.namespace)
+    key = job_key(job, namespace, connection.namespace)
     request = LogRequest(container, attempt, previous, tail, logs_dir)
     logs = JobLogs(connection.client, key, request)
     if not follow:

@@ -11,6 +11,8 @@ from click.core import ParameterSource
 
 from engine.durations import format_duration, parse_duration
 
+STDIN = "-"
+"""The path that stands for standard input."""
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -115,7 +117,12 @@ def paths(command: Command) -> Command:
     """Spec files and folders: as arguments, or with -f as in kubectl."""
     path = click.Path()
     named = option(
-        "-f", "--filename", "filenames", multiple=True, type=path, help="File or folder."
+        "-f",
+        "--filename",
+        "filenames",
+        multiple=True,
+        type=path,
+        help="File, folder, or - (stdin).",
     )
     return click.argument("paths", nargs=-1, type=path)(named(command))
 
@@ -160,6 +167,7 @@ color = option(
     show_default=True,
     help="Colour on stdout; auto: on a terminal, unless NO_COLOR is set.",
 )
+record_selector = option("-l", "--selector", default="", help="Label selector on the records.")
 all_namespaces = option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
 config = option(
     "--config",

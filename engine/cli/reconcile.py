@@ -122,6 +122,8 @@ def command(paths: tuple[str, ...], filenames: tuple[str, ...], once: bool, **gi
     from engine.cli.reconciling.common import ReconcileOptions, report_errors  # noqa: PLC0415
 
     asked = ReconcileOptions(paths=options.all_paths(paths, filenames), **given)
+    if options.STDIN in asked.paths and not (once or is_dry):
+        raise click.UsageError("- is read once: it needs --once or --dry-run")
     with report_errors(asked):
         if is_dry:
             from engine.cli.reconciling.dry_run import print_plan  # noqa: PLC0415

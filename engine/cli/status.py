@@ -25,7 +25,7 @@ _BAD_REQUEST = 400
 @options.jobs()
 @options.namespaces
 @options.all_namespaces
-@options.option("-l", "--selector", default="", help="Label selector on the records.")
+@options.record_selector
 @options.option("-w", "--watch", is_flag=True, help="Go on, with a line for each change.")
 @options.color
 @options.cluster
@@ -55,7 +55,7 @@ def command(
 
     connection = connect(kubeconfig, context, on_silence=echo_note)
     given = ("",) if all_namespaces else namespaces or (connection.namespace,)
-    named = [{job_key(name, place) for place in given} for name in jobs]
+    named = [{job_key(name, "", place) for place in given} for name in jobs]
     wanted: set[JobKey] = set().union(*named)
     read_from = given
     if wanted and not all_namespaces:

@@ -9,7 +9,7 @@ import click
 from engine.api.model import Job
 from engine.cli import options
 from engine.cli.ci import is_github
-from engine.cli.loading import load_config
+from engine.cli.loading import load_config, load_named
 from engine.cli.output import echo_diagnostic
 from engine.cli.printers.text import pluralise
 from engine.decide.pull_cursor import policies_of_attempt
@@ -18,7 +18,6 @@ from engine.reconcile.rendering import RenderConfig, has_to_be_rendered, try_ren
 from engine.reconcile.secret_values import resolve_secrets
 from engine.render.templates import Templates
 from engine.render.variables import SecretValues
-from engine.specdir.load import load_specs
 from engine.telemetry.redact import REDACTOR, SHORTEST, is_maskable
 
 
@@ -51,7 +50,7 @@ def command(
     requests on GitLab; as text, problems are annotations besides where GitHub Actions runs this.
     """
     settings = load_config(config, kubernetes_schema, allow_secret_env)
-    loaded = load_specs(options.all_paths(paths, filenames), settings, namespace, defaults_root)
+    loaded = load_named(options.all_paths(paths, filenames), settings, namespace, defaults_root)
     problems = [*loaded.problems]
     rendering = RenderConfig(Templates(templates, settings.kubernetes), "default", settings.limits)
     broken = set()

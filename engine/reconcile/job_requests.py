@@ -77,7 +77,8 @@ def _change(
     for _ in range(_TRIES):
         record = read_record(client, key)
         if record is None:
-            raise UsageError("there is no record of this job", where=str(key), hint="engine status")
+            hint = "engine status -A shows all jobs"
+            raise UsageError("there is no record of this job", where=str(key), hint=hint)
         if only_final and not record.state.is_final:
             raise _under_way(record)
         if not only_final and record.state.is_final:

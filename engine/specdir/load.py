@@ -6,17 +6,23 @@ from pathlib import Path
 
 from engine.api.build import namespace_problems
 from engine.api.model import Config, Job, Limits, LoadedJobs
+from engine.api.parse import SpecText
 from engine.errors import InvalidInputError, in_order
 from engine.specdir.active import ActiveSpecs, NamespaceDefaults, duplicate_jobs
-from engine.specdir.parse_cache import ParseCache, SpecFile
+from engine.specdir.parse_cache import ParseCache, SpecFile, spec_file
 from engine.specdir.scan import make_roots, require_paths, scan
 from engine.specdir.uncounted_defaults import uncounted_defaults
 
 
 def load_specs(
-    paths: Iterable[str], config: Config, namespace: str = "", defaults_root: Path | None = None
+    paths: Iterable[str],
+    config: Config,
+    namespace: str = "",
+    defaults_root: Path | None = None,
+    stdin: SpecText | None = None,
 ) -> LoadedJobs:
-    """Every job below `paths`, and every problem; `namespace` is for specs that name none.
+    """Every job below `paths` and in `stdin`, and every problem; `namespace` is for specs that name
+    none.
 
     Guarantees: one result for one input, whatever the order of the files, and wherever one stands.
     Problems are collected, never raised.
@@ -24,11 +30,14 @@ def load_specs(
     """
     paths = tuple(paths)
     require_paths(paths)
-    roots = make_roots(paths, defaults_root)
+    roots = make_roots(paths, defaults_root if paths else None)
     found = scan(roots, {})
     cache = ParseCache(config.kubernetes)
     cache.update(found)
-    loaded = load_files(cache.files, config, namespace)
+    files = dict(cache.files)
+    if stdin is not None:
+        files[stdin.file] = spec_file(stdin, config.kubernetes)
+    loaded = load_files(files, config, namespace)
     unreadable = (
         replace(problem, message=f"can't be read: {problem.message}")
         for problem in found.unreadable_roots.values()

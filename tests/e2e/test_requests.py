@@ -47,6 +47,48 @@ def test_what_is_over_stays_over_and_what_is_unknown_is_told(
     assert "no record of this job" in unknown.stderr
 
 
+def test_each_of_several_names_has_its_result_whatever_the_order(engine: Engine) -> None:
+    engine.spec("done", script="true")
+    engine.reconcile(ends=0)
+    place = engine.namespace
+    for names in (("nobody", f"{place}/done"), ("done", "nobody")):
+        said = engine.run("rerun", *names, "-n", place, ends=2)
+        assert said.stdout.startswith(f"{place}/done: will run again")
+        assert said.stderr.startswith(f"error: {place}/nobody: there is no record of this job")
+        engine.reconcile(ends=0)
+    elsewhere = engine.run("rerun", f"{place}/done", "-n", "elsewhere", ends=2)
+    assert "-n names another namespace" in elsewhere.stderr
+
+
+def test_what_failed_runs_again_together(engine: Engine, target: ClusterUnderTest) -> None:
+    engine.spec("good", script=target.script("good"))
+    engine.spec("bad", script=target.script("bad", ends=3))
+    engine.spec("worse", script=target.script("worse", ends=4))
+    engine.reconcile(ends=1)
+    place = engine.namespace
+    said = engine.run("rerun", "--failed", "-n", place, ends=0)
+    assert said.stdout.splitlines() == [
+        f"{place}/bad: will run again; its last run was Failed",
+        f"{place}/worse: will run again; its last run was Failed",
+    ]
+    assert engine.run("rerun", "--failed", "-n", place, ends=0).stdout == ""
+    assert "not both" in engine.run("rerun", "--failed", "bad", ends=2).stderr
+    assert "no job is named" in engine.run("rerun", ends=2).stderr
+
+
+def test_all_jobs_of_a_selection_are_cancelled(engine: Engine, limit: Quota) -> None:
+    limit({"pods": "0"})
+    for name in ("one", "two"):
+        engine.spec(name, script="true")
+    engine.reconcile("--timeout", "2s", ends=5)
+    where = ("-n", engine.namespace)
+    assert engine.run("cancel", "-l", "jobs.engine/job=nobody", *where, ends=0).stdout == ""
+    one = engine.run("cancel", "-l", "jobs.engine/job=one", *where, ends=0)
+    assert one.stdout == f"{engine.namespace}/one: cancelled; it had no pod\n"
+    rest = engine.run("cancel", "--all", *where, ends=0)
+    assert rest.stdout == f"{engine.namespace}/two: cancelled; it had no pod\n"
+
+
 def test_after_rerun_the_same_spec_runs_once_more(engine: Engine, objects: Objects) -> None:
     engine.spec("again", script="true")
     engine.reconcile(ends=0)

@@ -218,12 +218,15 @@ def test_a_log_keeps_its_colours_and_gives_no_other_commands() -> None:
 @pytest.mark.parametrize("name", ["", "/", "ci/", "/build", "a/b/c"])
 def test_a_name_that_no_job_is_printed_by_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="ci/build"):
-        job_key(name, "default")
+        job_key(name, "", "default")
 
 
 def test_a_job_is_named_as_it_is_printed_or_in_the_namespace_that_is_given() -> None:
-    assert job_key("ci/build", "default") == JobKey("ci", "build")
-    assert job_key("build", "default") == JobKey("default", "build")
+    assert job_key("ci/build", "", "default") == JobKey("ci", "build")
+    assert job_key("build", "", "default") == JobKey("default", "build")
+    assert job_key("build", "ci", "default") == job_key("ci/build", "ci", "default")
+    with pytest.raises(UsageError, match="-n names another namespace: dev"):
+        job_key("ci/build", "dev", "default")
 
 
 def test_a_spec_hides_nothing_of_other_jobs_and_breaks_no_output(
