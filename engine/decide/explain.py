@@ -58,6 +58,8 @@ def explain_rest(job: Job, record: Record | None, action: Action) -> str:
         waits = f"pod {attempt.pod} comes to its end first"
         policy = " (onChange: Wait)" if job.on_change is OnChange.WAIT else ""
         return f"{waits}{policy}; then it {explain_start(job, record)}"
+    if record is not None and record.spec_hash != job.spec_hash:
+        return f"waits for the cluster; then it {explain_start(job, record)}"
     if record is not None and record.state.is_final:
         return f"{record.state}, spec unchanged{_told(record.message)}"
     if record is not None and attempt is not None:

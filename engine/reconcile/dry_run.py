@@ -43,7 +43,7 @@ from engine.decide.explain import (
 )
 from engine.decide.live_manifest import diff_sides, masked
 from engine.decide.record import Record
-from engine.decide.situation import uid_of
+from engine.decide.situation import has_ended, is_finished, is_terminating, uid_of
 from engine.errors import (
     AlreadyExistsError,
     EngineError,
@@ -260,6 +260,8 @@ class DryRunOnce:
             _, action = self._reconciler.next_action(state)
             tale.end = action
             match action:
+                case Wait() if self._pretend_ended(state):
+                    continue
                 case Done() | Wait():
                     return
                 case RejectForeign(message, hint):
@@ -276,6 +278,26 @@ class DryRunOnce:
                     tale.steps.append(action)
                     if not self._pretend(state, action):
                         return
+
+    def _pretend_ended(self, state: JobState) -> bool:
+        """Take pods that are about to end for gone, where a new attempt waits for them; whether
+        there are any.
+        """
+        job, record = state.job, state.record
+        if record is None:
+            return False
+        is_current = record.spec_hash == job.spec_hash
+        if is_current and (record.state.is_final or record.open_attempt is not None):
+            return False
+        ending = [
+            uid_of(pod)
+            for pod in self._pods_of(job)
+            if is_terminating(pod) or (has_ended(pod) and not is_finished(pod))
+        ]
+        for uid in ending:
+            state.observed.deleted_uids.add(uid)
+            self._informers.pods(job.namespace).mark_deleted(job.key, uid)
+        return bool(ending)
 
     def _pretend(self, state: JobState, action: Action) -> bool:
         """Take a write for done; whether it can be told what comes next."""

@@ -71,6 +71,10 @@ def test_a_job_that_is_left_says_why() -> None:
     assert explain_rest(JOB, failed, Wait()) == "Failed, spec unchanged: exit code 3"
     name = attempt().pod
     assert explain_rest(JOB, record(attempt()), Wait()) == f"Starting in pod {name}"
+    changed = make_job(ttl="1h")
+    assert explain_rest(changed, of(JOB), Wait()) == (
+        "waits for the cluster; then it runs again: spec changed at spec.ttl"
+    )
     waits = make_job(onChange="Wait")
     known = record(attempt(), spec_fields=JOB.spec_fields)
     assert explain_rest(waits, known, Wait()) == (
