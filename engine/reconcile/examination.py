@@ -127,7 +127,7 @@ def _list(
         )
     except NotFoundError:
         return []
-    return None if answer is None else list(answer["items"])
+    return None if answer is None else list(answer["items"] or ())
 
 
 def _read(ask: Callable[[], _T], *, missing_is_none: bool = True) -> _T | None:
