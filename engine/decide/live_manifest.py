@@ -64,9 +64,9 @@ def _renamed(value: Any, old: str, new: str) -> Any:
 
 
 def _projected(live: Any, wanted: Any) -> Any:
-    """Of `live` what `wanted` says something about."""
+    """Of `live` what `wanted` says something about, in its order: a server has one of its own."""
     if isinstance(live, Mapping) and isinstance(wanted, Mapping):
-        return {key: _projected(item, wanted[key]) for key, item in live.items() if key in wanted}
+        return {key: _projected(live[key], item) for key, item in wanted.items() if key in live}
     if not isinstance(live, list) or not isinstance(wanted, list):
         return live
     named = {item["name"]: item for item in wanted if isinstance(item, Mapping) and "name" in item}

@@ -167,7 +167,7 @@ def test_status_shows_a_forged_record_with_its_cause_beside_the_others(
     for job in forged:
         assert_told(run, 0, job)
     rows = {row.split()[1]: row for row in run.stdout.splitlines()[1:]}
-    assert list(rows) == sorted((*forged, "good"))
+    assert list(rows) == [*sorted(forged), "good"], "what wants somebody's eye comes first"
     assert "Succeeded" in rows["good"]
     assert "attempts[0].pod can't be '../../othe" in rows["secret"]
     assert "it says Succeeded, and no attempt has ended so" in rows["scan"]
