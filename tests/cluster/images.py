@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tests.cluster import oci
 from tests.cluster.errors import ClusterUnavailable
+from tests.cluster.files import exclusive
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,14 +114,18 @@ def _push(
     command: Sequence[str],
     programs: Sequence[Path] = (),
 ) -> None:
-    """The label makes the content differ from image to image, hence also its digest."""
+    """The label makes the content differ from image to image, hence also its digest.
+
+    One after the other: of two that push the same layer at once, the registry fails one.
+    """
     image = oci.Image.of(
         _layer(tuple(programs)),
         entrypoint=entrypoint,
         command=command,
         labels={"engine-test/ref": ref},
     )
-    oci.push(image, ref, registry.account)
+    with exclusive(registry.component.record.with_suffix(".push")):
+        oci.push(image, ref, registry.account)
 
 
 @cache
