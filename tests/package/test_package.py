@@ -1,7 +1,8 @@
 """What is published: built from the sdist alone, installed as a user does, run in an empty folder.
 
-Installing asks the package index, as pip is configured; without one the test is skipped. It is shown
-on the Python that runs the tests; ENGINE_PACKAGE_PYTHONS=all, as in `make soak`, on all of this machine.
+Installing asks the package index, as pip is configured; without one the test is skipped. It is
+shown on the Python that runs the tests; with ENGINE_PACKAGE_PYTHONS=all, as `make soak` has it, on
+every one of this machine.
 """
 
 import json
