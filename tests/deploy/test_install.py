@@ -103,14 +103,6 @@ def test_installed_upgraded_and_uninstalled_it_runs_every_job_once_and_leaves_re
     both = {"first": done, "second": done}
     api.wait(lambda: attempts(engine, jobs) == both, "second job, and no other run", 180)
 
-    release.helm("uninstall")
-    for resource in ("apps/v1/deployments", "configmaps", "serviceaccounts"):
-        names = {one["metadata"]["name"] for one in api.list(resource, release.namespace)}
-        assert not {name for name in names if name.startswith("ci-")}
-    assert api.list("rbac.authorization.k8s.io/v1/roles", jobs) == []
-    records = api.list("configmaps", jobs, labels="jobs.engine/component=record")
-    assert {one["metadata"]["name"] for one in records} == {"first.record", "second.record"}
-
     account = f"system:serviceaccount:{release.namespace}:ci-engine"
     asked = [e for e in cluster.audit_entries("engine/", since) if e["user"]["username"] == account]
     refused = [
@@ -118,6 +110,14 @@ def test_installed_upgraded_and_uninstalled_it_runs_every_job_once_and_leaves_re
     ]
     assert asked
     assert refused == []
+
+    release.helm("uninstall")
+    for resource in ("apps/v1/deployments", "configmaps", "serviceaccounts"):
+        names = {one["metadata"]["name"] for one in api.list(resource, release.namespace)}
+        assert not {name for name in names if name.startswith("ci-")}
+    assert api.list("rbac.authorization.k8s.io/v1/roles", jobs) == []
+    records = api.list("configmaps", jobs, labels="jobs.engine/component=record")
+    assert {one["metadata"]["name"] for one in records} == {"first.record", "second.record"}
 
 
 def test_when_the_leaders_pod_is_killed_the_other_goes_on_with_its_jobs(
