@@ -44,13 +44,21 @@ def chapters(text: str) -> list[list[str]]:
     return [sorted(chapter.splitlines()) for chapter in "\n".join(kept).split("\n\n")]
 
 
-def test_the_demo_prints_what_the_readme_says(demo: subprocess.CompletedProcess[str]) -> None:
+def test_the_demo_prints_what_its_page_says(demo: subprocess.CompletedProcess[str]) -> None:
     """`…` stands for what is cut."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (said,) = re.findall(r"\$ make demo\n(.*?)```", readme, re.DOTALL)
+    (said,) = re.findall(r"\$ make demo\n(.*?)```", page("docs/demo.md"), re.DOTALL)
     for told, printed in zip(chapters(said), chapters(demo.stdout), strict=True):
         for expected, line in zip(told, printed, strict=True):
             assert re.fullmatch(re.escape(expected).replace("…", ".*"), line), line
+
+
+def test_the_chapter_of_the_readme_is_one_of_the_pages() -> None:
+    (chapter,) = re.findall(r"```console\n(2\. .*?)```", page("README.md"), re.DOTALL)
+    assert chapter in page("docs/demo.md")
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
 
 
 def test_the_demo_tells_every_chapter_and_ends_with_0(

@@ -1,0 +1,52 @@
+"""The pages that people read: what they link to is there, and what they show is so."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from engine.cli.main import cli
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    page
+    for folder in (".", "docs", "examples", "tests/cluster")
+    for page in (ROOT / folder).glob("*.md")
+)
+_LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)")
+
+
+def links_of(page: Path) -> Iterator[tuple[str, str]]:
+    """Path and anchor of every link within the repository; code isn't looked at."""
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for link in _LINK.finditer(text):
+        if not link[1].startswith("http"):
+            yield link[1], link[2] or ""
+
+
+def anchors_of(page: Path) -> set[str]:
+    """As GitHub makes them of headings."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for path, anchor in links_of(page):
+        target = page.parent / path if path else page
+        assert target.exists(), path
+        assert not anchor or anchor in anchors_of(target), f"{path}#{anchor}"
+
+
+def test_the_readme_is_short_and_shows_the_spec_that_init_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 200
+    (shown,) = re.findall(r"^   ```yaml\n(.*?)^   ```", text, re.DOTALL | re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(cli, ["init", "build"]).exit_code == 0
+    written = (tmp_path / "jobs" / "build.yaml").read_text(encoding="utf-8")
+    assert re.sub(r"^   ", "", shown, flags=re.MULTILINE) == written
