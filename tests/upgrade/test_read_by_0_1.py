@@ -122,7 +122,7 @@ def test_0_1_finds_the_records_of_this_version_by_the_names_and_labels_it_knows(
 
 @pytest.mark.parametrize("name", ["finished", "finished_before_gates", "under_way"])
 def test_0_1_reads_a_record_with_what_later_versions_may_add_as_it_would_without(name: str) -> None:
-    """And this version keeps the additions: see docs/architecture.md."""
+    """And this version keeps the additions: see docs/lifecycle.md."""
     for item in filter(is_record, Stored.of("v0_1", name).objects()):
         more = with_additions(item)
         assert reader.finds(more)
