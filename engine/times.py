@@ -7,8 +7,16 @@ LATEST = datetime(2999, 12, 31, tzinfo=UTC)
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """Aware datetime of an RFC 3339 time of the API, LATEST at most; None for nothing."""
-    return min(datetime.fromisoformat(text), LATEST) if text else None
+    """Aware datetime of an RFC 3339 time of the API, LATEST at most; None for nothing.
+
+    Errors: ValueError for what is none, or has no zone.
+    """
+    if not text:
+        return None
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        raise ValueError(f"no time with a zone: {text!r}")
+    return min(time, LATEST)
 
 
 def format_time(time: datetime | None) -> str | None:
