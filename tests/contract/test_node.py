@@ -194,7 +194,9 @@ def test_a_phase_follows_the_end_of_its_container(stage: Stage) -> None:
             for pod in stage.seen[name]
             if any("terminated" in s["state"] for s in pod["status"].get("containerStatuses", ()))
         ]
-        assert ended[0]["status"]["phase"] not in ENDED
+        # A kubelet that is busy tells both in one.
+        over = [pod["status"]["phase"] in ENDED for pod in ended]
+        assert over == sorted(over)
         assert stage.phase(name) in ENDED
 
 
