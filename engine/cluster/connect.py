@@ -23,7 +23,8 @@ DEFAULT_NAMESPACE = "default"
 _HINT = "give one with --kubeconfig or KUBECONFIG, or run inside a cluster"
 _CONTENT = re.compile(r"\{|\[['\"\[{]")
 _LONGEST_MESSAGE = 500
-_MOST_SHOWN = 20
+_MOST_SHOWN = 10
+_LONGEST_NAME = 80
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -118,11 +119,18 @@ def _context(where: str, name: str) -> dict[str, Any]:
         return found[wanted]
     names = sorted(found)
     close = difflib.get_close_matches(wanted, names, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"it has: {', '.join(names[:_MOST_SHOWN])}"
+    there = ", ".join(map(_shortened, names[:_MOST_SHOWN]))
+    hint = f"did you mean {_shortened(close[0])}?" if close else f"it has: {there}"
     if not names:
         hint = "it has no contexts"
-    told = f'there is no context "{wanted}"' if wanted else "it has no current-context"
+    told = f'there is no context "{_shortened(wanted)}"' if wanted else "it has no current-context"
     raise KubeconfigError(told, where=where, hint=hint)
+
+
+def _shortened(name: str) -> str:
+    """A file that is broken may have anything for a name."""
+    words = " ".join(name.split())
+    return words if len(words) <= _LONGEST_NAME else f"{words[:_LONGEST_NAME]}…"
 
 
 def _read_contexts(where: str) -> tuple[dict[str, dict[str, Any]], str]:
