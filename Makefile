@@ -30,7 +30,7 @@ WORKERS ?= $(shell echo $$(( 2 * $$(nproc 2>/dev/null || echo 2) )))
 demo: $(RUN) ## Show the engine at work on a simulated cluster; needs Python alone
 	@$(BIN)/engine demo $(ARGS)
 
-# In the order of the folders, so that the campaigns begin first and short tests fill the end.
+# In the order of tests/conftest.py, so that no long test is left for the end.
 test: $(DEV) ## Run all tests, on a real cluster where there can be one
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 

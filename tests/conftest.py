@@ -1,5 +1,8 @@
 """What all tests share: the real cluster's fixtures, and how long Hypothesis searches."""
 
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.cluster.fixtures", "tests.cluster.helm"]
@@ -12,3 +15,17 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("engine")
+
+_HERE = Path(__file__).parent
+_ORDER = ("contract", "e2e", "deploy", "component", "cluster", "campaign", "fuzz", "package")
+"""Folders in the order of their tests; unit tests are short, and fill what the long ones leave."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=_turn_of)
+
+
+def _turn_of(item: pytest.Item) -> int:
+    folder = item.path.relative_to(_HERE).parts[0]
+    return _ORDER.index(folder) if folder in _ORDER else len(_ORDER)
