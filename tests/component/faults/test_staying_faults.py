@@ -142,7 +142,9 @@ def _assert_each_ran_once(sandbox: Sandbox) -> None:
     last = {record["attempts"][-1]["uid"] for _, record in records(sandbox)}
     assert last <= set(started)
     earlier = {
-        pod["metadata"]["uid"] for pod in sandbox.objects("pods", NAMESPACE) if _job(pod) == CHANGES
+        pod["metadata"]["uid"]
+        for pod in sandbox.objects("pods", NAMESPACE)
+        if _job(pod) == CHANGES and "deletionTimestamp" not in pod["metadata"]
     }
     assert_only(sandbox, last | earlier)
 
