@@ -13,6 +13,7 @@ from engine.telemetry import http_server
 from engine.telemetry.health import HealthServer
 from engine.telemetry.metrics import Metrics
 from tests.fuzz import play
+from tests.support.client import eventually
 from tests.support.http import request
 
 _TIMEOUT = 20.0
@@ -72,7 +73,7 @@ def test_whatever_a_client_says_it_is_answered_or_cut_off_and_probes_go_on(
     def check(client: Client) -> None:
         answer = _answer(server.port, client)
         assert b"Traceback" not in answer
-        assert request("GET", f"http://127.0.0.1:{server.port}/healthz").code == 200
+        assert eventually(lambda: _is_healthy(server.port))
         assert threading.active_count() <= before + 1
 
     play(_CLIENTS, check)
@@ -92,3 +93,11 @@ def _answer(port: int, client: Client) -> bytes:
         while client.reads and (piece := connection.recv(65536)):
             answer += piece
     return answer
+
+
+def _is_healthy(port: int) -> bool:
+    """On a busy machine this asker may be the slow client that is cut off."""
+    try:
+        return request("GET", f"http://127.0.0.1:{port}/healthz").code == 200
+    except ConnectionError:
+        return False
