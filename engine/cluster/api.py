@@ -163,13 +163,19 @@ def list_pages(
     while True:
         given = {"labelSelector": selector, "fieldSelector": fields, "continue": token}
         query: Query = [("limit", str(size)), *((k, v) for k, v in given.items() if v)]
-        answer = retry(
-            lambda query=query: client.request("GET", path, query=query, accept=accept)  # type: ignore[misc]
-        )
+        answer = retry(lambda query=query: list_page(client, path, query, accept=accept))  # type: ignore[misc]
         yield answer
         token = answer["metadata"].get("continue") or ""
         if not token:
             return
+
+
+def list_page(
+    client: Client, path: str, query: Query, *, accept: str = JSON, timeout: float | None = None
+) -> Answer:
+    """One page. A server writes an empty list of metadata as null; its items are a list here."""
+    answer = client.request("GET", path, query=query, accept=accept, timeout=timeout)
+    return {**answer, "items": answer.get("items") or []}
 
 
 def list_all(client: Client, path: str, selector: str, fields: str = "") -> list[Answer]:
@@ -188,8 +194,8 @@ def list_all(client: Client, path: str, selector: str, fields: str = "") -> list
 def list_names(client: Client, path: str, timeout: float, selector: str = "") -> list[str]:
     """Names on the first page of a list, within `timeout` seconds. Errors: those of the API."""
     query: Query = [("limit", str(PAGE_SIZE)), *([("labelSelector", selector)] if selector else [])]
-    answer = client.request("GET", path, query=query, accept=METADATA_LIST, timeout=timeout)
-    return [item["metadata"]["name"] for item in answer["items"]]
+    page = list_page(client, path, query, accept=METADATA_LIST, timeout=timeout)
+    return [item["metadata"]["name"] for item in page["items"]]
 
 
 def read_log(

@@ -48,7 +48,7 @@ def _find(
     retry = partial(retry_transient, tries=TRIES)
     path = resource.path(namespace)
     for page in list_pages(client, path, selector, fields=fields, retry=retry):
-        yield from page["items"] or ()
+        yield from page["items"]
 
 
 def _last_pod(record: Record) -> str:

@@ -96,7 +96,7 @@ def list_metadata(
     for page in list_pages(
         client, path, selector, fields=fields, accept=METADATA_LIST, retry=retry
     ):
-        yield [item["metadata"] for item in page["items"] or ()]
+        yield [item["metadata"] for item in page["items"]]
 
 
 class _PruneRun:

@@ -10,6 +10,7 @@ from engine.cluster.api import Resource
 from engine.cluster.client import Client
 from engine.cluster.leases import read_lease
 from engine.cluster.server import OLDEST_SERVER, server_version
+from engine.cluster.transport import JSON
 from engine.decide.doctor.facts import Facts, NamespaceFacts, Right
 from engine.decide.doctor.rights import granted, needed
 from engine.decide.lease import lease_name
@@ -116,18 +117,18 @@ def _pull_secrets(client: Client, namespace: str) -> frozenset[str] | None:
 
 
 def _list(
-    client: Client, resource: Resource, namespace: str, *, fields: str = "", accept: str = "*/*"
+    client: Client, resource: Resource, namespace: str, *, fields: str = "", accept: str = JSON
 ) -> list[dict[str, Any]] | None:
     query = [("limit", str(api.PAGE_SIZE))] + ([("fieldSelector", fields)] if fields else [])
     path = resource.path(namespace)
     try:
         answer = _read(
-            lambda: client.request("GET", path, query=query, accept=accept, timeout=TIMEOUT),
+            lambda: api.list_page(client, path, query, accept=accept, timeout=TIMEOUT),
             missing_is_none=False,
         )
     except NotFoundError:
         return []
-    return None if answer is None else list(answer["items"] or ())
+    return None if answer is None else list(answer["items"])
 
 
 def _read(ask: Callable[[], _T], *, missing_is_none: bool = True) -> _T | None:

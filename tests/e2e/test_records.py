@@ -2,6 +2,10 @@
 
 import time
 
+from engine.cluster.api import CONFIG_MAPS, list_names
+from engine.cluster.connect import connect
+from engine.cluster.records import SELECTOR
+from tests.support.clusters import ClusterUnderTest
 from tests.support.engine import Engine
 from tests.support.objects import Objects
 
@@ -54,3 +58,9 @@ def test_a_job_that_has_run_elsewhere_is_recorded_as_done(engine: Engine, object
     assert (job["state"], job["changed"]) == ("Succeeded", False)
     assert job["message"].endswith(": ran elsewhere")
     assert objects.pods() == []
+
+
+def test_the_names_of_an_empty_list_are_none(target: ClusterUnderTest) -> None:
+    """Of metadata alone, a server writes its items as null."""
+    client = connect(str(target.kubeconfig)).client
+    assert list_names(client, CONFIG_MAPS.path(target.namespace), 10.0, SELECTOR) == []
