@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-oldest soak bench lint format image manifests cluster-up \
+.PHONY: help demo test test-fast test-oldest soak bench lint format image chart release manifests reference docs-site cluster-up \
   cluster-down kubernetes-types lock clean
 
 VENV := .venv
@@ -51,13 +51,14 @@ bench: $(DEV) ## Measure everything beside its yardstick, against benchmarks/bud
 lint: $(DEV) ## Check style, formatting, types and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(wildcard engine tests benchmarks)
+	$(BIN)/mypy $(wildcard engine tests benchmarks docs release)
 	$(BIN)/lint-imports
 
-format: $(DEV) ## Format the code and mend what ruff can mend
+format: $(DEV) ## Format the code and fix what ruff can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# The one place that says it; all else is filled from it, or held to it by a test.
 VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' engine/__init__.py)
 IMAGE ?= engine:$(VERSION)
 
@@ -65,14 +66,32 @@ image: ## Build the image: make image IMAGE=your.registry/engine:1.2.3 [BASE=pyt
 	@for tool in docker podman buildah; do \
 	  $$tool info >/dev/null 2>&1 || continue; \
 	  echo "Building $(IMAGE) with $$tool" >&2; \
-	  exec $$tool build --file deploy/Dockerfile --tag '$(IMAGE)' $(if $(BASE),--build-arg 'BASE=$(BASE)') \
-	    --build-arg VERSION=$(VERSION) --build-arg "REVISION=$$(git rev-parse HEAD 2>/dev/null)" .; \
+	  $$tool build --file deploy/Dockerfile --tag '$(IMAGE)' $(if $(BASE),--build-arg 'BASE=$(BASE)') \
+	    --build-arg VERSION=$(VERSION) --build-arg "REVISION=$$(git rev-parse HEAD 2>/dev/null)" . || exit; \
+	  case "$(ARCHIVE),$$tool" in \
+	    ,*) exit;; \
+	    *,docker) exec docker save --output '$(ARCHIVE)' '$(IMAGE)';; \
+	    *,podman) exec podman save --format oci-archive --output '$(ARCHIVE)' '$(IMAGE)';; \
+	    *,buildah) exec buildah push '$(IMAGE)' 'oci-archive:$(ARCHIVE):$(IMAGE)';; \
+	  esac; \
 	done; \
 	echo 'No docker, podman or buildah works here: install one of them (on Debian: apt-get install buildah),' \
 	  'or start the daemon that docker asks for' >&2; exit 1
 
+chart: $(DEV) ## Package the Helm chart into dist/ (with helm, or one that is built with Go)
+	@$(BIN)/python -m release chart
+
+release: $(DEV) ## Make all that is published of this version in dist/: make release [BASE=python@sha256:...]
+	@BASE='$(BASE)' $(BIN)/python -m release
+
 manifests: $(DEV) ## Make deploy/engine.yaml and deploy/cleaner.yaml anew from the chart (needs Go)
 	@$(BIN)/python -m tests.deploy.manifests
+
+reference: $(DEV) ## Make docs/reference anew from the schemas, the commands and the metrics
+	@$(BIN)/python -m docs.generate
+
+docs-site: $(DEV) ## Build the documentation as a site, in build/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --site-dir build/site
 
 cluster-up: $(DEV) ## Start the tests' cluster (root on Debian; the first time builds it)
 	@$(BIN)/python -m tests.cluster up

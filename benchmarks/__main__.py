@@ -56,7 +56,7 @@ def main() -> int:
     drawn = plot(figures, given.out / "cost.png")
     _print(conditions, figures, verdicts, broken)
     _say(f"{given.out}: results.json{', cost.png' if drawn else ''}")
-    failed = broken or any(verdict.figure is None or not verdict.met for verdict in verdicts)
+    failed = broken or any(one.figure is None or (one.judged and not one.met) for one in verdicts)
     return 1 if failed and given.strict else 0
 
 

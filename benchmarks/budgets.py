@@ -27,11 +27,19 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A budget beside what was measured; `figure` is None where nothing was."""
+    """A budget beside what was measured; `figure` is None where nothing was.
+
+    `without` says why its yardstick could not be had: then it is neither met nor missed.
+    """
 
     budget: Budget
     figure: Figure | None
     reached: float = 0.0
+    without: str = ""
+
+    @property
+    def judged(self) -> bool:
+        return self.figure is not None and not self.without
 
     @property
     def met(self) -> bool:
@@ -49,8 +57,8 @@ class Verdict:
             "figure": self.budget.figure,
             "budget": self.budget.text,
             "limit": self.budget.limit,
-            "measured": None if self.figure is None else self.reached,
-            "met": None if self.figure is None else self.met,
+            "measured": self.reached if self.judged else None,
+            "met": self.met if self.judged else None,
         }
 
 
@@ -66,6 +74,8 @@ def judge(budgets: Iterable[Budget], figures: Iterable[Figure]) -> tuple[Verdict
 
 
 def _verdict(budget: Budget, figure: Figure | None) -> Verdict:
+    if figure is not None and budget.yardstick in figure.without:
+        return Verdict(budget, figure, without=figure.without[budget.yardstick])
     if figure is None or (budget.kind != VALUE and budget.yardstick not in figure.yardsticks):
         return Verdict(budget, None)
     if budget.kind == VALUE:

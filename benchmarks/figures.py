@@ -15,7 +15,8 @@ Work = Callable[[], float]
 class Figure:
     """Values of several rounds, beside those of its yardsticks, in one unit.
 
-    `size` is set where a figure belongs to a curve; `where` says what it was measured on.
+    `size` is set where a figure belongs to a curve; `where` says what it was measured on, `without`
+    why a yardstick could not be had.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Figure:
     yardsticks: Mapping[str, Sequence[float]] = field(default_factory=dict)
     size: int = 0
     where: str = ""
+    without: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def median(self) -> float:
@@ -43,6 +45,7 @@ class Figure:
                 label: {"median": statistics.median(values), "values": [*values]}
                 for label, values in self.yardsticks.items()
             },
+            "without": {**self.without},
         }
 
 

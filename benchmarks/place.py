@@ -48,11 +48,6 @@ class Place:
         self.bare = Bare(self.kubeconfig)
 
     @property
-    def kubectl(self) -> str:
-        """Path of kubectl, "" if there is none."""
-        return str(self.cluster.kubectl or "") if self.cluster else ""
-
-    @property
     def environment(self) -> dict[str, str]:
         return {"KUBECONFIG": str(self.kubeconfig), "ENGINE_SECRET_TOKEN": "not-a-secret"}
 

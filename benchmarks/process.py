@@ -10,8 +10,12 @@ from pathlib import Path
 
 _COMPILING = "PYTHONDONTWRITEBYTECODE"
 ROOT = Path(__file__).parents[1]
-ENGINE = str(Path(sys.executable).with_name("engine"))
-"""The command as users have it; `engine()` runs the same with its peak told at the end."""
+ENGINE = os.environ.get("BENCH_ENGINE") or str(Path(sys.executable).with_name("engine"))
+"""The command as users have it; `engine()` runs the same with its peak told at the end.
+
+$BENCH_ENGINE names another one (`.venv/bin/engine` of an older checkout, say): the same rows on the
+same control plane, so that two versions can be compared.
+"""
 
 _PEAK = "peak of this process: "
 _WITH_PEAK = f"""
@@ -84,5 +88,5 @@ def engine(
 
     The peak is read by the process itself: what wait() tells includes its parent's.
     """
-    command = [sys.executable, "-c", _WITH_PEAK, *arguments]
-    return run(command, environment=environment, codes=codes)
+    python = str(Path(ENGINE).with_name("python"))
+    return run([python, "-P", "-c", _WITH_PEAK, *arguments], environment=environment, codes=codes)

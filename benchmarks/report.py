@@ -21,15 +21,19 @@ def table(verdicts: Iterable[Verdict]) -> Iterator[str]:
             beside = f"{yardstick}: {spread(figure.yardsticks[yardstick])} {figure.unit}"
         what = figure.what + (f" ({figure.where})" if figure.where == "sandbox" else "")
         measured = f"{spread(figure.values)} {figure.unit}"
+        if verdict.without:
+            beside = f"no {yardstick}: {verdict.without}"
         yield f"| {what} | {measured} | {beside} | {budget.text} | {_judgement(verdict)} |"
 
 
 def missed(verdicts: Iterable[Verdict]) -> Iterator[str]:
-    """A line for each budget that is not met, and for each that was not measured."""
+    """A line for each budget that is not met, and for each that was not measured or judged."""
     for verdict in verdicts:
         budget = verdict.budget
         if verdict.figure is None:
             yield f"not measured: {budget.figure}: {budget.text}"
+        elif verdict.without:
+            yield f"not judged: {budget.figure}: {budget.text}: {verdict.without}"
         elif not verdict.met:
             share = f"{100 * verdict.missed_by:.0f} %" if budget.limit else show(verdict.reached)
             yield (
@@ -49,6 +53,8 @@ def others(figures: Iterable[Figure], verdicts: Iterable[Verdict]) -> Iterator[s
 
 
 def _judgement(verdict: Verdict) -> str:
+    if verdict.without:
+        return "?"
     kind = verdict.budget.kind
     reached = ""
     if kind == RATIO:

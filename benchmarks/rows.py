@@ -7,11 +7,13 @@ from benchmarks import (
     idle,
     latency,
     one_file,
+    one_spec,
     pipeline,
     prune,
     prune_memory,
     start_jobs,
     start_up,
+    status,
     unchanged,
     validate,
 )
@@ -21,6 +23,7 @@ ROWS: Mapping[str, Callable[[Bench], Iterator[Figure]]] = {
     module.NAME: module.measure
     for module in (
         start_jobs,
+        one_spec,
         unchanged,
         latency,
         burst,
@@ -29,6 +32,7 @@ ROWS: Mapping[str, Callable[[Bench], Iterator[Figure]]] = {
         prune_memory,
         validate,
         one_file,
+        status,
         start_up,
         pipeline,
     )

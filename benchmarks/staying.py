@@ -20,10 +20,11 @@ _OK = 200
 
 
 @contextmanager
-def staying_engine(place: Place, specs: Path) -> Iterator[int]:
+def staying_engine(place: Place, specs: Path, *more: str) -> Iterator[int]:
     """Its process id, once it is ready. Errors: RuntimeError with what it said if it never is."""
     port = _free_port()
-    command = [ENGINE, "reconcile", str(specs), "--metrics-address", f"127.0.0.1:{port}"]
+    metrics = f"127.0.0.1:{port}"
+    command = [ENGINE, "reconcile", str(specs), "--metrics-address", metrics, *more]
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(
             command, stdout=said, stderr=said, env={**os.environ, **place.environment}

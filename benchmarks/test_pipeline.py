@@ -15,9 +15,9 @@ from engine.api.model import Config, Job, Limits, LoadedJobs
 from engine.api.parse import SpecText
 from engine.api.schema import check_document
 from engine.api.yaml_reader import Document, read_yaml
-from engine.decide import decide
 from engine.decide.actions import Done
 from engine.decide.record_codec import decode_record, encode_record
+from engine.decide.rules import decide
 from engine.decide.situation import Observed, Situation
 from engine.reconcile.rendering import RenderConfig, render_attempt
 from engine.render.manifests import render_job
@@ -62,7 +62,7 @@ def test_2_check_schema(benchmark: BenchmarkFixture, document: Document) -> None
 
 
 def test_3_check_and_build(benchmark: BenchmarkFixture, document: Document) -> None:
-    assert benchmark(build_job, document, "/specs", (), Config())[0]
+    assert benchmark(build_job, document, SpecText("one.yaml", "/specs", b""), (), Config())[0]
 
 
 def test_4_decide(benchmark: BenchmarkFixture, job: Job) -> None:

@@ -1,22 +1,26 @@
 """Reconcile specs whose jobs are over: whole process, its requests and its peak memory.
 
 The yardstick reads the same files with the same YAML parser and the same records with urllib3,
-in a process of its own, and does nothing with them. That is a floor, not another tool.
+in a process of its own, and does nothing with them. That is a floor; the other tool is kapp, that
+has deployed the same jobs' objects before and finds nothing to do.
 """
 
 import statistics
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-from benchmarks.figures import Bench, Figure, bend, take_turns
+from benchmarks import peers
+from benchmarks.figures import Bench, Figure, Work, bend, take_turns
 from benchmarks.finished import finished_jobs
 from benchmarks.place import Place
 from benchmarks.process import ROOT, engine, run
+from benchmarks.rendered import write_manifests
 
 NAME = "unchanged"
+_SIZE = (1000, 100)
 _FLOOR = """
 import sys
 from pathlib import Path
@@ -35,7 +39,10 @@ if len(sys.argv) > 2:
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
-    yield from _thousand(bench)
+    kapp = peers.kapp(bench.place)
+    with _deployed(bench, kapp) as deployed:
+        for pods in (False, True):  # they stay until their TTL has passed
+            yield from _thousand(bench, kapp, deployed, pods=pods)
     yield from _growth(bench)
 
 
@@ -47,27 +54,46 @@ def floor(folder: Path, place: Place | None = None, namespace: str = "") -> floa
     return run([sys.executable, "-c", _FLOOR, str(folder), *more], folder=ROOT).seconds
 
 
-def _thousand(bench: Bench) -> Iterator[Figure]:
-    """With and without the pods: they stay until their TTL has passed."""
-    place, count = bench.place, bench.size(1000, 100)
-    for name, pods in (("unchanged-1000", False), ("unchanged-1000-with-pods", True)):
-        with place.namespace("unchanged") as namespace:
-            specs = finished_jobs(place, bench.folder, count, namespace, pods=pods)
-            found = take_turns(
-                bench.rounds,
-                {
-                    "engine": partial(_seconds, place, specs),
-                    "bare reading": partial(floor, specs, place, namespace),
-                },
-            )
-            with place.requests("engine/") as asked:
-                _reconcile(place, specs)
-        still = ", their pods still there" if pods else ""
-        what = f"reconcile {count:,} finished, unchanged specs{still}"
-        yield Figure(name, what, "s", found.pop("engine"), found, where=place.kind)
-        requests, writes = len(asked), sum(one.is_write for one in asked)
-        yield Figure(f"{name}-requests", f"{what}: requests", "requests", [requests])
-        yield Figure(f"{name}-writes", f"{what}: writes", "writes", [writes])
+def _thousand(
+    bench: Bench, kapp: peers.Peer, deployed: Mapping[str, Work], *, pods: bool
+) -> Iterator[Figure]:
+    place, count = bench.place, bench.size(*_SIZE)
+    with place.namespace("unchanged") as namespace:
+        specs = finished_jobs(place, bench.folder, count, namespace, pods=pods)
+        works: dict[str, Work] = {
+            "engine": partial(_seconds, place, specs),
+            "bare reading": partial(floor, specs, place, namespace),
+            **deployed,
+        }
+        found = take_turns(bench.rounds, works)
+        with place.requests("engine/") as asked:
+            _reconcile(place, specs)
+    name, still = ("unchanged-1000", "")
+    if pods:
+        name, still = (f"{name}-with-pods", ", their pods still there")
+    what = f"reconcile {count:,} finished, unchanged specs{still}"
+    values = found.pop("engine")
+    yield Figure(name, what, "s", values, found, where=place.kind, without=kapp.without)
+    requests, writes = len(asked), sum(one.is_write for one in asked)
+    yield Figure(f"{name}-requests", f"{what}: requests", "requests", [requests])
+    yield Figure(f"{name}-writes", f"{what}: writes", "writes", [writes])
+
+
+@contextmanager
+def _deployed(bench: Bench, kapp: peers.Peer) -> Iterator[dict[str, Work]]:
+    """How kapp looks at as many jobs, of which it has deployed all."""
+    place = bench.place
+    with place.namespace("kapp") as namespace:
+        manifests = write_manifests(bench.folder, bench.size(*_SIZE), namespace)
+        if kapp.command:
+            peers.kapp_deploy(kapp.command, place, namespace, manifests)
+
+        def look(command: Sequence[str]) -> float:
+            done = peers.kapp_deploy(command, place, namespace, manifests)
+            assert "0 create, 0 delete, 0 update" in done.out, done.out[-500:]
+            return done.seconds
+
+        yield kapp.work(look)
 
 
 def _growth(bench: Bench) -> Iterator[Figure]:

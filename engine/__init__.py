@@ -1,3 +1,3 @@
 """A declarative reconciliation engine for run-to-completion jobs on Kubernetes."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -3,12 +3,10 @@
 Printers turn an error into one line; nothing else in the engine formats messages for people.
 """
 
-import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 from itertools import groupby
-from pathlib import PurePath
 from typing import Self
 
 MAX_SHOWN = 100
@@ -21,8 +19,9 @@ class ExitCode(IntEnum):
     """Exit codes of the command line; of several outcomes the highest of 1 and 3-7 counts."""
 
     OK = 0
+    """Every job succeeded."""
     JOB_FAILED = 1
-    """A job failed on its own: another try ends the same way, unless the job is mended."""
+    """A job failed on its own: another try ends the same way, unless the job is fixed."""
     INVALID = 2
     """The command line or a spec is wrong; nothing was applied."""
     TIMEOUT = 3
@@ -32,7 +31,7 @@ class ExitCode(IntEnum):
     REFUSED = 5
     """A quota, admission or another owner said no."""
     CLUSTER = 6
-    """The cluster can't be reached, or doesn't let the engine in."""
+    """The cluster can't be reached, forbids it or is too old; or a job's record can't be read."""
     SYSTEM_FAILURE = 7
     """The system ended a job that did not fail itself, so that it is worth another try."""
     INTERRUPTED = 130
@@ -76,8 +75,12 @@ class Diagnostic:
 
     def __str__(self) -> str:
         warning = "warning: " if self.severity is Severity.WARNING else ""
-        hint = f" ({self.hint})" if self.hint else ""
-        return f"{self.where}: {warning}{self.message}{hint}"
+        return f"{self.where}: {warning}{self.words}"
+
+    @property
+    def words(self) -> str:
+        """The message, and the hint behind it."""
+        return f"{self.message}{f' ({self.hint})' if self.hint else ''}"
 
     def map_text(self, change: Callable[[str], str]) -> "Diagnostic":
         """The same finding with `change` applied to its words; its place stays."""
@@ -118,8 +121,10 @@ def internal_error(file: str, error: Exception) -> Diagnostic:
 
     What the error says may be a secret; where it was raised is none.
     """
+    import traceback  # noqa: PLC0415 - rare
+
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    at = f"{PurePath(frame.filename).name}:{frame.lineno}"
+    at = f"{frame.filename.rpartition('/')[2]}:{frame.lineno}"
     message = f"internal error: {type(error).__name__} at {at}"
     return Diagnostic(SourceLocation(file), message, "please report it; other files go on")
 
@@ -180,6 +185,13 @@ class InvalidInputError(EngineError):
         return type(self)(tuple(problem.map_text(change) for problem in self.problems))
 
 
+class NoRecordError(UsageError):
+    """A job is named that has no run record: it never ran there, or under another name."""
+
+    def __init__(self, job: str, hint: str = "engine status -A shows all jobs") -> None:
+        super().__init__("there is no record of this job", where=job, hint=hint)
+
+
 class TemplateRenderError(EngineError):
     """A template is missing, broken, or uses a variable that is not there."""
 
@@ -238,7 +250,9 @@ class BrokenRecordError(ClusterError):
             f"this run record can't be read: {cause}",
             where=f"configmap/{namespace}/{config_map}",
             hint=f"put back what it said, with kubectl edit -n {namespace} configmap {config_map};"
-            " until then the job is neither started nor ended, and nothing of it is deleted",
+            " until then the job is neither started nor ended, and nothing of it is deleted;"
+            f" if that is lost, kubectl delete -n {namespace} configmap {config_map}"
+            " has the job run again",
         )
 
 
@@ -264,10 +278,12 @@ class ApiError(ClusterError):
         hint: str = "",
         status: int,
         reason: str,
+        retry_after: float = 0.0,
     ) -> None:
         super().__init__(cause, where=where, hint=hint)
         self.status = status
         self.reason = reason
+        self.retry_after = retry_after
 
 
 class UnauthorizedError(ApiError):
@@ -304,19 +320,6 @@ class BusyError(ApiError):
     """429 or 5xx: the server is overloaded or broken for now."""
 
     retryable = True
-
-    def __init__(
-        self,
-        cause: str,
-        *,
-        where: SourceLocation | str = "",
-        hint: str = "",
-        status: int,
-        reason: str,
-        retry_after: float = 0.0,
-    ) -> None:
-        super().__init__(cause, where=where, hint=hint, status=status, reason=reason)
-        self.retry_after = retry_after
 
 
 class QuotaExceededError(ApiError):

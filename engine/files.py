@@ -5,7 +5,6 @@ What is at a path can change between a look and the next: what was opened is jud
 """
 
 import os
-import secrets
 import stat
 from pathlib import Path
 
@@ -52,7 +51,7 @@ class WholeFile:
             raise OSError(0, NOT_A_FILE)
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path.resolve()
-        self._unfinished = self._path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        self._unfinished = self._path.with_name(f".{path.name}.{os.urandom(4).hex()}")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         self._file = os.fdopen(os.open(self._unfinished, flags, 0o666), "w", encoding="utf-8")
 

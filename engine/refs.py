@@ -1,4 +1,4 @@
-"""What things are called: references to objects, keys of jobs, and the names derived from them."""
+"""What things are called: objects, rights to them, jobs, and the names derived from those."""
 
 import re
 from collections.abc import Mapping
@@ -36,6 +36,16 @@ class Ref:
 
     def __str__(self) -> str:
         return f"{self.kind.lower()}/{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Right:
+    """One verb on one kind of object."""
+
+    verb: str
+    resource: str
+    """The plural; `pods/log` for a subresource."""
+    group: str = ""
 
 
 def ref_of(manifest: Mapping[str, Any]) -> Ref:

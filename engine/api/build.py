@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from engine.api.checks import allowed_policies, check_spec, matches_any
+from engine.api.checks import allowed_hint, allowed_policies, check_spec, matches_any
 from engine.api.effective import FROM_SECRET, EffectiveSpec, effective_spec, merge_mappings
 from engine.api.model import (
     Config,
@@ -61,7 +61,7 @@ def namespace_problems(jobs: Iterable[Job], limits: Limits) -> Iterable[Diagnost
     allowed = limits.allowed_namespaces
     if allowed is None:
         return
-    hint = f"limits.allowedNamespaces: {', '.join(allowed) or 'none'}"
+    hint = allowed_hint("allowedNamespaces", allowed)
     for job in jobs:
         if not matches_any(job.namespace, allowed):
             yield Diagnostic(job.place, f"the namespace {job.namespace} is not allowed", hint)
@@ -88,6 +88,7 @@ def _build(effective: EffectiveSpec, text: SpecText) -> Job:
     return Job(
         name=effective.name,
         namespace=effective.namespace,
+        names_namespace="namespace" in document.data["metadata"],
         labels=_metadata(effective, "labels"),
         annotations=_metadata(effective, "annotations"),
         spec=spec,
@@ -124,7 +125,7 @@ def _build(effective: EffectiveSpec, text: SpecText) -> Job:
         place=document.place,
         folder=text.folder,
         root=text.root or text.folder,
-        origin=effective if limits != Limits() else None,
+        origin=effective if config.keep_origins or limits != Limits() else None,
     )
 
 

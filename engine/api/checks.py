@@ -1,16 +1,21 @@
 """What a JSON Schema can't say about a job: one function a rule, all in one visible tuple."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import reduce
 from itertools import islice
 from operator import getitem, itemgetter
 from typing import Any
 
-from engine.api.effective import FROM_SECRET, EffectiveSpec
+from engine.api.effective import AFTER_FINISHED, FROM_SECRET, TIME_LIMITS, EffectiveSpec
 from engine.api.model import Limits
 from engine.api.pod_patch import changed_fields
+from engine.api.refused_later import (
+    images_can_be_pulled,
+    resources_are_known,
+    service_account_can_exist,
+)
 from engine.api.schema_messages import dotted, shorten
 from engine.api.versions import JOB_DEFAULTS
 from engine.api.yaml_reader import Document
@@ -30,14 +35,6 @@ _MOST = 100
 _LISTED = 200
 """Characters of a list in a hint."""
 _POD_PATCH = "podPatch"
-_AFTER_FINISHED = "ttlAfterFinished"
-_TIMES: Mapping[str, str] = {
-    "timeout": "limits.maxTimeout",
-    "startTimeout": "limits.maxStartTimeout",
-    "ttl": "limits.maxTtl",
-    _AFTER_FINISHED: "limits.maxTtl",
-}
-"""Fields of the spec that hold durations, and the limit of each."""
 
 
 def image_is_given(effective: EffectiveSpec) -> Iterator[Diagnostic]:
@@ -61,14 +58,14 @@ def one_entry_point(effective: EffectiveSpec) -> Iterator[Diagnostic]:
 
 def times_are_positive(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """No time is 0, and each can be read."""
-    for path in _times(effective):
-        seconds, field = effective.wanted_seconds(*path), effective.field("spec", *path)
+    for path in effective.times():
+        seconds = effective.wanted_seconds(*path)
         if seconds is None:
-            value = reduce(getitem, path, effective.spec)
+            field, value = effective.field("spec", *path), reduce(getitem, path, effective.spec)
             yield effective.error(f"{field}: {value!r} is not a duration", "", "spec", *path)
-        elif seconds == 0 and path[0] != _AFTER_FINISHED:
+        elif seconds == 0 and path[0] != AFTER_FINISHED:
             yield effective.error(
-                f"{field} is 0, which would end the job at once",
+                f"{effective.field('spec', *path)} is 0, which would end the job at once",
                 "leave it out to get the default",
                 "spec", *path,
             )  # fmt: skip
@@ -76,12 +73,12 @@ def times_are_positive(effective: EffectiveSpec) -> Iterator[Diagnostic]:
 
 def times_are_capped(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """Warn of a time that the operator's limit cuts; what has no end can't be cut."""
-    for path in _times(effective):
+    for path in effective.times():
         cap = effective.longest(path[0])
         wanted = None if cap is None else effective.wanted_seconds(*path)
         if cap is None or wanted is None or wanted <= cap:
             continue
-        limit, field = _TIMES[path[0]], effective.field("spec", *path)
+        limit, field = TIME_LIMITS[path[0]], effective.field("spec", *path)
         if math.isinf(wanted):
             hint = f"{limit}: {format_duration(cap)}"
             yield effective.error(f"{field}: {FOREVER} is not allowed", hint, "spec", *path)
@@ -127,7 +124,7 @@ def ttl_outlives_the_job(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     start, run = map(effective.seconds, ("startTimeout", "timeout"))
     if start is not None and run is not None and ttl < start + run:
         at = ("spec", "ttl") if is_given else ("spec",)
-        named = effective.field(*at) if is_given else _TIMES["ttl"]
+        named = effective.field(*at) if is_given else TIME_LIMITS["ttl"]
         yield effective.warning(
             f"{named} {format_duration(ttl)} is shorter than startTimeout + timeout "
             f"({format_duration(start + run)}): a running job may be pruned",
@@ -196,7 +193,7 @@ def images_are_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
         if image is not None and not matches_any(image, allowed):
             yield effective.error(
                 f"the image {image} is not allowed",
-                f"limits.allowedImages: {', '.join(allowed) or 'none'}",
+                allowed_hint("allowedImages", allowed),
                 *path, "image",
             )  # fmt: skip
 
@@ -211,7 +208,7 @@ def service_account_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]
     if allowed is not None and name is not None and not matches_any(name, allowed):
         yield effective.error(
             f"the service account {name} is not allowed",
-            f"limits.allowedServiceAccounts: {', '.join(allowed) or 'none'}",
+            allowed_hint("allowedServiceAccounts", allowed),
             "spec", field,
         )  # fmt: skip
 
@@ -221,7 +218,7 @@ def pod_patch_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     allowed = effective.config.limits.allow_pod_patch
     if allowed is None:
         return
-    hint = f"limits.allowPodPatch: {', '.join(map('.'.join, allowed)) or 'none'}"
+    hint = allowed_hint("allowPodPatch", map(".".join, allowed))
     for document in effective.layers:
         patch = document.data.get("spec", {}).get(_POD_PATCH)
         if patch and not allowed:
@@ -244,7 +241,7 @@ def namespace_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     if not matches_any(effective.namespace, allowed):
         yield effective.error(
             f"the namespace {effective.namespace} is not allowed",
-            f"limits.allowedNamespaces: {', '.join(allowed) or 'none'}",
+            allowed_hint("allowedNamespaces", allowed),
             "metadata", "namespace",
         )  # fmt: skip
 
@@ -358,7 +355,7 @@ def secret_sources_are_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]
         if secret is not None and not is_allowed_secret(secret["name"], limits):
             yield effective.error(
                 f"fromSecret: the Secret {secret['name']} is not allowed",
-                f"limits.allowedSecrets: {', '.join(limits.allowed_secrets or ()) or 'none'}",
+                allowed_hint("allowedSecrets", limits.allowed_secrets),
                 *path, FROM_SECRET, "name",
             )  # fmt: skip
 
@@ -369,12 +366,12 @@ def refused_source(field: str, name: str, limits: Limits) -> tuple[str, str] | N
     What it says doesn't depend on whether there is such a variable or file.
     """
     if field == "fromEnv" and not matches_any(name, limits.allowed_secret_env):
-        allowed = ", ".join(limits.allowed_secret_env) or "none"
+        allowed = allowed_hint("allowedSecretEnv", limits.allowed_secret_env)
         return (
             f"fromEnv: the variable {name} is not allowed",
             (
-                f"limits.allowedSecretEnv: {allowed}; --allow-secret-env {name} adds it; renaming "
-                "the variable in the spec is a change of the spec, which runs the job again"
+                f"{allowed}; --allow-secret-env {name} adds it; renaming the variable in the spec "
+                "is a change of the spec, which runs the job again"
             ),
         )
     if field == "fromFile" and not limits.allow_secret_files:
@@ -408,6 +405,9 @@ CHECKS: tuple[Callable[[EffectiveSpec], Iterator[Diagnostic]], ...] = (
     file_paths_fit,
     from_file_stays_inside,
     secret_sources_are_allowed,
+    images_can_be_pulled,
+    service_account_can_exist,
+    resources_are_known,
 )
 
 
@@ -435,14 +435,9 @@ def matches_any(text: str, globs: tuple[str, ...]) -> bool:
     return any(fnmatchcase(text, glob) for glob in globs)
 
 
-def _times(effective: EffectiveSpec) -> Iterator[tuple[str, ...]]:
-    """The paths below `spec` of the durations that are given."""
-    for name in _TIMES:
-        value = effective.spec.get(name)
-        if name == _AFTER_FINISHED:
-            yield from ((name, end) for end in value or ())
-        elif value is not None:
-            yield (name,)
+def allowed_hint(limit: str, allowed: Iterable[str] | None) -> str:
+    """A limit and what it allows, as hints say it."""
+    return f"limits.{limit}: {', '.join(allowed or ()) or 'none'}"
 
 
 def _not_in_a_patch(

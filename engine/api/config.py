@@ -1,7 +1,6 @@
 """EngineConfig: the operator's defaults, limits and features, from the text of engine.yaml."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from engine.api.model import (
     SECRET_ENV,
@@ -65,7 +64,7 @@ def parse_config(
             )
     if problems:
         raise InvalidInputError(in_order(problems, {file: more}))
-    return _build(documents[0].data, kubernetes, allow_secret_env)
+    return _build(documents[0], kubernetes, allow_secret_env)
 
 
 def _bad_times(document: Document) -> Iterator[Diagnostic]:
@@ -99,8 +98,9 @@ def _unknown_pod_fields(document: Document, kubernetes: KubernetesTypes) -> Iter
 
 
 def _build(
-    data: dict[str, Any], kubernetes: KubernetesTypes, allow_secret_env: tuple[str, ...]
+    document: Document, kubernetes: KubernetesTypes, allow_secret_env: tuple[str, ...]
 ) -> Config:
+    data = document.data
     limits, features, pull, prune, records = (
         data.get(name) or {} for name in ("limits", "features", "pull", "prune", "records")
     )
@@ -144,6 +144,7 @@ def _build(
         ),
         kubernetes=kubernetes,
         allow_secret_env=allow_secret_env,
+        document=document,
     )
 
 

@@ -25,6 +25,15 @@ BUILT_IN: Mapping[str, Any] = {
 }
 """The engine's own defaults; the schema tells them to people."""
 
+AFTER_FINISHED = "ttlAfterFinished"
+TIME_LIMITS: Mapping[str, str] = {
+    "timeout": "limits.maxTimeout",
+    "startTimeout": "limits.maxStartTimeout",
+    "ttl": "limits.maxTtl",
+    AFTER_FINISHED: "limits.maxTtl",
+}
+"""Fields of the spec that hold durations, and the limit of each."""
+
 _ENTRY_POINT = ("script", "command", "args")
 FROM_SECRET = "fromSecret"  # noqa: S105 - a field's name
 _SOURCES = ("value", "fromEnv", "fromFile", FROM_SECRET)
@@ -82,12 +91,12 @@ class EffectiveSpec:
 
     def place(self, *path: str | int, key: bool = False) -> SourceLocation:
         """Where the effective value at `path` was written; the job's own place if nowhere."""
-        writer = self._writer(path)
+        writer = self.writer(path)
         return writer.locate(path, key=key) if writer else self.own.locate(path[:1])
 
     def field(self, *path: str | int) -> str:
         """What the user who wrote the value at `path` calls it: `spec.services[0].image`."""
-        return dotted((self._writer(path) or self.own).written_path(path))
+        return dotted((self.writer(path) or self.own).written_path(path))
 
     def error(self, message: str, hint: str, *path: str | int, key: bool = False) -> Diagnostic:
         """What is wrong with the value at `path`, or with its key."""
@@ -97,12 +106,22 @@ class EffectiveSpec:
         """What is probably not meant so."""
         return Diagnostic(self.place(*path), message, hint, Severity.WARNING)
 
-    def _writer(self, path: Sequence[str | int]) -> Document | None:
-        return next((document for document in self.layers if _has(document.data, path)), None)
+    def writer(self, path: Sequence[str | int]) -> Document | None:
+        """Which of the layers the effective value at `path` is of; None for the operator's."""
+        return next((document for document in self.layers if has_value(document.data, path)), None)
 
     def is_written(self, *path: str | int) -> bool:
         """Whether the value at `path` is of the spec or of its folders, not of the operator."""
-        return self._writer(path) is not None
+        return self.writer(path) is not None
+
+    def times(self) -> Iterator[tuple[str, ...]]:
+        """The paths below `spec` of the durations that are given."""
+        for name in TIME_LIMITS:
+            value = self.spec.get(name)
+            if name == AFTER_FINISHED:
+                yield from ((name, end) for end in value or ())
+            elif value is not None:
+                yield (name,)
 
     def containers(self) -> Iterator[tuple[str, tuple[str | int, ...], Mapping[str, Any]]]:
         """(name, path, container) of each container of the spec: init, main, services."""
@@ -154,7 +173,8 @@ def _is_source(value: Mapping[str, Any]) -> bool:
     return len(value) == 1 and next(iter(value)) in _SOURCES
 
 
-def _has(data: Any, path: Sequence[str | int]) -> bool:
+def has_value(data: Any, path: Sequence[str | int]) -> bool:
+    """Whether there is anything at `path`."""
     for step in path:
         try:
             data = data[step]

@@ -13,7 +13,7 @@ from engine.api.kubernetes_fields import pod_field
 from engine.api.schema_messages import dotted, suggest
 from engine.api.versions import API_VERSION, ENGINE_CONFIG, JOB_DEFAULTS, JOB_SPEC, VERSIONS
 from engine.errors import UsageError
-from engine.kubeschema import KubernetesTypes, shipped_types
+from engine.kubeschema import shipped_types
 from engine.kubeschema.model import ListOf, MapOf, Scalar, Struct, Type
 from engine.package_data import resource_dir
 
@@ -38,6 +38,8 @@ class FieldDoc:
     required: bool = False
     default: Any = None
     """The engine's own; None where there is none."""
+    example: Any = None
+    """A value that it may have; None where the schema has none."""
     choices: tuple[str, ...] = ()
     """The only values that it, or an item of it, may have."""
     form: str = ""
@@ -48,9 +50,7 @@ class FieldDoc:
     """Those of a mapping, or of the items of a list, with none of their own."""
 
 
-def explain_field(
-    kind: str, path: Sequence[str], kubernetes: KubernetesTypes = shipped_types
-) -> FieldDoc:
+def explain_field(kind: str, path: Sequence[str]) -> FieldDoc:
     """The field at `path` of a document of `kind`; steps into lists need no step of their own.
 
     Errors: UsageError for a field that there isn't, with what was probably meant.
@@ -58,7 +58,7 @@ def explain_field(
     node: Mapping[str, Any] | Type = _schema(kind)
     required = False
     for depth, step in enumerate(path):
-        children = _children(node, path[:depth], kubernetes)
+        children = _children(node, path[:depth])
         if step not in children and (anything := _any_key(node)) is not None:
             node, required = anything, False
         elif step in children:
@@ -68,7 +68,7 @@ def explain_field(
             where = dotted([*path[:depth], step])
             hint = suggest(step, list(children)) or "it has no fields"
             raise UsageError(f'unknown field "{where}"', hint=hint)
-    return _doc(path[-1] if path else kind, node, path, required, kubernetes)
+    return _doc(path[-1] if path else kind, node, path, required)
 
 
 def places_of_field(path: Sequence[str]) -> Iterator[str]:
@@ -88,23 +88,15 @@ def _doc(
     node: Mapping[str, Any] | Type,
     path: Sequence[str],
     required: bool,
-    kubernetes: KubernetesTypes,
     *,
     with_fields: bool = True,
 ) -> FieldDoc:
-    children = _children(node, path, kubernetes) if with_fields else {}
+    children = _children(node, path) if with_fields else {}
     fields = tuple(
-        _doc(
-            child,
-            below,
-            [*path, child],
-            child in _required(node),
-            kubernetes,
-            with_fields=False,
-        )
+        _doc(child, below, [*path, child], child in _required(node), with_fields=False)
         for child, below in children.items()
     )
-    in_pod = pod_field(kubernetes, path)
+    in_pod = pod_field(shipped_types, path)
     kubectl = in_pod[1] if in_pod else ""
     if not isinstance(node, Mapping):
         choices = node.choices if isinstance(node, Scalar) else ()
@@ -117,7 +109,8 @@ def _doc(
         str(node.get("description", "")),
         required,
         node.get("default"),
-        tuple(map(str, _item(node).get("enum", node.get("enum", ())))),
+        next(iter(node.get("examples", ())), None),
+        _choices(node),
         str(node.get("patternErrorMessage", "")),
         kubectl,
         fields,
@@ -125,7 +118,7 @@ def _doc(
 
 
 def _children(
-    node: Mapping[str, Any] | Type, path: Sequence[str], kubernetes: KubernetesTypes
+    node: Mapping[str, Any] | Type, path: Sequence[str]
 ) -> dict[str, Mapping[str, Any] | Type]:
     """The fields that a value, or each item of a list, has."""
     if not isinstance(node, Mapping):
@@ -135,8 +128,8 @@ def _children(
     item = _item(node)
     if "properties" in item:
         return {name: _resolved(below, item) for name, below in item["properties"].items()}
-    found = pod_field(kubernetes, path)
-    return _children(found[0], path, kubernetes) if found else {}
+    found = pod_field(shipped_types, path)
+    return _children(found[0], path) if found else {}
 
 
 def _any_key(node: Mapping[str, Any] | Type) -> Mapping[str, Any] | Type | None:
@@ -153,6 +146,12 @@ def _required(node: Mapping[str, Any] | Type) -> Sequence[str]:
 
 def _item(node: Mapping[str, Any]) -> Mapping[str, Any]:
     return _resolved(node["items"], node) if "items" in node else node
+
+
+def _choices(node: Mapping[str, Any]) -> tuple[str, ...]:
+    item = _item(node)
+    only = [item["const"]] if "const" in item else node.get("enum", ())
+    return tuple(map(str, item.get("enum", only)))
 
 
 def _words(node: Mapping[str, Any]) -> str:
@@ -184,8 +183,11 @@ def _type_of(kind: Type) -> str:
 
 
 def _plural(words: str) -> str:
-    head, *rest = words.split(" ", 1)
-    return " ".join(["quantities" if head == "quantity" else f"{head}s", *rest])
+    def one(kind: str) -> str:
+        head, *rest = kind.split(" ", 1)
+        return " ".join(["quantities" if head == "quantity" else f"{head}s", *rest])
+
+    return " or ".join(one(kind) for kind in words.split(" or "))
 
 
 def _resolved(node: Mapping[str, Any], holder: Mapping[str, Any]) -> Mapping[str, Any]:

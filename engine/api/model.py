@@ -13,6 +13,8 @@ from engine.refs import JobKey
 
 if TYPE_CHECKING:
     from engine.api.effective import EffectiveSpec
+    from engine.api.foreign import ForeignDocument
+    from engine.api.yaml_reader import Document
 
 RUN_LENGTH = 8
 
@@ -89,6 +91,8 @@ class Job:
     """`metadata.name`, the job's name within its namespace."""
     namespace: str
     """Empty until the context's namespace is known."""
+    names_namespace: bool
+    """Whether the spec itself says the namespace, which no -n changes then."""
     labels: Mapping[str, str]
     """The user's own labels; the engine adds its own to every object."""
     annotations: Mapping[str, str]
@@ -130,7 +134,9 @@ class Job:
     root: str
     """The folder named by the operator that it is in, or is: no link is followed below it."""
     origin: "EffectiveSpec | None" = field(default=None, repr=False, compare=False)
-    """What it was built of, where limits may still have to say at which place they are exceeded."""
+    """What it was built of, if the configuration asks for that, or has limits: they may still have
+    to say at which place they are exceeded.
+    """
 
     @property
     def key(self) -> JobKey:
@@ -252,6 +258,10 @@ class Config:
     """The types that fields of Kubernetes are checked against."""
     allow_secret_env: tuple[str, ...] = ()
     """Globs of --allow-secret-env; the limits have them, too, however often the file is read."""
+    document: "Document | None" = field(default=None, repr=False, compare=False)
+    """What it was read from, for the places of its values."""
+    keep_origins: bool = False
+    """Whether every job is to remember what it was built of: that takes memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +272,8 @@ class LoadedJobs:
     """Those without an error, in the order of their places."""
     problems: tuple[Diagnostic, ...]
     """Every finding on the way, warnings included."""
+    foreign: "tuple[ForeignDocument, ...]" = ()
+    """Documents of other API groups that were skipped."""
     complete: bool = True
     """False where more jobs may exist, behind links that aren't followed. Nothing may be removed
     for want of a spec then."""

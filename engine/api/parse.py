@@ -5,6 +5,7 @@ What is found here depends on that file alone, so that it holds as long as the t
 
 from dataclasses import dataclass
 
+from engine.api.foreign import ForeignDocument, foreign_document, foreign_text
 from engine.api.schema import check_document
 from engine.api.versions import ENGINE_CONFIG, JOB_DEFAULTS
 from engine.api.yaml_reader import Document, read_yaml
@@ -49,6 +50,8 @@ class ParsedFile:
     """What is wrong with the file."""
     more: int = 0
     """How many errors there are besides."""
+    foreign: tuple[ForeignDocument, ...] = ()
+    """Documents of other API groups: nothing came of them."""
 
 
 def parse_file(text: SpecText, kubernetes: KubernetesTypes = shipped_types) -> ParsedFile:
@@ -58,13 +61,19 @@ def parse_file(text: SpecText, kubernetes: KubernetesTypes = shipped_types) -> P
     Guarantees: pure. Errors are collected, never raised.
     """
     content = read_yaml(text.text, text.file)
+    if content.problems and (strangers := foreign_text(text.text, text.file)):
+        return ParsedFile(text.folder, foreign=strangers)
     problems = [*content.problems]
     more = content.more
     jobs: list[Document] = []
     invalid_jobs: list[Document] = []
     defaults: list[Document] = []
+    foreign: list[ForeignDocument] = []
     for document in content.documents:
         if text.defaults_only and not is_defaults(document):
+            continue
+        if (stranger := foreign_document(document)) is not None:
+            foreign.append(stranger)
             continue
         checked = check_document(document, kubernetes, MAX_SHOWN - len(problems))
         problems += checked.problems
@@ -82,7 +91,13 @@ def parse_file(text: SpecText, kubernetes: KubernetesTypes = shipped_types) -> P
         else:
             (jobs if checked.ok else invalid_jobs).append(checked.document)
     return ParsedFile(
-        text.folder, tuple(jobs), tuple(invalid_jobs), tuple(defaults), tuple(problems), more
+        text.folder,
+        tuple(jobs),
+        tuple(invalid_jobs),
+        tuple(defaults),
+        tuple(problems),
+        more,
+        tuple(foreign),
     )
 
 

@@ -7,13 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.kubeschema import KubernetesTypes
-from engine.kubeschema.model import ListOf, MapOf, Scalar, Struct, Type
+from engine.kubeschema.model import ANY, ListOf, MapOf, Struct, Type, type_below
 from engine.kubeschema.strategic_merge import DIRECTIVE, DROP, ORDER, RETAIN
 
 Field = tuple[str, ...]
 Path = tuple[str | int, ...]
-
-_ANY = Scalar("any")
 
 
 def field_path(types: KubernetesTypes, text: str) -> Field | None:
@@ -52,7 +50,7 @@ def _changed(kind: Type, value: Any, path: Path, field: Field) -> Iterator[tuple
     if isinstance(value, Mapping) and value and not {DIRECTIVE, RETAIN} & value.keys():
         for key, item in value.items():
             name = str(key).removeprefix(ORDER).removeprefix(DROP)
-            below = _kind_of(kind, name) if name == key else _ANY
+            below = type_below(kind, name) if name == key else ANY
             yield from _changed(below, item, (*path, key), (*field, name))
     elif isinstance(value, list) and isinstance(kind, ListOf) and kind.merge_key:
         for index, item in enumerate(value):
@@ -61,9 +59,3 @@ def _changed(kind: Type, value: Any, path: Path, field: Field) -> Iterator[tuple
             yield from _changed(kind.item, rest, (*path, index), field)
     else:
         yield path, field
-
-
-def _kind_of(kind: Type, key: str) -> Type:
-    if isinstance(kind, Struct):
-        return kind.fields.get(key, _ANY)
-    return kind.value if isinstance(kind, MapOf) else _ANY

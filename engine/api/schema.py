@@ -3,7 +3,6 @@ people, each at the place it is about.
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -30,10 +29,6 @@ from engine.kubeschema import KubernetesTypes, shipped_types
 _BASE = "engine:///"
 _ABOUT_FIELDS = ("required", "additionalProperties")
 """The validator checks both at once, and names either."""
-
-_WORKLOADS = {"Job": ("batch/v1",), "CronJob": ("batch/v1",), "Pod": ("v1",)}
-"""Kinds of Kubernetes that run to completion, too."""
-_KUBERNETES = re.compile(r"v1|(apps|batch|autoscaling|policy)/v\d\w*|[a-z0-9.-]+\.k8s\.io/v\d\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +91,6 @@ def _head_problem(document: Document) -> Diagnostic | None:
             f"a job spec is a mapping, not {type_name(data)}",
             f"start with 'apiVersion: {API_VERSION}' and 'kind: {JOB_SPEC}'",
         )
-    if (stranger := _kubernetes_own(document)) is not None:
-        return stranger
     versions = sorted({version for version, _ in VERSIONS})
     kinds = sorted({kind for _, kind in VERSIONS})
     for field, known in (("apiVersion", versions), ("kind", kinds)):
@@ -119,26 +112,6 @@ def _head_problem(document: Document) -> Diagnostic | None:
             f"it is one of: {', '.join(others)}",
         )
     return None
-
-
-def _kubernetes_own(document: Document) -> Diagnostic | None:
-    """For an object of Kubernetes: what whoever wrote it here is looking for."""
-    version, kind = document.data.get("apiVersion"), document.data.get("kind")
-    if not isinstance(version, str) or not isinstance(kind, str):
-        return None
-    if kind in {ours for _, ours in VERSIONS}:
-        return None
-    if version in _WORKLOADS.get(kind, ()):
-        hint = (
-            f"its container's image, command and env are fields of the spec of a {JOB_SPEC} of"
-            f" {API_VERSION}: engine init writes one, engine explain spec tells them"
-        )
-    elif _KUBERNETES.fullmatch(version):
-        hint = "apply it with kubectl; specs are kept in a folder of their own"
-    else:
-        return None
-    where = document.locate(["apiVersion"])
-    return Diagnostic(where, f"a {kind} of {version} is no {JOB_SPEC}", hint)
 
 
 def is_valid(data: Any, api_version: str, kind: str) -> bool:

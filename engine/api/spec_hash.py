@@ -6,7 +6,7 @@ The digests decide nothing. They say, when the hash has changed, where.
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from engine.api.yaml_reader import Document, Path
@@ -23,7 +23,7 @@ def spec_hash(document: Document) -> tuple[str, str]:
     rotated password never rerun a finished job, and a hash that everybody may see tells nothing
     about a secret.
     """
-    hidden = {document.written_path(path) for path in _values(document.data["spec"])}
+    hidden = {document.written_path(path) for path in secret_values(document.data["spec"])}
     written = _without(document.written, hidden)
     metadata = written["metadata"]
     namespace = metadata.get("namespace")
@@ -43,16 +43,15 @@ def changed_fields(before: str, now: str) -> tuple[str, ...]:
     return tuple(name for name in sorted(one | other) if one.get(name) != other.get(name))
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 
 
 def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _values(spec: dict[str, Any]) -> list[Path]:
-    """Where the values of secrets stand."""
+def secret_values(spec: Mapping[str, Any]) -> list[Path]:
+    """Where the values of secrets stand, as far as they stand in `spec` themselves."""
     sources: list[tuple[Path, dict[str, Any]]] = [
         (("spec", "secrets", name), source) for name, source in spec.get("secrets", {}).items()
     ]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
-from yaml import MarkedYAMLError, YAMLError
+from yaml import YAMLError
 from yaml.events import (
     AliasEvent,
     DocumentEndEvent,
@@ -24,7 +24,6 @@ from yaml.events import (
     StreamEndEvent,
     StreamStartEvent,
 )
-from yaml.reader import ReaderError
 
 from engine.api.yaml_events import NextEvent, libyaml_events, may_be_read_otherwise, python_events
 from engine.api.yaml_scalars import (
@@ -35,29 +34,18 @@ from engine.api.yaml_scalars import (
     UnreadableScalarError,
     convert,
     plain_type,
+    shared,
 )
+from engine.api.yaml_syntax import NOT_YAML, explain_syntax
 
 MAX_DEPTH = 64
 MAX_FINDINGS = 100
-NOT_YAML = "not valid YAML: "
-"""What the message of a finding begins with when it is the parser's own."""
 
 Mark = tuple[int, int]
 """Line and column, from 1."""
 Marks = Mapping[int, Mapping[str | int, tuple[Mark, Mark]]]
 """Where things stand in each mapping and list, by its `id()`: key or index -> (key, value)."""
 
-_TABS = "indent with spaces: YAML allows no tabs"
-_HINTS = {
-    "found character that cannot start any token": (
-        f"{_TABS}; and quote values that start with @ or `"
-    ),
-    "found a tab character that violates indentation": _TABS,
-    "found a tab character where an indentation space is expected": _TABS,
-    "mapping values are not allowed in this context": "quote a value that contains ': '",
-    "found unexpected ':'": "quote a value that contains ':'",
-    "found invalid Unicode character escape code": "write the character itself",
-}
 _QUOTE = "quote it to keep it as text"
 _QUOTE_TAG = "quote a value that starts with !"
 _SHOWN = 60
@@ -132,19 +120,7 @@ def _compose(text: str, bounds: Bounds, *, keep_marks: bool) -> Composed:
                 return _Composer(text, bounds, keep_marks=keep_marks).compose(python_events(text))
             except YAMLError:
                 pass
-        return Composed(findings=[_unreadable(error, text)])
-
-
-def _unreadable(error: YAMLError, text: str) -> Finding:
-    if isinstance(error, MarkedYAMLError) and error.problem_mark is not None:
-        context = f", {error.context}" if error.context else ""
-        hint = _HINTS.get(str(error.problem), "")
-        return Finding(_mark(error.problem_mark), f"{NOT_YAML}{error.problem}{context}", hint)
-    if isinstance(error, ReaderError):
-        before = text[: max(text.find(chr(error.character)), 0)]
-        mark = before.count("\n") + 1, len(before) - before.rfind("\n")
-        return Finding(mark, f"{NOT_YAML}{error.reason}")
-    return Finding((0, 0), f"{NOT_YAML}{error}")
+        return Composed(findings=[Finding(*explain_syntax(error, text))])
 
 
 class _TooMuchError(Exception):
@@ -273,11 +249,13 @@ class _Composer:
     def _set_key(self, event: ScalarEvent | AliasEvent, key: Any, kind: str) -> None:
         """What stands in the place of a key is the key of the next value."""
         data = self._data
-        self._key = key
         if kind is not TEXT:
+            self._key = key
             self._set_odd_key(event, data, key, kind)
-        elif key in data:
-            self._find_duplicate(event, data)
+        else:
+            self._key = shared(key)
+            if key in data:
+                self._find_duplicate(event, data)
         if len(data) >= self._entries:
             self._stop_at_entries("mapping")
         if self._keep_marks:

@@ -75,6 +75,14 @@ def _plain_type(value: str) -> str:
 _remembered = lru_cache(maxsize=4096)(_plain_type)
 
 
+def shared(key: str) -> str:
+    """One object for a key that many files have: thousands of specs hold the same few."""
+    return _first(key) if len(key) <= _REMEMBERED else key
+
+
+_first = lru_cache(maxsize=1024)(str)
+
+
 def convert(kind: str, value: str) -> str | float | bool | None:
     """The value of a scalar of one of the types that can be data.
 

@@ -4,14 +4,16 @@ import getpass
 import socket
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.cli.output import echo, echo_error
+from engine.cli.output import echo, echo_error, echo_note
 from engine.errors import ApiError, BrokenRecordError, UnauthorizedError, UsageError
 from engine.refs import JobKey
 
 if TYPE_CHECKING:
     from engine.cluster.client import Client
+    from engine.cluster.connect import Connection
     from engine.decide.record import Record
 
 
@@ -29,16 +31,53 @@ def job_key(name: str, given: str, default: str) -> JobKey:
     return JobKey(before or given or default, after)
 
 
-def require_names_or(flags: str, names: Iterable[str], *, selected: bool) -> None:
-    """Errors: UsageError unless there are names of jobs or one of `flags`, and not both."""
-    named = any(True for _ in names)
-    if named and selected:
-        raise UsageError(f"name jobs or give {flags}, not both")
-    if not named and not selected:
-        raise UsageError("no job is named", hint=f"name one, or give {flags}")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSelection:
+    """Which jobs are meant: `options.selected_jobs` and `options.cluster`."""
+
+    jobs: tuple[str, ...]
+    namespace: str
+    all_namespaces: bool
+    selector: str
+    kubeconfig: str
+    context: str
+
+    def ask_each(
+        self,
+        flag: str,
+        wanted: Callable[["Record"], bool],
+        ask: Callable[["Client", JobKey], str],
+        *,
+        given: bool,
+    ) -> None:
+        """Ask the jobs that are named or, with `flag`, if that was `given`, or -l, those whose
+        record is `wanted`.
+
+        Errors: UsageError unless it is one of the two; those of `connect_to_write` and `ask_each`.
+        """
+        selected = given or bool(self.selector)
+        if self.jobs and selected:
+            raise UsageError(f"name jobs or give {flag} or -l, not both")
+        if not self.jobs and not selected:
+            raise UsageError("no job is named", hint=f"name one, or give {flag} or -l")
+        connection = connect_to_write(self.kubeconfig, self.context)
+        client, default = connection.client, connection.namespace
+        where = "" if self.all_namespaces else self.namespace or default
+        names = self.jobs or _select(client, where, self.selector, wanted)
+        ask_each(self.namespace, default, names, lambda key: ask(client, key))
 
 
-def select_jobs(
+def connect_to_write(kubeconfig: str, context: str) -> "Connection":
+    """Errors: those of `connect` and of `check_server_version`."""
+    from engine.cluster.connect import connect  # noqa: PLC0415 - --help needs no cluster
+    from engine.cluster.server import check_server_version  # noqa: PLC0415
+
+    connection = connect(kubeconfig, context, on_silence=echo_note)
+    check_server_version(connection.client)
+    return connection
+
+
+def _select(
     client: "Client", namespace: str, selector: str, wanted: Callable[["Record"], bool]
 ) -> tuple[str, ...]:
     """Names, as they are printed, of the jobs in a namespace ("" for all) whose record is `wanted`.

@@ -6,14 +6,14 @@ from pathlib import Path
 import click
 
 from engine.cli import options
-from engine.cli.by_name import ask_each, who
-from engine.cli.loading import load_config, load_valid_specs
-from engine.cli.output import echo_note
+from engine.cli.by_name import ask_each, connect_to_write, who
+from engine.cli.loading import SpecOptions, load_config, load_valid_specs
+from engine.cli.verb import verb
 from engine.errors import UsageError
 from engine.refs import JobKey
 
 
-@click.command()
+@verb('engine complete build test -f jobs/ --reason "ran on the old cluster"')
 @options.jobs(required=True)
 @options.option(
     "-f",
@@ -47,15 +47,14 @@ def command(
     change or `engine rerun` asks for them. What is under way has to be cancelled first.
     """
     settings = load_config(config)
-    loaded = load_valid_specs(filenames, settings, namespace, defaults_root) if filenames else None
+    asked = SpecOptions(filenames, namespace, defaults_root)
+    loaded = load_valid_specs(asked, settings) if filenames else None
 
-    from engine.cluster.connect import connect  # noqa: PLC0415 - valid specs come first
-    from engine.cluster.server import check_server_version  # noqa: PLC0415
+    # Valid specs come first, and need no client.
     from engine.reconcile.job_requests import complete_job  # noqa: PLC0415
     from engine.specdir.load import with_namespace  # noqa: PLC0415
 
-    connection = connect(kubeconfig, context, on_silence=echo_note)
-    check_server_version(connection.client)
+    connection = connect_to_write(kubeconfig, context)
     specs = loaded.jobs if loaded is not None else ()
     named = with_namespace(specs, connection.namespace, settings.limits)
     known = {job.key: job for job in named}

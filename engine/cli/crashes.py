@@ -5,7 +5,6 @@ Python itself prints such a traceback as it is, whatever the log format; these h
 
 import sys
 import threading
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -24,7 +23,9 @@ def report_crashes(emit: "Emit") -> Iterator[None]:
     def report(error: BaseException | None) -> None:
         if error is None or isinstance(error, SystemExit | BrokenPipeError):
             return
-        from engine.telemetry.events import InternalError  # noqa: PLC0415 - rare
+        import traceback  # noqa: PLC0415 - rare
+
+        from engine.telemetry.events import InternalError  # noqa: PLC0415
 
         name, kind = threading.current_thread().name, type(error).__name__
         with suppress(Exception):

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import click
 
+from engine.cli.verb import verb
 
-@click.command()
+
+@verb("engine demo")
 def command() -> None:
     """See the engine at work on a simulated cluster.
 
@@ -27,7 +29,7 @@ def command() -> None:
         for number, step in enumerate(STEPS, start=1):
             click.echo(f"\n{number}. {(step.__doc__ or '').strip()}")
             step(demo)
-    click.echo(f"\nAll of it happened as told, in {time.monotonic() - began:.1f}s.")
+    click.echo(f"\nEverything happened as described, in {time.monotonic() - began:.1f}s.")
 
 
 def _print(line: str) -> None:

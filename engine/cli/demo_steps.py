@@ -20,6 +20,7 @@ from engine.prune.result import PruneAction, PruneEntry
 from engine.prune.run import prune
 from engine.reconcile.controller import ControllerDependencies
 from engine.reconcile.once import RunOnce
+from engine.reconcile.once_jobs import OnceRequest
 from engine.reconcile.once_result import JobResult, OnceOptions, OnceResult
 from engine.refs import Ref
 from engine.render.templates import Templates
@@ -77,8 +78,8 @@ class DemoEnv:
 
         options = OnceOptions("demo", timeout=60.0, queue_timeout=queue_timeout)
         dependencies = ControllerDependencies(ENVIRONMENT, redactor, print_event)
-        run = RunOnce(self.client, loaded.jobs, CONFIG, options, Templates(), dependencies)
-        result = run.run()
+        request = OnceRequest(self.client, loaded.jobs, CONFIG, options, Templates())
+        result = RunOnce(request, dependencies).run()
         self.check(not result.timed_out and not result.interrupted, "every job comes to its end")
         return result
 
@@ -166,7 +167,7 @@ def quota_queue(env: DemoEnv) -> None:
 
 
 def pod_deleted(env: DemoEnv) -> None:
-    """A pod deleted while it runs: its objects are collected, the record tells what happened."""
+    """A pod deleted while it runs: its objects are collected, the record says what happened."""
     env.sandbox.node.will(Run(duration=FOREVER), pod="victim-*")
     spec = _write(env, "victim", "sleep 3600")
 

@@ -7,10 +7,11 @@ import click
 from engine.cli import options
 from engine.cli.by_name import job_key
 from engine.cli.output import echo_data, echo_error, echo_note
+from engine.cli.verb import verb
 from engine.errors import EngineError, UsageError
 
 
-@click.command()
+@verb("engine describe ci/build", "engine describe build -n ci -o json")
 @options.jobs(required=True)
 @options.jobs_namespace
 @options.color

@@ -3,31 +3,17 @@
 import sys
 from typing import Any
 
-import click
-
 from engine.cli import options
+from engine.cli.verb import verb
 
 
-@click.command()
+@verb("engine diff jobs", "engine diff jobs --source web --prune -o json")
 @options.paths
-@options.namespace
-@options.cluster
-@options.defaults_root
-@options.config
-@options.templates
-@options.kubernetes_schema
-@options.allow_secret_env
-@options.source
-@options.option(
-    "--concurrency",
-    type=click.IntRange(1, 64),
-    default=16,
-    show_default=True,
-    help="How many jobs are looked at at once.",
-)
+@options.reconciling
+@options.concurrency("How many jobs are looked at at once.")
 @options.option(
     "--dry-run",
-    type=click.Choice(["server", "client"]),
+    type=options.SharedChoice(["server", "client"]),
     default="server",
     show_default=True,
     help="server: compare with what the server would make of the manifests; client: with them.",

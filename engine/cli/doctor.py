@@ -3,15 +3,14 @@
 import sys
 from pathlib import Path
 
-import click
-
 from engine.cli import options
 from engine.cli.loading import load_config
-from engine.cli.output import echo_data, echo_note
+from engine.cli.output import echo_data, echo_note, echo_table
+from engine.cli.verb import verb
 from engine.errors import ClusterError, ExitCode
 
 
-@click.command()
+@verb("engine doctor -n ci", "engine doctor -n ci -n dev --source web")
 @options.namespaces
 @options.source
 @options.config
@@ -35,7 +34,6 @@ def command(
     """
     settings = load_config(config)
     from engine.cli.printers.doctor import finding_rows, findings_data, worst  # noqa: PLC0415
-    from engine.cli.printers.table import format_rows, terminal_width, wants_colour  # noqa: PLC0415
     from engine.cluster.connect import connect  # noqa: PLC0415
     from engine.decide.doctor import Finding, Level, diagnose  # noqa: PLC0415
     from engine.reconcile.examination import examine  # noqa: PLC0415
@@ -52,7 +50,5 @@ def command(
     if output != "table":
         echo_data(findings_data(found), output)
     else:
-        colour = wants_colour(color, sys.stdout)
-        for line in format_rows(finding_rows(found), width=terminal_width(), colour=colour):
-            click.echo(line, color=colour)
+        echo_table(finding_rows(found), color)
     sys.exit(ExitCode.CLUSTER if worst(found) is Level.FAILED else ExitCode.OK)

@@ -2,16 +2,18 @@
 
 import json
 import textwrap
+from typing import Any
 
 import click
 
 from engine.cli import options
+from engine.cli.verb import verb
 
 _WIDTH = 80
 _NOTHING = "<no description>"
 
 
-@click.command()
+@verb("engine explain spec.pullPolicy", "engine explain EngineConfig.limits")
 @click.argument("field", default="", shell_complete=options.complete("fields"))
 def command(field: str) -> None:
     """Say what a field is: type, default, meaning.
@@ -34,10 +36,9 @@ def command(field: str) -> None:
     if path:
         lines.append(("field", f"{'.'.join(path)} {head(found)}"))
         lines += [("one of", ", ".join(found.choices))] if found.choices else []
-        default = found.default
-        told = default if isinstance(default, str) else json.dumps(default)
-        lines += [("default", told)] if default is not None else []
+        lines += [("default", _value(found.default))] if found.default is not None else []
         lines += [("form", found.form)] if found.form else []
+        lines += [("example", _value(found.example))] if found.example is not None else []
         lines += [("kubectl", f"kubectl explain {found.kubectl}")] if found.kubectl else []
         lines += [("stands in", ", ".join(places_of_field(path)))]
     for name, words in lines:
@@ -54,6 +55,10 @@ def command(field: str) -> None:
                     below.description, _WIDTH, initial_indent=indent, subsequent_indent=indent
                 )
             )
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) and "\n" not in value else json.dumps(value)
 
 
 def kind_and_path(field: str) -> tuple[str, list[str]]:

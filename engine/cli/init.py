@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from engine.cli import options
+from engine.cli.verb import verb
 from engine.errors import UsageError
 
 _SPEC = """\
@@ -23,11 +24,10 @@ spec:
 """
 
 
-@click.command()
+@verb("engine init build", "engine init build --directory ci/jobs")
 @click.argument("name", default="hello")
-@options.option(
+@options.folder_to_write(
     "--directory",
-    type=click.Path(path_type=Path, file_okay=False),
     default=Path("jobs"),
     show_default=True,
     help="Folder of the spec; it is made if it is missing.",

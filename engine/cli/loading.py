@@ -1,19 +1,41 @@
 """What every command that takes specs does first."""
 
 import sys
-from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from engine.api.config import parse_config
+from engine.api.foreign import foreign_notes
 from engine.api.model import SECRET_ENV, Config, Limits, LoadedJobs
 from engine.api.parse import SpecText
 from engine.api.yaml_reader import MAX_BYTES
 from engine.cli.options import STDIN
-from engine.cli.output import echo_diagnostic
-from engine.errors import Diagnostic, InvalidInputError, Severity, SourceLocation
+from engine.cli.output import echo_diagnostic, echo_note
+from engine.cli.printers.progress import ProgressLine
+from engine.errors import Diagnostic, InvalidInputError, Severity, SourceLocation, UsageError
 from engine.files import read_regular
 from engine.kubeschema import read_types, shipped_types
 from engine.specdir.load import load_specs
+
+
+@dataclass(frozen=True, slots=True)
+class SpecOptions:
+    """Which specs are read, and how: `paths`, `namespace` and `spec_reading` of `options.py`."""
+
+    paths: tuple[str, ...]
+    namespace: str
+    defaults_root: Path | None
+    config: Path | None = None
+    templates: Path | None = None
+    kubernetes_schema: Path | None = None
+    allow_secret_env: tuple[str, ...] = ()
+    strict: bool = False
+    allow_empty: bool = False
+
+
+def load_settings(options: SpecOptions) -> Config:
+    """The configuration under which specs are read. Errors: those of `load_config`."""
+    return load_config(options.config, options.kubernetes_schema, options.allow_secret_env)
 
 
 def load_config(
@@ -35,31 +57,57 @@ def load_config(
         raise InvalidInputError((problem,)) from None
 
 
-def load_named(
-    paths: Iterable[str], config: Config, namespace: str, defaults_root: Path | None
-) -> LoadedJobs:
-    """Jobs of `paths`, of which `-` is standard input: as a file of the working directory, whose
+def load_named(options: SpecOptions, config: Config) -> LoadedJobs:
+    """Jobs of the paths, of which `-` is standard input: as a file of the working directory, whose
     JobDefaults count for it only if that is named, too. Errors: those of `load_specs`.
     """
-    named = tuple(paths)
     stdin = None
-    if STDIN in named:
+    if STDIN in options.paths:
         stdin = SpecText("<stdin>", str(Path.cwd()), sys.stdin.buffer.read(MAX_BYTES + 1))
-    files = (path for path in named if path != STDIN)
-    return load_specs(files, config, namespace, defaults_root, stdin)
+    files = (path for path in options.paths if path != STDIN)
+    with ProgressLine() as line:
+
+        def on_progress(done: int, count: int) -> None:
+            line.show(f"reading specs: {done:,} of {count:,} files")
+
+        return load_specs(
+            files,
+            config,
+            options.namespace,
+            options.defaults_root,
+            stdin,
+            strict=options.strict,
+            on_progress=on_progress,
+        )
 
 
-def load_valid_specs(
-    paths: Iterable[str], config: Config, namespace: str, defaults_root: Path | None
-) -> LoadedJobs:
-    """Jobs of `paths`, for commands that go on only if all is well; warnings go to stderr.
+def load_valid_specs(options: SpecOptions, config: Config) -> LoadedJobs:
+    """Jobs of the paths, for commands that go on only if all is well; warnings go to stderr.
 
     Errors: InvalidInputError with every problem as soon as one of them is an error; those of
     `load_specs`.
     """
-    loaded = load_named(paths, config, namespace, defaults_root)
+    loaded = load_named(options, config)
     if any(problem.severity is Severity.ERROR for problem in loaded.problems):
         raise InvalidInputError(loaded.problems)
     for problem in loaded.problems:
         echo_diagnostic(problem, err=True)
+    echo_notes(options, loaded)
     return loaded
+
+
+def echo_notes(options: SpecOptions, loaded: LoadedJobs) -> None:
+    """On stderr, what of other API groups was skipped, and a -n that no spec has left room for."""
+    for note in foreign_notes(loaded.foreign):
+        echo_note(f"note: {note}")
+    given, jobs = options.namespace, loaded.jobs
+    if given and jobs and all(j.names_namespace and j.namespace != given for j in jobs):
+        echo_note(f"note: -n {given} is for specs that name no namespace; here each names its own")
+
+
+def require_specs(options: SpecOptions, loaded: LoadedJobs) -> None:
+    """Errors: UsageError where there are none, and that isn't said to be meant: a path may be
+    wrong.
+    """
+    if not loaded.jobs and not options.allow_empty:
+        raise UsageError("no job specs found", hint="--allow-empty, if that is meant")

@@ -10,9 +10,10 @@ from engine.cli import options
 from engine.cli.by_name import job_key
 from engine.cli.output import echo, echo_note
 from engine.cli.printers.text import log_lines
+from engine.cli.verb import verb
 
 
-@click.command()
+@verb("engine logs ci/build -f", "engine logs build --attempt 1 --tail 50")
 @click.argument("job", shell_complete=options.complete("jobs"))
 @options.option("-f", "--follow", is_flag=True, help="Go on until the job is over.")
 @options.option(

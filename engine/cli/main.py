@@ -1,19 +1,18 @@
-"""Entry point: finds the command, runs it, and turns every error into one line and an exit code."""
+"""Entry point: finds the command and runs it.
 
-import errno
+`engine --help` imports nothing that only commands and errors need.
+"""
+
 import gc
 import importlib
 import os
-import re
 import sys
-import traceback
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from engine import __version__
 from engine.cli.crashes import report_crashes
-from engine.errors import EngineError, ExitCode
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -41,18 +40,8 @@ COMMANDS = {
     "completion": "Print a shell completion script.",
     "version": "Print the versions of the engine and of the server.",
 }
-INTERNAL_ERROR, OUTPUT_ERROR = 70, 74
-"""As in sysexits.h: EX_SOFTWARE, EX_IOERR."""
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-_SHORT = re.compile("-v+")
-_FIRST_WORD = re.compile(r"^[A-Z][a-z]+\b")
-_VARIABLE = re.compile(r" \(env var: '[^']*'\)")
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 """Specs and manifests are trees without cycles: looking for some at every 700 costs a fifth."""
-
-
-class OutputClosedError(Exception):
-    """Whoever read the output, `head` for instance, has what it wanted."""
 
 
 class LazyGroup(click.Group):
@@ -78,17 +67,28 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Errors: NoSuchCommand, which knows the commands that might have been meant."""
+        """`help` is --help. Errors: NoSuchCommand, which knows what might have been meant."""
+        if args[0] == "help":
+            if len(args) == 1:
+                click.echo(ctx.get_help())
+                ctx.exit()
+            args = [args[1], "--help"]
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as error:
             raise click.NoSuchCommand(error.command_name, None, COMMANDS, ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Errors: OutputClosedError where click itself would end with 1, as for a failed job."""
+        """Errors: OutputClosedError where click itself would end with 1, as for a failed job; Abort
+        without the empty line that click prints before it.
+        """
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.Abort from None
         except BrokenPipeError:
+            from engine.cli.exit_codes import OutputClosedError  # noqa: PLC0415 - rare
+
             raise OutputClosedError from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
@@ -122,78 +122,33 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
+    _open_closed_outputs()
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     with report_crashes(_print_crash):
         code = _run()
     sys.exit(int(code or 0))
 
 
+def _open_closed_outputs() -> None:
+    """What a shell was told to close (`>&-`) is None in Python, and its number the next file's."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123,SIM115 - until the process ends
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123,SIM115 - as above
+
+
 def _run() -> int | None:
     try:
         code: int | None = cli.main(prog_name="engine", standalone_mode=False)
-    except EngineError as error:
-        from engine.cli.output import echo_error  # noqa: PLC0415 - --help prints no error
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - each has its exit code
+        from engine.cli.exit_codes import report  # noqa: PLC0415 - --help prints no error
 
-        echo_error(error)
-        code = error.exit_code
-    except click.ClickException as error:
-        _echo_lines(f"error: {_in_one_voice(error)}")
-        code = ExitCode.INVALID
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        code = ExitCode.INTERRUPTED
-    except OutputClosedError:
-        _discard_stdout()
-        code = ExitCode.OK
-    except Exception as error:  # noqa: BLE001 - no traceback reaches a user who didn't ask
-        if isinstance(error, OSError) and error.errno in _FULL:
-            click.echo(f"error: the output can't be written: {error.strerror}", err=True)
-            _discard_stdout()
-            return OUTPUT_ERROR
-        click.echo(f"error: internal error: {type(error).__name__}: report it with -vv", err=True)
-        if wants_traceback():
-            _echo_lines(traceback.format_exc())
-        code = INTERNAL_ERROR
+        return report(error)
     return code
-
-
-def _discard_stdout() -> None:
-    from engine.cli.output import discard_stdout  # noqa: PLC0415 - --help is read to its end
-
-    discard_stdout()
-
-
-def wants_traceback() -> bool:
-    """Whether -v was given twice: an error may come before any command has read its options."""
-    given = sys.argv[1:]
-    times = "".join(filter(_SHORT.fullmatch, given)).count("v") + given.count("--verbose")
-    variable = os.environ.get("ENGINE_VERBOSE", "")
-    return times + (int(variable) if variable.isdecimal() else 0) > 1
-
-
-def _in_one_voice(error: click.ClickException) -> str:
-    """What click says as an error of the engine: a sentence without a full stop, and a hint."""
-    words = _VARIABLE.sub("", error.format_message())
-    meant = getattr(error, "possibilities", None)
-    if meant:
-        words, hint = error.message, f"did you mean {' or '.join(meant)}?"
-    else:
-        context = getattr(error, "ctx", None)
-        hint = f"{context.command_path} --help" if context else ""
-    words = _FIRST_WORD.sub(lambda found: found[0].lower(), words.strip().removesuffix("."))
-    return f"{words}{f' ({hint})' if hint else ''}"
-
-
-def _echo_lines(text: str) -> None:
-    from engine.cli.printers.text import lines_of  # noqa: PLC0415 - as above
-    from engine.telemetry.redact import REDACTOR  # noqa: PLC0415
-
-    click.echo(lines_of(REDACTOR(text)), err=True)
 
 
 def _print_crash(event: "Event") -> None:
     """Before there is a printer that knows how it is to be done."""
-    from engine.cli.printers.event_printer import make_event_printer  # noqa: PLC0415 - rare
+    from engine.cli.exit_codes import wants_traceback  # noqa: PLC0415 - rare
+    from engine.cli.printers.event_printer import make_event_printer  # noqa: PLC0415
     from engine.telemetry.redact import REDACTOR  # noqa: PLC0415
 
     make_event_printer(REDACTOR, verbose=2 if wants_traceback() else 1)(event)

@@ -13,6 +13,7 @@ from engine.durations import format_duration, parse_duration
 
 STDIN = "-"
 """The path that stands for standard input."""
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -53,6 +54,11 @@ def file_to_write(*names: str, **settings: Any) -> Callable[[Command], Command]:
     return click.option(*names, type=click.Path(path_type=Path, dir_okay=False), **settings)
 
 
+def folder_to_write(*names: str, **settings: Any) -> Callable[[Command], Command]:
+    """The same for a folder that files are written to."""
+    return click.option(*names, type=click.Path(path_type=Path, file_okay=False), **settings)
+
+
 def all_paths(given: tuple[str, ...], filenames: tuple[str, ...]) -> tuple[str, ...]:
     """Paths given as arguments and with -f. Errors: UsageError if there is none."""
     if not given and not filenames:
@@ -69,10 +75,11 @@ def require_own_source() -> None:
         )
 
 
-class _Format(click.Choice[str]):
-    """One variable serves all commands: a format in it that this one lacks leaves the default."""
+class SharedChoice(click.Choice[str]):
+    """One variable serves all commands: a value of it that this one lacks leaves the default."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The value, or the default; click calls this."""
         if (
             param is not None
             and param.name is not None
@@ -89,7 +96,7 @@ def output(*choices: str) -> Callable[[Command], Command]:
     return option(
         "-o",
         "--output",
-        type=_Format(choices),
+        type=SharedChoice(choices),
         default=choices[0],
         show_default=True,
         help="Format on stdout.",
@@ -100,10 +107,10 @@ def complete(what: str) -> Callable[[click.Context, click.Parameter, str], list[
     """`shell_complete` of a parameter: imports what finds them when somebody presses Tab."""
 
     def ask(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-        from engine.cli import completing  # noqa: PLC0415 - as said above
+        from engine.cli import completion  # noqa: PLC0415 - as said above
 
         del parameter
-        return completing.complete(what, context, incomplete)
+        return completion.complete(what, context, incomplete)
 
     return ask
 
@@ -145,9 +152,29 @@ def _label_value(ctx: click.Context, param: click.Parameter, value: str) -> str:
     return value
 
 
+def _one_namespace(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    if len(value.split()) > 1:
+        raise click.BadParameter(f"{value!r} names several, where one is meant", ctx, param)
+    can_be_namespaces(ctx, param, (value,))
+    return value
+
+
+def can_be_namespaces(
+    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Callback of -n: for another name a cluster says no more than that nothing is there."""
+    for value in filter(None, values):
+        if not _NAMESPACE.fullmatch(value):
+            words = "lowercase letters, digits and, between them, '-'; 63 characters at most"
+            raise click.BadParameter(f"{value!r} can't be a namespace: {words}", ctx, param)
+    return values
+
+
 def _namespace(words: str) -> Callable[[Command], Command]:
     names = complete("namespaces")
-    return option("-n", "--namespace", default="", shell_complete=names, help=words)
+    return option(
+        "-n", "--namespace", default="", callback=_one_namespace, shell_complete=names, help=words
+    )
 
 
 namespace = _namespace("Namespace for specs that name none.")
@@ -157,6 +184,7 @@ namespaces = option(
     "--namespace",
     "namespaces",
     multiple=True,
+    callback=can_be_namespaces,
     shell_complete=complete("namespaces"),
     help="Namespace; default: the context's; may be given several times.",
 )
@@ -165,7 +193,7 @@ color = option(
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
     show_default=True,
-    help="Colour on stdout; auto: on a terminal, unless NO_COLOR is set.",
+    help="Colour of states; auto: on a terminal, unless NO_COLOR is set.",
 )
 record_selector = option("-l", "--selector", default="", help="Label selector on the records.")
 all_namespaces = option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
@@ -204,17 +232,56 @@ source = option(
     callback=_label_value,
     help="Name of this source of specs; what belongs to another is left alone.",
 )
+
+
+strict = option(
+    "--strict",
+    is_flag=True,
+    help="Refuse documents of other API groups among the specs; else they are skipped.",
+)
+
+
+def selected_jobs(command: Command) -> Command:
+    """Jobs by name, or all of a namespace that a selector takes."""
+    for add in (record_selector, all_namespaces, jobs_namespace, jobs()):
+        command = add(command)
+    return command
+
+
+def spec_reading(command: Command) -> Command:
+    """How specs are read: the same for every command that reads them."""
+    for add in (allow_secret_env, kubernetes_schema, templates, config, strict, defaults_root):
+        command = add(command)
+    return command
+
+
+def reconciling(command: Command) -> Command:
+    """What a reconcile, and whatever says what it would do, is about."""
+    for add in (source, spec_reading, cluster, namespace):
+        command = add(command)
+    return command
+
+
+def concurrency(words: str) -> Callable[[Command], Command]:
+    """How much is done at once."""
+    return option(
+        "--concurrency", type=click.IntRange(1, 64), default=16, show_default=True, help=words
+    )
+
+
 prune = option(
     "--prune",
     is_flag=True,
     help="Cancel and remove the jobs of --source, which has to be named, whose spec is gone.",
 )
 allow_empty = option(
-    "--allow-empty", is_flag=True, help="Let --prune remove every job of the source."
+    "--allow-empty",
+    is_flag=True,
+    help="Let there be no specs at all; with --prune every job of the source is removed then.",
 )
-logs_dir = option(
+no_specs = option("--allow-empty", is_flag=True, help="Let there be no specs at all.")
+logs_dir = folder_to_write(
     "--logs-dir",
-    type=click.Path(path_type=Path, file_okay=False),
     help="Save the logs of finished pods below this folder before they go.",
 )
 tracebacks = option(

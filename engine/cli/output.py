@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -17,10 +18,10 @@ def echo(text: str, *, err: bool = False) -> None:
     click.echo(one_line(text), err=err)
 
 
-def echo_result(text: str) -> None:
+def echo_result(text: str, *, nl: bool = True, color: bool | None = None) -> None:
     """On stdout; where nobody reads it, the exit code still tells the result."""
     try:
-        click.echo(text)
+        click.echo(text, nl=nl, color=color)
     except BrokenPipeError:
         discard_stdout()
 
@@ -47,6 +48,15 @@ def echo_error(error: EngineError) -> None:
             echo_diagnostic(problem, err=True)
     else:
         echo(f"error: {error.map_text(REDACTOR)}", err=True)
+
+
+def echo_table(rows: Sequence[Sequence[str]], color: str) -> None:
+    """In columns, as wide as the terminal, if it is one; `color` is the choice of --color."""
+    from engine.cli.printers.table import format_rows, terminal_width, wants_colour  # noqa: PLC0415
+
+    colour = wants_colour(color, sys.stdout)
+    for line in format_rows(rows, width=terminal_width(), colour=colour):
+        click.echo(line, color=colour)
 
 
 def echo_data(data: Any, output: str) -> None:

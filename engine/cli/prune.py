@@ -9,8 +9,10 @@ import click
 from engine.cli import options
 from engine.cli.loading import load_config
 from engine.cli.output import echo, echo_error, echo_note
+from engine.cli.verb import verb
 from engine.errors import EngineError
 from engine.prune.options import DEFAULT_KINDS, DryRun, PruneOptions
+from engine.prune.result import PruneEntry
 from engine.wellknown import FOREIGN_TTLS
 
 _KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
@@ -30,12 +32,13 @@ def _keys(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
     return value
 
 
-@click.command()
+@verb("engine prune -n ci --dry-run=client", "engine prune -A --max-deletes 500")
 @options.option(
     "-n",
     "--namespace",
     "namespaces",
     multiple=True,
+    callback=options.can_be_namespaces,
     help="Namespace; may be given several times. With -A: one of kube-* that is meant, too.",
 )
 @options.option("-A", "--all-namespaces", is_flag=True, help="All namespaces but kube-*.")
@@ -56,7 +59,7 @@ def _keys(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
 )
 @options.option(
     "--dry-run",
-    type=click.Choice([mode.value for mode in DryRun]),
+    type=options.SharedChoice([mode.value for mode in DryRun]),
     default=DryRun.NONE.value,
     show_default=True,
     help="client: say what would go; server: ask the server, too.",
@@ -110,7 +113,12 @@ def command(
         raise click.UsageError("give namespaces or --all-namespaces, not both")
     settings = load_config(config)
 
-    from engine.cli.printers.prune import notes, open_printer, summary  # noqa: PLC0415 - for --help
+    from engine.cli.printers.prune import (  # noqa: PLC0415 - for --help
+        PruneProgress,
+        notes,
+        open_printer,
+        summary,
+    )
     from engine.cluster.connect import connect  # noqa: PLC0415
     from engine.prune.run import prune  # noqa: PLC0415
 
@@ -130,8 +138,15 @@ def command(
         logs_dir=logs_dir,
     )
     printer = open_printer(sys.stdout, output)
+    progress = PruneProgress(beside_lines=not sys.stdout.isatty())
+
+    def on_entry(entry: PruneEntry) -> None:
+        progress.on_entry(entry)
+        printer.entry(entry)
+
     try:
-        result = prune(connection.client, chosen, printer.entry)
+        with progress.line:
+            result = prune(connection.client, chosen, on_entry, on_page=progress.on_page)
     except EngineError as failure:
         printer.end((failure,))
         raise

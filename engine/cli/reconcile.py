@@ -6,6 +6,7 @@ import click
 from click.core import ParameterSource
 
 from engine.cli import options
+from engine.cli.verb import verb
 
 LONGEST_LEASE = 3600.0
 """As in `decide.lease`, which isn't imported for --help."""
@@ -14,24 +15,16 @@ _NOT_WITH_ONCE = ("prune_interval", "poll", "leader_elect", "lease_duration", "m
 _NOT_IN_A_DRY_RUN = ("timeout", "queue_timeout", "wait", "junit", "logs_dir")
 
 
-@click.command()
+@verb(
+    "engine reconcile --once jobs",
+    "engine reconcile --once jobs --timeout 30m --junit report.xml",
+    "engine reconcile jobs --source web --dry-run=server",
+    "engine reconcile jobs --source web --leader-elect --metrics-address :8080",
+)
 @options.paths
 @options.option("--once", is_flag=True, help="Bring every job to its end, then stop.")
-@options.namespace
-@options.cluster
-@options.defaults_root
-@options.config
-@options.templates
-@options.kubernetes_schema
-@options.allow_secret_env
-@options.source
-@options.option(
-    "--concurrency",
-    type=click.IntRange(1, 64),
-    default=16,
-    show_default=True,
-    help="How many jobs are worked on at once.",
-)
+@options.reconciling
+@options.concurrency("How many jobs are worked on at once.")
 @options.option(
     "--timeout", type=options.Duration(), help="Longest time to wait for all jobs; exit code 3."
 )
@@ -57,7 +50,7 @@ _NOT_IN_A_DRY_RUN = ("timeout", "queue_timeout", "wait", "junit", "logs_dir")
 )
 @options.option(
     "--dry-run",
-    type=click.Choice(["none", "client", "server"]),
+    type=options.SharedChoice(["none", "client", "server"]),
     default="none",
     show_default=True,
     help="Say what would be done, and why, and do nothing; server: ask the server, too.",
@@ -81,7 +74,7 @@ _NOT_IN_A_DRY_RUN = ("timeout", "queue_timeout", "wait", "junit", "logs_dir")
 @options.option(
     "--poll",
     type=options.Duration(),
-    help="Look at the files so often instead of being told of changes: for network folders.",
+    help="Look for changed files this often instead of using inotify: for network folders.",
 )
 @options.option(
     "--leader-elect", is_flag=True, help="Stand by while another engine leads this source."
@@ -103,8 +96,9 @@ _NOT_IN_A_DRY_RUN = ("timeout", "queue_timeout", "wait", "junit", "logs_dir")
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="Format of what is told on stderr.",
+    help="Format of the log on stderr.",
 )
+@options.color
 @options.verbose
 def command(paths: tuple[str, ...], filenames: tuple[str, ...], once: bool, **given: Any) -> None:
     """Bring the jobs of a folder to their end.

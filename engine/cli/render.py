@@ -1,59 +1,75 @@
 """`engine render`: the manifests of the first attempt, as they would be sent."""
 
 import os
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
-import click
-
+from engine.api.origins import effective_document
 from engine.cli import options
-from engine.cli.loading import load_config, load_valid_specs
+from engine.cli.loading import SpecOptions, load_settings, load_valid_specs, require_specs
 from engine.cli.printers.manifests import print_json, print_yaml
+from engine.cli.printers.origins import print_origins_json, print_origins_yaml
+from engine.cli.verb import verb
 from engine.decide.pull_cursor import policies_of_attempt
 from engine.errors import Diagnostic, InvalidInputError
 from engine.reconcile.rendering import RenderConfig, try_render_attempt
 from engine.reconcile.secret_values import resolve_secrets
 from engine.render.templates import Templates
+from engine.telemetry.redact import MASK
 
 
-@click.command()
+@verb(
+    "engine render jobs/build.yaml",
+    "engine render jobs -o json",
+    "engine render jobs/build.yaml --show-origin",
+)
 @options.paths
 @options.namespace
-@options.defaults_root
-@options.config
-@options.templates
-@options.kubernetes_schema
-@options.allow_secret_env
+@options.spec_reading
+@options.no_specs
 @options.source
 @options.option("--show-secrets", is_flag=True, help="Print the values of secrets.")
+@options.option(
+    "--show-origin",
+    is_flag=True,
+    help="Print the effective specs in place of the manifests, and where each value comes from.",
+)
 @options.output("yaml", "json")
 def command(
     paths: tuple[str, ...],
     filenames: tuple[str, ...],
-    namespace: str,
-    defaults_root: Path | None,
-    config: Path | None,
-    templates: Path | None,
-    kubernetes_schema: Path | None,
-    allow_secret_env: tuple[str, ...],
     source: str,
     show_secrets: bool,
+    show_origin: bool,
     output: str,
+    **given: Any,
 ) -> None:
     """Print the manifests that the specs stand for.
 
     For each job its Pod, its Secret, its ConfigMap.
     Values of secrets are masked, and needn't be there, unless --show-secrets is given. Owner
-    references are missing: they need the UID that the pod gets when it is created.
+    references are missing: they need the UID that the pod gets when it is created. It is for
+    reading, not for kubectl apply: the pod would wait for ever at its gate, which the engine opens.
+
+    With --show-origin each job's spec is printed in their place, with every default in it, and
+    behind each value the file, line and column that it comes from: the spec, a JobDefaults, or the
+    EngineConfig, whose limits have the last word.
     """
-    settings = load_config(config, kubernetes_schema, allow_secret_env)
-    jobs = load_valid_specs(
-        options.all_paths(paths, filenames), settings, namespace, defaults_root
-    ).jobs
-    rendering = RenderConfig(Templates(templates, settings.kubernetes), source, settings.limits)
+    asked = SpecOptions(options.all_paths(paths, filenames), **given)
+    settings = replace(load_settings(asked), keep_origins=show_origin)
+    loaded = load_valid_specs(asked, settings)
+    require_specs(asked, loaded)
+    if show_origin:
+        mask = "" if show_secrets else MASK
+        documents = [effective_document(job, asked.namespace, mask) for job in loaded.jobs]
+        (print_origins_json if output == "json" else print_origins_yaml)(documents)
+        return
+    rendering = RenderConfig(
+        Templates(asked.templates, settings.kubernetes), source, settings.limits
+    )
     manifests: list[dict[str, Any]] = []
     problems: list[Diagnostic] = []
-    for job in jobs:
+    for job in loaded.jobs:
         secrets, missing = (
             resolve_secrets(job, os.environ, settings.limits) if show_secrets else (None, ())
         )

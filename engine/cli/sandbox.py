@@ -8,9 +8,13 @@ from pathlib import Path
 import click
 
 from engine.cli import options
+from engine.cli.verb import verb
 
 
-@click.command()
+@verb(
+    "engine sandbox --write-kubeconfig sandbox.json",
+    "engine sandbox --scenario outage.yaml --speed 10",
+)
 @options.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="Port on loopback; default: any."
 )
@@ -24,7 +28,7 @@ from engine.cli import options
     help="What containers and registries do: a YAML or JSON file.",
 )
 @options.option(
-    "--server-version", default="1.36", show_default=True, help="Version that it tells."
+    "--server-version", default="1.36", show_default=True, help="Version that it reports."
 )
 @options.option(
     "--speed",

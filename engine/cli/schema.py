@@ -4,10 +4,15 @@ import click
 
 from engine.api.versions import API_VERSION, JOB_SPEC, VERSIONS, schema_text
 from engine.cli import options
+from engine.cli.verb import verb
 
 
-@click.command()
-@click.argument("kind", type=click.Choice(sorted({kind for _, kind in VERSIONS})), default=JOB_SPEC)
+@verb("engine schema", "engine schema EngineConfig")
+@click.argument(
+    "kind",
+    type=click.Choice(sorted({kind for _, kind in VERSIONS}), case_sensitive=False),
+    default=JOB_SPEC,
+)
 @options.option(
     "--api-version",
     type=click.Choice(sorted({version for version, _ in VERSIONS})),

@@ -9,8 +9,9 @@ import click
 
 from engine.cli import options
 from engine.cli.by_name import job_key
-from engine.cli.output import echo, echo_data, echo_error, echo_note
-from engine.errors import ApiError, EngineError, UsageError
+from engine.cli.output import echo, echo_data, echo_error, echo_note, echo_table
+from engine.cli.verb import verb
+from engine.errors import ApiError, EngineError, NoRecordError, UsageError
 from engine.refs import JobKey
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _INTERVAL = 2.0
 _BAD_REQUEST = 400
 
 
-@click.command()
+@verb("engine status -n ci", "engine status -A -w", "engine status ci/build -o wide")
 @options.jobs()
 @options.namespaces
 @options.all_namespaces
@@ -93,15 +94,13 @@ def _refuse_missing(named: Sequence[set[JobKey]], found: Sequence["JobStatus"]) 
     missing = [keys for keys in named if not keys & there]
     for keys in missing:
         where = ", ".join(sorted(str(key).lstrip("/") for key in keys))
-        hint = "engine status -A shows all jobs"
-        echo_error(UsageError("there is no record of this job", where=where, hint=hint))
+        echo_error(NoRecordError(where))
     if missing:
-        sys.exit(UsageError.exit_code)
+        sys.exit(NoRecordError.exit_code)
 
 
 def _print(overview: "Overview", jobs: Sequence["JobStatus"], output: str, color: str) -> None:
     from engine.cli.printers import status as printer  # noqa: PLC0415 - --help needs none
-    from engine.cli.printers.table import format_rows, terminal_width, wants_colour  # noqa: PLC0415
 
     match output:
         case "json" | "yaml":
@@ -111,10 +110,7 @@ def _print(overview: "Overview", jobs: Sequence["JobStatus"], output: str, color
                 echo(str(job.key))
         case _ if jobs:
             ordered = printer.failed_first(jobs)
-            rows = printer.overview_rows(ordered, overview.as_of, wide=output == "wide")
-            colour = wants_colour(color, sys.stdout)
-            for line in format_rows(rows, width=terminal_width(), colour=colour):
-                click.echo(line, color=colour)
+            echo_table(printer.overview_rows(ordered, overview.as_of, wide=output == "wide"), color)
             for line in printer.knowledge_lines(overview, jobs):
                 echo(line, err=True)
 

@@ -2,57 +2,54 @@
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import click
 
 from engine.api.model import Job
 from engine.cli import options
 from engine.cli.ci import is_github
-from engine.cli.loading import load_config, load_named
+from engine.cli.loading import (
+    SpecOptions,
+    echo_notes,
+    load_named,
+    load_settings,
+    require_specs,
+)
 from engine.cli.output import echo_diagnostic
 from engine.cli.printers.text import pluralise
+from engine.cli.verb import verb
 from engine.decide.pull_cursor import policies_of_attempt
 from engine.errors import Diagnostic, ExitCode, Severity, TemplateRenderError, in_order
-from engine.reconcile.rendering import RenderConfig, has_to_be_rendered, try_render_attempt
+from engine.reconcile.rendering import RenderConfig, render_problems
 from engine.reconcile.secret_values import resolve_secrets
 from engine.render.templates import Templates
 from engine.render.variables import SecretValues
 from engine.telemetry.redact import REDACTOR, SHORTEST, is_maskable
 
 
-@click.command()
+@verb("engine validate jobs", "engine validate jobs -o sarif")
 @options.paths
 @options.namespace
-@options.defaults_root
-@options.config
-@options.templates
-@options.kubernetes_schema
-@options.allow_secret_env
+@options.spec_reading
+@options.no_specs
 @options.output("text", "json", "sarif", "code-quality")
-def command(
-    paths: tuple[str, ...],
-    filenames: tuple[str, ...],
-    namespace: str,
-    defaults_root: Path | None,
-    config: Path | None,
-    templates: Path | None,
-    kubernetes_schema: Path | None,
-    allow_secret_env: tuple[str, ...],
-    output: str,
-) -> None:
+def command(paths: tuple[str, ...], filenames: tuple[str, ...], output: str, **given: Any) -> None:
     """Check spec files; print file:line:col for every problem.
 
     A secret whose variable isn't set here is a warning: it need only be set where the job is
     started; so is one that is too short to be masked in messages. Exit code 2 if there is an
-    error, else 0. Templates and pod patches of one's own are rendered too; the built-in templates
+    error, else 0. Your own templates and pod patches are rendered too; the built-in templates
     alone have nothing to go wrong. SARIF is for code scanning on GitHub, code-quality for merge
     requests on GitLab; as text, problems are annotations besides where GitHub Actions runs this.
     """
-    settings = load_config(config, kubernetes_schema, allow_secret_env)
-    loaded = load_named(options.all_paths(paths, filenames), settings, namespace, defaults_root)
+    asked = SpecOptions(options.all_paths(paths, filenames), **given)
+    settings = load_settings(asked)
+    loaded = load_named(asked, settings)
     problems = [*loaded.problems]
-    rendering = RenderConfig(Templates(templates, settings.kubernetes), "default", settings.limits)
+    rendering = RenderConfig(
+        Templates(asked.templates, settings.kubernetes), "default", settings.limits
+    )
     broken = set()
     for name, job in {job.spec["template"]: job for job in reversed(loaded.jobs)}.items():
         try:
@@ -64,25 +61,25 @@ def command(
     for job in loaded.jobs:
         if job.spec["template"] in broken:
             continue
-        if has_to_be_rendered(rendering, job):
-            policies = policies_of_attempt(job, ())
-            problems.extend(try_render_attempt(rendering, job, 1, policies, None)[1])
+        problems.extend(render_problems(rendering, job, policies_of_attempt(job, ())))
         secrets, missing = resolve_secrets(job, os.environ, settings.limits)
         problems.extend(map(_unset_is_a_warning, missing))
         problems.extend(_too_short_to_mask(job, secrets))
     found = tuple(problem.map_text(REDACTOR) for problem in in_order(problems))
     if output == "text":
-        _print_text(len(loaded.jobs), found)
+        _print_text(len(loaded.jobs), found, allow_empty=asked.allow_empty)
     else:
         # Only who asks for a report pays for it.
         from engine.cli.printers.problems import PRINTERS  # noqa: PLC0415
 
         click.echo(PRINTERS[output](loaded.jobs, found, os.environ))
+    echo_notes(asked, loaded)
     if any(problem.severity is Severity.ERROR for problem in found):
         raise SystemExit(ExitCode.INVALID)
+    require_specs(asked, loaded)
 
 
-def _print_text(count: int, problems: tuple[Diagnostic, ...]) -> None:
+def _print_text(count: int, problems: tuple[Diagnostic, ...], *, allow_empty: bool) -> None:
     for problem in problems:
         echo_diagnostic(problem)
     if is_github(os.environ):
@@ -90,8 +87,9 @@ def _print_text(count: int, problems: tuple[Diagnostic, ...]) -> None:
 
         for line in annotations_of_problems(problems, os.environ):
             click.echo(line, err=True)
-    if not any(problem.severity is Severity.ERROR for problem in problems):
-        click.echo(f"{pluralise(count, 'job')}, all valid" if count else "no job specs found")
+    is_valid = not any(problem.severity is Severity.ERROR for problem in problems)
+    if is_valid and (count or allow_empty):
+        click.echo(f"{pluralise(count, 'job')}, all valid")
 
 
 def _too_short_to_mask(job: Job, secrets: SecretValues) -> Iterator[Diagnostic]:

@@ -8,16 +8,17 @@ from engine import __version__
 from engine.cli import options
 from engine.cli.output import echo_note
 from engine.cli.printers.text import one_line, to_json
+from engine.cli.verb import verb
 
 
-@click.command()
+@verb("engine version", "engine version --client")
 @options.option("--client", is_flag=True, help="Ask no server.")
 @options.cluster
 @options.output("text", "json")
 def command(client: bool, kubeconfig: str, context: str, output: str) -> None:
     """Print the versions of the engine and of the server.
 
-    The engine's own is told even where no server answers; the exit code is 6 then.
+    The engine's own is printed even if no server answers; the exit code is 6 then.
     """
     mine = {"version": __version__, "python": platform.python_version()}
     if client:

@@ -74,7 +74,7 @@ def get(
 ) -> Answer | None:
     """The object, or None if it isn't there."""
     try:
-        return client.request("GET", _path(ref, resource), accept=accept, timeout=timeout)
+        return _request(client, "GET", _path(ref, resource), accept=accept, timeout=timeout)
     except NotFoundError:
         return None
 
@@ -95,20 +95,20 @@ def create(
     """The object as the server made it. A repeated create meets AlreadyExistsError."""
     path = _OWN[manifest["kind"]].path(manifest["metadata"]["namespace"])
     query = [*_WRITE_OPTIONS, *([("dryRun", "All")] if dry_run else [])]
-    return client.request("POST", path, body=manifest, query=query, timeout=timeout)
+    return _request(client, "POST", path, body=manifest, query=query, timeout=timeout)
 
 
 def update(client: Client, manifest: dict[str, Any], *, timeout: float | None = None) -> Answer:
     """Write the whole object; its resourceVersion makes it a compare-and-swap (ConflictError)."""
     path = _path(ref_of(manifest), None)
-    return client.request("PUT", path, body=manifest, query=_WRITE_OPTIONS, timeout=timeout)
+    return _request(client, "PUT", path, body=manifest, query=_WRITE_OPTIONS, timeout=timeout)
 
 
 def patch(client: Client, ref: Ref, operations: list[dict[str, Any]]) -> Answer:
     """Apply a JSON patch, all of it or nothing."""
     path = _path(ref, None)
-    return client.request(
-        "PATCH", path, body=operations, content_type=JSON_PATCH, query=_WRITE_OPTIONS
+    return _request(
+        client, "PATCH", path, body=operations, content_type=JSON_PATCH, query=_WRITE_OPTIONS
     )
 
 
@@ -174,21 +174,24 @@ def list_page(
     client: Client, path: str, query: Query, *, accept: str = JSON, timeout: float | None = None
 ) -> Answer:
     """One page. A server writes an empty list of metadata as null; its items are a list here."""
-    answer = client.request("GET", path, query=query, accept=accept, timeout=timeout)
-    return {**answer, "items": answer.get("items") or []}
+    answer = _request(client, "GET", path, query=query, accept=accept, timeout=timeout)
+    items = answer.get("items") or []
+    if not isinstance(items, list):
+        raise client.not_an_api("is no list of objects")
+    return {**answer, "items": items}
 
 
 def list_all(client: Client, path: str, selector: str, fields: str = "") -> list[Answer]:
     """All pages of a list; begun again when the server forgets the list half-way.
 
-    Whoever keeps all of it is served by larger pages.
+    Whoever keeps all of it is served by larger pages: a thousand jobs' records come as one.
 
     Errors: ExpiredError when that happens every time.
     """
     for _ in range(_LIST_TRIES - 1):
         with suppress(ExpiredError):
-            return list(list_pages(client, path, selector, fields=fields, size=2 * PAGE_SIZE))
-    return list(list_pages(client, path, selector, fields=fields, size=2 * PAGE_SIZE))
+            return list(list_pages(client, path, selector, fields=fields, size=3 * PAGE_SIZE))
+    return list(list_pages(client, path, selector, fields=fields, size=3 * PAGE_SIZE))
 
 
 def list_names(client: Client, path: str, timeout: float, selector: str = "") -> list[str]:
@@ -217,6 +220,17 @@ def read_log(
 def version_number(version: str) -> int:
     """Versions are opaque by contract, and ordered numbers in every server there is (KEP-5504)."""
     return int(version) if version.isdigit() else 0
+
+
+def _request(client: Client, method: str, path: str, **options: Any) -> Answer:
+    """The object, or the list, that the server answers with: either has metadata.
+
+    Errors: UnreachableError for anything else. Taken for an empty list, it would hide every record.
+    """
+    answer = client.request(method, path, **options)
+    if not isinstance(answer.get("metadata"), dict):
+        raise client.not_an_api("is no object of the API")
+    return answer
 
 
 def _path(ref: Ref, resource: Resource | None) -> str:

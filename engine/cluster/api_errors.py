@@ -1,5 +1,6 @@
 """Turn what the API server or the network says into the engine's own errors."""
 
+import errno
 import json
 import re
 from typing import Any
@@ -21,6 +22,7 @@ from engine.errors import (
 _TOO_MANY = 429
 _SERVER_ERROR = 500
 _RBAC = re.compile(r'User "[^"]*" cannot \S+ (resource|path) ')
+_NAMESPACE = re.compile(r'namespaces "([^"]+)" not found')
 _LONGEST_RETRY_AFTER = 30.0
 """A proxy in between may ask for hours; nobody who waits for a job means that."""
 _WRITES = frozenset({"POST", "PUT", "PATCH"})
@@ -38,7 +40,9 @@ def api_error(method: str, status: int, body: str, retry_after: str | None) -> A
         case 403:
             return _forbidden(method, message, common)
         case 404:
-            return NotFoundError(message, **common)
+            missing = _NAMESPACE.fullmatch(message)
+            hint = f"kubectl create namespace {missing[1]}" if missing else ""
+            return NotFoundError(message, hint=hint, **common)
         case 409 if reason == "AlreadyExists":
             return AlreadyExistsError(message, **common)
         case 409:
@@ -60,6 +64,10 @@ def network_error(error: Exception, server: str) -> UnreachableError:
         below, BaseException
     ):
         deepest = below
+    if isinstance(deepest, OSError) and deepest.errno in (errno.EMFILE, errno.ENFILE):
+        return UnreachableError(
+            "too many open files for one more connection", hint="raise the limit: ulimit -n"
+        )
     words = str(deepest).rpartition(": ")[2] or type(deepest).__name__
     return UnreachableError(
         f"no answer from the API server: {words}",
@@ -78,12 +86,13 @@ def _forbidden(method: str, message: str, common: dict[str, Any]) -> ApiError:
     return AdmissionRefusedError(message, **common)
 
 
-def _status_object(body: str) -> dict[str, Any]:
+def _status_object(body: str) -> dict[str, str]:
+    """The words of a Status; what answers in a proxy's place may have other things there."""
     try:
         data = json.loads(body)
     except ValueError:
         return {}
-    return data if isinstance(data, dict) else {}
+    return {k: v for k, v in data.items() if isinstance(v, str)} if isinstance(data, dict) else {}
 
 
 def _seconds(text: str | None) -> float:

@@ -77,10 +77,14 @@ class Client:
         try:
             answer = json.loads(data)
         except ValueError:
-            raise UnreachableError(
-                "the answer is not JSON", where=self.server, hint=_NO_API
-            ) from None
-        return answer if isinstance(answer, dict) else {"items": answer}
+            raise self.not_an_api("is not JSON") from None
+        if not isinstance(answer, dict):
+            raise self.not_an_api("is no JSON object")
+        return answer
+
+    def not_an_api(self, what: str) -> UnreachableError:
+        """Error for an answer that no API server gives, and a proxy or a login page may."""
+        return UnreachableError(f"the answer {what}", where=self.server, hint=_NO_API)
 
     def stream(
         self, path: str, query: Query, timeout: float, *, accept: str = JSON

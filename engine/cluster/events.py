@@ -1,6 +1,7 @@
 """Kubernetes Events: write ours, read the kubelet's for the first cause of a failure."""
 
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from engine import __version__
@@ -13,12 +14,21 @@ from engine.times import format_time
 _LONGEST_MESSAGE = 1024
 
 
+class EventReason(StrEnum):
+    """What the engine's own Events on pods are about; all are Warnings."""
+
+    PULL_POLICY_FALLBACK = "PullPolicyFallback"
+    """A container's image could not be pulled, and the next attempt uses another pull policy."""
+    ATTEMPT_FAILED = "AttemptFailed"
+    """An attempt failed, and no other pull policy is the answer; the message has its outcome."""
+
+
 def record_event(
     client: Client,
     ref: Ref,
     uid: str,
     *,
-    reason: str,
+    reason: EventReason,
     message: str,
     now: datetime,
     suffix: str = "",

@@ -10,7 +10,7 @@ from engine.cluster import api
 from engine.cluster.client import Client
 from engine.decide.record import Record
 from engine.decide.record_codec import decode_record, encode_record
-from engine.errors import BrokenRecordError
+from engine.errors import AlreadyExistsError, BrokenRecordError
 from engine.refs import JobKey, Ref, record_name
 from engine.times import parse_time
 from engine.wellknown import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD, SOURCE
@@ -75,6 +75,15 @@ def write_record(client: Client, record: Record) -> Record:
     manifest = _manifest(record)
     written = (api.update if record.version else api.create)(client, manifest)
     return parse_record(written)
+
+
+def check_record(client: Client, record: Record) -> None:
+    """Ask whether the server would take a record that isn't there, as a dry run.
+
+    Errors: those of the API where it wouldn't.
+    """
+    with suppress(AlreadyExistsError):
+        api.create(client, _manifest(record), dry_run=True)
 
 
 def _manifest(record: Record) -> dict[str, Any]:

@@ -12,11 +12,13 @@ from urllib.parse import urlencode
 
 from kubernetes.client import Configuration
 from kubernetes.client.rest import RESTClientObject
-from urllib3 import BaseHTTPResponse, Timeout
+from urllib3 import BaseHTTPResponse, Retry, Timeout
+from urllib3.util import parse_url
 
 JSON = "application/json"
 CONNECT_TIMEOUT = 5.0
 READ_TIMEOUT = 30.0
+_NO_RETRIES = Retry(total=False, redirect=False)
 
 Query = list[tuple[str, str]]
 
@@ -42,8 +44,13 @@ class Transport:
     """
 
     def __init__(self, settings: Configuration, agent: str) -> None:
-        self._pool = RESTClientObject(settings).pool_manager
+        manager = RESTClientObject(settings).pool_manager
         self.server = str(settings.host)
+        if manager.proxy is None:
+            self._open = manager.connection_from_url(self.server).urlopen
+            self._root = parse_url(self.server).path or ""
+        else:  # it may want to be told the whole URL
+            self._open, self._root = manager.urlopen, self.server
         self._headers = {"User-Agent": agent}
         for credential in settings.auth_settings().values():
             if credential["in"] == "header" and credential["value"]:
@@ -60,14 +67,14 @@ class Transport:
             headers["Content-Type"] = request.content_type
             body = json.dumps(request.body).encode()
         query = f"?{urlencode(request.query)}" if request.query else ""
-        answer: BaseHTTPResponse = self._pool.urlopen(
+        answer: BaseHTTPResponse = self._open(
             request.method,
-            f"{self.server}{request.path}{query}",
+            f"{self._root}{request.path}{query}",
             body=body,
             headers=headers,
             timeout=Timeout(connect=CONNECT_TIMEOUT, read=request.timeout, total=request.total),
             preload_content=False,
             redirect=False,
-            retries=False,
+            retries=_NO_RETRIES,
         )
         return answer

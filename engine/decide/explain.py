@@ -16,6 +16,7 @@ from engine.decide.actions import (
     DeletePod,
     MarkBack,
     RemoveSchedulingGate,
+    RestoreDependents,
     RestoreLabels,
     StampExpiry,
     Wait,
@@ -84,6 +85,8 @@ def describe_step(job: Job, action: Action) -> str:
             return f"remove the scheduling gate of pod {pod}"
         case AdoptPod(_, pod):
             return f"adopt pod {pod}, which is in no record"
+        case RestoreDependents(_, pod):
+            return f"make again what pod {pod} owns and somebody has deleted"
         case RestoreLabels(pod):
             return f"put back labels of pod {pod}"
         case MarkBack():

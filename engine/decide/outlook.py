@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from engine.decide.prune import counts_from_scheduling
+from engine.decide.prune.rule import counts_from_scheduling
 from engine.decide.prune.ttl import read_term
 from engine.decide.record import Record
 from engine.decide.situation import Pod, gate_position, has_ended, held_by, is_terminating
@@ -50,7 +50,9 @@ def _under_way(record: Record, standing: Standing, pod: Pod | None, queue: str) 
         return f"an engine to create the pod of attempt {number}", f"attempt {number} starts"
     if not standing.is_recorded:
         end = standing.reason or standing.state
-        return f"an engine to record how attempt {attempt.number} ended", f"it ends as {end}"
+        again = f", unless its retry allows attempt {attempt.number + 1}"
+        following = f"it ends as {end}{again if standing.may_be_retried else ''}"
+        return f"an engine to record how attempt {attempt.number} ended", following
     if pod is None:
         return f"an engine to look for pod {attempt.pod}", "its end is recorded"
     if is_terminating(pod):

@@ -5,14 +5,17 @@ so it can't point into another container's list and can't be lost in a crash.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from engine.api.model import Job
-from engine.decide.record import Attempt
+
+if TYPE_CHECKING:
+    from engine.decide.record import Attempt
 
 _FROM_NODE = ("IfNotPresent", "Never")
 
 
-def cursor(container: str, attempts: Iterable[Attempt]) -> int:
+def cursor(container: str, attempts: Iterable["Attempt"]) -> int:
     """How many policies `container` has used up."""
     return sum(
         1
@@ -22,7 +25,7 @@ def cursor(container: str, attempts: Iterable[Attempt]) -> int:
     )
 
 
-def policies_of_attempt(job: Job, attempts: tuple[Attempt, ...]) -> Mapping[str, str]:
+def policies_of_attempt(job: Job, attempts: tuple["Attempt", ...]) -> Mapping[str, str]:
     """Pull policy of every container with a list, for the attempt that comes next."""
     return {
         container: policies[min(cursor(container, attempts), len(policies) - 1)]
@@ -30,7 +33,7 @@ def policies_of_attempt(job: Job, attempts: tuple[Attempt, ...]) -> Mapping[str,
     }
 
 
-def images_of_nodes(attempts: Iterable[Attempt], policies: Mapping[str, str]) -> tuple[str, ...]:
+def images_of_nodes(attempts: Iterable["Attempt"], policies: Mapping[str, str]) -> tuple[str, ...]:
     """Images that could not be pulled, and that an attempt with `policies` may take from its node.
 
     Records of 0.1 don't name any.
@@ -41,7 +44,7 @@ def images_of_nodes(attempts: Iterable[Attempt], policies: Mapping[str, str]) ->
 
 
 def has_policy_left(
-    job: Job, container: str, attempts: tuple[Attempt, ...], *, more: int = 0
+    job: Job, container: str, attempts: tuple["Attempt", ...], *, more: int = 0
 ) -> bool:
     """Whether `container` has another policy after those that `attempts` used up, and `more`.
 

@@ -228,7 +228,7 @@ def _record(key: JobKey, fields: _Fields, version: str) -> Record:
     _check(state, reason, attempts, completed=completed)
     if state is State.QUEUED and attempts and _has_no_pod(attempts[-1]):
         attempts = attempts[:-1]
-    return Record(
+    record = Record(
         key=key,
         source=fields.text("source", _SOURCE),
         spec_hash=spec_hash,
@@ -249,6 +249,9 @@ def _record(key: JobKey, fields: _Fields, version: str) -> Record:
         unknown=fields.unknown(),
         version=version,
     )
+    if record.next_number > MAX_NUMBER:
+        _fail(f"no attempt can follow number {MAX_NUMBER}")
+    return record
 
 
 def _attempt(fields: _Fields, job: str, run: str) -> Attempt:

@@ -118,10 +118,14 @@ class Situation:
     """How pull policies fall back."""
     kept_runs: int = RecordSettings().history
     """How many runs before this one the record keeps."""
+    run_record: Record = field(init=False, compare=False)
+    """Record of the spec's own run; a new one if the record is of another run, or missing."""
 
-    @property
-    def run_record(self) -> Record:
-        """Record of the spec's own run; a new one if the record is of another run, or missing."""
+    def __post_init__(self) -> None:
+        """Every rule asks for the run's record: it is made once."""
+        object.__setattr__(self, "run_record", self._run_record())
+
+    def _run_record(self) -> Record:
         if self.record is None:
             job, base = self.job, self._latest_number() - 1
             fields = job.spec_fields

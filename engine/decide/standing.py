@@ -3,12 +3,13 @@
 An engine writes down what it sees a moment later, and nothing at all while none runs.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from engine.decide.record import Record
-from engine.decide.situation import Pod, gate_position, held_by
-from engine.decide.transitions import deleted_pod
-from engine.status.containers import has_started
+from engine.decide.situation import Pod, gate_position, held_by, uid_of
+from engine.decide.transitions import deleted_pod, running
+from engine.status.containers import has_started, started_at
 from engine.status.deletion import read_end
 from engine.status.outcome import Reason, State
 from engine.status.start import read_start_cause
@@ -23,6 +24,11 @@ class Standing:
     message: str
     is_recorded: bool = True
     """False where the pod has ended, or is gone, and the record doesn't say so."""
+
+    @property
+    def may_be_retried(self) -> bool:
+        """Whether another attempt may follow: the spec says so, which no record holds."""
+        return not self.is_recorded and self.state is State.FAILED
 
 
 def read_standing(record: Record, pod: Pod | None) -> Standing:
@@ -40,6 +46,17 @@ def read_standing(record: Record, pod: Pod | None) -> Standing:
         state = State.QUEUED if held_by(pod) else State.STARTING
         return Standing(state, None, read_wait(pod))
     return recorded
+
+
+def as_observed(record: Record, pods: Iterable[Pod]) -> Record:
+    """`record`, which says that its run runs as soon as its pod does: that is written later."""
+    attempt = record.open_attempt
+    pod = next((p for p in pods if attempt is not None and uid_of(p) == attempt.uid), None)
+    if attempt is None or pod is None or record.state is State.RUNNING:
+        return record
+    if read_standing(record, pod).state is not State.RUNNING:
+        return record
+    return running(record, attempt, started_at(pod) or record.started_at)
 
 
 def recorded_standing(record: Record) -> Standing:

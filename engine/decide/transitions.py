@@ -34,6 +34,13 @@ def with_attempt_closed(
     return finished(after, outcome, now)
 
 
+def running(record: Record, attempt: Attempt, since: datetime | None) -> Record:
+    """`record` of a run whose pod runs."""
+    started = replace(attempt, started_at=since)
+    after = record.with_attempt(started)
+    return replace(after, state=State.RUNNING, started_at=since, message="")
+
+
 def queued(record: Record, rejection: Rejection, now: datetime) -> Record:
     """`record` of a run that waits for `rejection` to pass; it keeps its place in the line."""
     reason = Reason.QUOTA_EXCEEDED if rejection.kind is RejectionKind.QUOTA else None

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterable
 
+from engine.decide.record import Record
 from engine.informers.pods import PodInformer
 from engine.informers.records import RecordInformer
 from engine.informers.reflector import Reflector, WatchContext
@@ -15,11 +16,12 @@ _STOP_TIMEOUT = 1.0
 class InformerFactory:
     """Safe to use from several threads.
 
-    Guarantees: nothing is watched before `start`; every thread ends with `stop`.
+    Guarantees: nothing is watched before `start`.
     """
 
     def __init__(self, context: WatchContext, source: str) -> None:
         self._context = context
+        self._source = source
         self._selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={source}"
         self._lock = threading.Lock()
         self._pods: dict[str, PodInformer] = {}
@@ -70,15 +72,32 @@ class InformerFactory:
         records, pods = self._records.get(namespace), self._pods.get(namespace)
         return bool(records and pods and records.has_synced and pods.has_synced)
 
+    def own_records(self) -> list[Record]:
+        """The source's records in every namespace that has been read."""
+        return [
+            record
+            for namespace in self.namespaces
+            if self.has_synced(namespace)
+            for record in self.records(namespace).all_records()
+            if record.source == self._source
+        ]
+
+    def is_failing(self, namespace: str) -> bool:
+        """Whether pods or records of a namespace can't be read now, and have not been before."""
+        informers = (self._records.get(namespace), self._pods.get(namespace))
+        return not self.has_synced(namespace) and any(i and i.reflector.failing for i in informers)
+
+    def is_refused(self, namespace: str) -> bool:
+        """Whether `is_failing`, and because it may not be read."""
+        informers = (self._records.get(namespace), self._pods.get(namespace))
+        refused = any(i and i.reflector.failing and i.reflector.refused for i in informers)
+        return refused and self.is_failing(namespace)
+
     def reflectors(self) -> list[Reflector]:
         """Those of all informers."""
         with self._lock:
             records = [informer.reflector for informer in self._records.values()]
             return [*records, *(informer.reflector for informer in self._pods.values())]
-
-    def stop(self) -> None:
-        """End every thread; one that doesn't notice in time is left to the process's end."""
-        stop_all(self.reflectors())
 
     def _add(self, namespace: str) -> None:
         with self._lock:

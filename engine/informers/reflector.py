@@ -42,7 +42,8 @@ class Reflector:
     Guarantees: `on_event` gets every event but bookmarks, in order; after a version has expired,
     or anything unforeseen, `list_` is called again before the watch goes on: at once, unless a new
     version expires at once, too. Reconnects with back-off and jitter, and no sooner than the server
-    asks for. An event or a list that raises is the supervisor's to report.
+    asks for. Where it may list but not watch, it lists from time to time. An event or a list that
+    raises is the supervisor's to report.
     Errors: none; the second failure in a row is told to the context's `on_error`. An `optional`
     watch ends in silence where the right to it is missing.
     """
@@ -62,6 +63,8 @@ class Reflector:
         """How often a watch was opened again."""
         self.failing = ""
         """The last failure's words, for as long as nothing is heard."""
+        self.refused = False
+        """Whether what fails is that this may not be read."""
         self._context = context
         self._selector = selector
         self._list = list_
@@ -113,12 +116,14 @@ class Reflector:
             except ForbiddenError as error:
                 if self._optional:
                     return
+                self._version = ""
                 self._failed(error, expected=False)
             except EngineError as error:
                 self._failed(error, expected=isinstance(error, UnreachableError))
                 wait = error.retry_after
             except Exception as error:
                 self._version, self.failing = "", f"{type(error).__name__}: {error}"
+                self.refused = False
                 raise
             if self._failures:
                 own = backoff(self._failures, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
@@ -133,7 +138,7 @@ class Reflector:
     def _failed(self, error: EngineError, *, expected: bool) -> None:
         """A connection that breaks once is no news."""
         self._failures += 1
-        self.failing = error.cause
+        self.failing, self.refused = error.cause, isinstance(error, ForbiddenError)
         if not self._stopped.is_set() and (self._failures > 1 or not expected):
             self._context.on_error(f"watch of {self.path}: {error.cause}")
 

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from engine.kubeschema import TABLE
 from engine.kubeschema.openapi import table_from_openapi
-from engine.kubeschema.shipped import TABLE
 from engine.kubeschema.table import read_table
 from engine.package_data import resource_dir
 

@@ -61,6 +61,14 @@ class Struct:
 
 
 Type = Scalar | MapOf | ListOf | Struct
+ANY = Scalar("any")
+
+
+def type_below(kind: Type, key: str) -> Type:
+    """The type of the value at `key` of a mapping; anything where nobody says."""
+    if isinstance(kind, Struct):
+        return kind.fields.get(key, ANY)
+    return kind.value if isinstance(kind, MapOf) else ANY
 
 
 class Schema:

@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.errors import PatchError
-from engine.kubeschema.model import ListOf, MapOf, Scalar, Struct, Type
+from engine.kubeschema.model import ListOf, Type, type_below
 
 DIRECTIVE = "$patch"
 RETAIN = "$retainKeys"
 ORDER = "$setElementOrder/"
 DROP = "$deleteFromPrimitiveList/"
-_ANY = Scalar("any")
 
 
 def strategic_merge(
@@ -44,18 +43,12 @@ def strategic_merge(
         elif value is None:
             merged.pop(key, None)
         else:
-            merged[key] = _merge(key, _field(kind, key), merged.get(key), value)
+            merged[key] = _merge(key, type_below(kind, key), merged.get(key), value)
     for key, order in patch.items():
         field = key.removeprefix(ORDER)
         if key != field and isinstance(merged.get(field), list):
-            merged[field] = _ordered(field, _field(kind, field), merged[field], order)
+            merged[field] = _ordered(field, type_below(kind, field), merged[field], order)
     return _retained(merged, patch[RETAIN]) if RETAIN in patch else merged
-
-
-def _field(kind: Type, key: str) -> Type:
-    if isinstance(kind, Struct):
-        return kind.fields.get(key, _ANY)
-    return kind.value if isinstance(kind, MapOf) else _ANY
 
 
 def _merge(field: str, kind: Type, current: Any, value: Any) -> Any:

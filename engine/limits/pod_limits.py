@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.api.checks import is_allowed_secret, matches_any
+from engine.api.checks import allowed_hint, is_allowed_secret, matches_any
 from engine.api.model import Limits
 from engine.durations import format_duration
 from engine.podsecurity import Level, evaluate
@@ -40,7 +40,7 @@ def images_are_allowed(pod: Pod, limits: Limits) -> Iterator[Excess]:
     allowed = limits.allowed_images
     for path, image, _ in () if allowed is None else _images(pod):
         if not matches_any(image or "", allowed or ()):
-            hint = _globs("allowedImages", allowed)
+            hint = allowed_hint("allowedImages", allowed)
             yield Excess(path, f"{image or 'is missing, which'} is not allowed", hint)
 
 
@@ -50,7 +50,8 @@ def policies_are_allowed(pod: Pod, limits: Limits) -> Iterator[Excess]:
     for path, _, policy in () if allowed is None else _images(pod):
         if policy and policy not in (allowed or ()):
             at = (*path[:-1], "imagePullPolicy" if path[-1] == "image" else "pullPolicy")
-            yield Excess(at, f"{policy} is not allowed", _globs("allowedPullPolicies", allowed))
+            hint = allowed_hint("allowedPullPolicies", allowed)
+            yield Excess(at, f"{policy} is not allowed", hint)
 
 
 def deadline_is_capped(pod: Pod, limits: Limits) -> Iterator[Excess]:
@@ -60,6 +61,8 @@ def deadline_is_capped(pod: Pod, limits: Limits) -> Iterator[Excess]:
 
 def grace_periods_are_capped(pod: Pod, limits: Limits) -> Iterator[Excess]:
     """How long the pod may take to stop: when it is deleted, or when a probe fails."""
+    if limits.max_grace_period is None:
+        return
     for path in (
         ("spec", _GRACE_PERIOD),
         *((*path, probe, _GRACE_PERIOD) for path, _ in containers(pod) for probe in _PROBES),
@@ -75,7 +78,7 @@ def service_account_is_allowed(pod: Pod, limits: Limits) -> Iterator[Excess]:
             message = f"{name} is not allowed"
             if path[-1] not in _ACCOUNTS:
                 message = f"gives it the service account {name}, which is not allowed"
-            yield Excess(path, message, _globs("allowedServiceAccounts", allowed))
+            yield Excess(path, message, allowed_hint("allowedServiceAccounts", allowed))
 
 
 def secrets_are_allowed(pod: Pod, limits: Limits) -> Iterator[Excess]:
@@ -85,7 +88,7 @@ def secrets_are_allowed(pod: Pod, limits: Limits) -> Iterator[Excess]:
     own = field_of(pod, "metadata", "name")
     for path, name in _secrets(field_of(pod, "spec"), ("spec",)):
         if name != own and not is_allowed_secret(name, limits):
-            hint = _globs("allowedSecrets", limits.allowed_secrets)
+            hint = allowed_hint("allowedSecrets", limits.allowed_secrets)
             yield Excess(path, f"{name} is not allowed", hint)
 
 
@@ -156,7 +159,3 @@ def _capped(pod: Pod, path: Path, limit: str, most: float | None) -> Iterator[Ex
     if value is not None and most is not None and value > math.ceil(most):
         longer = f"{format_duration(value)} is longer than {format_duration(most)}"
         yield Excess(path, longer, f"limits.{limit}")
-
-
-def _globs(limit: str, allowed: tuple[str, ...] | None) -> str:
-    return f"limits.{limit}: {', '.join(allowed or ()) or 'none'}"

@@ -59,7 +59,12 @@ CONTROLS: tuple[Control, ...] = (
         restricted.capabilities,
         replaces="capabilities_baseline",
     ),
-    Control("procMount_restricted", Level.RESTRICTED, restricted.proc_mount, replaces="procMount"),
+    Control(
+        "procMount_restricted",
+        Level.RESTRICTED,
+        baseline.proc_mount_anywhere,
+        replaces="procMount",
+    ),
     Control(
         "restrictedVolumes",
         Level.RESTRICTED,

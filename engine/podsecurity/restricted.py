@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from engine.podsecurity.baseline import PROFILES
-from engine.podsecurity.baseline import proc_mount_anywhere as proc_mount
 from engine.podsecurity.pod import (
     Pod,
     Violation,
@@ -15,16 +14,6 @@ from engine.podsecurity.pod import (
     pod_and_containers,
     violations,
 )
-
-__all__ = [
-    "allow_privilege_escalation",
-    "capabilities",
-    "proc_mount",
-    "run_as_non_root",
-    "run_as_user",
-    "seccomp_profile",
-    "volumes",
-]
 
 VOLUME_TYPES = (
     "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image",

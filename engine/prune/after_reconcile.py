@@ -17,6 +17,7 @@ from engine.prune.options import DryRun, ttl_options
 from engine.prune.removed import remove_gone
 from engine.prune.result import (
     KeepReason,
+    OnEntry,
     PruneAction,
     PruneEntry,
     PruneReport,
@@ -57,18 +58,25 @@ def prune_after_reconcile(
     concurrency: int,
     logs_dir: Path | None = None,
     dry_run: DryRun = DryRun.NONE,
+    on_entry: OnEntry = lambda _entry: None,
 ) -> PruneReport:
     """Its pods and records in namespaces that no spec names any more are looked for if allowed.
 
     `removable` are the records of jobs without a spec, which are removed; None where they aren't
-    to be: then they age. Logs are saved below `logs_dir` first.
+    to be: then they age. Logs are saved below `logs_dir` first. `on_entry` is called for each
+    object as soon as it is settled.
     """
     entries: list[PruneEntry] = []
+
+    def add(entry: PruneEntry) -> None:
+        entries.append(entry)
+        on_entry(entry)
+
     most = config.limits.max_deletes_per_pass
     removed = PruneResult()
     if removable is not None:
         removed = remove_gone(
-            client, seen.source, removable, entries.append,
+            client, seen.source, removable, add,
             max_deletes=most, concurrency=concurrency, logs_dir=logs_dir, dry_run=dry_run,
         )  # fmt: skip
     taken = {entry.ref for entry in entries if entry.action in _GOES}
@@ -87,7 +95,7 @@ def prune_after_reconcile(
         warnings += [f"marking records whose spec is gone: {problem}" for problem in problems]
     options = replace(ttl_options(config, concurrency, most, logs_dir), dry_run=dry_run)
     left_over = (pod for pod in pods if PODS.ref(pod["metadata"]) not in taken)
-    expired = prune(client, options, entries.append, left_over, gone)
+    expired = prune(client, options, add, left_over, gone)
     left = sum(result.kept.get(KeepReason.OVER_BUDGET, 0) for result in (removed, expired))
     if left:
         warnings.append(f"limits.maxDeletesPerPass is reached, {left} more would go")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.cluster.api import Metadata, Resource
-from engine.decide.prune import Deleting, Invalid, Keep, Protected, counts_from_scheduling
+from engine.decide.prune.rule import Deleting, Invalid, Keep, Protected, counts_from_scheduling
 from engine.prune.result import KeepReason, PruneAction, PruneEntry
 from engine.refs import JobKey, Ref, record_name
 from engine.wellknown import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD

@@ -7,8 +7,13 @@ from dataclasses import dataclass
 
 from engine.cluster import api
 from engine.cluster.client import Client
-from engine.decide.prune import Delete, Deleting, Verdict
-from engine.decide.prune.rule import finalizers_of, waiting_for_finalizers
+from engine.decide.prune.rule import (
+    Delete,
+    Deleting,
+    Verdict,
+    finalizers_of,
+    waiting_for_finalizers,
+)
 from engine.errors import (
     BrokenRecordError,
     BusyError,

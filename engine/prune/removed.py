@@ -14,7 +14,7 @@ from engine.cluster import api
 from engine.cluster.api import CONFIG_MAPS, PODS, SECRETS
 from engine.cluster.client import Client
 from engine.cluster.records import RecordList, list_records, read_record, write_record
-from engine.decide.prune import Delete, Protected, Verdict
+from engine.decide.prune.rule import Delete, Protected, Verdict
 from engine.decide.record import Record, finished
 from engine.decide.transitions import with_attempt_closed
 from engine.errors import AlreadyExistsError, ConflictError, EngineError, ForbiddenError

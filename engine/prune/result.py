@@ -3,7 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -93,6 +93,15 @@ class PruneReport:
     def exit_code(self) -> ExitCode:
         """That of the worst error."""
         return max((error.exit_code for error in self.errors), default=ExitCode.OK)
+
+    def map_text(self, change: Callable[[str], str]) -> "PruneReport":
+        """The same with `change` applied to its free text."""
+        return replace(
+            self,
+            entries=tuple(replace(entry, reason=change(entry.reason)) for entry in self.entries),
+            warnings=tuple(map(change, self.warnings)),
+            errors=tuple(error.map_text(change) for error in self.errors),
+        )
 
     @property
     def lines(self) -> tuple[str, ...]:

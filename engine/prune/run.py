@@ -5,9 +5,10 @@ wait at a time.
 """
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from heapq import heappush, heappushpop
 from typing import Any
 
 from engine.cluster import api
@@ -22,7 +23,7 @@ from engine.cluster.api import (
 from engine.cluster.client import Client
 from engine.cluster.discovery import find_resources
 from engine.cluster.server import check_server_version
-from engine.decide.prune import (
+from engine.decide.prune.rule import (
     Delete,
     Invalid,
     Protected,
@@ -36,7 +37,6 @@ from engine.errors import ClusterError, EngineError, UsageError
 from engine.prune.candidate import PruneCandidate
 from engine.prune.delete import DeleteBudget, Deleter, error_text
 from engine.prune.keep_record import keep_record
-from engine.prune.last_failed import newest_failed
 from engine.prune.options import PruneOptions
 from engine.prune.outcome_keeper import OutcomeKeeper
 from engine.prune.result import (
@@ -47,7 +47,7 @@ from engine.prune.result import (
     PruneResult,
     ResultCollector,
 )
-from engine.refs import Ref, record_name
+from engine.refs import JobKey, Ref, parse_pod_name, record_name
 from engine.runtime.retry import TRIES, retry_transient
 from engine.wellknown import JOB, MANAGED_BY, MANAGER
 
@@ -60,12 +60,14 @@ def prune(
     on_entry: OnEntry,
     pods: Iterable[dict[str, Any]] | None = None,
     records: Iterable[Record] = (),
+    on_page: Callable[[int], None] = lambda _count: None,
 ) -> PruneResult:
     """Delete what has outlived its TTL; `on_entry` is called for every object that carries one.
 
     With `pods`, as last seen, only these and `records` are looked at, and `on_entry` hears of none
     that simply stays: then there is no request where nothing has expired. What the pods own goes
-    with them. A record goes only after the last pod of its job.
+    with them. A record goes only after the last pod of its job. `on_page` is called with the number
+    of objects of each page that was listed, once they are judged.
     Guarantees: only what was read completely, judged expired and has not changed since is deleted.
     A list that fails in the middle ends its own kind and namespace, and is among the errors.
     Errors: UnsupportedServerError before anything else is asked, UsageError for a kind that isn't
@@ -81,7 +83,7 @@ def prune(
             raise UsageError(
                 "objects of this kind are in no namespace", where=resource.plural, hint=hint
             )
-    return _PruneRun(client, options, on_entry).run(resources)
+    return _PruneRun(client, options, on_entry, on_page).run(resources)
 
 
 def list_metadata(
@@ -102,8 +104,15 @@ def list_metadata(
 class _PruneRun:
     """The state of one run."""
 
-    def __init__(self, client: Client, options: PruneOptions, on_entry: OnEntry) -> None:
+    def __init__(
+        self,
+        client: Client,
+        options: PruneOptions,
+        on_entry: OnEntry,
+        on_page: Callable[[int], None] = lambda _count: None,
+    ) -> None:
         self._client = client
+        self._on_page = on_page
         self._options = options
         self._collector = ResultCollector(on_entry)
         self._deleter = Deleter(
@@ -175,6 +184,7 @@ class _PruneRun:
                 for metadata in page:
                     self._process(pool, PruneCandidate(resource, metadata))
                 seen += len(page)
+                self._on_page(len(page))
         except EngineError as error:
             where = f"{resource.plural} in {namespace or 'all namespaces'}"
             words = f"the list ended after {seen} objects: {error_text(error)}"
@@ -235,3 +245,24 @@ class _PruneRun:
 def _hear_changes(on_entry: OnEntry, entry: PruneEntry) -> None:
     if entry.action not in (PruneAction.KEPT, PruneAction.PROTECTED):
         on_entry(entry)
+
+
+def newest_failed(failed: Iterable[Metadata], count: int) -> frozenset[str]:
+    """UIDs of the `count` newest of each job; in memory are no more than those.
+
+    A pod is its name's job's, whatever its labels say; one of another name is no job's.
+    """
+    if count <= 0:
+        return frozenset()
+    heaps: dict[JobKey, list[tuple[str, str]]] = {}
+    for metadata in failed:
+        parsed = parse_pod_name(metadata["name"])
+        if parsed is None:
+            continue
+        heap = heaps.setdefault(JobKey(metadata["namespace"], parsed[0]), [])
+        entry = (metadata["creationTimestamp"], metadata["uid"])
+        if len(heap) < count:
+            heappush(heap, entry)
+        else:
+            heappushpop(heap, entry)
+    return frozenset(uid for heap in heaps.values() for _, uid in heap)

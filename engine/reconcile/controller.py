@@ -6,19 +6,22 @@ jobs whenever its specs change, and runs it under a manager.
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from engine.api.model import Config, Job
+from engine.cluster.access import may_list
+from engine.cluster.api import CONFIG_MAPS, PODS
 from engine.cluster.client import Client
 from engine.cluster.records import list_records
-from engine.decide.record import Record
-from engine.errors import BrokenRecordError, EngineError, ForbiddenError, InvalidInputError
+from engine.errors import EngineError, ForbiddenError, InvalidInputError
 from engine.informers.factory import InformerFactory, stop_all
 from engine.informers.reflector import Reflector, WatchContext
+from engine.reconcile.cache_sync import CacheSync
+from engine.reconcile.completion import Completion, Until
 from engine.reconcile.executor import ActionExecutor
+from engine.reconcile.failure_policy import FailurePolicy, GiveUp
 from engine.reconcile.image_locator import ImageLocator
 from engine.reconcile.job_state import JobState, Rendered
 from engine.reconcile.job_store import Changes, JobStore
@@ -27,35 +30,26 @@ from engine.reconcile.quota_queue import QuotaQueue
 from engine.reconcile.reconciler import Reconciler, Result
 from engine.reconcile.rendering import RenderConfig
 from engine.reconcile.reporter import AttemptReporter
-from engine.reconcile.start_brake import NewRun, StartBrake, StartLimit, new_run, start_limit
+from engine.reconcile.start_brake import StartBrake
 from engine.reconcile.watch_errors import WatchErrorReporter
 from engine.refs import JobKey
 from engine.render.templates import Templates
-from engine.runtime.leader_election import LeaderElector
-from engine.runtime.rate_limiter import ItemRateLimiter
 from engine.runtime.retry import retry_transient
 from engine.runtime.supervisor import Supervisor
 from engine.runtime.workers import Workers
 from engine.runtime.workqueue import WorkQueue
-from engine.telemetry.events import (
-    Emit,
-    ErrorReported,
-    JobUnchanged,
-    JobUnmanaged,
-    Ready,
-    SpecProblem,
-)
+from engine.telemetry.events import Emit, JobUnchanged, JobUnmanaged, Ready, SpecProblem
 from engine.telemetry.redact import Redactor
 from engine.wellknown import SOURCE
+
+if TYPE_CHECKING:
+    from engine.runtime.leader_election import LeaderElector
 
 _TICK, _SYNC_TICK = 1.0, 0.02
 _STALL_TIMEOUT = 60.0
 _RESYNC_PERIOD = 600.0
 _SHUTDOWN_TIMEOUT = 5.0
-_REPORT_AFTER = 3
-_MAX_BACKOFF, _MAX_BACKOFF_PERMANENT = 15.0, 300.0
 _NOT_LEADING = 1.0
-_DEFECT = "this is a defect: report it with -vv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +65,6 @@ class ControllerDependencies:
     """Gets for how many seconds a job was ready before a worker took it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Until:
-    """When a job needs no more of an engine that doesn't stay. Times are seconds."""
-
-    started: bool
-    """Whether it is enough that its attempt was started."""
-    queue_timeout: float
-    """How long a quota or a webhook may refuse it."""
-    retry_timeout: float = 300.0
-    """How long the cluster may fail; what trying again can't mend isn't tried again at all."""
-
-
 class Takeover(Protocol):
     """Who may take a job out of the controller's hands."""
 
@@ -96,14 +78,13 @@ class Takeover(Protocol):
 class JobController:
     """Reconciles the jobs of one source. Safe to use from several threads.
 
+    It owns the queue and hands each key to the reconciler, if that may be: not before the namespace
+    has been read (`CacheSync`), nor while this engine doesn't lead, nor more new runs at once than
+    are allowed (`StartBrake`). What comes of it goes to the quota's queue, to `FailurePolicy`, or,
+    with `until`, to `Completion`.
+
     Guarantees: a job's reconcile never runs twice at once. A job whose spec is gone isn't started
     any more, but what runs of it goes on to its outcome.
-
-    The failure policy, for both ways of running: what a reconcile raises is its job's alone. It is
-    tried again with back-off, up to 15 s where that may mend it and up to 5 minutes where it can't.
-    It is reported at the third failure in a row, and at once where trying again can't mend it; once
-    for as long as it stays the same. With `until` the job is given up at once where trying again
-    can't mend it, else after `retry_timeout`; without it, never.
     """
 
     name = "job controller"
@@ -123,11 +104,13 @@ class JobController:
         self.emit = dependencies.emit
         self.store = JobStore()
         self.queue: WorkQueue[JobKey] = WorkQueue(dependencies.on_queue_latency)
-        self.rate_limiter = ItemRateLimiter()
         self.supervisor = Supervisor(self.emit)
+        self.failures = FailurePolicy(self.emit, self.supervisor, until)
         self.on_watch_error = WatchErrorReporter(self.emit)
         context = WatchContext(client, self.supervisor, self._on_change, self.on_watch_error)
         self.informers = InformerFactory(context, source)
+        self.caches = CacheSync(self.informers)
+        self.brake = StartBrake(self.store, self.informers, max_starts)
         self.quota_queue = QuotaQueue(context, self.queue.add_after)
         self._image_locator = ImageLocator(client, self.emit)
         self.config: Config
@@ -135,50 +118,35 @@ class JobController:
         self.elector: LeaderElector | None = None
         """Who says whether this engine may act; None where it may."""
         self.takeover: Takeover | None = None
-        self.completed: dict[JobKey, EngineError | None] = {}
-        """Jobs that need no more, as `until` says, and why they were given up."""
+        self.completion = Completion()
+        """Jobs that need no more, as `until` says."""
         self._dependencies = dependencies
         self._until = until
-        self._max_starts = max_starts
-        self._brake = StartBrake()
         self._render_config: RenderConfig
         self._reconciler: Reconciler
+        self._reporter: AttemptReporter
         self._concurrency = concurrency
-        self._completion = threading.Condition()
-        self._failing_since: dict[JobKey, float] = {}
-        self._queued_since: dict[JobKey, float] = {}
         self._blocked: set[JobKey] = set()
         """Jobs whose secrets or templates stand in the way: another file may help."""
-        self._unrecorded: dict[JobKey, str] = {}
-        """Jobs whose record the server refuses, and its words."""
-        self._unsynced: set[str] = set()
-        """Namespaces that are watched and have not been read yet."""
-        self._has_specs = self._is_ready = False
         self._resync_at = time.monotonic() + _RESYNC_PERIOD
         self._workers: Workers[JobKey] | None = None
 
     def configure(self, config: Config, templates: Templates) -> RenderConfig:
         """Put `config` in force; what was prepared under another one is prepared anew."""
         self.config = config
+        self.brake.configure(config.limits)
         self._render_config = RenderConfig(templates, self.source, config.limits)
         reporter = AttemptReporter(self.client, self.emit, on_pods=config.features.events)
-        redactor = self._dependencies.redactor
-        self._reconciler = Reconciler(
+        self._reporter = reporter
+        executor = ActionExecutor(
             self.client,
             self.informers,
-            ActionExecutor(
-                self.client,
-                self.informers,
-                self._render_config,
-                self._image_locator,
-                reporter,
-                redactor,
-            ),
+            self._render_config,
+            self._image_locator,
             reporter,
-            source=self.source,
-            pull=config.pull,
-            kept_runs=config.records.history,
+            self._dependencies.redactor,
         )
+        self._reconciler = Reconciler(executor, config.pull, config.records.history)
         return self._render_config
 
     def start(self, concurrency: int) -> None:
@@ -207,32 +175,28 @@ class JobController:
         A job whose namespace has not been read yet is queued once it has been. To be called from
         one thread.
         """
-        changes = self.store.update(jobs)
+        changes = self.brake.sync(jobs)
         for key in (*changes.added, *changes.changed):
-            self.watch(key.namespace)
-        self._drop_namespaces(changes)
-        self._brake.discard(changes.removed)
-        if self._start_limit.most is not None:
-            self._brake.add((*changes.added, *changes.changed))
+            self.caches.watch(key.namespace)
+        self.caches.drop(self._abandoned(changes))
         changed = (*changes.added, *changes.changed, *changes.removed)
         for key in dict.fromkeys((*changed, *tuple(self._blocked))):
-            self.rate_limiter.forget(key)
+            self.failures.forget(key)
             self.queue.add(key)
         self._release_starts()
-        self._has_specs = True
+        self.caches.has_specs = True
         return changes
 
-    def watch(self, namespace: str) -> None:
-        """List and watch pods and records of a namespace, if that isn't done yet."""
-        self.informers.start(namespace)
-        if not self.informers.has_synced(namespace):
-            self._unsynced.add(namespace)
-
-    def watch_namespaces_with_records(self) -> None:
+    def watch_namespaces_with_records(self, home: str) -> None:
         """Watch where the source has records, and perhaps no spec any more.
 
-        Errors: those of a list that fails for long; without the right to it, nothing happens.
+        Without the right to look everywhere, that is `home`, if it may be read.
+        Errors: those of a list that fails for long.
         """
+        if not may_list(self.client, CONFIG_MAPS):
+            if all(may_list(self.client, kind, home) for kind in (CONFIG_MAPS, PODS)):
+                self.caches.watch(home)
+            return
         selector = f"{SOURCE}={self.source}"
         try:
             records = retry_transient(
@@ -241,36 +205,12 @@ class JobController:
         except ForbiddenError:
             return
         for key in records.items:
-            self.watch(key.namespace)
-
-    def own_records(self) -> list[Record]:
-        """The source's records in every namespace that has been read."""
-        informers = self.informers
-        return [
-            record
-            for namespace in informers.namespaces
-            if informers.has_synced(namespace)
-            for record in informers.records(namespace).all_records()
-            if record.source == self.source
-        ]
-
-    def wait_until_completed(self, count: int, timeout: float | None) -> bool:
-        """Whether so many jobs are completed within `timeout` seconds; None is for ever."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        with self._completion:
-            while len(self.completed) < count:
-                left = None if deadline is None else deadline - time.monotonic()
-                if left is not None and left <= 0:
-                    return False
-                self._completion.wait(min(left or 3600.0, 3600.0))
-        return True
+            self.caches.watch(key.namespace)
 
     def complete(self, key: JobKey, error: EngineError | None = None) -> None:
         """The job needs no more; `error` is why it was given up."""
         self.quota_queue.dequeue(key)
-        with self._completion:
-            self.completed[key] = error
-            self._completion.notify_all()
+        self.completion.add(key, error)
 
     def give_back(self, key: JobKey) -> None:
         """A takeover of this job is over."""
@@ -279,9 +219,8 @@ class JobController:
     def forget(self, key: JobKey) -> None:
         """Nothing is left to be done for a job without a spec; one that has a spec is kept."""
         self.quota_queue.dequeue(key)
-        self.rate_limiter.forget(key)
+        self.failures.forget(key)
         self._blocked.discard(key)
-        self._unrecorded.pop(key, None)
         if self.store.forget(key):
             self.emit(JobUnmanaged(key))
 
@@ -302,19 +241,21 @@ class JobController:
         return [f"{r.path}: {r.failing}" for r in self.reflectors() if r.failing]
 
     @property
-    def unread(self) -> str:
-        """What is yet to be read before it is ready; a namespace that comes later isn't waited for.
+    def unheard(self) -> tuple[str, str]:
+        """The first line of `failing` that stops the engine, and the first that stops few; or "".
 
-        Whoever writes specs could else take an engine out of service with one after the other.
+        That a namespace may not be read is no matter of the jobs in others.
         """
-        if self._is_ready:
-            return ""
-        return ", ".join(sorted(self._unsynced)) or "which jobs there are"
+        if all(r.failing and r.refused for r in self.informers.reflectors()):
+            return next(iter(self.failing), ""), ""
+        failing = [(r.refused, f"{r.path}: {r.failing}") for r in self.reflectors() if r.failing]
+        lost = (line for refused, line in failing if not refused)
+        return next(lost, ""), next((line for refused, line in failing if refused), "")
 
     @property
     def unrecorded(self) -> str:
         """Which jobs wait because their records are refused; "" if none does."""
-        waiting = sorted(self._unrecorded.copy().items())
+        waiting = sorted(self.store.refused_records().items())
         if not waiting:
             return ""
         key, words = waiting[0]
@@ -333,22 +274,19 @@ class JobController:
             self.queue.add_after(key, _NOT_LEADING)
             return True
         state = self.store.checkout(key)
-        if state is None or key in self.completed:
+        if state is None or key in self.completion:
             return True
         began, kind = time.monotonic(), ""
         try:
             requeue_after = self._reconcile(state)
-        except EngineError as error:
-            requeue_after, kind = self._on_error(state, error), type(error).__name__
         except Exception as error:  # noqa: BLE001 - one job's defect must not stop the others
-            requeue_after, kind = self._on_defect(state, error), type(error).__name__
-        self._note_unrecorded(state)
+            requeue_after, kind = self._on_failure(state, error), type(error).__name__
         self._dependencies.on_reconcile(time.monotonic() - began, kind)
         if requeue_after is None:
             self.queue.forget_delayed(key)
         else:
             self.queue.add_after(key, requeue_after)
-        if self._until is not None and key not in self.completed:
+        if self._until is not None and key not in self.completion:
             self.informers.pods(key.namespace).start()
         return True
 
@@ -363,9 +301,10 @@ class JobController:
         if self._until is None:
             state.record = self.informers.records(key.namespace).newest(key, state.record)
         if not desired and not self._has_started(state):
+            self._reporter.report_end(state)
             self.forget(key)
             return None
-        if key in self._brake:
+        if key in self.brake:
             return None
         self._prepare(state)
         rejection = state.observed.rejection
@@ -415,132 +354,59 @@ class JobController:
         return attempt is not None or state.has_begun(informer.items(key))
 
     def _on_success(self, state: JobState, result: Result) -> float | None:
-        key = state.job.key
-        self.rate_limiter.forget(key)
-        self._failing_since.pop(key, None)
-        state.reported.error = ""
+        self.failures.succeeded(state)
         if result.finished:
             self._on_finished(state)
             return None
-        if self._until is not None and self._is_enough(state, result, self._until):
-            self.complete(key)
+        if self._until is not None and self.completion.is_enough(state, result, self._until):
+            self.complete(state.job.key)
             return None
         if result.requeue_at is None:
             return None
         return max(0.0, (result.requeue_at - self.client.now()).total_seconds())
 
     def _on_finished(self, state: JobState) -> None:
-        key = state.job.key
-        if not state.writes and not state.reported.unchanged and state.record is not None:
+        key, reported = state.job.key, state.reported
+        told = state.writes or reported.unchanged or reported.state
+        if not told and state.record is not None:
             self.emit(JobUnchanged(key, state.record.state))
-        state.reported.unchanged = True
+        reported.unchanged = True
         state.release()
         if self._until is not None:
             self.complete(key)
         elif not self.store.is_desired(key):
             self.forget(key)
 
-    def _is_enough(self, state: JobState, result: Result, until: Until) -> bool:
-        """Whether nobody waits for the end of this job any longer."""
+    def _on_failure(self, state: JobState, error: Exception) -> float | None:
         key = state.job.key
-        if result.started and until.started:
-            return True
-        if state.observed.rejection is None:
-            self._queued_since.pop(key, None)
-            return False
-        since = self._queued_since.setdefault(key, time.monotonic())
-        return time.monotonic() - since > until.queue_timeout
-
-    def _note_unrecorded(self, state: JobState) -> None:
-        key, rejection = state.job.key, state.observed.rejection
-        if key in self.store and rejection and rejection.record_version is not None:
-            self._unrecorded[key] = rejection.message
-        else:
-            self._unrecorded.pop(key, None)
-
-    def _on_error(self, state: JobState, error: EngineError) -> float | None:
-        """Report it and give up, or say when to try again: see the class."""
-        key = state.job.key
-        if self._gives_up(key, error):
-            self.emit(ErrorReported(key, str(error), retrying=False))
-            self.complete(key, error)
+        verdict = self.failures.judge(state, error)
+        if isinstance(verdict, GiveUp):
+            self.complete(key, verdict.error)
             return None
-        longest = _MAX_BACKOFF if error.retryable else _MAX_BACKOFF_PERMANENT
-        wait = self.rate_limiter.when(key, longest=longest)
         if isinstance(error, InvalidInputError):
             self._blocked.add(key)
             state.rendered = Rendered()
-            self._report(state, *map(SpecProblem, error.problems))
-        elif not error.retryable or self.rate_limiter.failures(key) >= _REPORT_AFTER:
-            self._report(state, ErrorReported(key, str(error), retrying=True))
-        return max(wait, error.retry_after)
-
-    def _on_defect(self, state: JobState, error: Exception) -> float | None:
-        """The same, for what is no error of the cluster or of a spec."""
-        key = state.job.key
-        found = EngineError(f"internal error: {type(error).__name__}", hint=_DEFECT)
-        gives_up = self._gives_up(key, found)
-        self.supervisor.report("job controller", error, key, retrying=not gives_up)
-        if gives_up:
-            self.complete(key, found)
-            return None
-        return self.rate_limiter.when(key, longest=_MAX_BACKOFF_PERMANENT)
-
-    def _gives_up(self, key: JobKey, error: EngineError) -> bool:
-        since = self._failing_since.setdefault(key, time.monotonic())
-        until = self._until
-        return until is not None and (
-            not error.retryable or time.monotonic() - since > until.retry_timeout
-        )
-
-    def _report(self, state: JobState, *events: SpecProblem | ErrorReported) -> None:
-        """Once for as long as the cause stays the same."""
-        words = str(events)
-        if state.reported.error != words:
-            state.reported.error = words
-            for event in events:
-                self.emit(event)
-
-    @property
-    def _start_limit(self) -> StartLimit:
-        return start_limit(self._max_starts, self.config.limits)
+        return verdict
 
     def _release_starts(self) -> None:
         """Let jobs begin, unless there are more new runs among them than may."""
-        released, refusal = self._brake.judge(self._start_limit, self._new_runs)
+        released, refusal = self.brake.judge()
         for key in released:
             self.queue.add(key)
         if refusal is not None:
             self.emit(SpecProblem(str(refusal)))
 
-    def _new_runs(self, keys: Iterable[JobKey]) -> dict[JobKey, NewRun] | None:
-        """Those of the jobs that would begin one; None before their namespaces have been read."""
-        found: dict[JobKey, NewRun] = {}
-        for key in keys:
-            if not self.informers.has_synced(key.namespace):
-                return None
-            state, pods = self.store.checkout(key), self.informers.pods(key.namespace).items(key)
-            with suppress(BrokenRecordError):
-                record = self.informers.records(key.namespace).newest(key, None)
-                why = new_run(state.job, record, pods) if state is not None else None
-                if why is not None:
-                    found[key] = why
-        return found
-
     def _until_tick(self) -> float:
-        waits = self._unsynced or not self._is_ready
-        return _SYNC_TICK if waits and not self.failing else _TICK
+        return _SYNC_TICK if self.caches.waits and not self.failing else _TICK
 
     def _tick(self) -> None:
         """What is to be seen to from time to time."""
-        synced = {name for name in tuple(self._unsynced) if self.informers.has_synced(name)}
-        self._unsynced -= synced
+        synced = self.caches.newly_synced()
         for key in self.store.known if synced else ():
             if key.namespace in synced:
                 self.queue.add(key)
         self._release_starts()
-        if self._has_specs and not self._is_ready and not self._unsynced:
-            self._is_ready = True
+        if self.caches.becomes_ready():
             self.emit(Ready())
         if not self.failing:
             self.on_watch_error.recovered()
@@ -549,10 +415,8 @@ class JobController:
             for key in self.store.known:
                 self.queue.add(key)
 
-    def _drop_namespaces(self, changes: Changes) -> None:
-        """A namespace that could never be read and that no spec names any more is left alone."""
-        named = {key.namespace for key in self.store.desired}
-        lost = {key.namespace for key in changes.removed} - named
-        for name in sorted(lost & self._unsynced):
-            self._unsynced.discard(name)
-            self.informers.remove(name)
+    def _abandoned(self, changes: Changes) -> set[str]:
+        """Namespaces that no spec names any more."""
+        return {key.namespace for key in changes.removed} - {
+            k.namespace for k in self.store.desired
+        }

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from engine.api.model import Config
@@ -25,7 +26,7 @@ class ManagerOptions:
 
     source: str
     namespace: str
-    """Where the source's Lease is kept."""
+    """Where the source's Lease is kept, and records are looked for without a right to all."""
     identity: str
     concurrency: int = 16
     prune: bool = False
@@ -81,6 +82,7 @@ class ControllerManager:
             source,
             controller,
             templates,
+            namespace=options.namespace,
             removed_jobs=removed_jobs,
             allow_empty=options.allow_empty,
             wait_for=None if options.leader_elect else self.elector,
@@ -124,20 +126,22 @@ class ControllerManager:
 
     def readiness(self) -> dict[str, str]:
         """What makes the engine ready, each with the reason why it isn't so, "" if it is."""
-        failing, unread = self.controller.failing, self.controller.unread
-        caches = f"not read yet: {unread}" if unread else ""
+        (lost, _), unread = self.controller.unheard, self.controller.caches.unread
         return {
-            "caches": failing[0] if failing else caches,
+            "caches": lost or (f"not read yet: {unread}" if unread else ""),
             "directory": self.specs.unreadable,
             "leader": self.elector.unknown_leader,
         }
 
     def remarks(self) -> dict[str, str]:
         """What is not as it should be although the engine is ready."""
-        return {"records": self.controller.unrecorded}
+        _, refused = self.controller.unheard
+        return {
+            "namespaces": refused,
+            "records": self.controller.unrecorded,
+            "starts": self.controller.brake.remark,
+        }
 
     def _check_server(self) -> None:
-        retry_transient(self._ask_version, self.controller.on_watch_error)
-
-    def _ask_version(self) -> None:
-        check_server_version(self._client)
+        check = partial(check_server_version, self._client)
+        retry_transient(check, self.controller.on_watch_error)

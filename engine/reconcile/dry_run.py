@@ -5,17 +5,16 @@ run that would be replaced counts as closed, its pod as gone. The first pod that
 ends the tale, for nobody knows what becomes of it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from engine.api.model import Config, Job
+from engine.api.model import Job
 from engine.cluster import api
-from engine.cluster.client import Client
-from engine.cluster.records import RecordList
-from engine.cluster.server import check_server_version
+from engine.cluster.api import version_number
+from engine.cluster.records import check_record
 from engine.decide.actions import (
     Action,
     AdoptPod,
@@ -31,6 +30,7 @@ from engine.decide.actions import (
     ReportRejection,
     RestoreDependents,
     RestoreLabels,
+    StampExpiry,
     Wait,
     WriteRecord,
 )
@@ -54,23 +54,23 @@ from engine.errors import (
 )
 from engine.informers.factory import InformerFactory
 from engine.informers.reflector import WatchContext
-from engine.prune.removed import find_gone
+from engine.prune.options import DryRun
+from engine.prune.result import PruneReport
 from engine.reconcile.controller import ControllerDependencies
 from engine.reconcile.executor import ActionExecutor
 from engine.reconcile.image_locator import ImageLocator
 from engine.reconcile.job_state import JobState
-from engine.reconcile.preflight import preflight
+from engine.reconcile.once_jobs import OnceJobs, OnceRequest
 from engine.reconcile.reconciler import Reconciler
 from engine.reconcile.rendering import RenderConfig, render_attempt
 from engine.reconcile.reporter import AttemptReporter
-from engine.reconcile.start_brake import new_run, start_limit
 from engine.reconcile.watch_errors import WatchErrorReporter
 from engine.refs import Ref, ref_of
 from engine.render.manifests import Manifests
-from engine.render.templates import Templates
-from engine.runtime.retry import retry_transient
 from engine.runtime.supervisor import Supervisor
-from engine.telemetry.events import Notice
+from engine.status.outcome import State
+from engine.transform.manifest_edit import with_field
+from engine.wellknown import EXPIRES_AT
 
 _MOST_STEPS = 100
 Object = dict[str, Any]
@@ -120,19 +120,6 @@ class JobPlan:
     error: EngineError | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DryRunOptions:
-    """What would be reconciled, and how far the server is asked."""
-
-    source: str
-    server_side: bool
-    """Whether what would be created is sent as a dry run."""
-    concurrency: int = 16
-    max_starts: int | None = None
-    prune_in: tuple[str, ...] | None = None
-    """Both as in `OnceOptions`."""
-
-
 @dataclass(slots=True)
 class _Tale:
     """How a job would go on."""
@@ -148,73 +135,54 @@ class DryRunOnce:
     """Guarantees: sends nothing that changes anything; every decision is `decide`'s."""
 
     def __init__(
-        self,
-        client: Client,
-        jobs: Sequence[Job],
-        config: Config,
-        options: DryRunOptions,
-        templates: Templates,
-        dependencies: ControllerDependencies,
+        self, request: OnceRequest, dependencies: ControllerDependencies, *, server_side: bool
     ) -> None:
+        client, config, emit = request.client, request.config, dependencies.emit
+        source = request.options.source
         self._client = client
-        self._jobs = {job.key: job for job in jobs}
-        self._namespaces = sorted({key.namespace for key in self._jobs})
-        self._options = options
-        self._dependencies = dependencies
-        self._render_config = RenderConfig(templates, options.source, config.limits)
-        emit = dependencies.emit
-        self._on_error = WatchErrorReporter(emit)
-        context = WatchContext(client, Supervisor(emit), lambda _: None, self._on_error)
-        self._informers = InformerFactory(context, options.source)
-        reporter = AttemptReporter(client, emit, on_pods=False)
+        self._concurrency = request.options.concurrency
+        self._server_side = server_side
+        """Whether what would be created is sent as a dry run."""
+        self._render_config = RenderConfig(request.templates, source, config.limits)
+        on_error = WatchErrorReporter(emit)
+        context = WatchContext(client, Supervisor(emit), lambda _: None, on_error)
+        self._informers = InformerFactory(context, source)
         self._executor = ActionExecutor(
             client,
             self._informers,
             self._render_config,
             ImageLocator(client, emit),
-            reporter,
+            AttemptReporter(client, emit, on_pods=False),
             dependencies.redactor,
         )
-        self._reconciler = Reconciler(
-            client,
-            self._informers,
-            self._executor,
-            reporter,
-            source=options.source,
-            pull=config.pull,
-            kept_runs=config.records.history,
-        )
-        self.gone: RecordList | None = None
-        """Records of the jobs that would be removed; None where none is to be."""
+        self._reconciler = Reconciler(self._executor, config.pull, config.records.history)
+        self._jobs = OnceJobs(request, dependencies, self._informers, self._render_config, on_error)
+        self._stamped: dict[str, Object] = {}
+        """Finished pods with the time that would be written on them, by UID."""
+        self.refusal: UsageError | None = None
+        """Why a reconcile would start nothing; what it would have started is told all the same."""
 
     def run(self) -> tuple[JobPlan, ...]:
         """A plan for each job.
 
         Errors: those of `RunOnce.run` before it writes; afterwards every error is a job's own.
         """
-        options = self._options
-        retry_transient(self._list, self._on_error)
-        states = [JobState(job) for job in self._jobs.values()]
-        with ThreadPoolExecutor(options.concurrency, "plan") as pool:
-            broken = dict(zip(self._jobs, map(self._read_record, states), strict=True))
-            self._preflight([state for state in states if broken[state.job.key] is None])
-            if options.prune_in is not None:
-                living = self._jobs.keys()
-                self.gone = find_gone(self._client, options.source, living, options.prune_in)
+        self._jobs.list()
+        jobs = self._jobs.by_key
+        states = [JobState(job) for job in jobs.values()]
+        with ThreadPoolExecutor(self._concurrency, "plan") as pool:
+            broken = dict(zip(jobs, map(self._read_record, states), strict=True))
+            unfinished = self._jobs.preflight(s for s in states if broken[s.job.key] is None)
+            try:
+                self._jobs.require_few_starts(unfinished)
+            except UsageError as error:
+                self.refusal = error
+            self._jobs.find_gone()
             return tuple(pool.map(self._plan, states, broken.values()))
 
-    def pods(self) -> list[Object]:
-        """Every pod of the source in the namespaces of its jobs, as it is."""
-        return [pod for name in self._namespaces for pod in self._informers.pods(name).all_items()]
-
-    def records(self) -> list[Record]:
-        """Every record of the namespaces of its jobs, of whichever source."""
-        informers = self._informers
-        return [r for name in self._namespaces for r in informers.records(name).all_records()]
-
-    def _list(self) -> None:
-        check_server_version(self._client)
-        self._informers.list_all(self._namespaces)
+    def prune(self, mode: DryRun) -> PruneReport:
+        """What would be pruned then: pods as they would be, in the version that they have."""
+        return self._jobs.prune(dry_run=mode, changed=self._stamped)
 
     def _read_record(self, state: JobState) -> EngineError | None:
         try:
@@ -223,33 +191,16 @@ class DryRunOnce:
             return error
         return None
 
-    def _preflight(self, states: Sequence[JobState]) -> None:
-        source, dependencies = self._options.source, self._dependencies
-        unfinished = [state for state in states if not state.is_finished(source)]
-        started = {s.job.key for s in unfinished if s.is_started(self._pods_of(s.job))}
-        environment, redactor = dependencies.environment, dependencies.redactor
-        preflight(self._client, unfinished, started, self._render_config, environment, redactor)
-        self._warn_of_many_starts(unfinished)
-
-    def _warn_of_many_starts(self, unfinished: Sequence[JobState]) -> None:
-        """A reconcile would start nothing; what it would have started is told all the same."""
-        begun = {s.job.key: new_run(s.job, s.record, self._pods_of(s.job)) for s in unfinished}
-        limit = start_limit(self._options.max_starts, self._render_config.limits)
-        try:
-            limit.require({key: why for key, why in begun.items() if why is not None})
-        except UsageError as error:
-            self._dependencies.emit(Notice(str(error)))
-
-    def _pods_of(self, job: Job) -> tuple[Object, ...]:
-        return self._informers.pods(job.namespace).items(job.key)
-
     def _plan(self, state: JobState, broken: EngineError | None) -> JobPlan:
         job = state.job
-        tale = _Tale(state.record, {uid_of(pod): pod for pod in self._pods_of(job)})
+        tale = _Tale(state.record, {uid_of(pod): pod for pod in self._jobs.pods_of(job.key)})
         try:
             if broken is not None:
                 raise broken
-            self._play(state, tale)
+            if not state.is_finished(self._render_config.source) or state.needs_cleanup(
+                tale.pods.values()
+            ):
+                self._play(state, tale)
             return self._told(state, tale)
         except EngineError as error:
             return JobPlan(job, PlannedAction.FAIL, str(error), error=error)
@@ -271,6 +222,8 @@ class DryRunOnce:
                 case RefreshPod(_, uid) if tale.steps:
                     state.observed.refreshed_at[uid] = self._client.now()
                 case RestoreDependents(_, _, uid, _, reported):
+                    if any(self._executor.missing_dependents(state, action)):
+                        tale.steps.append(action)
                     state.observed.dependents_looked_up[uid, reported] = self._client.now()
                 case RefreshPod() | ConfirmDeleted() | FindPullCause():
                     self._executor.execute(state, action)
@@ -291,11 +244,11 @@ class DryRunOnce:
             return False
         ending = [
             uid_of(pod)
-            for pod in self._pods_of(job)
+            for pod in self._jobs.pods_of(job.key)
             if is_terminating(pod) or (has_ended(pod) and not is_finished(pod))
         ]
         for uid in ending:
-            state.observed.deleted_uids.add(uid)
+            state.observed.deleted_uids |= {uid}
             self._informers.pods(job.namespace).mark_deleted(job.key, uid)
         return bool(ending)
 
@@ -306,19 +259,32 @@ class DryRunOnce:
             case WriteRecord(record) | MarkBack(record):
                 state.record = record
             case DeletePod(_, uid):
-                observed.deleted_uids.add(uid)
+                observed.deleted_uids |= {uid}
                 self._informers.pods(state.job.namespace).mark_deleted(state.job.key, uid)
-            case AdoptPod() if self._options.server_side:
+            case AdoptPod() if self._server_side:
                 self._executor.adopt_pod(state, action)
             case AdoptPod(_, _, uid):
-                observed.adopted.add(uid)
+                observed.adopted |= {uid}
             case CreateDependents(_, _, uid):
-                observed.dependents_ready.add(uid)
+                observed.dependents_ready |= {uid}
             case RestoreLabels(_, uid):
                 observed.labels_restored_at[uid] = self._client.now()
+            case StampExpiry(_, uid, at):
+                self._pretend_stamped(state.job, uid, at)
             case _:
                 return False
         return True
+
+    def _pretend_stamped(self, job: Job, uid: str, at: str) -> None:
+        """The pod as the patch would have answered; it may expire with its stamp, and be pruned."""
+        pod = next(pod for pod in self._jobs.pods_of(job.key) if uid_of(pod) == uid)
+        version = version_number(pod["metadata"]["resourceVersion"])
+        annotations = {**(pod["metadata"].get("annotations") or {}), EXPIRES_AT: at}
+        self._stamped[uid] = with_field(pod, "metadata", "annotations", value=annotations)
+        newer = with_field(
+            self._stamped[uid], "metadata", "resourceVersion", value=str(version + 1)
+        )
+        self._informers.pods(job.namespace).upsert(newer)
 
     def _told(self, state: JobState, tale: _Tale) -> JobPlan:
         job, before, steps = state.job, tale.before, tale.steps
@@ -333,25 +299,33 @@ class DryRunOnce:
         attempt, policies, secrets = tale.end.attempt, tale.end.policies, state.rendered.secrets
         sent = render_attempt(self._render_config, job, attempt, policies, secrets)
         reason, admitted = explain_start(job, before), {}
-        if self._options.server_side:
+        if self._server_side:
             try:
-                admitted = self._ask(sent)
+                admitted = self._ask(sent, tale)
+                if before is None:
+                    own = Record(job.key, self._render_config.source, job.spec_hash)
+                    check_record(self._client, own)
             except QuotaExceededError as error:
+                if len(steps) == 1 and _is_queued_so(job, before, error.cause):
+                    return JobPlan(job, PlannedAction.LEAVE, reason, fields)
                 reason = f"{reason}; would be queued: {error.cause}"
         objects = tuple(self._compare(sent, admitted, tale))
         return JobPlan(job, action, reason, fields, words, objects)
 
-    def _ask(self, sent: Manifests) -> dict[str, Object]:
-        """What the API would make of each object, by its kind; a namesake's Secret isn't asked for.
+    def _ask(self, sent: Manifests, tale: _Tale) -> dict[str, Object]:
+        """What the API would make of each object, by its kind; a namesake's Secret isn't asked for,
+        nor a pod in the place of one that would be deleted first.
 
         Errors: those of the API: the job would be refused.
         """
-        admitted = {"Pod": api.create(self._client, sent.pod, dry_run=True)}
-        for manifest in sent.dependents:
+        admitted = {}
+        deleted = {step.pod for step in tale.steps if isinstance(step, DeletePod)}
+        for manifest in (sent.pod, *sent.dependents):
             try:
                 admitted[manifest["kind"]] = api.create(self._client, manifest, dry_run=True)
             except AlreadyExistsError:
-                continue
+                if manifest is sent.pod and manifest["metadata"]["name"] not in deleted:
+                    raise
         return admitted
 
     def _compare(
@@ -383,3 +357,12 @@ class DryRunOnce:
         uids = [attempt.uid for attempt in reversed(record.attempts)]
         uids += [run.uid for run in record.history]
         return next((tale.pods[uid] for uid in uids if uid in tale.pods), None)
+
+
+def _is_queued_so(job: Job, record: Record | None, cause: str) -> bool:
+    """Whether the record of this run says already that it waits for this quota."""
+    return (
+        record is not None
+        and record.spec_hash == job.spec_hash
+        and (record.state, record.message) == (State.QUEUED, cause)
+    )

@@ -4,7 +4,7 @@ Errors of the API go up unless they are themselves an answer: an object that exi
 rejection is remembered, a lost race makes the engine look again.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -132,7 +132,7 @@ class ActionExecutor:
         if difference:
             raise _unrecorded(action, f"differs from what its spec makes in {difference}")
         state.observed.rejection = None
-        state.observed.adopted.add(action.uid)
+        state.observed.adopted |= {action.uid}
 
     def restore_labels(self, state: JobState, action: RestoreLabels) -> None:
         """A rejection is reported once; the pod is asked for by its name then."""
@@ -171,23 +171,33 @@ class ActionExecutor:
         if missing:
             state.observed.secrets_missing[action.uid] = missing
         state.observed.rejection = None
-        state.observed.dependents_ready.add(action.uid)
+        state.observed.dependents_ready |= {action.uid}
 
     def restore_dependents(self, state: JobState, action: RestoreDependents) -> None:
-        """What is missing is made again; only names are read, never a secret's value.
+        """What is missing is made again.
 
         A rejection changes nothing: the pod goes on to say what it lacks, and its attempt ends so.
         """
+        for manifest in self.missing_dependents(state, action):
+            state.writes += 1
+            owned = set_owner_reference(manifest, pod=action.pod, uid=action.uid)
+            with suppress(AlreadyExistsError, *_REFUSALS):
+                api.create(self.client, owned)
+                self.reporter.emit(DependentRestored(state.job.key, ref_of(manifest)))
+        state.observed.dependents_looked_up[action.uid, action.reported] = self.client.now()
+
+    def missing_dependents(
+        self, state: JobState, action: RestoreDependents
+    ) -> Iterator[dict[str, Any]]:
+        """What the pod should own and isn't there, as far as that may be asked.
+
+        Only names are read, never a secret's value.
+        """
         manifests = self._manifests(state, action.attempt, action.policies)
         for manifest in manifests.dependents if state.rendered.secrets_resolved else ():
-            ref = ref_of(manifest)
-            with suppress(AlreadyExistsError, *_REFUSALS):
-                if api.get_metadata(self.client, ref) is None:
-                    state.writes += 1
-                    owned = set_owner_reference(manifest, pod=action.pod, uid=action.uid)
-                    api.create(self.client, owned)
-                    self.reporter.emit(DependentRestored(state.job.key, ref))
-        state.observed.dependents_looked_up[action.uid, action.reported] = self.client.now()
+            with suppress(*_REFUSALS):
+                if api.get_metadata(self.client, ref_of(manifest)) is None:
+                    yield manifest
 
     def write_record(self, state: JobState, action: WriteRecord) -> None:
         """Step 3 and 5. When another engine wrote first, its record counts.
@@ -363,7 +373,7 @@ class ActionExecutor:
         """The very pod, as the API has it now; None when it is gone."""
         found = self.informers.pods(state.job.namespace).get(name, uid)
         if found is None:
-            state.observed.deleted_uids.add(uid)
+            state.observed.deleted_uids |= {uid}
         return found
 
     def _store_rejection(

@@ -9,7 +9,7 @@ from engine.cluster import api
 from engine.cluster.client import Client
 from engine.decide.outlook import Outlook, read_outlook
 from engine.decide.situation import uid_of
-from engine.errors import EngineError, ForbiddenError, UsageError
+from engine.errors import EngineError, ForbiddenError, NoRecordError
 from engine.reconcile.job_overview import JobStatus, Overview, read_overview
 from engine.refs import JobKey, Ref
 from engine.times import format_time, parse_time
@@ -52,12 +52,11 @@ class JobDetails:
 
 
 def read_details(client: Client, key: JobKey) -> JobDetails:
-    """Errors: UsageError for a job without a record; those of the lists."""
+    """Errors: NoRecordError; those of the lists."""
     overview = read_overview(client, (key.namespace,))
     job = next((job for job in overview.jobs if job.key == key), None)
     if job is None:
-        hint = f"engine status -n {key.namespace} shows the jobs there are"
-        raise UsageError("there is no record of this job", where=str(key), hint=hint)
+        raise NoRecordError(str(key))
     pods: dict[str, Mapping[str, Any]] = {}
     events: list[Mapping[str, Any]] = []
     unread = list(overview.unread)

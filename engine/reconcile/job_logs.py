@@ -13,7 +13,7 @@ from engine.cluster.records import read_record
 from engine.decide.log_target import LogTarget, log_target
 from engine.decide.record import Record
 from engine.decide.situation import has_ended, is_finished
-from engine.errors import LogUnavailableError, UsageError
+from engine.errors import LogUnavailableError, NoRecordError, UsageError
 from engine.refs import MAIN_CONTAINER, JobKey, Ref
 from engine.status.containers import ContainerState, container_states
 from engine.status.log_container import read_log_container
@@ -115,8 +115,7 @@ class JobLogs:
     def _record(self) -> Record:
         record = read_record(self._client, self._key)
         if record is None:
-            hint = "engine status shows the jobs there are"
-            raise UsageError("there is no record of this job", where=str(self._key), hint=hint)
+            raise NoRecordError(str(self._key))
         return record
 
     def _target(self, record: Record) -> LogTarget | None:

@@ -13,7 +13,7 @@ from engine.cluster.client import Client
 from engine.cluster.records import read_record, write_record
 from engine.decide.record import Record
 from engine.decide.transitions import cancelled, completed, rerun
-from engine.errors import AlreadyExistsError, ConflictError, UsageError
+from engine.errors import AlreadyExistsError, ConflictError, NoRecordError, UsageError
 from engine.refs import JobKey, Ref
 from engine.status.outcome import State
 
@@ -24,7 +24,7 @@ def cancel_job(client: Client, key: JobKey, message: str) -> str:
     """What was done, in words. Errors: UsageError for a job without a record."""
     before = _change(client, key, lambda record: cancelled(record, message, client.now()))
     if before.state.is_final:
-        return f"is over already: {before.state}"
+        return f"is already over: {before.state}"
     attempt = before.open_attempt
     if attempt is None or not attempt.uid:
         return "cancelled; it had no pod"
@@ -53,9 +53,7 @@ def complete_job(
         elif record is not None:
             revision = record.spec_hash, record.spec_fields
         else:
-            raise UsageError(
-                "there is no record of this job", where=str(key), hint="name its spec, too: -f FILE"
-            )
+            raise NoRecordError(str(key), hint="name its spec, too: -f FILE")
         before = record or Record(key, source, revision[0], spec_fields=revision[1])
         if job is not None and before.source != source:
             words = f"the job belongs to source {before.source!r}, not to {source!r}"
@@ -63,7 +61,7 @@ def complete_job(
         if before.open_attempt is not None:
             raise _under_way(before)
         if before.state is State.SUCCEEDED and before.spec_hash == revision[0]:
-            return f"is over already: {before.state}"
+            return f"is already over: {before.state}"
         with suppress(ConflictError, AlreadyExistsError):
             write_record(client, completed(before, *revision, message, client.now()))
             return f"recorded as {State.SUCCEEDED}; nothing was run"
@@ -77,8 +75,7 @@ def _change(
     for _ in range(_TRIES):
         record = read_record(client, key)
         if record is None:
-            hint = "engine status -A shows all jobs"
-            raise UsageError("there is no record of this job", where=str(key), hint=hint)
+            raise NoRecordError(str(key))
         if only_final and not record.state.is_final:
             raise _under_way(record)
         if not only_final and record.state.is_final:

@@ -24,17 +24,17 @@ class Observations:
 
     created: dict[str, str] = field(default_factory=dict)
     """UIDs of pods that this engine made, and the record's version then; "" for none."""
-    adopted: set[str] = field(default_factory=set)
+    adopted: frozenset[str] = frozenset()
     """UIDs of pods in no record that equal what would be created."""
     labels_restored_at: dict[str, datetime] = field(default_factory=dict)
     """When a pod's labels were last put back, or that was tried, by UID."""
-    dependents_ready: set[str] = field(default_factory=set)
+    dependents_ready: frozenset[str] = frozenset()
     """UIDs of pods whose Secret and ConfigMap are known to exist."""
     secrets_missing: dict[str, str] = field(default_factory=dict)
     """What pods refer to that isn't there, by UID: others' Secrets, or keys in them."""
     dependents_looked_up: dict[tuple[str, bool], datetime] = field(default_factory=dict)
     """When they were looked up, by the pod's UID and whether it had said that it lacks one."""
-    deleted_uids: set[str] = field(default_factory=set)
+    deleted_uids: frozenset[str] = frozenset()
     """UIDs that the API itself no longer has."""
     deleted_outcomes: dict[str, Outcome] = field(default_factory=dict)
     """What the states of a pod that is gone told of its end, by UID."""
@@ -76,7 +76,7 @@ class Reported:
     """The last error, for as long as it stays the same."""
     unchanged: bool = False
     """Whether the run was found to be over before."""
-    ignored: set[str] = field(default_factory=set)
+    ignored: frozenset[str] = frozenset()
     """UIDs of pods that are left alone."""
 
 

@@ -41,6 +41,11 @@ class JobStore:
             tuple(key for key in before if key not in jobs),
         )
 
+    def job(self, key: JobKey) -> Job | None:
+        """The spec that is desired, without a touch to the state that a reconcile may have."""
+        with self._lock:
+            return self._desired.get(key)
+
     def checkout(self, key: JobKey) -> JobState | None:
         """State of a job for one reconcile, brought up to date; None for one nobody knows."""
         with self._lock:
@@ -79,3 +84,13 @@ class JobStore:
         """Those, and the ones without a spec that are not forgotten yet."""
         with self._lock:
             return sorted({*self._desired, *self._states})
+
+    def refused_records(self) -> dict[JobKey, str]:
+        """Jobs whose record the server refuses, and its words."""
+        with self._lock:
+            rejections = {key: state.observed.rejection for key, state in self._states.items()}
+        return {
+            key: rejection.message
+            for key, rejection in rejections.items()
+            if rejection is not None and rejection.record_version is not None
+        }

@@ -89,11 +89,13 @@ def _missing_namespaces(client: Client, to_create: Mapping[str, Job]) -> list[Di
         except ForbiddenError:
             continue
         if not exists:
+            named = job.names_namespace
+            other = "change metadata.namespace" if named else "choose another with -n"
             problems.append(
                 Diagnostic(
                     job.place,
                     f"there is no namespace {namespace} in the cluster",
-                    f"kubectl create namespace {namespace}, or choose another with -n",
+                    f"kubectl create namespace {namespace}, or {other}",
                 )
             )
     return problems

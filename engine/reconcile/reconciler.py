@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from engine.api.model import PullSettings, RecordSettings
-from engine.cluster.client import Client
-from engine.decide import decide
 from engine.decide.actions import Action, Done, RejectForeign, ReportRejection, Wait
+from engine.decide.rules import decide
 from engine.decide.situation import (
     Observed,
     Rejection,
@@ -27,10 +26,8 @@ from engine.errors import (
     OwnershipError,
     QuotaExceededError,
 )
-from engine.informers.factory import InformerFactory
 from engine.reconcile.executor import ActionExecutor
 from engine.reconcile.job_state import JobState
-from engine.reconcile.reporter import AttemptReporter
 from engine.status.waiting import pull_errors
 
 _MOST_STEPS = 100
@@ -62,20 +59,11 @@ class Reconciler:
 
     def __init__(
         self,
-        client: Client,
-        informers: InformerFactory,
         executor: ActionExecutor,
-        reporter: AttemptReporter,
-        *,
-        source: str,
         pull: PullSettings,
         kept_runs: int = RecordSettings().history,
     ) -> None:
-        self._client = client
-        self._informers = informers
         self._executor = executor
-        self._reporter = reporter
-        self._source = source
         self._pull = pull
         self._kept_runs = kept_runs
 
@@ -91,6 +79,7 @@ class Reconciler:
             situation, action = self.next_action(state)
             match action:
                 case Done():
+                    self._executor.reporter.report_end(state)
                     return Result(finished=True, started=True)
                 case RejectForeign(message, hint):
                     raise OwnershipError(message, hint=hint)
@@ -98,9 +87,10 @@ class Reconciler:
                     raise _error_of(rejection)
                 case Wait(until, unrecorded):
                     state.unrecorded = unrecorded
-                    self._reporter.report_progress(state, situation)
-                    self._reporter.report_unrecorded(state)
-                    self._reporter.report_strangers(state, situation)
+                    reporter = self._executor.reporter
+                    reporter.report_progress(state, situation)
+                    reporter.report_unrecorded(state)
+                    reporter.report_strangers(state, situation)
                     started = situation.run_record.open_attempt is not None
                     if started:
                         state.observed.rejection = None
@@ -117,8 +107,8 @@ class Reconciler:
         return situation, decide(situation)
 
     def _observe(self, state: JobState) -> Situation:
-        job, now, known = state.job, self._client.now(), state.observed
-        informer = self._informers.pods(job.namespace)
+        executor, job, known = self._executor, state.job, state.observed
+        now, informer = executor.client.now(), executor.informers.pods(job.namespace)
         pods = informer.items(job.key)
         for uid in known.deleted_uids - known.deleted_outcomes.keys():
             if (outcome := informer.deleted_outcome(uid)) is not None:
@@ -133,11 +123,11 @@ class Reconciler:
         observed = Observed(
             pods=pods,
             created=known.created,
-            adopted=frozenset(known.adopted),
+            adopted=known.adopted,
             labels_restored_at=known.labels_restored_at,
-            dependents_ready=frozenset(known.dependents_ready),
+            dependents_ready=known.dependents_ready,
             secrets_missing=known.secrets_missing,
-            deleted_uids=frozenset(known.deleted_uids),
+            deleted_uids=known.deleted_uids,
             rejection=known.rejection,
             pull_causes=known.pull_causes,
             pull_failing_since=known.pull_failing_since,
@@ -146,8 +136,8 @@ class Reconciler:
             dependents_looked_up=known.dependents_looked_up,
             deletions={uid: informer.deletion_of(uid) for uid in terminating},
         )
-        source, pull, kept_runs = self._source, self._pull, self._kept_runs
-        return Situation(job, state.record, observed, now, source, pull, kept_runs)
+        source = executor.config.source
+        return Situation(job, state.record, observed, now, source, self._pull, self._kept_runs)
 
 
 def _error_of(rejection: Rejection) -> ApiError:

@@ -101,7 +101,7 @@ class RemovedJobs:
 
     def _ready(self) -> list[JobKey]:
         """Jobs that may be removed now."""
-        keys = [record.key for record in self._controller.own_records()]
+        keys = [record.key for record in self._controller.informers.own_records()]
         gone = {key for key in keys if not self._controller.store.is_desired(key)}
         now = time.monotonic()
         with self._lock:

@@ -38,13 +38,15 @@ def render_attempt(
     attempt: int,
     policies: Mapping[str, str],
     secrets: SecretValues | None,
+    *,
+    pod_only: bool = False,
 ) -> Manifests:
     """Manifests of an attempt; the Secret's values are masked when `secrets` is None.
 
     Errors: TemplateRenderError, PatchError, InvalidInputError when a template or the pod patch
     brought in what the operator's limits forbid.
     """
-    raw = render_job(config.templates, job, attempt, secrets=secrets)
+    raw = render_job(config.templates, job, attempt, secrets=secrets, pod_only=pod_only)
     kubernetes = config.templates.kubernetes
     context = TransformContext(job, config.source, attempt, policies, config.limits, kubernetes)
     pod = transform(raw.pod, context)
@@ -59,9 +61,25 @@ def has_to_be_rendered(config: RenderConfig, job: Job) -> bool:
 
     The built-in templates alone have nothing else to go wrong in a spec that passed its checks.
     """
-    own = config.templates.has_own or job.spec["template"] != BUILT_IN_SET
     secured = config.limits.pod_security is not Level.PRIVILEGED
-    return own or secured or "podPatch" in job.spec
+    return _has_own_templates(config, job) or secured or "podPatch" in job.spec
+
+
+def _has_own_templates(config: RenderConfig, job: Job) -> bool:
+    return config.templates.has_own or job.spec["template"] != BUILT_IN_SET
+
+
+def render_problems(
+    config: RenderConfig, job: Job, policies: Mapping[str, str]
+) -> tuple[Diagnostic, ...]:
+    """What only rendering can find wrong, in a first attempt with `policies`.
+
+    Of the built-in templates the pod alone is rendered: patches and Pod Security are about that.
+    """
+    if not has_to_be_rendered(config, job):
+        return ()
+    pod_only = not _has_own_templates(config, job)
+    return try_render_attempt(config, job, 1, policies, None, pod_only=pod_only)[1]
 
 
 def try_render_attempt(
@@ -70,13 +88,15 @@ def try_render_attempt(
     attempt: int,
     policies: Mapping[str, str],
     secrets: SecretValues | None,
+    *,
+    pod_only: bool = False,
 ) -> tuple[Manifests | None, tuple[Diagnostic, ...]]:
     """The same, with what is wrong as problems at the template's or else the job's place.
 
     Guarantees: never raises; what the engine itself stumbles over is a problem of the job's file.
     """
     try:
-        return render_attempt(config, job, attempt, policies, secrets), ()
+        return render_attempt(config, job, attempt, policies, secrets, pod_only=pod_only), ()
     except InvalidInputError as error:
         return None, error.problems
     except (TemplateRenderError, PatchError) as error:

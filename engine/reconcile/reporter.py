@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from engine.api.model import Job
 from engine.cluster.client import Client
-from engine.cluster.events import record_event
+from engine.cluster.events import EventReason, record_event
 from engine.decide.pull_cursor import policies_of_attempt
 from engine.decide.record import Attempt, Record
 from engine.decide.situation import Situation, name_of, uid_of
@@ -54,6 +54,14 @@ class AttemptReporter:
         if pod is not None and has_started(pod):
             self._report_state(state, State.RUNNING, record, "")
 
+    def report_end(self, state: JobState) -> None:
+        """The end of a run that was followed, where another hand wrote it down: that of the TTL
+        rule, or of a person.
+        """
+        record = state.record
+        if record is not None and record.state.is_final and state.reported.state:
+            self._report_state(state, record.state, record, record.message)
+
     def report_unrecorded(self, state: JobState) -> None:
         """The state that the job is in without a record of it."""
         record = state.unrecorded
@@ -64,7 +72,7 @@ class AttemptReporter:
         """Pods that are left alone, once each."""
         for pod in situation.strangers():
             if uid_of(pod) not in state.reported.ignored:
-                state.reported.ignored.add(uid_of(pod))
+                state.reported.ignored |= {uid_of(pod)}
                 self.emit(PodIgnored(state.job.key, name_of(pod)))
 
     def _report_state(self, job: JobState, state: State, record: Record, message: str) -> None:
@@ -73,13 +81,14 @@ class AttemptReporter:
         reported = (record.run, state, number if not state.is_final else 0, record.reason)
         if job.reported.state != reported:
             job.reported.state = reported
-            self.emit(StateChanged(job.job.key, state, record.reason, message, number))
+            since = record.queued_at if state is State.QUEUED else None
+            self.emit(StateChanged(job.job.key, state, record.reason, message, number, since))
 
     def _report_failure(self, job: Job, attempt: Attempt) -> None:
         reason = attempt.outcome or Reason.CANCELLED
         self.emit(AttemptFailed(job.key, attempt.number, attempt.pod, reason, attempt.message))
         text = f"{reason}: {attempt.message}" if attempt.message else reason.value
-        self._write_event(job, attempt, "AttemptFailed", text)
+        self._write_event(job, attempt, EventReason.ATTEMPT_FAILED, text)
 
     def _report_fallback(self, job: Job, record: Record, attempt: Attempt) -> None:
         after = policies_of_attempt(job, record.attempts)
@@ -102,10 +111,11 @@ class AttemptReporter:
                 f"{change.container}, image {change.image}: pull policy {change.before} failed, "
                 f"next is {change.after}: {change.message}"
             )
-            self._write_event(job, attempt, "PullPolicyFallback", text, note=f".{change.container}")
+            note = f".{change.container}"
+            self._write_event(job, attempt, EventReason.PULL_POLICY_FALLBACK, text, note)
 
     def _write_event(
-        self, job: Job, attempt: Attempt, reason: str, text: str, note: str = ""
+        self, job: Job, attempt: Attempt, reason: EventReason, text: str, note: str = ""
     ) -> None:
         if not self.on_pods or not attempt.uid:
             return

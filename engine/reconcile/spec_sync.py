@@ -1,11 +1,14 @@
 """From the directory to the controller: what the specs say now, and what is reported of it."""
 
+import os
 import threading
+import time
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
 from queue import Empty, SimpleQueue
 
+from engine.api.foreign import ForeignDocument, foreign_notes
 from engine.errors import Diagnostic, Severity
 from engine.reconcile.controller import JobController
 from engine.reconcile.job_store import Changes
@@ -13,9 +16,10 @@ from engine.reconcile.removed_jobs import RemovedJobs
 from engine.render.templates import Templates
 from engine.runtime.leader_election import LeaderElector
 from engine.specdir.source import DirectorySource, Snapshot
-from engine.telemetry.events import Emit, Notice, SpecFixed, SpecProblem, SpecsRead
+from engine.telemetry.events import Emit, Notice, Progress, SpecFixed, SpecProblem, SpecsRead
 
 _TICK, _LEADER_TICK = 1.0, 0.02
+_LONG = 0.5
 _STALL_TIMEOUT = 300.0
 """A busy server may be waited for a minute; that is no reason to start again."""
 
@@ -28,8 +32,9 @@ class _Call(Enum):
 class SpecSync:
     """Reads the directory whenever it changes, and makes its jobs the controller's.
 
-    `unreadable` and `problems` are for everybody to read. `templates` reads the templates; with
-    `wait_for` nothing is read before that elector leads.
+    `unreadable` and `problems` are for everybody to read. `templates` reads the templates;
+    `namespace` is that of a spec without one; with `wait_for` nothing is read before that elector
+    leads.
     """
 
     name = "spec directory"
@@ -41,6 +46,7 @@ class SpecSync:
         controller: JobController,
         templates: Callable[[], Templates],
         *,
+        namespace: str,
         removed_jobs: RemovedJobs | None,
         allow_empty: bool,
         wait_for: LeaderElector | None,
@@ -54,6 +60,7 @@ class SpecSync:
         self._source = source
         self._controller = controller
         self._templates = templates
+        self._namespace = namespace
         self._removed_jobs = removed_jobs
         self._allow_empty = allow_empty
         self._wait_for = wait_for
@@ -114,7 +121,7 @@ class SpecSync:
             self._source.reload()
             controller.configure(controller.config, self._templates())
             self._pending = {_Call.CHANGED}
-        snapshot = self._source.read(on_file)
+        snapshot = self._read(on_file)
         if stop.is_set():
             return
         if snapshot.config is not controller.config:
@@ -127,9 +134,25 @@ class SpecSync:
         if snapshot is not self._snapshot:
             self._reporter.report(snapshot, changes)
         if self._snapshot is None and self._removed_jobs is not None:
-            controller.watch_namespaces_with_records()
+            controller.watch_namespaces_with_records(self._namespace)
         self._snapshot = snapshot
         self._pending.clear()
+
+    def _read(self, on_file: Callable[[], None]) -> Snapshot:
+        """What the source says now; that it takes long is shown to who looks on."""
+        begun, is_long = time.monotonic(), False
+
+        def on_any_file() -> None:
+            nonlocal is_long
+            on_file()
+            if not is_long and time.monotonic() - begun > _LONG:
+                is_long = True
+                self._controller.emit(Progress("reading specs"))
+
+        snapshot = self._source.read(on_any_file)
+        if is_long:
+            self._controller.emit(Progress(""))
+        return snapshot
 
     def _incomplete(self, snapshot: Snapshot) -> str:
         """Why nothing may be removed for want of a spec now; "" if it may."""
@@ -144,24 +167,29 @@ class SpecSync:
 
 
 class SpecReporter:
-    """What another reading of the specs brought: each problem once for as long as it stays."""
+    """What another reading of the specs brought: what stays as it is is reported once."""
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
         self._problems: frozenset[Diagnostic] = frozenset()
+        self._foreign: tuple[ForeignDocument, ...] = ()
         self._unreadable = ""
 
     def report(self, snapshot: Snapshot, changes: Changes) -> None:
-        """New problems, fixed files, counts."""
+        """New problems, files that are fixed or gone, what was skipped, counts."""
         problems = frozenset(snapshot.problems)
         for problem in snapshot.problems:
             if problem not in self._problems:
                 self._emit(SpecProblem(problem))
         files = {problem.where.file for problem in problems}
         for file in sorted({problem.where.file for problem in self._problems} - files):
-            self._emit(SpecFixed(file))
+            self._emit(SpecFixed(file, gone=not os.path.lexists(file)))
         self._problems = problems
         self._report_unreadable(snapshot.unreadable)
+        if snapshot.foreign != self._foreign:
+            self._foreign = snapshot.foreign
+            for note in foreign_notes(snapshot.foreign):
+                self._emit(Notice(note))
         self._emit(
             SpecsRead(
                 snapshot.files,

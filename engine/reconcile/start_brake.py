@@ -4,7 +4,8 @@ What one reading of the source would start beyond the operator's limit starts no
 """
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -12,7 +13,9 @@ from typing import Any
 from engine.api.model import Job, Limits
 from engine.decide.record import Record
 from engine.decide.situation import gate_position, run_of
-from engine.errors import UsageError
+from engine.errors import BrokenRecordError, UsageError
+from engine.informers.factory import InformerFactory
+from engine.reconcile.job_store import Changes, JobStore
 from engine.refs import JobKey
 
 _LISTED = 10
@@ -34,14 +37,18 @@ class StartLimit:
     flag: bool = False
     """Whether it is --max-starts, which goes before limits.maxStarts."""
 
+    @property
+    def name(self) -> str:
+        """What the user knows it by."""
+        return "--max-starts" if self.flag else "limits.maxStarts"
+
     def require(self, new_runs: Mapping[JobKey, NewRun]) -> None:
         """Errors: UsageError that names the jobs, when they are too many."""
         count, most = len(new_runs), self.most
         if most is None or count <= most:
             return
-        named = "--max-starts" if self.flag else "limits.maxStarts"
         listed = (
-            f"{why} {_names(sorted(key for key, found in new_runs.items() if found is why))}"
+            f"{why} {name_jobs(sorted(key for key, found in new_runs.items() if found is why))}"
             for why in NewRun
             if why in new_runs.values()
         )
@@ -49,7 +56,7 @@ class StartLimit:
             f"{count:,} job{' would start a new run' if count == 1 else 's would start new runs'}"
         )
         raise UsageError(
-            f"{jobs}, {named} allows {most:,}: none is started; {'; '.join(listed)}",
+            f"{jobs}, {self.name} allows {most:,}: none is started; {'; '.join(listed)}",
             hint="were records deleted, or is this another namespace or --source than before? "
             f"If it is meant: --max-starts {count}",
         )
@@ -73,13 +80,19 @@ def new_run(job: Job, record: Record | None, pods: Iterable[Mapping[str, Any]]) 
 
 
 class StartBrake:
-    """Of an engine that stays: jobs whose new runs may not begin, or not yet.
+    """Of an engine that stays: which jobs are desired, and which of them may not begin, or not yet.
 
     Each reading of the specs is judged by itself, so that jobs that are held stop no others; those
-    are judged again, as one reading, for as long as they are. Safe to use from several threads.
+    are judged again, as one reading, for as long as they are. Nor does a namespace that can't be
+    read stop others: its jobs are judged once it can be. Safe to use from several threads.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, store: JobStore, informers: InformerFactory, flag: int | None) -> None:
+        self.limit = StartLimit(None)
+        """As `configure` has set it."""
+        self._store = store
+        self._informers = informers
+        self._flag = flag
         self._lock = threading.Lock()
         self._unjudged: frozenset[JobKey] = frozenset()
         self._held: frozenset[JobKey] = frozenset()
@@ -88,37 +101,47 @@ class StartBrake:
         with self._lock:
             return key in self._unjudged or key in self._held
 
-    def add(self, keys: Iterable[JobKey]) -> None:
-        """What another reading brought: not to begin before it is judged."""
+    @property
+    def held(self) -> list[JobKey]:
+        """Jobs that were judged to be too many."""
         with self._lock:
-            self._unjudged |= frozenset(keys)
-            self._held -= self._unjudged
+            return sorted(self._held)
 
-    def discard(self, keys: Iterable[JobKey]) -> None:
-        """Jobs that have no spec any more."""
-        with self._lock:
-            self._unjudged -= frozenset(keys)
-            self._held -= frozenset(keys)
+    @property
+    def remark(self) -> str:
+        """Which those are; "" if there is none."""
+        held = self.held
+        return f"held by {self.limit.name}: {name_jobs(held)}" if held else ""
 
-    def judge(
-        self,
-        limit: StartLimit,
-        new_runs: Callable[[Iterable[JobKey]], Mapping[JobKey, NewRun] | None],
-    ) -> tuple[frozenset[JobKey], UsageError | None]:
-        """(jobs that may go on, why others may not, if that is news).
+    def configure(self, limits: Limits) -> None:
+        """Put `limits` in force."""
+        self.limit = start_limit(self._flag, limits)
 
-        `new_runs` says which of the jobs would begin one; None while it can't be known.
+    def sync(self, jobs: Mapping[JobKey, Job]) -> Changes:
+        """Make `jobs` the desired ones, of which nothing begins that hasn't been judged as a whole:
+        not even one that a worker comes upon at this moment.
         """
+        with self._lock:
+            changes = self._store.update(jobs)
+            if self.limit.most is not None:
+                self._unjudged |= {*changes.added, *changes.changed}
+            self._held -= self._unjudged.union(changes.removed)
+            self._unjudged -= frozenset(changes.removed)
+            return changes
+
+    def judge(self) -> tuple[frozenset[JobKey], UsageError | None]:
+        """(jobs that may go on, why others may not, if that is news)."""
         released: frozenset[JobKey] = frozenset()
         refusal = None
         with self._lock:
-            for keys in filter(None, (self._unjudged, self._held)):
-                found = new_runs(keys)
+            for jobs in (self._unjudged, self._held):
+                keys = frozenset(key for key in jobs if not self.is_failing(key.namespace))
+                found = self.new_runs(keys) if keys else None
                 if found is None:
                     continue
                 held: frozenset[JobKey] = frozenset()
                 try:
-                    limit.require(found)
+                    self.limit.require(found)
                 except UsageError as error:
                     held = frozenset(found)
                     refusal = refusal if held <= self._held else error
@@ -127,8 +150,28 @@ class StartBrake:
                 self._held = (self._held - keys) | held
         return released, refusal
 
+    def is_failing(self, namespace: str) -> bool:
+        """Whether nobody can tell what a namespace has."""
+        return self._informers.is_failing(namespace)
 
-def _names(keys: Collection[JobKey]) -> str:
+    def new_runs(self, keys: Iterable[JobKey]) -> dict[JobKey, NewRun] | None:
+        """Those of the jobs that would begin one; None before their namespaces have been read."""
+        found: dict[JobKey, NewRun] = {}
+        informers = self._informers
+        for key in keys:
+            if not informers.has_synced(key.namespace):
+                return None
+            job, pods = self._store.job(key), informers.pods(key.namespace).items(key)
+            with suppress(BrokenRecordError):
+                record = informers.records(key.namespace).newest(key, None)
+                why = new_run(job, record, pods) if job is not None else None
+                if why is not None:
+                    found[key] = why
+        return found
+
+
+def name_jobs(keys: Collection[JobKey]) -> str:
+    """The first of them, and how many more there are."""
     shown = ", ".join(map(str, [*keys][:_LISTED]))
     more = len(keys) - _LISTED
     return f"{shown} and {more:,} more" if more > 0 else shown

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.api.model import Config
-from engine.decide.prune import Delete, evaluate, evaluate_record
+from engine.cluster.access import may_list
+from engine.cluster.api import CONFIG_MAPS, PODS
+from engine.decide.prune.rule import Delete, evaluate, evaluate_record
 from engine.decide.record import Record
 from engine.errors import EngineError
 from engine.prune.elsewhere import pods_elsewhere, records_elsewhere
@@ -103,9 +105,11 @@ class TtlController:
         controller, known = self._controller, self._elsewhere
         client, source = controller.client, controller.source
         if known is None or known.has_expired(client.now(), controller.config):
-            records = records_elsewhere(client, source, watched) if self._specs else []
-            known = _Elsewhere(pods_elsewhere(client, source, watched), records)
-            self._elsewhere = known
+            age = self._specs is not None and may_list(client, CONFIG_MAPS)
+            records = records_elsewhere(client, source, watched) if age else []
+            expire = may_list(client, PODS)
+            pods = pods_elsewhere(client, source, watched) if expire else []
+            known = self._elsewhere = _Elsewhere(pods, records)
         return _Elsewhere(
             [pod for pod in known.pods if pod["metadata"]["namespace"] not in watched],
             [record for record in known.records if record.key.namespace not in watched],
@@ -116,7 +120,7 @@ class TtlController:
         if self._specs is None or self._specs.incomplete:
             return
         controller = self._controller
-        for record in (*controller.own_records(), *elsewhere.records):
+        for record in (*controller.informers.own_records(), *elsewhere.records):
             if record.key not in controller.store:
                 yield record
 

@@ -34,6 +34,7 @@ def render_job(
     attempt: int,
     *,
     secrets: SecretValues | None,
+    pod_only: bool = False,
 ) -> Manifests:
     """Manifests of attempt `attempt`; without `secrets` the Secret's values are masked.
 
@@ -41,7 +42,8 @@ def render_job(
     """
     variables = template_variables(job, attempt)
     pod = _render(templates, job, "pod", variables)
-    return Manifests(pod, render_dependents(templates, job, variables, secrets))
+    dependents = () if pod_only else render_dependents(templates, job, variables, secrets)
+    return Manifests(pod, dependents)
 
 
 def render_dependents(

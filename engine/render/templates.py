@@ -19,7 +19,8 @@ from jinja2 import (
 )
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from engine.api.yaml_composer import NOT_YAML, Bounds, compose
+from engine.api.yaml_composer import Bounds, compose
+from engine.api.yaml_syntax import NOT_YAML
 from engine.errors import SourceLocation, TemplateRenderError
 from engine.kubeschema import KubernetesTypes, shipped_types
 from engine.package_data import resource_dir
@@ -30,6 +31,7 @@ BUILT_IN_SET = "job"
 _WHOLE_VALUE = "an {{ expression }} must be a whole value: write {{ 'a-' ~ b }}, not a-{{ b }}"
 _BOUNDS = Bounds(values=1_000_000, entries=1_000_000, nul=True)
 """A spec that is within the bounds of a file comes to no more."""
+_UNREADABLE = (TemplateNotFound, TemplateSyntaxError, UnicodeDecodeError)
 _WHILE_RENDERING = (
     TemplateError,
     ValueError,
@@ -82,12 +84,8 @@ class Templates:
         path = template.filename or name
         try:
             text = template.render(variables)
-        except TemplateNotFound as error:
-            raise self._missing(template_set, error) from None
-        except TemplateSyntaxError as error:
-            raise _syntax_error(error, path) from None
-        except UnicodeDecodeError as error:
-            raise _not_text(error, path) from None
+        except _UNREADABLE as error:
+            raise self._unreadable(template_set, path, error) from None
         except _WHILE_RENDERING as error:
             hint = "test for it first: {% if x is defined %}" if "undefined" in str(error) else ""
             raise TemplateRenderError(str(error), where=_line(error, path), hint=hint) from None
@@ -95,6 +93,8 @@ class Templates:
 
     def own_file(self, template_set: str, name: str) -> Path | None:
         """The user's file that renders `name`; None for a built-in one."""
+        if not self.has_own:
+            return None
         path = Path(self._template(template_set, name).filename or "")
         return None if path.is_relative_to(self._folders[-1]) else path
 
@@ -102,15 +102,29 @@ class Templates:
         path = f"{template_set}/{name}{SUFFIX}"
         try:
             return self._environment.get_template(path)
-        except TemplateNotFound as error:
-            raise self._missing(template_set, error) from None
-        except TemplateSyntaxError as error:
-            raise _syntax_error(error, path) from None
-        except UnicodeDecodeError as error:
-            raise _not_text(error, path) from None
+        except _UNREADABLE as error:
+            raise self._unreadable(template_set, path, error) from None
         except OSError as error:
             words = f"can't be read: {error.strerror}"
             raise TemplateRenderError(words, where=SourceLocation(path)) from None
+
+    def _unreadable(
+        self,
+        template_set: str,
+        path: str,
+        error: TemplateNotFound | TemplateSyntaxError | UnicodeDecodeError,
+    ) -> TemplateRenderError:
+        if isinstance(error, TemplateNotFound):
+            return self._missing(template_set, error)
+        if isinstance(error, TemplateSyntaxError):
+            where = SourceLocation(error.filename or path, error.lineno, 1)
+            return TemplateRenderError(error.message or "syntax error", where=where)
+        line = error.object.count(b"\n", 0, error.start) + 1
+        return TemplateRenderError(
+            "the template is not UTF-8 text",
+            where=SourceLocation(path, line, 1),
+            hint="save it as UTF-8",
+        )
 
     def _missing(self, template_set: str, error: TemplateNotFound) -> TemplateRenderError:
         if template_set in self.sets():
@@ -121,20 +135,6 @@ class Templates:
         return TemplateRenderError(
             f"there is no template set {template_set}", hint=f"there are: {', '.join(self.sets())}"
         )
-
-
-def _syntax_error(error: TemplateSyntaxError, path: str) -> TemplateRenderError:
-    where = SourceLocation(error.filename or path, error.lineno, 1)
-    return TemplateRenderError(error.message or "syntax error", where=where)
-
-
-def _not_text(error: UnicodeDecodeError, path: str) -> TemplateRenderError:
-    line = error.object.count(b"\n", 0, error.start) + 1
-    return TemplateRenderError(
-        "the template is not UTF-8 text",
-        where=SourceLocation(path, line, 1),
-        hint="save it as UTF-8",
-    )
 
 
 def _line(error: Exception, path: str) -> SourceLocation:

@@ -22,7 +22,7 @@ def to_yaml_value(value: Any) -> str:
     Errors: ValueError for infinite numbers and what is no JSON-like value, UnicodeEncodeError for
     half a surrogate pair.
     """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_refuse)
+    text = _to_json(value)
     if len(text) > _LONGEST_PLAIN_KEY and _has_long_key(value):
         text = _with_explicit_keys(value)
     text.encode()
@@ -33,6 +33,9 @@ def _refuse(value: object) -> Any:
     if isinstance(value, Undefined):
         return str(value)  # StrictUndefined raises here, naming the variable
     raise ValueError(f"a {type(value).__name__} is no YAML value")
+
+
+_to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_refuse).encode
 
 
 def _has_long_key(value: Any) -> bool:
@@ -51,4 +54,4 @@ def _with_explicit_keys(value: Any) -> str:
         return "{" + ", ".join(pairs) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_with_explicit_keys(item) for item in value) + "]"
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_refuse)
+    return _to_json(value)

@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from engine.api.build import build_job, check_job, layers_of, namespace_problems
+from engine.api.foreign import ForeignDocument
 from engine.api.model import Config, Job
-from engine.api.parse import duplicate_defaults, parse_file
+from engine.api.parse import ParsedFile, duplicate_defaults, parse_file
 from engine.api.versions import JOB_DEFAULTS
 from engine.api.yaml_reader import BOUNDS, Document
 from engine.errors import Diagnostic, Severity, SourceLocation, in_order, internal_error
 from engine.refs import JobKey
 from engine.specdir.parse_cache import SpecFile
+from engine.specdir.scan import is_below
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class BuiltFile:
     config: Config
     jobs: Mapping[JobKey, Job]
     problems: tuple[Diagnostic, ...]
+    foreign: tuple[ForeignDocument, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -51,16 +54,20 @@ class ActiveSpecs:
 
     Guarantees: what is active depends on the files and on the last good version of each, and on
     nothing else. The very same Job comes back while nothing about it has changed.
+    Documents of other API groups are skipped; errors, if `strict`.
     """
 
-    def __init__(self, namespaces: NamespaceDefaults) -> None:
+    def __init__(self, namespaces: NamespaceDefaults, *, strict: bool = False) -> None:
         self._namespaces = namespaces
+        self._strict = strict
         self._newest: dict[str, BuiltFile] = {}
         self._good: dict[str, BuiltFile] = {}
         self.jobs: Mapping[JobKey, Job] = {}
         self.problems: tuple[Diagnostic, ...] = ()
         self.waiting: tuple[Diagnostic, ...] = ()
         """For each file whose JobDefaults aren't known, that others wait for it."""
+        self.foreign: tuple[ForeignDocument, ...] = ()
+        """What was skipped."""
         self.complete = True
         """False while a file has no version that counts, so that its jobs aren't known."""
 
@@ -97,6 +104,7 @@ class ActiveSpecs:
         found = (problem for built in self._newest.values() for problem in built.problems)
         self.problems = (*scope.problems, *found)
         self.waiting = tuple(map(_others_wait, scope.waited_for))
+        self.foreign = tuple(one for built in self._newest.values() for one in built.foreign)
         self.complete = len(active) == len(files)
 
     def _with_defaults(self, files: Mapping[str, SpecFile]) -> list[tuple[str, list[str]]]:
@@ -145,7 +153,8 @@ class ActiveSpecs:
         wanted = (file, layers, scope.config)
         if newest is None or (newest.file, newest.layers, newest.config) != wanted:
             scope.on_file()
-            newest = self._newest[key] = _build_file(file, layers, scope.config, self._namespaces)
+            newest = _build_file(file, layers, scope.config, self._namespaces, strict=self._strict)
+            self._newest[key] = newest
         if newest.ok and newest is not good and not scope.is_held(file.source.folder):
             if not scope.take(newest, instead_of=good):
                 return
@@ -225,14 +234,14 @@ class _Scope:
         self._layers.clear()
 
     def is_held(self, folder: str) -> bool:
-        return _is_in(folder, self.held)
+        return is_below(folder, self.held)
 
     def layers(self, folder: str, own: Document | None = None) -> tuple[Document, ...] | None:
         """JobDefaults that hold in `folder`, nearest first; None where they can't be parsed.
 
         `own` are those of the file itself.
         """
-        if _is_in(folder, self.unparsed):
+        if is_below(folder, self.unparsed):
             return None
         if own is not None:
             return layers_of(folder, {**self.defaults, folder: own})
@@ -263,21 +272,33 @@ def duplicate_job(job: Job, first: SourceLocation) -> Diagnostic:
 
 
 def _build_file(
-    file: SpecFile, layers: tuple[Document, ...], config: Config, namespaces: NamespaceDefaults
+    file: SpecFile,
+    layers: tuple[Document, ...],
+    config: Config,
+    namespaces: NamespaceDefaults,
+    *,
+    strict: bool,
 ) -> BuiltFile:
     if file.problem is not None:
         return BuiltFile(file, layers, config, {}, (file.problem,))
     try:
-        jobs, problems = _jobs_of(file, layers, config, namespaces)
+        parsed = parse_file(file.source, config.kubernetes)
+        if strict:
+            refused = (document.problem for document in parsed.foreign)
+            parsed = replace(parsed, problems=(*parsed.problems, *refused), foreign=())
+        jobs, problems = _jobs_of(file, parsed, layers, config, namespaces)
     except Exception as error:  # noqa: BLE001 - one file must not stop the others
         return BuiltFile(file, layers, config, {}, (internal_error(file.source.file, error),))
-    return BuiltFile(file, layers, config, jobs, problems)
+    return BuiltFile(file, layers, config, jobs, problems, parsed.foreign)
 
 
 def _jobs_of(
-    file: SpecFile, layers: tuple[Document, ...], config: Config, namespaces: NamespaceDefaults
+    file: SpecFile,
+    parsed: ParsedFile,
+    layers: tuple[Document, ...],
+    config: Config,
+    namespaces: NamespaceDefaults,
 ) -> tuple[Mapping[JobKey, Job], tuple[Diagnostic, ...]]:
-    parsed = parse_file(file.source, config.kubernetes)
     problems = [*parsed.problems]
     problems += (duplicate_defaults(other, parsed.defaults[0]) for other in parsed.defaults[1:])
     jobs: dict[JobKey, Job] = {}
@@ -322,7 +343,3 @@ def _others_wait(file: str) -> Diagnostic:
     return Diagnostic(
         SourceLocation(file), "jobs in and below this folder wait until this file is fixed"
     )
-
-
-def _is_in(folder: str, folders: Iterable[str]) -> bool:
-    return any(folder == other or folder.startswith(other + os.sep) for other in folders)

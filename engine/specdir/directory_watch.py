@@ -26,7 +26,8 @@ from watchdog.events import (
 
 from engine.runtime.supervisor import Supervisor
 from engine.specdir.debounce import QUIET_SECONDS, Debouncer
-from engine.specdir.watch_set import WatchSet, is_below
+from engine.specdir.scan import is_below
+from engine.specdir.watch_set import WatchSet
 
 if TYPE_CHECKING:
     from watchdog.observers.api import BaseObserver, ObservedWatch

@@ -1,7 +1,8 @@
 """The specs of some paths as they are at this moment: for commands that read them once."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 from engine.api.build import namespace_problems
@@ -20,9 +21,13 @@ def load_specs(
     namespace: str = "",
     defaults_root: Path | None = None,
     stdin: SpecText | None = None,
+    *,
+    strict: bool = False,
+    on_progress: Callable[[int, int], None] = lambda _done, _files: None,
 ) -> LoadedJobs:
     """Every job below `paths` and in `stdin`, and every problem; `namespace` is for specs that name
-    none.
+    none; documents of other API groups are errors if `strict`. `on_progress` is called with the
+    number of each file that is read, and how many there are.
 
     Guarantees: one result for one input, whatever the order of the files, and wherever one stands.
     Problems are collected, never raised.
@@ -37,7 +42,12 @@ def load_specs(
     files = dict(cache.files)
     if stdin is not None:
         files[stdin.file] = spec_file(stdin, config.kubernetes)
-    loaded = load_files(files, config, namespace)
+    done = count(1)
+
+    def on_file() -> None:
+        on_progress(next(done), len(files))
+
+    loaded = load_files(files, config, namespace, strict=strict, on_file=on_file)
     unreadable = (
         replace(problem, message=f"can't be read: {problem.message}")
         for problem in found.unreadable_roots.values()
@@ -45,14 +55,21 @@ def load_specs(
     unseen = (*found.unreadable_dirs.values(), *found.linked_dirs.values())
     uncounted = () if defaults_root else tuple(uncounted_defaults(roots, config.kubernetes))
     problems = (*unreadable, *uncounted, *unseen, *loaded.problems)
-    return LoadedJobs(loaded.jobs, in_order(problems), complete=not found.linked_dirs)
+    return replace(loaded, problems=in_order(problems), complete=not found.linked_dirs)
 
 
-def load_files(files: Mapping[str, SpecFile], config: Config, namespace: str = "") -> LoadedJobs:
+def load_files(
+    files: Mapping[str, SpecFile],
+    config: Config,
+    namespace: str = "",
+    *,
+    strict: bool = False,
+    on_file: Callable[[], None] = lambda: None,
+) -> LoadedJobs:
     """The same of files that have been read, by absolute path. Guarantees: pure."""
-    active = ActiveSpecs(NamespaceDefaults(namespace, ""))
-    active.update(files, config)
-    return LoadedJobs(active.built_jobs, in_order(active.problems))
+    active = ActiveSpecs(NamespaceDefaults(namespace, ""), strict=strict)
+    active.update(files, config, on_file)
+    return LoadedJobs(active.built_jobs, in_order(active.problems), active.foreign)
 
 
 def with_namespace(jobs: Iterable[Job], namespace: str, limits: Limits) -> tuple[Job, ...]:

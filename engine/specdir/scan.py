@@ -82,7 +82,12 @@ class Scan:
     def may_exist_unseen(self, path: str) -> bool:
         """Whether `path` may be there all the same, below what can't be read."""
         unseen = (*self.unreadable_dirs, *self.unreadable_roots, *self.hidden)
-        return any(path == folder or path.startswith(folder + os.sep) for folder in unseen)
+        return is_below(path, unseen)
+
+
+def is_below(path: str, folders: Iterable[str]) -> bool:
+    """Whether `path` is one of `folders`, or below one."""
+    return any(path == folder or path.startswith(folder + os.sep) for folder in folders)
 
 
 def make_roots(paths: Iterable[str], defaults_root: Path | None = None) -> tuple[Root, ...]:

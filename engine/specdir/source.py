@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.api.foreign import ForeignDocument
 from engine.api.model import Config, Job
 from engine.errors import Diagnostic, in_order
 from engine.refs import JobKey
@@ -42,6 +43,8 @@ class Snapshot:
     that isn't followed, or no version of a file counts. Nothing may be pruned then."""
     files: int
     """How many spec files there are."""
+    foreign: tuple[ForeignDocument, ...] = ()
+    """Documents of other API groups that were skipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +63,8 @@ class DirectorySource:
     `config` is what `config_file` said when it was read before; `namespace` goes before the
     namespaces of JobDefaults, and `context_namespace` is for jobs that have none still. JobDefaults
     count from `defaults_root` downwards, if there is one. `poll` scans every so many seconds
-    instead of using inotify, for network folders. `on_notice` is given what an operator should
-    know, from any thread.
+    instead of using inotify, for network folders. Documents of other API groups are errors if
+    `strict`. `on_notice` is given what an operator should know, from any thread.
 
     Assumptions: JobDefaults are there before the jobs that need them. `read` is called from one
     thread; the other methods may be called from any.
@@ -77,6 +80,7 @@ class DirectorySource:
         context_namespace: str,
         defaults_root: Path | None = None,
         poll: float | None = None,
+        strict: bool = False,
         on_notice: Callable[[str], None],
         make_observer: "Callable[[], BaseObserver]" = inotify_observer,
     ) -> None:
@@ -90,7 +94,8 @@ class DirectorySource:
         self._guard = WriteGuard(self._watch)
         self._config = ConfigFile(config_file, config)
         self._cache = ParseCache(config.kubernetes, self._guard)
-        self._active = ActiveSpecs(NamespaceDefaults(namespace, context_namespace))
+        namespaces = NamespaceDefaults(namespace, context_namespace)
+        self._active = ActiveSpecs(namespaces, strict=strict)
         self._was_dir: Mapping[str, bool] = {}
         self._secret_files: tuple[str, ...] = ()
         self._fingerprint: _Fingerprint | None = None
@@ -171,6 +176,7 @@ class DirectorySource:
             unreadable=unreadable,
             complete=active.complete and not unknown,
             files=sum(not file.defaults_only for file in found.files.values()),
+            foreign=active.foreign,
         )
         before = self._snapshot
         same = now.jobs is before.jobs and now.config is before.config

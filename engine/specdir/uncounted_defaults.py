@@ -15,8 +15,7 @@ from engine.api.versions import JOB_DEFAULTS
 from engine.errors import Diagnostic, InvalidInputError, SourceLocation
 from engine.kubeschema import KubernetesTypes
 from engine.specdir.parse_cache import ParseCache
-from engine.specdir.scan import Root, folders_above, make_roots, scan_defaults
-from engine.specdir.watch_set import is_below
+from engine.specdir.scan import Root, folders_above, is_below, make_roots, scan_defaults
 
 
 def require_counted_defaults(

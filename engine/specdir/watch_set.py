@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from engine.specdir.scan import Root
+from engine.specdir.scan import Root, is_below
 
 _LONGEST_CHAIN = 40
 
@@ -40,11 +40,6 @@ def watch_set_of(
     folders |= {folder for root in roots for _, folder in root.above}
     found = {os.path.realpath(folder) for folder in folders if os.path.isdir(folder)}
     return WatchSet(trees, frozenset(f for f in found if not is_below(f, trees)))
-
-
-def is_below(path: str, trees: Iterable[str]) -> bool:
-    """Whether `path` is one of `trees`, or below one."""
-    return any(path == tree or path.startswith(tree + os.sep) for tree in trees)
 
 
 def symlink_chain(path: str) -> Iterator[tuple[str, str]]:

@@ -31,7 +31,8 @@ def read_disruption(pod: dict[str, Any]) -> Outcome | None:
 def read_announced_disruption(pod: Mapping[str, Any]) -> Outcome | None:
     """What the cluster says it is about to do; final once the pod is being deleted.
 
-    A lost node can't report a phase: its pods stay Running until the node is back.
+    A lost node can't report a phase: its pods stay Running until the node is back, and their
+    containers may go on there. So much is told.
     """
     status, main = pod.get("status") or {}, main_state(pod)
     if main is not None and main.terminated.get("exitCode") == 0:
@@ -43,7 +44,11 @@ def read_announced_disruption(pod: Mapping[str, Any]) -> Outcome | None:
         return Outcome(reason, status.get("message") or named, code)
     for condition in status.get("conditions") or ():
         if condition.get("type") == _CONDITION and condition.get("status") == "True":
-            lost = condition.get("reason") in _NODE_CAUSES
             words = condition.get("message") or condition.get("reason", "")
-            return Outcome(Reason.NODE_LOST if lost else Reason.EVICTED, words, code)
+            if condition.get("reason") not in _NODE_CAUSES:
+                return Outcome(Reason.EVICTED, words, code)
+            node = (pod.get("spec") or {}).get("nodeName")
+            if node and not (main and main.terminated):
+                words = f"{words}; its containers may still run on node {node}"
+            return Outcome(Reason.NODE_LOST, words, code)
     return None

@@ -1,7 +1,9 @@
 """The pod has ended although its main container never did: an init container, or the kubelet."""
 
+from dataclasses import replace
 from typing import Any
 
+from engine.status.container_end import read_container_end
 from engine.status.containers import container_states
 from engine.status.outcome import Outcome, Reason
 
@@ -15,14 +17,8 @@ def read_failed_pod(pod: dict[str, Any]) -> Outcome | None:
     if phase != "Failed":
         return None
     for state in container_states(pod):
-        code = state.terminated.get("exitCode")
-        if state.is_init and not state.is_sidecar and code:
-            if state.terminated.get("reason") == "OOMKilled":
-                return Outcome(
-                    Reason.OOM_KILLED, f"init container {state.name}: out of memory", code
-                )
-            return Outcome(
-                Reason.SCRIPT_FAILED, f"init container {state.name}: exit code {code}", code
-            )
+        if state.is_init and not state.is_sidecar and state.terminated.get("exitCode"):
+            ended = read_container_end(pod, state)
+            return replace(ended, message=f"init container {state.name}: {ended.message}")
     words = ": ".join(filter(None, (status.get("reason"), status.get("message"))))
     return Outcome(Reason.CONTAINER_CONFIG_ERROR, words or "the pod failed without a word")

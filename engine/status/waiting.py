@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.api.model import PullClass
+from engine.status.container_end import was_interrupted
 from engine.status.containers import ContainerState, container_states, has_started
 from engine.status.outcome import Outcome, Reason
 
@@ -20,12 +21,13 @@ PULL_REASONS = frozenset(
     }
 )
 _CONFIG_ERROR = "CreateContainerConfigError"
+_CRASH_LOOP = "CrashLoopBackOff"
 _CONFIG_REASONS = frozenset(
     {
         _CONFIG_ERROR,
         "CreateContainerError",
         "RunContainerError",
-        "CrashLoopBackOff",
+        _CRASH_LOOP,
     }
 )
 _UNAUTHORIZED = (
@@ -122,14 +124,20 @@ def read_invalid_image(pod: Mapping[str, Any]) -> Outcome | None:
 def read_config_error(pod: Mapping[str, Any]) -> Outcome | None:
     """Outcome of a container that can't be created.
 
-    What crashes beside the job's own work, once that has begun, is the job's own affair.
+    What crashes beside the job's own work, once that has begun, is the job's own affair. A start
+    that was interrupted is either tried again, as a service's is, or the pod's end a moment later.
     """
     begun = has_started(pod)
     for state in container_states(pod):
         if begun and (state.last_terminated or not state.is_own_work):
             continue
-        words = _config_words(state) if state.waiting.get("reason") in _CONFIG_REASONS else ""
-        if words and _CACHE_NOT_READY not in words:
+        reason = state.waiting.get("reason")
+        if reason not in _CONFIG_REASONS:
+            continue
+        if was_interrupted(state.last_terminated if reason == _CRASH_LOOP else state.waiting):
+            continue
+        words = _config_words(state)
+        if _CACHE_NOT_READY not in words:
             return Outcome(Reason.CONTAINER_CONFIG_ERROR, f"{state.name}: {words}")
     return None
 
@@ -151,6 +159,6 @@ def _config_words(state: ContainerState) -> str:
     )
     waiting = (state.waiting.get("message") or "").strip()
     reason: str = state.waiting["reason"]
-    if reason == "CrashLoopBackOff" and told:
+    if reason == _CRASH_LOOP and told:
         return told
     return waiting or told or reason

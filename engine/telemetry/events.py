@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from typing import Annotated, Any
 
 from engine.api.model import PullClass
@@ -30,6 +31,8 @@ class StateChanged:
     """The cause, where there is one."""
     attempt: int = 0
     """Number of the attempt; 0 if there was none yet."""
+    queued_at: datetime | None = None
+    """Since when it waits for its turn, while it is Queued."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +176,14 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """How far something is that takes long; for who looks on, and in no log."""
+
+    message: Text
+    """What, and how much of it; "" once it is over."""
+
+
+@dataclass(frozen=True, slots=True)
 class SpecsRead:
     """The specs were read, all of them."""
 
@@ -202,6 +213,8 @@ class SpecFixed:
 
     file: str
     """The file's name in messages."""
+    gone: bool = False
+    """Because it is no longer there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +282,7 @@ Event = (
     | ErrorReported
     | InternalError
     | Notice
+    | Progress
     | SpecsRead
     | SpecProblem
     | SpecFixed

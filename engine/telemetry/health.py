@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from engine.errors import UsageError
-from engine.telemetry.http_address import Address, parse_address
-from engine.telemetry.http_server import Response, Server
+from engine.telemetry.http_server import Address, Response, Server, parse_address
 from engine.telemetry.metrics import Metrics
 from engine.telemetry.redact import REDACTOR
 

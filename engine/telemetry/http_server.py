@@ -15,14 +15,56 @@ from http.server import BaseHTTPRequestHandler
 from io import BytesIO
 from typing import Any
 
-from engine.telemetry.http_address import Address
+from engine.errors import UsageError
 
+_LOOPBACK = "127.0.0.1"
+_HIGHEST_PORT = 65535
 _HEAD_TIMEOUT = 5.0
 _CONNECTION_TIMEOUT = 15.0
 _MOST_CONNECTIONS, _MOST_OF_A_PEER = 64, 16
 _BACKLOG = 1024
 _LONGEST_HEAD = 1 << 16
 _ACCEPT_RETRY = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server listens."""
+
+    host: str
+    """A name or address; "" for every interface."""
+    port: int
+    """0 for any that is free."""
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """Where a client on this machine reaches it."""
+        everywhere = self.host in ("", "0.0.0.0", "::")  # noqa: S104 - only compared
+        return f"http://{Address(_LOOPBACK if everywhere else self.host, self.port)}"
+
+
+def parse_address(text: str) -> Address:
+    """`HOST:PORT`, `:PORT` for every interface, `PORT` for loopback.
+
+    Errors: UsageError; port 0 is fine, it means any that is free.
+    """
+    host, colon, port = text.strip().rpartition(":")
+    if not colon:
+        host = _LOOPBACK
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise _wrong(text, "put an IPv6 address in brackets, as in [::1]:8080")
+    if not (port.isascii() and port.isdigit() and int(port) <= _HIGHEST_PORT):
+        raise _wrong(text, "give HOST:PORT, :PORT for every interface, or PORT for loopback")
+    return Address(host, int(port))
+
+
+def _wrong(text: str, hint: str) -> UsageError:
+    return UsageError("this is no address to listen on", where=repr(text), hint=hint)
 
 
 @dataclass(frozen=True, slots=True)

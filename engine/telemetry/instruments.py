@@ -1,8 +1,8 @@
 """The metrics themselves: the one table of names, types and words. Imports prometheus_client."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
 
 from prometheus_client import (
     CollectorRegistry,
@@ -19,36 +19,71 @@ from prometheus_client.registry import Collector
 
 from engine import __version__
 from engine.api.model import PullClass
+from engine.errors import ForbiddenError, UnreachableError
 from engine.status.outcome import Reason, State
 
+Ask = Callable[[], int] | None
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_MINUTES = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 150.0, 300.0, 600.0)
 
 
 @dataclass(frozen=True, slots=True)
 class GaugeSources:
-    """What is asked at each scrape; a metric without a source is left out.
+    """What is asked at each scrape, as which metric; one without a source is left out.
 
     Each is called from the server's thread and has to be quick.
     """
 
     jobs: Callable[[], Mapping[State, int]] | None = None
     """Jobs by state."""
-    quota_waiting: Callable[[], int] | None = None
-    """Jobs that wait for room in a quota."""
-    spec_problems: Callable[[], int] | None = None
-    """Problems of spec files, warnings not counted."""
-    queue_depth: Callable[[], int] | None = None
-    """Jobs that are ready to be reconciled."""
-    queue_adds: Callable[[], int] | None = None
-    """Adds to the work queue since the start; never goes down."""
-    queue_retries: Callable[[], int] | None = None
-    """Adds after an error since the start; never goes down."""
-    internal_errors: Callable[[], int] | None = None
-    """Errors of the engine itself since the start; never goes down."""
-    api_requests: Callable[[], int] | None = None
-    """Requests since the start; never goes down."""
-    watch_restarts: Callable[[], int] | None = None
-    """Watches opened again since the start; never goes down."""
+    quota_waiting: Annotated[
+        Ask,
+        GaugeMetricFamily,
+        "engine_quota_waiting_jobs",
+        "Jobs that wait for room in a quota, or for room for their record.",
+    ] = None
+    held: Annotated[
+        Ask,
+        GaugeMetricFamily,
+        "engine_held_jobs",
+        "Jobs that may not start because more new runs would than maxStarts allows.",
+    ] = None
+    spec_problems: Annotated[
+        Ask,
+        GaugeMetricFamily,
+        "engine_spec_problems",
+        "Errors in spec files; warnings are not counted.",
+    ] = None
+    queue_depth: Annotated[
+        Ask, GaugeMetricFamily, "engine_workqueue_depth", "Jobs that are ready to be reconciled."
+    ] = None
+    queue_adds: Annotated[
+        Ask, CounterMetricFamily, "engine_workqueue_adds", "Jobs put into the work queue."
+    ] = None
+    queue_retries: Annotated[
+        Ask,
+        CounterMetricFamily,
+        "engine_workqueue_retries",
+        "Jobs put into the work queue once more after an error.",
+    ] = None
+    internal_errors: Annotated[
+        Ask,
+        CounterMetricFamily,
+        "engine_internal_errors",
+        "Defects of the engine that were contained; the log has their tracebacks.",
+    ] = None
+    api_requests: Annotated[
+        Ask,
+        CounterMetricFamily,
+        "engine_api_requests",
+        "Requests to the API server, watches included.",
+    ] = None
+    watch_restarts: Annotated[
+        Ask,
+        CounterMetricFamily,
+        "engine_watch_restarts",
+        "Watches that were opened again after they broke.",
+    ] = None
 
 
 class ScrapeCollector(Collector):
@@ -64,59 +99,10 @@ class ScrapeCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The metrics as they are now; one that can't be asked is left out."""
-        sources = self.sources
-        asked: tuple[tuple[type[Any], str, str, Callable[[], int] | None], ...] = (
-            (
-                GaugeMetricFamily,
-                "engine_quota_waiting_jobs",
-                "Jobs that wait for room in a quota.",
-                sources.quota_waiting,
-            ),
-            (
-                GaugeMetricFamily,
-                "engine_spec_problems",
-                "Problems of spec files, warnings not counted.",
-                sources.spec_problems,
-            ),
-            (
-                GaugeMetricFamily,
-                "engine_workqueue_depth",
-                "Jobs that are ready to be looked at.",
-                sources.queue_depth,
-            ),
-            (
-                CounterMetricFamily,
-                "engine_workqueue_adds",
-                "Jobs put into the work queue.",
-                sources.queue_adds,
-            ),
-            (
-                CounterMetricFamily,
-                "engine_workqueue_retries",
-                "Jobs put into the work queue once more after an error.",
-                sources.queue_retries,
-            ),
-            (
-                CounterMetricFamily,
-                "engine_internal_errors",
-                "Defects of the engine that were contained.",
-                sources.internal_errors,
-            ),
-            (
-                CounterMetricFamily,
-                "engine_api_requests",
-                "Requests to the API server, watches included.",
-                sources.api_requests,
-            ),
-            (
-                CounterMetricFamily,
-                "engine_watch_restarts",
-                "Watches that were opened again after they broke.",
-                sources.watch_restarts,
-            ),
-        )
-        for family, name, words, ask in asked:
-            yield from _single(family, name, words, ask)
+        for source in fields(self.sources):
+            if source.name != "jobs":
+                annotated: Any = source.type
+                yield from _single(getattr(self.sources, source.name), *annotated.__metadata__)
         yield from self._jobs()
         words = "1 while this engine leads its source, 0 while it does not."
         yield GaugeMetricFamily("engine_leader", words, float(self.leads))
@@ -134,9 +120,7 @@ class ScrapeCollector(Collector):
         yield found
 
 
-def _single(
-    family: type[Any], name: str, words: str, ask: Callable[[], int] | None
-) -> Iterator[Metric]:
+def _single(ask: Ask, family: type[Any], name: str, words: str) -> Iterator[Metric]:
     if ask is None:
         return
     try:
@@ -162,25 +146,31 @@ class Instruments:
         )
         self.pull_fallbacks = Counter(
             "engine_pull_fallbacks",
-            "Containers that go on with their next pull policy, by what was wrong.",
+            "Containers that go on with their next pull policy, by the class of the failure.",
             ["class"],
             registry=registry,
         )
         self.pruned = Counter(
             "engine_pruned_objects",
-            "Objects that the pruning rule dealt with.",
+            "Objects that pruning judged, by the result: deleted, failed, invalid, …",
             ["kind", "action"],
+            registry=registry,
+        )
+        self.starting = Histogram(
+            "engine_starting_seconds",
+            "How long jobs were Starting before they ran: scheduling and pulling included.",
+            buckets=_MINUTES,
             registry=registry,
         )
         self.reconcile_duration = Histogram(
             "engine_reconcile_duration_seconds",
-            "How long one look at one job takes, requests included.",
+            "How long one reconcile of one job takes, requests included.",
             buckets=_SECONDS,
             registry=registry,
         )
         self.reconcile_errors = Counter(
             "engine_reconcile_errors",
-            "Looks at a job that ended with an error.",
+            "Reconciles of a job that ended with an error, by its kind: UnreachableError, say.",
             ["kind"],
             registry=registry,
         )
@@ -208,6 +198,11 @@ class Instruments:
                 self.attempts_failed.labels(reason)
         for pull_class in PullClass:
             self.pull_fallbacks.labels(pull_class)
+        for error in (ForbiddenError, UnreachableError):
+            self.reconcile_errors.labels(error.__name__)
+        for kind in ("ConfigMap", "Pod", "Secret"):
+            for action in ("deleted", "failed"):
+                self.pruned.labels(kind, action)
 
     def expose(self, accept: str) -> tuple[str, bytes]:
         """Content type and text of all metrics, in the format that an Accept header asks for."""

@@ -4,8 +4,12 @@ Nothing here imports prometheus_client before there is a `Metrics`: most command
 No label ever holds a job's name, so that the number of series doesn't grow with the jobs.
 """
 
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from engine.refs import JobKey
+from engine.status.outcome import State
 from engine.telemetry.events import (
     AttemptFailed,
     Event,
@@ -31,10 +35,12 @@ class Metrics:
     in that scrape, nothing else.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         from engine.telemetry.instruments import Instruments  # noqa: PLC0415 - see above
 
         self._instruments = Instruments()
+        self._monotonic = monotonic
+        self._starting_since: dict[JobKey, float] = {}
 
     @property
     def registry(self) -> "CollectorRegistry":
@@ -49,8 +55,10 @@ class Metrics:
         """Count what the event says."""
         count = self._instruments
         match event:
-            case StateChanged(_, state, reason) if state.is_final:
-                count.outcomes.labels(reason or state).inc()
+            case StateChanged(key, state, reason):
+                self._observe_start(key, state)
+                if state.is_final:
+                    count.outcomes.labels(reason or state).inc()
             case AttemptFailed(_, _, _, reason):
                 count.attempts_failed.labels(reason).inc()
             case PullPolicyFallback():
@@ -62,8 +70,18 @@ class Metrics:
                 count.spec_files.set(files)
             case LeaderChanged(leads):
                 count.asked.leads = leads
+                self._starting_since.clear()
             case _:
                 pass
+
+    def _observe_start(self, key: JobKey, state: State) -> None:
+        """What ran and ended between two looks counts with its running."""
+        if state is State.STARTING:
+            self._starting_since.setdefault(key, self._monotonic())
+            return
+        since = self._starting_since.pop(key, None)
+        if since is not None and state in (State.RUNNING, State.SUCCEEDED):
+            self._instruments.starting.observe(self._monotonic() - since)
 
     def observe_reconcile(self, seconds: float, error: str = OK) -> None:
         """One look at one job; `error` is the name of the error's class, "" without one."""

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ _CUT_FROM = 250
 _FEW_LINES = 100
 """Lines of a value up to which each is looked for in encoded forms of its own; a key has fewer."""
 _TRIES = 16
+_ESCAPE = re.compile("%[0-9A-F]{2}")
 _URL_SAFE = str.maketrans("+/", "-_")
 
 
@@ -130,8 +132,14 @@ def _forms(value: str) -> set[str]:
         if text in whole or len(lines) <= _FEW_LINES:
             raw = text.encode("utf-8", "surrogatepass")
             forms |= _in_base64(raw)
-            forms |= set() if is_plain else {quote(raw), quote(raw, safe=""), quote_plus(raw)}
+            forms |= set() if is_plain else _in_urls(raw)
     return forms
+
+
+def _in_urls(raw: bytes) -> set[str]:
+    """`raw` with its escapes in either case: some servers write them in lower case."""
+    forms = {quote(raw), quote(raw, safe=""), quote_plus(raw)}
+    return forms | {_ESCAPE.sub(lambda escape: escape[0].lower(), form) for form in forms}
 
 
 def _in_base64(raw: bytes) -> set[str]:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from engine.errors import TemplateRenderError
 from engine.transform.context import TransformContext
 from engine.wellknown import reserved_metadata
 
@@ -11,11 +10,7 @@ def check_metadata(manifest: dict[str, Any], context: TransformContext) -> dict[
     """The manifest as it is. Errors: TemplateRenderError when its template set such metadata."""
     fault = metadata_error(manifest)
     if fault:
-        raise TemplateRenderError(
-            f"the template set {context.job.spec['template']} makes a {manifest['kind']} "
-            f"in which {fault}",
-            where=context.job.place,
-        )
+        raise context.template_error(manifest, fault)
     return manifest
 
 

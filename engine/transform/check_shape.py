@@ -1,9 +1,9 @@
 """Refuse what no transform could reach into: a template or a pod patch may make anything."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
-from engine.errors import TemplateRenderError
 from engine.podsecurity.pod import CONTAINER_FIELDS
 from engine.transform.context import TransformContext
 from engine.transform.manifest_edit import is_pod
@@ -11,7 +11,9 @@ from engine.transform.prefer_nodes import PREFERRED
 
 _EVERY = "[]"
 _WORDS: Mapping[type, str] = {dict: "a mapping", list: "a list", str: "a string"}
-_CONTAINER: tuple[tuple[tuple[str, ...], type], ...] = (
+_Rule = tuple[tuple[str, ...], type]
+"""Where something stands, if it is there, and what it has to be."""
+_CONTAINER: tuple[_Rule, ...] = (
     ((), dict),
     (("name",), str),
     (("image",), str),
@@ -21,12 +23,12 @@ _CONTAINER: tuple[tuple[tuple[str, ...], type], ...] = (
     (("securityContext", "capabilities", "add"), list),
     (("securityContext", "capabilities", "add", _EVERY), str),
 )
-_OBJECT: tuple[tuple[tuple[str, ...], type], ...] = (
+_OBJECT: tuple[_Rule, ...] = (
     (("metadata",), dict),
     (("metadata", "labels"), dict),
     (("metadata", "annotations"), dict),
 )
-_POD: tuple[tuple[tuple[str, ...], type], ...] = (
+_POD: tuple[_Rule, ...] = (
     (("spec",), dict),
     (("spec", "securityContext"), dict),
     (("spec", "affinity"), dict),
@@ -39,11 +41,6 @@ _POD: tuple[tuple[tuple[str, ...], type], ...] = (
     (("spec", "volumes", _EVERY, "image"), dict),
     (("spec", "volumes", _EVERY, "image", "reference"), str),
     *((("spec", field), list) for field in CONTAINER_FIELDS),
-    *(
-        (("spec", field, _EVERY, *path), kind)
-        for field in CONTAINER_FIELDS
-        for path, kind in _CONTAINER
-    ),
 )
 
 
@@ -51,27 +48,37 @@ def check_shape(manifest: dict[str, Any], context: TransformContext) -> dict[str
     """The manifest as it is. Errors: TemplateRenderError when its template made something else."""
     fault = shape_error(manifest)
     if fault:
-        raise TemplateRenderError(
-            f"the template set {context.job.spec['template']} makes a {manifest['kind']} "
-            f"in which {fault}",
-            where=context.job.place,
-        )
+        raise context.template_error(manifest, fault)
     return manifest
 
 
 def shape_error(manifest: Mapping[str, Any]) -> str:
     """What is not what it must be, as `spec.containers must be a list`; "" if all is well."""
     pod = is_pod(manifest)
-    for path, kind in (*_OBJECT, *(_POD if pod else ())):
-        for place, value in _values(manifest, path):
-            if not isinstance(value, kind):
-                return f"{place} must be {_WORDS[kind]}"
-    if pod and not manifest.get("spec"):
+    fault = _mismatch([("", manifest)], (*_OBJECT, *(_POD if pod else ())))
+    if fault or not pod:
+        return fault
+    spec = manifest.get("spec")
+    if not spec:
         return "spec is missing"
-    for field in CONTAINER_FIELDS if pod else ():
-        for place, container in _values(manifest, ("spec", field, _EVERY)):
-            if not container.get("name"):
-                return f"{place} has no name"
+    listed = [
+        [(f"spec.{field}[{index}]", item) for index, item in enumerate(spec.get(field) or ())]
+        for field in CONTAINER_FIELDS
+    ]
+    for containers in listed:
+        fault = _mismatch(containers, _CONTAINER)
+        if fault:
+            return fault
+    return next((f"{at} has no name" for at, item in chain(*listed) if not item.get("name")), "")
+
+
+def _mismatch(roots: Sequence[tuple[str, Any]], rules: Iterable[_Rule]) -> str:
+    """What is of another type than a rule says, below any of `roots`: each has its place."""
+    for path, kind in rules:
+        for root_place, root in roots:
+            for place, value in _values(root, path, root_place):
+                if not isinstance(value, kind):
+                    return f"{place} must be {_WORDS[kind]}"
     return ""
 
 
@@ -80,9 +87,9 @@ def _values(value: Any, path: tuple[str, ...], place: str = "") -> Iterator[tupl
     if not path:
         yield place, value
         return
-    step, *rest = path
+    step, rest = path[0], path[1:]
     if step == _EVERY:
         for index, item in enumerate(value):
-            yield from _values(item, tuple(rest), f"{place}[{index}]")
+            yield from _values(item, rest, f"{place}[{index}]")
     elif value.get(step) is not None:
-        yield from _values(value[step], tuple(rest), f"{place}.{step}" if place else step)
+        yield from _values(value[step], rest, f"{place}.{step}" if place else step)

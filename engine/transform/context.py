@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from engine.api.model import Job, Limits
+from engine.errors import TemplateRenderError
 from engine.kubeschema import KubernetesTypes, shipped_types
 
 
@@ -23,3 +25,11 @@ class TransformContext:
     """What the operator allows, for fields that the spec leaves to a default."""
     kubernetes: KubernetesTypes = shipped_types
     """The types by which a pod patch merges."""
+
+    def template_error(self, manifest: Mapping[str, Any], fault: str) -> TemplateRenderError:
+        """What the job's template set made has a `fault`."""
+        template_set, kind = self.job.spec["template"], manifest["kind"]
+        return TemplateRenderError(
+            f"the template set {template_set} makes a {kind} in which {fault}",
+            where=self.job.place,
+        )

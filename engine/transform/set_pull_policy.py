@@ -1,11 +1,12 @@
 """Give each container the pull policy of this attempt; without one, the cluster decides.
 
-Where the operator allows some policies only, the cluster isn't left to choose another one.
+Where the operator allows some policies only, the cluster isn't left to choose another one. The next
+attempt is a new pod: a policy can't be changed on a live one, and the kubelet's back-off is by UID.
 """
 
 from typing import Any
 
-from engine.kubeschema.defaults import default_pull_policy
+from engine.kubeschema.defaults import allowed_pull_policy
 from engine.transform.context import TransformContext
 from engine.transform.manifest_edit import is_pod, with_containers, with_field
 
@@ -22,7 +23,7 @@ def set_pull_policy(manifest: dict[str, Any], context: TransformContext) -> dict
     def change(container: dict[str, Any]) -> dict[str, Any]:
         policy = context.policies.get(container["name"]) or container.get("imagePullPolicy")
         if not policy and allowed:
-            policy = _allowed_default(container.get("image", ""), allowed)
+            policy = allowed_pull_policy(container.get("image", ""), allowed)
         return {**container, "imagePullPolicy": policy} if policy else container
 
     changed = with_containers(manifest, change)
@@ -36,10 +37,5 @@ def _pulled(volume: dict[str, Any], allowed: tuple[str, ...]) -> dict[str, Any]:
     image = volume.get("image")
     if image is None or image.get("pullPolicy"):
         return volume
-    policy = _allowed_default(image.get("reference") or "", allowed)
+    policy = allowed_pull_policy(image.get("reference") or "", allowed)
     return {**volume, "image": {**image, "pullPolicy": policy}}
-
-
-def _allowed_default(image: str, allowed: tuple[str, ...]) -> str:
-    policy = default_pull_policy(image)
-    return policy if policy in allowed else allowed[0]

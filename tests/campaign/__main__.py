@@ -81,11 +81,12 @@ PARTS = {
         {"ENGINE_FUZZ_SECONDS": "200"},
         seed=("ENGINE_FUZZ_SEED", 1_000_000, 0),
     ),
+    "pods": Part("tests/deploy/test_many_jobs.py", {"ENGINE_POD_JOBS": "500"}),
     "package": Part("tests/package", {"ENGINE_PACKAGE_PYTHONS": "all"}),
 }
 """200 kills, 100 of the engine that stays, 2,000 and 400 seeds, ten minutes of random files,
 five of hostile ones, 2,000 jobs in 40 days of pipelines, 200 seconds of each fuzzer,
-and the package on every Python of this machine."""
+500 jobs through the engine in its pod, and the package on every Python of this machine."""
 
 
 def main() -> int:

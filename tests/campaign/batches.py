@@ -1,19 +1,21 @@
-"""Batches of jobs of four kinds, and how it is judged that each of them ran exactly once."""
+"""Batches of jobs of seven kinds, and how it is judged that each of them ran exactly once."""
 
 from collections import Counter
+from typing import Any
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.images import Images
+from tests.support.api import Object
 from tests.support.engine import Engine
+from tests.support.fault_campaign import LEAVE, LOST, is_expected
+from tests.support.gates import HELD
 from tests.support.objects import Objects
+from tests.support.placement import leaves_lost_nodes, prefers_node
 
 JOBS_IN_A_BATCH = 20
-EXPECTED = {
-    "plain": "Succeeded",
-    "owns": "Succeeded",
-    "fails": "ScriptFailed",
-    "falls": "Succeeded",
-}
+CHANGES = "changes"
+"""Kind of a plain job whose spec changes once."""
+GIVES_UP = {**leaves_lost_nodes(after=1), **prefers_node("node-2")}
 
 
 def write_batch(engine: Engine, images: Images, batch: int) -> list[str]:
@@ -23,7 +25,7 @@ def write_batch(engine: Engine, images: Images, batch: int) -> list[str]:
 
 def write_job(engine: Engine, images: Images, batch: int, number: int, file: str = "") -> str:
     """Write one job's spec, to the folder unless `file` says otherwise; its name."""
-    match number % 4:
+    match number % 7:
         case 0:
             return engine.spec(f"plain-{batch}-{number}", file=file, script="sleep 0.3")
         case 1:
@@ -32,6 +34,14 @@ def write_job(engine: Engine, images: Images, batch: int, number: int, file: str
             return engine.spec(name, file=file, script="test $TOKEN", secrets=secrets)
         case 2:
             return engine.spec(f"fails-{batch}-{number}", file=file, script="exit 3")
+        case 3:
+            return engine.spec(f"held-{batch}-{number}", file=file, script="true", **HELD)
+        case 4:
+            retry = {"max": 9, "on": sorted(LOST)}
+            name = f"moves-{batch}-{number}"
+            return engine.spec(name, file=file, script="sleep 2", retry=retry, **GIVES_UP)
+        case 5:
+            return engine.spec(f"lost-{batch}-{number}", file=file, script="sleep 2", **GIVES_UP)
         case _:
             policies = ["Never", "IfNotPresent"]
             name, ref = f"falls-{batch}-{number}", images.build()
@@ -42,9 +52,24 @@ def kind_of(name: str) -> str:
     return name.partition("-")[0]
 
 
-def attempts_of(name: str) -> int:
-    """How many attempts a run of this job takes."""
-    return 2 if kind_of(name) == "falls" else 1
+def assert_ended_as_specified(jobs: dict[str, dict[str, Any]]) -> None:
+    found = {name: [one["outcome"] for one in job["attempts"]] for name, job in jobs.items()}
+    wrong = {
+        name: outcomes
+        for name, outcomes in found.items()
+        if not is_expected("plain" if kind_of(name) == CHANGES else kind_of(name), outcomes)
+        and not _never_started(jobs[name]["attempts"][-1])
+    }
+    assert not wrong, wrong
+
+
+def _never_started(attempt: dict[str, Any]) -> bool:
+    """Whether the kubelet was killed in the middle of its start: any job may lose its node so."""
+    return attempt["outcome"] == "NodeLost" and "context canceled" in attempt["message"]
+
+
+def outcomes_of(jobs: dict[str, dict[str, Any]]) -> "Counter[str]":
+    return Counter(one["outcome"] for job in jobs.values() for one in job["attempts"])
 
 
 def bound_pods(objects: Objects, cluster: Cluster, before: int) -> Counter[str]:
@@ -60,6 +85,22 @@ def bound_pods(objects: Objects, cluster: Cluster, before: int) -> Counter[str]:
         and entry["responseStatus"]["code"] == 201
     }
     return Counter(name for name, _ in bound)
+
+
+def assert_nothing_left(objects: Objects, jobs: dict[str, dict[str, Any]]) -> None:
+    """Of each job that never changed its last pod, or none if that has left a node; what they own.
+
+    Assumptions: what is to go has gone.
+    """
+    last = {job["attempts"][-1]["pod"]: name for name, job in jobs.items()}
+    pods = {pod["metadata"]["name"]: _job_of(pod) for pod in objects.pods()}
+    assert {pod for pod, job in pods.items() if kind_of(job) != CHANGES} <= set(last)
+    assert {kind_of(last[pod]) for pod in last if pod not in pods} <= set(LEAVE)
+    assert_owned(objects)
+
+
+def _job_of(pod: Object) -> str:
+    return str(pod["metadata"]["labels"]["jobs.engine/job"])
 
 
 def assert_owned(objects: Objects) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.cluster.cluster import Cluster
+from tests.cluster.process import Component
 from tests.support.engine import Engine, finish
 from tests.support.objects import Objects
 
@@ -11,14 +12,14 @@ pytestmark = [pytest.mark.node, pytest.mark.registry]
 
 @pytest.mark.alone
 def test_all_jobs_finish_although_the_api_server_is_killed_in_the_middle(
-    engine: Engine, objects: Objects, cluster: Cluster
+    engine: Engine, objects: Objects, apiserver: Component
 ) -> None:
     for number in range(20):
         engine.spec(f"job-{number}", script="sleep 2", files={"a": str(number)})
     process = engine.start()
     objects.api.wait(lambda: len(objects.pods()) >= 5, "some pods")
-    cluster.apiserver.kill()
-    cluster.apiserver.start()
+    apiserver.kill()
+    apiserver.start()
     run = finish(process, ends=0)
     assert [len(job["attempts"]) for job in run.result["jobs"]] == [1] * 20
     assert len(objects.pods()) == 20

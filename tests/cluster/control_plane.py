@@ -123,7 +123,11 @@ def in_cluster_address(settings: Settings, inside: Inside) -> Component:
 def controller_manager(
     settings: Settings, program: Path, credentials: Credentials, inside: Inside
 ) -> Component:
-    """Its own limits are raised: namespaces, quotas and owned objects follow within a moment."""
+    """Its own limits are raised: namespaces, quotas and owned objects follow within a moment.
+
+    A node that has been silent for forty seconds is unreachable. What a pod tolerates then is as
+    everywhere, 300 seconds, unless its spec says otherwise.
+    """
     ports = settings.ports
     argv = [
         str(program),
@@ -142,6 +146,7 @@ def controller_manager(
         "--concurrent-resource-quota-syncs=10",
         "--resource-quota-sync-period=10s",
         "--node-monitor-period=1s",
+        "--node-monitor-grace-period=40s",
     ]
     return component(settings, "kube-controller-manager", argv, lambda: True, inside)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,6 +61,26 @@ def install(names: Sequence[str], say: Say) -> None:
         _apt("install", "--yes", "--no-install-recommends", *names)
 
 
+def unpack(name: str, folder: Path, say: Say) -> None:
+    """Put a package's files below `folder`, which isn't there yet; nothing is installed.
+
+    Errors: ClusterUnavailable with apt's own words.
+    """
+    if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
+        raise ClusterUnavailable(f"there is no {name} on this machine, and no apt-get to fetch it")
+    say(f"fetching {name}")
+    with tempfile.TemporaryDirectory(prefix="fetching-", dir=folder.parent) as work:
+        try:
+            _apt("download", name, folder=work)
+        except ClusterUnavailable:
+            _apt("update")
+            _apt("download", name, folder=work)
+        (package,) = Path(work).glob("*.deb")
+        out = Path(work) / "out"
+        subprocess.run(["dpkg", "-x", package, out], check=True, capture_output=True)
+        out.rename(folder)
+
+
 def _installed(program: str) -> bool:
     """Debian's own program counts, not one of the same name elsewhere on the PATH."""
     if program.startswith("/"):
@@ -67,10 +88,11 @@ def _installed(program: str) -> bool:
     return shutil.which(program, path=SYSTEM_PATH) is not None
 
 
-def _apt(*arguments: str) -> None:
+def _apt(*arguments: str, folder: str | None = None) -> None:
     done = subprocess.run(
         ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120", *arguments],
         env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+        cwd=folder,
         capture_output=True,
         text=True,
         check=False,

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from engine.kubeschema import TABLE
 from engine.kubeschema.generate import generate
-from engine.kubeschema.shipped import TABLE
 from engine.package_data import resource_dir
 from tests.support.api import Api
 

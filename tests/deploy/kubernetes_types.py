@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from engine.kubeschema import TABLE
 from engine.kubeschema.model import Schema
 from engine.kubeschema.openapi import table_from_openapi
-from engine.kubeschema.shipped import TABLE
 from engine.kubeschema.table import read_table
 from engine.package_data import resource_dir
 

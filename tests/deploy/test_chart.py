@@ -18,6 +18,7 @@ from engine.podsecurity import Level, evaluate
 from tests.cluster.helm import CHART, OLDEST, Helm
 from tests.deploy.kubernetes_types import deployed_types
 from tests.support.pages import rights_of, table_of
+from tests.support.published_schemas import require_valid_custom_resource
 
 Object = dict[str, Any]
 VALUES = Path(__file__).with_name("values")
@@ -94,7 +95,9 @@ def test_every_document_is_what_kubernetes_knows(helm: Helm, files: list[Path]) 
     documents = helm.template(*files)
     assert documents
     for document in documents:
-        if document["apiVersion"] != OPERATORS:
+        if document["apiVersion"] == OPERATORS:
+            require_valid_custom_resource(document, f"{document['kind'].lower()}s")
+        else:
             found = [
                 f"{fault.path}: {fault.message}"
                 for fault in manifest_faults(deployed_types, document)
@@ -185,6 +188,8 @@ BASE = {
 }
 QUOTAS = {"resourcequotas": {"list", "watch"}}
 EVENTS = {"events": {"create", "list"}}
+LOGS = {"pods/log": {"get"}}
+SAVED = '{"volume": {"persistentVolumeClaim": {"claimName": "logs"}}}'
 NODES = {"nodes": {"list"}}
 RIGHTS = "engine.rights="
 
@@ -204,8 +209,9 @@ RIGHTS = "engine.rights="
             ["engine.prune=true"],
             BASE | QUOTAS | EVENTS | NODES | {"secrets": {"create", "get", "list", "delete"}},
         ),
+        ([f"engine.logs={SAVED}"], BASE | QUOTAS | EVENTS | NODES | LOGS),
     ],
-    ids=["as it is", "no nodes", "no quotas", "no events", "events unwritten", "prune"],
+    ids=["as it is", "no nodes", "no quotas", "no events", "events unwritten", "prune", "logs"],
 )
 def test_the_engine_has_the_rights_that_its_features_need_and_no_other(
     helm: Helm, settings: list[str], expected: dict[str, set[str]]
@@ -216,7 +222,8 @@ def test_the_engine_has_the_rights_that_its_features_need_and_no_other(
 
 
 def test_with_every_feature_its_rights_are_those_that_the_page_lists(helm: Helm) -> None:
-    settings = ["engine.prune=true", RIGHTS + '{"podsEverywhere": true}']
+    everywhere = '{"podsEverywhere": true, "recordsEverywhere": true}'
+    settings = ["engine.prune=true", f"engine.logs={SAVED}", RIGHTS + everywhere]
     page = told()
     assert page.pop("namespaces") == {"get"}, "for --once alone"
     assert granted(helm.template(settings=settings)) == page
@@ -243,6 +250,32 @@ def test_an_engine_of_all_namespaces_has_them_in_a_cluster_role(helm: Helm) -> N
     assert cluster == {name: verbs for name, verbs in BASE.items() if name != "leases"}
 
 
+@pytest.mark.parametrize(
+    ("right", "resource"),
+    [("nodes", "nodes"), ("podsEverywhere", "pods"), ("recordsEverywhere", "configmaps")],
+)
+def test_each_right_everywhere_is_a_list_of_one_resource(
+    helm: Helm, right: str, resource: str
+) -> None:
+    rights = {"nodes": False, right: True}
+    documents = helm.template(settings=[RIGHTS + json.dumps(rights)])
+    assert granted(documents, "ClusterRole") == {resource: {"list"}}
+
+
+def test_where_logs_are_saved_is_a_volume_that_the_engine_and_the_cleaner_write_to(
+    helm: Helm,
+) -> None:
+    settings = [f"engine.logs={SAVED}", CLEANER, f"cleaner.logs={SAVED}"]
+    documents = helm.template(settings=settings)
+    for kind in ("Deployment", "CronJob"):
+        spec = pod_of(named(documents, kind))["spec"]
+        assert "--logs-dir=/logs" in argv(documents, kind)
+        (mount,) = [m for m in spec["containers"][0]["volumeMounts"] if m["mountPath"] == "/logs"]
+        assert not mount.get("readOnly")
+        (volume,) = [one for one in spec["volumes"] if one["name"] == mount["name"]]
+        assert volume["persistentVolumeClaim"] == {"claimName": "logs"}
+
+
 CLEANER = "cleaner.enabled=true"
 ALONE = ['engine={"enabled": false}']
 WHOLE = {"list", "get", "delete"}
@@ -263,8 +296,13 @@ WHOLE = {"list", "get", "delete"}
             ['cleaner.kinds=["secrets", "deployments.apps", "widgets.example.com"]'],
             {"secrets": WHOLE, "deployments": WHOLE, "widgets": WHOLE},
         ),
+        ([f"cleaner.logs={SAVED}", 'cleaner.kinds=["secrets"]'], {"secrets": WHOLE}),
+        (
+            [f"cleaner.logs={SAVED}", 'cleaner.dryRun="server"'],
+            {"pods": WHOLE, "secrets": WHOLE, "configmaps": WHOLE},
+        ),
     ],
-    ids=["as it is", "client", "server", "pods", "secrets", "groups"],
+    ids=["as it is", "client", "server", "pods", "secrets", "groups", "no pods", "no pod goes"],
 )
 def test_the_cleaner_has_the_rights_that_its_kinds_need_and_no_other(
     helm: Helm, settings: list[str], expected: dict[str, set[str]]
@@ -284,7 +322,8 @@ def test_the_cleaner_has_the_rights_that_its_kinds_need_and_no_other(
 
 def test_the_cleaners_rights_are_those_that_the_page_lists(helm: Helm) -> None:
     page = rights_of((row[0].replace("`", ""), row[1]) for row in table_of("prune.md", "Rights"))
-    assert page.pop("pods/log") == {"get"}, "for --logs-dir alone"
+    assert granted(helm.template(settings=[*ALONE, CLEANER, f"cleaner.logs={SAVED}"])) == page
+    del page["pods/log"]
     assert granted(helm.template(settings=[*ALONE, CLEANER])) == page
 
 
@@ -357,6 +396,61 @@ def test_the_alerts_are_those_of_the_operations_page(helm: Helm) -> None:
         for expression, lasts in re.findall(r"`([^`]*)`(?: for (\w+))?", row[1])
     ]
     assert given == page
+
+
+def test_the_dashboard_is_where_grafana_looks_for_it(helm: Helm) -> None:
+    found = named(helm.template(VALUES / "git.yaml"), "ConfigMap", "engine-dashboard")
+    assert {"grafana_dashboard": "1", "folder": "ci"}.items() <= found["metadata"]["labels"].items()
+    text = (CHART / "files" / "dashboard.json").read_text()
+    assert json.loads(found["data"]["engine.json"]) == json.loads(text)
+
+
+FLAGS = [
+    ("engine.serviceMonitor.enabled", False, {"Service", "ServiceMonitor"}),
+    ("engine.prometheusRule.enabled", False, {"PrometheusRule"}),
+    ("engine.dashboard.enabled", False, {"ConfigMap"}),
+    ("engine.networkPolicy.enabled", True, {"NetworkPolicy"}),
+    ("engine.podDisruptionBudget.enabled", True, {"PodDisruptionBudget"}),
+    ("engine.serviceAccount.create", True, {"ServiceAccount"}),
+    ("cleaner.enabled", False, {"CronJob", "ServiceAccount", "Role", "RoleBinding"}),
+]
+
+
+@pytest.mark.parametrize(("flag", "default", "kinds"), FLAGS, ids=[flag for flag, *_ in FLAGS])
+def test_a_flag_adds_its_own_objects_and_no_others(
+    helm: Helm, flag: str, default: bool, kinds: set[str]
+) -> None:
+    def made(*settings: str) -> dict[tuple[str, str], Object]:
+        documents = helm.template(settings=settings)
+        return {(one["kind"], one["metadata"]["name"]): one for one in documents}
+
+    on, off = made(f"{flag}=true"), made(f"{flag}=false")
+    assert made().keys() == (on if default else off).keys()
+    assert off.keys() < on.keys()
+    added = {kind for kind, _ in on.keys() - off.keys()}
+    assert added - {"NetworkPolicy"} == kinds - {"NetworkPolicy"}
+    for document in on.values():
+        if document["apiVersion"] == OPERATORS:
+            require_valid_custom_resource(document, f"{document['kind'].lower()}s")
+        else:
+            assert [*manifest_faults(deployed_types, document)] == []
+
+
+def test_a_misspelt_field_of_a_service_monitor_is_found(helm: Helm) -> None:
+    monitor = named(helm.template(VALUES / "git.yaml"), "ServiceMonitor")
+    monitor["spec"]["endpoints"][0]["intervall"] = "30s"
+    with pytest.raises(AssertionError):
+        require_valid_custom_resource(monitor, "servicemonitors")
+
+
+def test_a_service_monitor_finds_the_service_and_its_port(helm: Helm) -> None:
+    documents = helm.template(VALUES / "git.yaml")
+    monitor, service = named(documents, "ServiceMonitor"), named(documents, "Service")
+    wanted = monitor["spec"]["selector"]["matchLabels"]
+    assert wanted.items() <= service["metadata"]["labels"].items()
+    assert [one["port"] for one in monitor["spec"]["endpoints"]] == [
+        one["name"] for one in service["spec"]["ports"]
+    ]
 
 
 def test_namespaces_that_it_makes_hold_jobs_to_a_standard_and_outlive_it(helm: Helm) -> None:

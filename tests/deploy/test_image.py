@@ -92,3 +92,31 @@ def test_the_first_builder_that_works_is_used_with_our_version_and_the_base_that
     assert {"your.registry/engine:1", "BASE=python@sha256:abc", f"VERSION={__version__}"} < set(
         argv
     )
+
+
+@pytest.mark.parametrize(
+    ("builder", "last"),
+    [
+        ("docker", "save --output image.tar engine:1"),
+        ("podman", "save --format oci-archive --output image.tar engine:1"),
+        ("buildah", "push engine:1 oci-archive:image.tar:engine:1"),
+    ],
+)
+def test_an_archive_is_written_by_the_builder_that_built_it(
+    tools: Path, builder: str, last: str
+) -> None:
+    program(tools, builder, '[ "$1" = info ] || echo "$@"')
+    done = make_image(tools, "IMAGE=engine:1", "ARCHIVE=image.tar")
+    assert done.returncode == 0, done.stderr
+    built, written = done.stdout.splitlines()
+    assert built.startswith("build ")
+    assert written == last
+
+
+def test_a_build_that_fails_is_no_reason_to_try_the_next_builder(tools: Path) -> None:
+    program(tools, "docker", '[ "$1" = info ] || { echo "no base" >&2; exit 7; }')
+    program(tools, "podman", "exit 0")
+    done = make_image(tools, "ARCHIVE=image.tar")
+    assert done.returncode != 0
+    assert "no base" in done.stderr
+    assert "podman" not in done.stderr

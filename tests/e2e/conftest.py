@@ -12,12 +12,14 @@ from tests.support.api import Api, Object
 from tests.support.clusters import ClusterUnderTest, RealCluster, SandboxCluster, engine_for
 from tests.support.engine import Engine
 from tests.support.objects import Objects
+from tests.support.second_node import RealSecondNode, SecondNode, SimulatedSecondNode
 
 Quota = Callable[..., Object]
 TARGETS = {
     "real": pytest.param("real", marks=[pytest.mark.node, pytest.mark.registry]),
     "sandbox": pytest.param("sandbox"),
 }
+ALONE = {"real": pytest.param("real", marks=[pytest.mark.node, pytest.mark.alone])}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -25,7 +27,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "target" in metafunc.fixturenames:
         only = metafunc.definition.get_closest_marker("only")
         names = only.args if only else tuple(TARGETS)
-        metafunc.parametrize("target", [TARGETS[name] for name in names], indirect=True)
+        targets = TARGETS | (ALONE if "other_node" in metafunc.fixturenames else {})
+        metafunc.parametrize("target", [targets[name] for name in names], indirect=True)
 
 
 @pytest.fixture
@@ -46,6 +49,15 @@ def sandbox(target: ClusterUnderTest) -> Sandbox:
     """The one under a test of the sandbox alone."""
     assert isinstance(target, SandboxCluster)
     return target.sandbox
+
+
+@pytest.fixture
+def other_node(target: ClusterUnderTest, request: pytest.FixtureRequest) -> SecondNode:
+    """One more node, which the test may lose."""
+    if isinstance(target, SandboxCluster):
+        return SimulatedSecondNode(target.sandbox.add_node("sandbox-node-2"))
+    node = request.getfixturevalue("second_node")
+    return RealSecondNode(node, Api.from_kubeconfig(target.kubeconfig))
 
 
 @pytest.fixture

@@ -1,19 +1,57 @@
 """`engine doctor` on a cluster that is well, that withholds something, and that doesn't answer."""
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from engine.sandbox import Fault, Latency, Sandbox
-from tests.support.clusters import ClusterUnderTest
+from tests.cluster.cluster import Cluster
+from tests.support.clusters import ClusterUnderTest, engine_on
 from tests.support.engine import Engine
 from tests.support.objects import Objects
 
 Quota = Callable[..., Any]
+RBAC = "rbac.authorization.k8s.io"
+SHIPPED = Path(__file__).parents[2] / "deploy" / "engine.yaml"
+OF_PEOPLE = {
+    "rights: logs",
+    "rights: --prune",
+    "rights: status",
+    "rights: expired pods",
+    "rights: ageing records",
+    "rights: missing namespaces",
+}
+"""What deploy/engine.yaml leaves out: it takes more rights than an engine of one namespace has."""
+
+
+@pytest.fixture
+def as_shipped(cluster: Cluster, objects: Objects) -> Iterator[Path]:
+    """The kubeconfig of somebody with the rights of deploy/engine.yaml in the test's namespace."""
+    api, place = objects.api, objects.namespace
+    user = f"shipped-{place}"
+    made = []
+    for document in YAML(typ="safe", pure=True).load_all(SHIPPED.read_text()):
+        if document["kind"] not in ("Role", "ClusterRole"):
+            continue
+        kind, name = document["kind"], f"{user}-{document['metadata']['name']}"
+        where = place if kind == "Role" else ""
+        role = {"metadata": {"name": name}, "rules": document["rules"]}
+        binding = {
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": RBAC, "kind": kind, "name": name},
+            "subjects": [{"apiGroup": RBAC, "kind": "User", "name": user}],
+        }
+        for plural, body in ((f"{kind.lower()}s", role), (f"{kind.lower()}bindings", binding)):
+            api.create(f"{RBAC}/v1/{plural}", body, where)
+            made.append((f"{RBAC}/v1/{plural}", name, where))
+    yield cluster.kubeconfig_for(user)
+    for plural, name, where in made:
+        api.delete(plural, name, where)
 
 
 def checks(engine: Engine, *arguments: str, ends: int = 0) -> dict[str, dict[str, Any]]:
@@ -30,6 +68,36 @@ def test_an_administrator_finds_nothing_wrong(target: ClusterUnderTest, engine: 
     told = engine.run("doctor", "-n", engine.namespace, ends=0)
     assert told.stdout.splitlines()[0].split() == ["STATUS", "CHECK", "NAMESPACE", "FOUND"]
     assert "rights: running jobs" in told.stdout
+
+
+@pytest.mark.only("real")
+def test_the_shipped_role_runs_jobs_and_is_told_what_it_is_without(
+    target: ClusterUnderTest, engine: Engine, as_shipped: Path
+) -> None:
+    engine.kubeconfig = as_shipped
+    found = checks(engine)
+    assert found["rights: running jobs"]["status"] == "OK"
+    degraded = {name for name, entry in found.items() if entry["status"] != "OK"}
+    assert degraded == OF_PEOPLE
+    assert all(found[name]["remedy"] for name in OF_PEOPLE)
+    engine.spec("job", script="true")
+    engine.reconcile(ends=0)
+
+
+@pytest.mark.only("real")
+def test_who_has_no_right_at_all_is_told_each_and_where_to_get_them(
+    target: ClusterUnderTest, engine: Engine, cluster: Cluster
+) -> None:
+    engine.kubeconfig = cluster.kubeconfig_for(f"nobody-{engine.namespace}")
+    found = checks(engine, ends=6)
+    assert {found["reach"]["status"], found["version"]["status"]} == {"OK"}
+    jobs = found["rights: running jobs"]
+    assert jobs["status"] == "failed"
+    for right in ("pods: create, get", "secrets: create", "configmaps: create"):
+        assert right in jobs["message"]
+    assert "deploy/engine.yaml" in jobs["remedy"]
+    others = {e["status"] for name, e in found.items() if name.startswith("rights: ")} - {"failed"}
+    assert others == {"degraded"}
 
 
 def test_doctor_changes_nothing(target: ClusterUnderTest, engine: Engine) -> None:
@@ -161,8 +229,13 @@ def test_a_server_that_is_away_or_hangs_is_a_finding_and_soon(
     (found,) = run.result["checks"]
     assert (found["check"], found["status"]) == ("reach", "failed")
     assert url in found["message"]
+    assert f"waiting for {url}: no answer for 2s" in run.lines
     gone = engine.run("doctor", ends=6)
     assert "Connection refused" in gone.stdout
+    engine.kubeconfig.write_text(text.replace(address, "https://no-such-host.invalid:6443"))
+    unknown = engine.run("doctor", ends=6)
+    (row,) = [line for line in unknown.stdout.splitlines() if line.startswith("failed")]
+    assert "https://no-such-host.invalid:6443: no answer from the API server" in row
     missing = engine.run("doctor", "--context", "nope", ends=6)
     assert missing.stdout.splitlines()[1].startswith("failed")
 
@@ -174,3 +247,14 @@ def test_a_request_that_hangs_half_way_ends_the_examination(
     sandbox.faults.add(Fault(Latency(30.0), verb="list", resource="resourcequotas"))
     run = engine.run("doctor", "-n", engine.namespace, "-o", "json", ends=6, timeout=60)
     assert [entry["check"] for entry in run.result["checks"]] == ["reach"]
+
+
+def test_a_server_that_is_too_old_fails_and_the_rest_is_still_looked_at(tmp_path: Path) -> None:
+    with Sandbox(version="1.28") as old:
+        engine = engine_on(old, tmp_path)
+        found = checks(engine, ends=6)
+        told = engine.run("doctor", "-n", engine.namespace, ends=6)
+    assert {name for name, entry in found.items() if entry["status"] != "OK"} == {"version"}
+    assert "1.28, older than 1.30" in found["version"]["message"]
+    (row,) = [line for line in told.stdout.splitlines() if line.startswith("failed")]
+    assert "upgrade the cluster, or use another context" in row

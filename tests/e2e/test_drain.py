@@ -1,16 +1,22 @@
-"""A node that is drained while a job runs on it."""
+"""A node that is drained, or wanted by a pod of a higher priority, while a job runs on it."""
 
 import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.node import Node
+from tests.support.api import Object
 from tests.support.engine import Engine, finish
+from tests.support.engine_process import EngineProcess
 from tests.support.objects import Objects
+from tests.support.second_node import SecondNode
 
-pytestmark = pytest.mark.only("real")
+pytestmark = [pytest.mark.only("real"), pytest.mark.timeout(600)]
 
+PRIORITIES = "scheduling.k8s.io/v1/priorityclasses"
 WAITS = "trap 'exit 143' TERM\nsleep 120 & wait\n"
 
 
@@ -37,35 +43,9 @@ def test_a_job_on_a_drained_node_was_evicted_and_leaves_nothing(
 
 
 def test_a_job_that_asks_for_it_runs_again_on_another_node(
-    engine: Engine, objects: Objects, cluster: Cluster, second_node: Node
+    engine: Engine, objects: Objects, cluster: Cluster, second_node: Node, other_node: SecondNode
 ) -> None:
-    script = f"case $NODE in {second_node.name}) {'; '.join(WAITS.splitlines())};; esac\n"
-    prefers = {
-        "nodeAffinity": {
-            "preferredDuringSchedulingIgnoredDuringExecution": [
-                {
-                    "weight": 100,
-                    "preference": {
-                        "matchExpressions": [
-                            {
-                                "key": "kubernetes.io/hostname",
-                                "operator": "In",
-                                "values": [second_node.name],
-                            }
-                        ]
-                    },
-                }
-            ]
-        }
-    }
-    name_of_node = {"valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
-    main = {"name": "main", "env": [{"name": "NODE", **name_of_node}]}
-    engine.spec(
-        "moved",
-        script=script,
-        podPatch={"spec": {"affinity": prefers, "containers": [main]}},
-        retry={"max": 1, "on": ["Evicted"]},
-    )
+    engine.spec("moved", **other_node.spec("moved"), retry={"max": 1, "on": ["Evicted"]})
     process = engine.start()
     running = objects.wait_until_running("moved")
     assert running["spec"]["nodeName"] == second_node.name
@@ -74,3 +54,81 @@ def test_a_job_that_asks_for_it_runs_again_on_another_node(
     run = finish(process, ends=0)
     assert [a["outcome"] for a in run.job("moved")["attempts"]] == ["Evicted", "Succeeded"]
     assert objects.pod("moved")["spec"]["nodeName"] == "node-1"
+
+
+def test_so_it_does_with_the_engine_that_stays(
+    engine: Engine, objects: Objects, cluster: Cluster, second_node: Node, other_node: SecondNode
+) -> None:
+    engine.spec("moved", **other_node.spec("moved"), retry={"max": 1, "on": ["Evicted"]})
+    engine.spec("ends", **other_node.spec("ends"))
+    with EngineProcess(engine) as staying:
+        for job in ("moved", "ends"):
+            objects.wait_until_running(job)
+        drain(cluster, second_node)
+        staying.wait_for_line("/moved: Succeeded", within=120)
+        staying.wait_for_line("/ends: Failed Evicted", within=120)
+    found = engine.status()
+    assert [a["outcome"] for a in found["moved"]["attempts"]] == ["Evicted", "Succeeded"]
+    assert [a["outcome"] for a in found["ends"]["attempts"]] == ["Evicted"]
+
+
+@pytest.fixture
+def preempt(objects: Objects, second_node: Node, engine: Engine) -> Iterator[Callable[[], None]]:
+    """Call it, and a pod of a higher PriorityClass wants what is left of the second node."""
+    name = f"high-{objects.namespace}"
+    high = {"metadata": {"name": name}, "value": 1000}
+    objects.api.create(PRIORITIES, high)
+
+    def begin() -> None:
+        cores = objects.api.get("nodes", second_node.name)["status"]["allocatable"]["cpu"]
+        pod = {
+            "metadata": {"name": "urgent"},
+            "spec": {
+                "priorityClassName": name,
+                "nodeSelector": {"kubernetes.io/hostname": second_node.name},
+                "containers": [
+                    {
+                        "name": "main",
+                        "image": engine.image,
+                        "command": ["sleep", "600"],
+                        "resources": {"requests": {"cpu": cores}},
+                    }
+                ],
+            },
+        }
+        objects.api.create("pods", pod, objects.namespace)
+
+    yield begin
+    objects.api.delete(PRIORITIES, name)
+
+
+@pytest.mark.parametrize("retry", [{}, {"retry": {"max": 1, "on": ["Evicted"]}}], ids=["", "retry"])
+def test_a_preempted_job_was_evicted_and_is_tried_again_elsewhere_if_it_says_so(
+    engine: Engine,
+    objects: Objects,
+    other_node: SecondNode,
+    preempt: Callable[[], None],
+    retry: dict[str, Any],
+) -> None:
+    little = {"requests": {"cpu": "100m"}}
+    engine.spec("job", **other_node.spec("job"), resources=little, **retry)
+    process = engine.start()
+    first = objects.wait_until_running("job")
+    preempt()
+    job = finish(process, ends=0 if retry else 7).job("job")
+    outcomes = [attempt["outcome"] for attempt in job["attempts"]]
+    assert outcomes == (["Evicted", "Succeeded"] if retry else ["Evicted"])
+    assert "preempting to accommodate a higher priority pod" in job["attempts"][0]["message"]
+    later = [attempt["uid"] for attempt in job["attempts"][1:]]
+    assert first["metadata"]["uid"] not in later
+
+    def left() -> list[str]:
+        return [pod["metadata"]["uid"] for pod in objects.pods() if is_job(pod)]
+
+    objects.api.wait(lambda: left() == later, "the end of the first pod, and of no other")
+    again = engine.reconcile(ends=0 if retry else 7)
+    assert not again.job("job")["changed"]
+
+
+def is_job(pod: Object) -> bool:
+    return "jobs.engine/job" in pod["metadata"].get("labels", {})

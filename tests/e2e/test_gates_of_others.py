@@ -1,15 +1,12 @@
 """Pods that somebody else holds back with a scheduling gate, as Kueue does."""
 
 import time
-from typing import Any
 
 from tests.support.api import Object
 from tests.support.clusters import ClusterUnderTest
 from tests.support.engine import Engine, finish, kill
+from tests.support.gates import GATE, HELD, let_go
 from tests.support.objects import Objects
-
-GATE = "example.com/admission"
-HELD: dict[str, Any] = {"podPatch": {"spec": {"schedulingGates": [{"name": GATE}]}}}
 
 
 def wait_until_held(engine: Engine, objects: Objects, job: str) -> Object:
@@ -26,24 +23,18 @@ def wait_until_held(engine: Engine, objects: Objects, job: str) -> Object:
     return objects.api.wait(is_held, f"{job} Queued behind {GATE}")
 
 
-def let_go(objects: Objects, pod: Object) -> None:
-    """As its owner does, once there is room."""
-    remove = [{"op": "remove", "path": "/spec/schedulingGates"}]
-    objects.api.patch("pods", pod["metadata"]["name"], remove, objects.namespace, kind="json")
-
-
 def test_a_pod_with_the_gate_of_somebody_else_is_queued_until_its_owner_lets_it_go(
     engine: Engine, objects: Objects
 ) -> None:
     engine.spec(
-        "job", script="true", startTimeout="2s", secrets={"A": {"value": "anything"}}, **HELD
+        "job", script="true", startTimeout="15s", secrets={"A": {"value": "anything"}}, **HELD
     )
     process = engine.start()
     pod = wait_until_held(engine, objects, "job")
-    time.sleep(4)
+    time.sleep(17)
     assert engine.status()["job"]["state"] == "Queued"
     assert engine.status()["job"].get("queue") is None
-    let_go(objects, pod)
+    let_go(objects.api, pod)
     (attempt,) = finish(process, ends=0).job("job")["attempts"]
     assert attempt["uid"] == pod["metadata"]["uid"]
 
@@ -58,7 +49,7 @@ def test_the_time_to_start_begins_when_it_is_let_go_whichever_engine_is_there(
     time.sleep(6)
     process = engine.start()
     time.sleep(1)
-    let_go(objects, pod)
+    let_go(objects.api, pod)
     began = time.monotonic()
     assert finish(process, ends=7).job("job")["reason"] == "StartTimeout"
     assert time.monotonic() - began >= 4.5
@@ -91,7 +82,7 @@ def test_it_is_not_pruned_before_it_was_let_go(
     time.sleep(2)
     assert pod["metadata"]["annotations"]["jobs.engine/ttl-from"] == "scheduling"
     assert pruned(engine) == [("protected", f"held by the scheduling gate {GATE}")]
-    let_go(objects, pod)
+    let_go(objects.api, pod)
     objects.wait_until_running("job")
     time.sleep(2)
     ((action, _),) = pruned(engine)

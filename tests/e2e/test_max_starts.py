@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 
+import pytest
+
+from engine.sandbox import Sandbox
 from tests.support.engine import Engine
 from tests.support.engine_process import EngineProcess
 from tests.support.objects import Objects
@@ -95,10 +98,15 @@ def test_an_engine_that_stays_holds_what_is_too_much_at_once_and_nothing_else(
         engine.spec("good", command=["true"])
         running.wait_for_line("/good: Succeeded", within=60)
         assert records(objects) == 1
+        assert running.metric("engine_held_jobs") == 3
+        held = ", ".join(f"{objects.namespace}/job-{number}" for number in range(3))
+        assert f"[+]starts: held by limits.maxStarts: {held}\n" in running.probe("/readyz")[1]
         assert running.text.count("would start") == 1
         config.write_text(HEAD + "limits: {maxStarts: 3}\n", encoding="utf-8")
         objects.api.wait(begun(objects, 4), "the start of what was held")
         running.wait_for_line("/job-0: Succeeded", within=60)
+        assert running.metric("engine_held_jobs") == 0
+        assert "starts" not in running.probe("/readyz")[1]
         engine.spec("job-0", command=["true"], rerun="1")
         running.wait_for_line("/job-0: Succeeded", times=2, within=60)
 
@@ -110,3 +118,20 @@ def test_what_is_held_begins_once_there_is_less_of_it(engine: Engine, objects: O
         (engine.folder / "job-2.yaml").unlink()
         objects.api.wait(begun(objects, 2), "the start of what was held")
         assert "job-2: Starting" not in running.text
+
+
+@pytest.mark.only("sandbox")
+def test_a_spec_in_a_namespace_that_can_not_be_read_holds_up_no_other(
+    engine: Engine, objects: Objects, sandbox: Sandbox
+) -> None:
+    sandbox.namespace("closed")
+    closed = sandbox.deny("list", "pods", namespace="closed")
+    jobs(engine, 2)
+    own, engine.namespace = engine.namespace, "closed"
+    engine.spec("theirs", command=["true"])
+    engine.namespace = own
+    with EngineProcess(engine, "--max-starts", "2", ready=False) as running:
+        running.wait_for_line("/job-0: Succeeded", within=60)
+        running.wait_for_line("/job-1: Succeeded", within=60)
+        sandbox.allow(closed)
+        running.wait_for_line("closed/theirs: Succeeded", within=60)

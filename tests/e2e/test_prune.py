@@ -10,7 +10,7 @@ import pytest
 
 from engine.cluster.api import CONFIG_MAPS, get_metadata
 from engine.cluster.connect import connect
-from engine.decide.prune import Verdict, evaluate
+from engine.decide.prune.rule import Verdict, evaluate
 from engine.prune.candidate import PruneCandidate
 from engine.prune.delete import DeleteBudget, Deleter
 from engine.prune.outcome_keeper import OutcomeKeeper

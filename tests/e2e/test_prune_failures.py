@@ -273,13 +273,14 @@ def test_only_the_last_failed_pods_of_each_job_are_kept(place: Namespace) -> Non
     place.sandbox.node.will(Run(exit_code=1), container="main")
     labels = {"app.kubernetes.io/managed-by": "engine", "jobs.engine/job": "job"}
     for number in range(4):
-        place.pod(f"job-{number}", labels=labels)
+        place.pod(f"job-0123abcd-{number}", labels=labels)
         place.sandbox.clock.advance(10)
     place.sandbox.clock.advance(100)
     run = place.prune("--keep-failed", "2")
     assert run.code == 0, run.stderr
     assert actions(run) == {
-        "job-0": "deleted", "job-1": "deleted", "job-2": "kept", "job-3": "kept",
+        "job-0123abcd-0": "deleted", "job-0123abcd-1": "deleted",
+        "job-0123abcd-2": "kept", "job-0123abcd-3": "kept",
     }  # fmt: skip
 
 

@@ -449,3 +449,20 @@ def _namespaces_with_pods(sandbox: Sandbox) -> set[str]:
 
 def _lists_everywhere(sandbox: Sandbox) -> list[Any]:
     return [entry for entry in sandbox.requests.where("list", "pods") if not entry.namespace]
+
+
+def test_a_failed_pod_whose_labels_somebody_took_away_is_kept_as_the_last_one_all_the_same(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    config = {"apiVersion": "jobs.engine/v1alpha1", "kind": "EngineConfig"}
+    text = json.dumps({**config, "prune": {"keepFailed": 1}})
+    arguments = ("--config", str(engine.write("../engine.yaml", text)))
+    sandbox.node.will(Run(exit_code=1))
+    engine.spec("job", script="false")
+    engine.reconcile(*arguments, ends=1)
+    name = objects.pod("job")["metadata"]["name"]
+    objects.api.patch("pods", name, {"metadata": {"labels": {"jobs.engine/job": None}}}, NAMESPACE)
+    sandbox.clock.advance(DAY)
+    run = engine.reconcile(*arguments, ends=1)
+    assert "internal error" not in run.stderr
+    assert [pod["metadata"]["name"] for pod in objects.pods()] == [name]

@@ -122,3 +122,28 @@ def test_what_a_spec_says_is_to_stay_is_protected_however_old_it_is(
     assert kinds(run) == []
     assert len(objects.pods()) == 2
     assert len(objects.owned()) == 4
+
+
+def test_what_a_source_left_in_a_namespace_that_no_spec_names_any_more_goes_and_ages(
+    engine: Engine, objects: Objects
+) -> None:
+    api, own, other = objects.api, engine.namespace, f"{objects.namespace}-dev"
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}}
+    api.create("namespaces", body)
+    api.wait(lambda: api.find("serviceaccounts", "default", other), "the account of its pods")
+    try:
+        engine.namespace = other
+        engine.spec("left", script="true")
+        engine.reconcile(ends=0)
+        (engine.folder / "left.yaml").unlink()
+        left = Objects(api, other)
+        let_expire(left, "left")
+        engine.namespace = own
+        engine.spec("lives", script="true")
+        run = engine.reconcile(ends=0)
+        assert [(e["namespace"], e["action"]) for e in run.result["pruned"]] == [(other, "deleted")]
+        api.wait(lambda: left.pods() == [], "end of the pod")
+        engine.namespace = other
+        assert engine.status()["left"]["specGoneSince"]
+    finally:
+        api.delete("namespaces", other)

@@ -42,7 +42,7 @@ def test_what_is_over_stays_over_and_what_is_unknown_is_told(
     engine.spec("done", script="true")
     engine.reconcile(ends=0)
     again = engine.run("cancel", "done", "-n", engine.namespace, ends=0)
-    assert "is over already: Succeeded" in again.stdout
+    assert "is already over: Succeeded" in again.stdout
     unknown = engine.run("cancel", "nobody", "-n", engine.namespace, ends=2)
     assert "no record of this job" in unknown.stderr
 

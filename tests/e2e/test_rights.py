@@ -11,6 +11,7 @@ from engine.cluster.records import KEY
 from engine.sandbox import Fault, Refuse, Run, Sandbox
 from tests.support.clusters import NAMESPACE
 from tests.support.engine import COMMAND, Engine, finish
+from tests.support.engine_process import EngineProcess
 from tests.support.objects import Objects
 from tests.support.pages import rights_of, table_of
 
@@ -62,6 +63,7 @@ def test_the_rights_on_the_page_suffice_for_all_that_an_engine_does_and_none_is_
 
 def stay(engine: Engine) -> subprocess.Popen[str]:
     flags = ["--leader-elect", "--prune", "--allow-empty", "--prune-interval", "1s"]
+    flags += ["--logs-dir", str(engine.folder.with_name("logs"))]
     return subprocess.Popen(
         [*COMMAND, "reconcile", str(engine.folder), *flags],
         stdout=subprocess.PIPE,
@@ -89,3 +91,50 @@ def states(sandbox: Sandbox) -> dict[str, str]:
 def ended(sandbox: Sandbox, *jobs: str) -> bool:
     found = states(sandbox)
     return all(found.get(job) in ("Succeeded", "Failed") for job in jobs)
+
+
+def test_a_spec_in_a_namespace_that_may_not_be_read_puts_no_engine_out_of_service(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    sandbox.namespace("closed")
+    sandbox.deny("list", "*", namespace="closed")
+    engine.spec("ours", command=["true"])
+    write_into(engine, "closed", "theirs")
+    with EngineProcess(engine) as running:
+        running.wait_for_line("/ours: Succeeded", within=60)
+        readyz = running.wait_for_probe("/readyz", 200)
+        assert "[+]caches ok\n" in readyz
+        assert "[+]namespaces: /api/v1/namespaces/closed/" in readyz
+
+
+def test_an_engine_that_may_read_none_of_its_namespaces_is_not_ready_until_it_may(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    sandbox.namespace("closed")
+    closed = sandbox.deny("list", "*", namespace="closed")
+    write_into(engine, "closed", "theirs")
+    with EngineProcess(engine, ready=False) as running:
+        running.wait_for_line("closed", within=60)
+        assert "[-]caches: " in running.wait_for_probe("/readyz", 503)
+        sandbox.allow(closed)
+        running.wait_for_line("closed/theirs: Succeeded", within=60)
+        assert "namespaces" not in running.wait_for_probe("/readyz", 200)
+
+
+@pytest.mark.parametrize("resource", ["pods", "*"])
+def test_where_watches_are_refused_and_lists_are_not_a_job_ends_all_the_same(
+    engine: Engine, sandbox: Sandbox, resource: str
+) -> None:
+    sandbox.deny("watch", resource)
+    sandbox.node.will(Run(duration=3.0), pod="*")
+    engine.spec("job", command=["true"])
+    run = engine.reconcile("--timeout", "60s", ends=0)
+    assert run.job("job")["state"] == "Succeeded"
+    assert "watch of " in run.stderr
+
+
+def write_into(engine: Engine, namespace: str, name: str) -> None:
+    """A job's spec in another namespace than the engine's own."""
+    own, engine.namespace = engine.namespace, namespace
+    engine.spec(name, command=["true"])
+    engine.namespace = own

@@ -89,13 +89,14 @@ def test_the_timeout_ends_the_waiting_with_3_and_leaves_the_job_running(
 
 
 def test_ctrl_c_ends_with_130_and_the_next_engine_takes_over(
-    engine: Engine, objects: Objects, target: ClusterUnderTest
+    engine: Engine, target: ClusterUnderTest
 ) -> None:
-    engine.spec("long", script=target.script("long", lasts=3))
+    engine.spec("long", script=target.script("long", lasts=20))
     process = engine.start()
-    objects.wait_until_running("long")
+    assert any("/long: Running" in line for line in process.stderr or ())
     process.send_signal(signal.SIGINT)
     run = finish(process, timeout=20, ends=130)
+    assert run.job("long")["state"] == "Running", "what was seen last"
     assert "Traceback" not in run.stderr
     assert "the next reconcile takes" in run.stderr
     after = engine.reconcile(ends=0)
@@ -112,9 +113,9 @@ def test_what_another_source_made_is_refused_by_name(engine: Engine, objects: Ob
     assert len(objects.pods()) == 1
 
 
-def test_no_specs_at_all_is_a_success(engine: Engine) -> None:
-    run = engine.reconcile(ends=0)
-    assert run.result["jobs"] == []
+def test_no_specs_at_all_are_a_mistake_unless_they_are_meant(engine: Engine) -> None:
+    assert "--allow-empty" in engine.reconcile(ends=2).stderr
+    assert engine.reconcile("--allow-empty", ends=0).result["jobs"] == []
 
 
 def _single(objects: Objects) -> dict[str, Any] | None:

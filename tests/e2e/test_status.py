@@ -32,6 +32,8 @@ def test_status_looks_at_the_pod_where_no_engine_has_recorded_its_end(
     objects.api.wait(
         lambda: engine.status()["stays"]["observed"]["reason"] == "PodDeleted", "the deletion"
     )
+    told = engine.run("status", f"{engine.namespace}/stays", ends=0)
+    assert "; another attempt follows if its retry allows one)" in told.stdout
     engine.reconcile(ends=None)
     assert engine.status()["stale"]["state"] == "Succeeded"
 

@@ -3,6 +3,7 @@
 import json
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,18 @@ def test_a_broken_file_changes_nothing_until_it_is_mended(
         time.sleep(0.5)
     assert len(objects.pods()) == 2
     assert staying.text.count("/job: Starting") == 1
+
+
+def test_a_broken_file_that_is_deleted_is_reported_as_removed_and_not_as_fixed(
+    engine: Engine, target: ClusterUnderTest
+) -> None:
+    engine.spec("job", script=target.script("job"))
+    with EngineProcess(engine) as staying:
+        engine.write("broken.yaml", "spec: [")
+        staying.wait_for_line("broken.yaml:1:")
+        (engine.folder / "broken.yaml").unlink()
+        staying.wait_for_line("broken.yaml: removed")
+    assert "fixed" not in staying.text
 
 
 def test_a_removed_file_leaves_everything_unless_pruning_was_asked_for(
@@ -267,7 +280,8 @@ def test_an_engine_that_stands_by_takes_over_when_the_leader_ends(
 def test_what_outlived_its_ttl_is_pruned_and_not_run_again(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
-    engine.spec("short", script=target.script("short"), ttl=3, files={"a": "b"})
+    ttl = {"success": 3}
+    engine.spec("short", script=target.script("short"), ttlAfterFinished=ttl, files={"a": "b"})
     with EngineProcess(engine, "--prune-interval", "1s") as staying:
         staying.wait_for_line("/short: Succeeded", within=60)
         objects.api.wait(lambda: objects.pods() == [], "the end of its pod")
@@ -276,6 +290,46 @@ def test_what_outlived_its_ttl_is_pruned_and_not_run_again(
         assert objects.pods() == []
     assert engine.status()["short"]["state"] == "Succeeded"
     assert staying.text.count("/short: Starting") == 1
+
+
+def test_a_job_that_outlives_its_ttl_while_it_runs_is_told_to_have_been_pruned(
+    engine: Engine, objects: Objects, target: ClusterUnderTest
+) -> None:
+    engine.spec("long", script=target.script("long", lasts=300), ttl=3)
+    with EngineProcess(engine, "--prune-interval", "1s") as staying:
+        line = staying.wait_for_line("/long: Cancelled", within=60)
+        assert "pruned before it had finished: ttl 3s" in line
+        objects.wait_until_clean()
+        assert "unchanged" not in staying.text
+    assert engine.status()["long"]["state"] == "Cancelled"
+
+
+def test_an_end_that_another_hand_wrote_down_is_told_once_with_its_cause_and_counted(
+    engine: Engine, target: ClusterUnderTest, limit: Callable[..., object]
+) -> None:
+    for job in ("long", "removed"):
+        engine.spec(job, script=target.script(job, lasts=300))
+    space = engine.namespace
+    with EngineProcess(engine) as staying:
+        for job in ("long", "removed"):
+            staying.wait_for_line(f"/{job}: Running", within=60)
+        limit({"pods": "2"})
+        (engine.folder / "removed.yaml").unlink()
+        engine.spec("queued", script=target.script("queued"))
+        staying.wait_for_line("/queued: Queued")
+        engine.run("complete", f"{space}/queued", "--reason", "it ran elsewhere", ends=0)
+        assert "it ran elsewhere" in staying.wait_for_line("/queued: Succeeded")
+        for job in ("long", "removed"):
+            engine.run("cancel", f"{space}/{job}", "--reason", "wrong branch", ends=0)
+            assert "wrong branch" in staying.wait_for_line(f"/{job}: Cancelled")
+        for reason, count in (("Cancelled", 2), ("Succeeded", 1)):
+            series = f'engine_outcomes_total{{reason="{reason}"}}'
+            while staying.metric(series) < count:
+                time.sleep(0.1)
+            assert staying.metric(series) == count
+        staying.stop()
+        for end in ("queued: Succeeded", "long: Cancelled", "removed: Cancelled"):
+            assert staying.text.count(f"/{end}") == 1
 
 
 def test_another_configuration_holds_from_the_moment_it_is_written(

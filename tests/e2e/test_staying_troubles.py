@@ -69,10 +69,10 @@ def test_a_namespace_that_cannot_be_read_holds_up_nothing_in_the_others(
     text = (engine.folder / "gone.yaml").read_text()
     engine.write("closed.yaml", text.replace(f'"{NAMESPACE}"', '"closed"'))
     arguments = ("--prune", "--prune-interval", "1s")
-    with EngineProcess(engine, *arguments, ready=False) as staying:
+    with EngineProcess(engine, *arguments) as staying:
         staying.wait_for_line("/gone: Succeeded")
         staying.wait_for_line("/short: Succeeded")
-        assert "closed" in staying.wait_for_probe("/readyz", 503)
+        assert "[+]namespaces: /api/v1/namespaces/closed/" in staying.probe("/readyz")[1]
         (engine.folder / "gone.yaml").unlink()
         objects.api.wait(lambda: set(engine.status()) == {"short"}, "the removal of one job")
         objects.api.wait(lambda: objects.pods() == [], "the end of what outlived its TTL")
@@ -138,13 +138,14 @@ def test_a_namespace_that_no_spec_names_any_more_is_not_missed(
     sandbox.deny("list", "*", "closed")
     text = (engine.folder / "good.yaml").read_text()
     closed = engine.write("closed.yaml", text.replace(f'"{NAMESPACE}"', '"closed"'))
-    with EngineProcess(engine, ready=False) as staying:
+    with EngineProcess(engine) as staying:
         staying.wait_for_line("/good: Succeeded")
-        assert "closed" in staying.wait_for_probe("/readyz", 503)
+        eventually(lambda: "closed" in staying.probe("/readyz")[1])
         closed.unlink()
-        staying.wait_until_ready()
+        eventually(lambda: "closed" not in staying.probe("/readyz")[1])
         closed.write_text(text.replace(f'"{NAMESPACE}"', '"closed"'))
-        assert "closed" in staying.wait_for_probe("/readyz", 503)
+        eventually(lambda: "closed" in staying.probe("/readyz")[1])
+        assert staying.probe("/readyz")[0] == 200
 
 
 def test_a_server_that_forgets_each_version_at_once_is_asked_ever_more_seldom(

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from engine.cluster.api import CONFIG_MAPS, NAMESPACES, PODS, SECRETS
-from engine.decide.prune import Delete, evaluate, unnamed_ttls
+from engine.decide.prune.rule import Delete, evaluate, unnamed_ttls
 from engine.durations import parse_duration
 from engine.prune.candidate import PruneCandidate
 from engine.wellknown import EXPIRES_AT, FOREIGN_TTLS, HOLD, JOB, MANAGED_BY, OPT_IN_TTLS, TTL

@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from engine.decide import decide
 from engine.decide.adoption import first_difference
 from engine.decide.record import Record
+from engine.decide.rules import decide
 from engine.decide.situation import Observed, Situation
 from engine.informers.pods import PodInformer
 from engine.informers.reflector import WatchContext

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from engine.cli.printers.status import overview_data, overview_rows
 from engine.cli.printers.text import to_json
 from engine.cluster.records import KEY, key_of
-from engine.decide import decide
 from engine.decide.lease import (
     MAX_DURATION,
     acquired,
@@ -20,6 +19,7 @@ from engine.decide.lease import (
 )
 from engine.decide.record import Record
 from engine.decide.record_codec import MAX_SIZE, decode_record, encode_record
+from engine.decide.rules import decide
 from engine.decide.standing import read_standing
 from engine.decide.transitions import cancelled, rerun
 from engine.errors import BrokenRecordError

@@ -10,37 +10,17 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from engine import __version__
+from tests.cluster.fixtures import do_without
+from tests.package.conftest import LONG, ROOT, install, run
 
-ROOT = Path(__file__).parents[2]
 NAMES = ("python3.11", "python3.12", "python3.13", "python3.14", "python3.15")
-_NO_INDEX = ("NewConnectionError", "Temporary failure", "ReadTimeout", "ProxyError", "No route to")
-_LONG = 600
 _THIS = f"python3.{sys.version_info.minor}"
-
-
-def run(*command: str | Path, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Without anything of this project's in the environment."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("ENGINE_", "PYTHON", "KUBE", "VIRTUAL_ENV"))
-    }
-    return subprocess.run(
-        [*map(str, command)],
-        cwd=folder,
-        env={**kept, **variables},
-        capture_output=True,
-        text=True,
-        timeout=_LONG,
-        check=False,
-    )
 
 
 def pythons() -> dict[str, str]:
@@ -61,31 +41,6 @@ def works(program: str) -> bool:
     """A name on PATH proves nothing: version managers leave stubs there that only fail."""
     code = "import ensurepip, venv"
     return subprocess.run([program, "-c", code], capture_output=True, check=False).returncode == 0
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from the unpacked sdist, where nothing else of the repository is."""
-    folder = tmp_path_factory.mktemp("dist")
-    build = (sys.executable, "-m", "hatchling", "build", "-d", folder, "-t")
-    made = run(*build, "sdist", folder=ROOT)
-    assert made.returncode == 0, made.stderr
-    (sdist,) = folder.glob("*.tar.gz")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(folder / "sdist", filter="data")
-    (unpacked,) = (folder / "sdist").iterdir()
-    made = run(*build, "wheel", folder=unpacked)
-    assert made.returncode == 0, made.stderr
-    (found,) = folder.glob("*.whl")
-    return found
-
-
-def install(wheel: Path, folder: Path, *command: str | Path) -> None:
-    """Errors: AssertionError; skipped where there is no package index."""
-    done = run(*command, wheel, folder=folder)
-    if done.returncode and any(words in done.stdout + done.stderr for words in _NO_INDEX):
-        pytest.skip("the package index can't be reached")
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def use(engine: Path, folder: Path) -> None:
@@ -114,7 +69,7 @@ def test_the_wheel_holds_the_whole_package_and_nothing_else(wheel: Path) -> None
     assert {name.split("/")[0] for name in names} == {"engine", f"engine-{__version__}.dist-info"}
 
 
-@pytest.mark.timeout(2 * _LONG)
+@pytest.mark.timeout(2 * LONG)
 @pytest.mark.parametrize("python", NAMES)
 def test_it_runs_in_a_fresh_venv_from_an_empty_folder(
     python: str, wheel: Path, tmp_path: Path
@@ -133,9 +88,10 @@ def test_it_runs_in_a_fresh_venv_from_an_empty_folder(
     use(binaries / "engine", empty)
 
 
-@pytest.mark.timeout(2 * _LONG)
-@pytest.mark.skipif(shutil.which("pipx") is None, reason="there is no pipx on this machine")
+@pytest.mark.timeout(2 * LONG)
 def test_it_runs_with_pipx_from_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
+    if shutil.which("pipx") is None:
+        do_without("there is no pipx on this machine")
     places = {"PIPX_HOME": str(tmp_path / "home"), "PIPX_BIN_DIR": str(tmp_path / "bin")}
     done = run("pipx", "install", wheel, folder=tmp_path, **places)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -115,7 +115,9 @@ class Api:
         """To be entered before the action whose events are wanted."""
         return Recorder(self.client, path_of(resource, namespace), labels)
 
-    def wait(self, ask: Callable[[], T | None], what: str, timeout: float = 60.0) -> T:
+    def wait(
+        self, ask: Callable[[], T | None], what: str, timeout: float = 60.0, *, every: float = 0.05
+    ) -> T:
         """Ask until the answer is truthy, and return it.
 
         Errors: TimeoutError that says what was waited for and the last answer.
@@ -124,7 +126,7 @@ class Api:
         while not (answer := ask()):
             if time.monotonic() > deadline:
                 raise TimeoutError(f"after {timeout:.0f} s still no {what}; last: {answer!r}")
-            time.sleep(0.05)
+            time.sleep(every)
         return answer
 
     def _must(self, method: str, path: str, body: object = None, **more: Any) -> Object:

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -50,6 +50,8 @@ class Engine:
     folder: Path
     image: str
     environment: dict[str, str] = field(default_factory=dict)
+    command: Sequence[str] = tuple(COMMAND)
+    """What runs the engine: this one, or an earlier release."""
     started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def spec(self, name: str, /, *, file: str = "", **spec: Any) -> str:
@@ -72,7 +74,7 @@ class Engine:
     def run(self, *arguments: str, timeout: float = 120, ends: int | None = None) -> CommandResult:
         """Errors: AssertionError with what was said, if it doesn't end with this exit code."""
         done = subprocess.run(
-            [*COMMAND, *arguments],
+            [*self.command, *arguments],
             capture_output=True,
             text=True,
             timeout=timeout,
@@ -97,7 +99,7 @@ class Engine:
             [
                 "env",
                 "--default-signal=INT",
-                *COMMAND,
+                *self.command,
                 "reconcile",
                 "--once",
                 str(self.folder),

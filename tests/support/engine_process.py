@@ -10,10 +10,10 @@ import urllib.error
 import urllib.request
 from typing import Self
 
-from tests.support.engine import COMMAND, CommandResult, Engine
+from tests.support.engine import CommandResult, Engine
 
 _URL = re.compile(r"served at (\S+)")
-_LONGEST_START = 30.0
+_LONGEST_START = 120.0
 
 
 class EngineProcess:
@@ -33,8 +33,9 @@ class EngineProcess:
     def __enter__(self) -> Self:
         self.process = subprocess.Popen(
             [
-                "env", "--default-signal=INT", *COMMAND, "reconcile", str(self._engine.folder),
-                *self._place(), "--lease-duration", "2s", "--metrics-address", "127.0.0.1:0", "-v",
+                "env", "--default-signal=INT", *self._engine.command,
+                "reconcile", str(self._engine.folder), *self._place(),
+                "--lease-duration", "2s", "--metrics-address", "127.0.0.1:0", "-v",
                 *self._arguments,
             ],
             stderr=subprocess.PIPE,
@@ -74,7 +75,7 @@ class EngineProcess:
 
     def probe(self, path: str) -> tuple[int, str]:
         """Status code and body; 0 where nobody answers."""
-        url = _URL.search(self.wait_for_line("served at"))
+        url = _URL.search(self.wait_for_line("served at", within=_LONGEST_START))
         assert url is not None
         try:
             with urllib.request.urlopen(url.group(1) + path, timeout=5) as answer:  # noqa: S310

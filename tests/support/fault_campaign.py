@@ -6,10 +6,8 @@ every job ends as its spec says, its main container started once, and nothing is
 
 import json
 import random
-import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from engine.sandbox import (
@@ -26,10 +24,19 @@ from engine.sandbox import (
     TooManyRequests,
 )
 from engine.sandbox.furnishing import ROOT_CERTIFICATE
+from engine.sandbox.node.node import Node
 from tests.support.clusters import IMAGE, NAMESPACE
+from tests.support.gates import HELD
+from tests.support.placement import leaves_lost_nodes, prefers_node
 
 DOWN = "down.example/tool:1"
+SECOND = "sandbox-node-2"
 QUICK = Run(duration=0.02)
+LOST = {"NodeLost", "PodDeleted"}
+"""How an attempt ends whose node is lost: the second, if nobody heard of it before it was back."""
+GIVES_UP = {**leaves_lost_nodes(after=0), **prefers_node(SECOND)}
+"""A spec whose pod goes to the node that is lost, and leaves it then at once."""
+LEAVE = ("moves", "lost")
 EXPECTED = {
     "plain": ["Succeeded"],
     "owns": ["Succeeded"],
@@ -37,7 +44,11 @@ EXPECTED = {
     "falls": ["ImagePullFailed", "Succeeded"],
     "serves": ["Succeeded"],
     "prepares": ["Succeeded"],
+    "held": ["Succeeded"],
+    "moves": ["Succeeded"],
+    "lost": ["Succeeded"],
 }
+"""Outcomes; where a node is lost, those of LEAVE may have others, as `is_expected` says."""
 SPECS: dict[str, dict[str, Any]] = {
     "plain": {"script": "true"},
     "owns": {
@@ -49,19 +60,27 @@ SPECS: dict[str, dict[str, Any]] = {
     "falls": {"script": "true", "image": DOWN, "pullPolicy": ["Always", "IfNotPresent"]},
     "serves": {"script": "true", "services": [{"name": "redis", "image": IMAGE}]},
     "prepares": {"script": "true", "initContainers": [{"name": "setup", "image": IMAGE}]},
+    "held": {"script": "true", "files": {"a": "b"}, **HELD},
+    "moves": {"script": "true", "retry": {"max": 9, "on": sorted(LOST)}, **GIVES_UP},
+    "lost": {"script": "true", "files": {"a": "b"}, **GIVES_UP},
 }
 WRITES = ("create", "update", "patch", "delete")
 RESOURCES = ("pods", "secrets", "configmaps", "*")
 
 
-def prepare(sandbox: Sandbox) -> None:
-    """Make the sandbox one in which the jobs come to their end."""
+def prepare(sandbox: Sandbox) -> Node:
+    """Make the sandbox one in which the jobs come to their end; its second node."""
     sandbox.namespace(NAMESPACE)
+    second = sandbox.add_node(SECOND)
     sandbox.images.down("down.example")
-    sandbox.images.cache(DOWN)
+    for node in (sandbox.node, second):
+        node.images.cache(DOWN)
     for container in ("main", "setup"):
         sandbox.node.will(QUICK, container=container)
     sandbox.node.will(Run(duration=0.02, exit_code=3), pod="fails-*")
+    for job in LEAVE:
+        sandbox.node.will(Run(duration=1.0), pod=f"{job}-*")
+    return second
 
 
 def document(name: str, **more: Any) -> str:
@@ -131,52 +150,46 @@ def faults_of_one_that_stays(chance: random.Random) -> Iterator[Fault]:
                 yield Fault(TooManyRequests(0), "watch", "*", times=times)
 
 
-@contextmanager
-def narrow_quota(sandbox: Sandbox, chance: random.Random) -> Iterator[None]:
-    """With every other seed a quota on ConfigMaps comes and goes, with room for up to three more.
+def is_expected(name: str, outcomes: list[str]) -> bool:
+    """Whether a job may end so; one that is tried again has lost a node each time before."""
+    if name == "moves":
+        return outcomes[-1:] == EXPECTED[name] and set(outcomes[:-1]) <= LOST
+    if name == "lost" and len(outcomes) == 1:
+        return set(outcomes) <= {*EXPECTED[name], *LOST}
+    return outcomes == EXPECTED[name]
 
-    In the end, and where the block ends, there is room for all.
+
+def assert_ended(sandbox: Sandbox, names: Collection[str] = tuple(SPECS)) -> None:
+    """Every job has the expected outcomes, its last pod and nothing else.
+
+    The main container of an attempt whose node was lost may have been started, but once at most.
     """
-    phases = [(chance.randint(0, 3), chance.uniform(0.1, 0.8)) for _ in range(chance.randint(1, 3))]
-    over = threading.Event()
-
-    def play() -> None:
-        for room, seconds in phases:
-            there = len(sandbox.objects("configmaps", NAMESPACE))
-            sandbox.quota(NAMESPACE, "narrow", configmaps=str(there + room))
-            over.wait(seconds)
-            sandbox.quota(NAMESPACE, "narrow", configmaps="1000")
-            over.wait(seconds)
-
-    player = threading.Thread(target=play)
-    if chance.random() < 0.5:
-        player.start()
-    try:
-        yield
-    finally:
-        over.set()
-        if player.ident is not None:
-            player.join()
-
-
-def assert_ended(sandbox: Sandbox, expected: Mapping[str, list[str]] = EXPECTED) -> None:
-    """Every job has the expected outcomes, its last pod and nothing else."""
     found = dict(records(sandbox))
     outcomes = {
         name: [attempt["outcome"] for attempt in record["attempts"]]
         for name, record in found.items()
     }
-    assert outcomes == expected
-    last = {record["attempts"][-1]["uid"] for record in found.values()}
-    assert_only(sandbox, last)
-    assert mains_started(sandbox) == Counter(last)
+    assert set(outcomes) == set(names)
+    assert all(is_expected(name, outcomes[name]) for name in names), outcomes
+    attempts = [(name, one) for name, record in found.items() for one in record["attempts"]]
+    lost = {attempt["uid"] for _, attempt in attempts if attempt["outcome"] in LOST}
+    last = {record["attempts"][-1]["uid"] for record in found.values()} - lost
+    assert_only(sandbox, last, {one["uid"] for name, one in attempts if name in LEAVE})
+    started = mains_started(sandbox)
+    assert started - Counter(lost) == Counter(last)
+    assert started <= Counter(last | lost)
 
 
-def assert_only(sandbox: Sandbox, uids: set[str]) -> None:
-    """These pods are there, finished, and nothing but what belongs to them and the records."""
+def assert_only(sandbox: Sandbox, uids: set[str], gone: set[str] | None = None) -> None:
+    """These pods are there, finished, and nothing but what belongs to them and the records.
+
+    Those of `gone` need not be there: they ended while they were being deleted.
+    """
     sandbox.clock.advance(1)
     pods = {pod["metadata"]["uid"]: pod for pod in sandbox.objects("pods", NAMESPACE)}
-    assert set(pods) == uids, "pods of other attempts are left, or the last ones are not"
+    left = sorted(pod["metadata"]["name"] for uid, pod in pods.items() if uid not in uids)
+    assert not left, f"pods of other attempts are left: {left}"
+    assert uids - set(pods) <= (gone or set()), "pods of the last attempts are missing"
     assert {pod["status"]["phase"] for pod in pods.values()} <= {"Succeeded", "Failed"}
     for kind in ("secrets", "configmaps"):
         for item in sandbox.objects(kind, NAMESPACE):

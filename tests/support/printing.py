@@ -8,12 +8,14 @@ from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import patch
 
+from engine.api.origins import EffectiveDocument, Origin, Writer
 from engine.cli import output
 from engine.cli.printers.describe import job_data, job_lines
 from engine.cli.printers.doctor import finding_rows, findings_data
 from engine.cli.printers.json_printer import JsonPrinter
-from engine.cli.printers.live_view import LiveState
+from engine.cli.printers.live_state import LiveState
 from engine.cli.printers.manifests import print_json, print_yaml
+from engine.cli.printers.origins import print_origins_json, print_origins_yaml
 from engine.cli.printers.plan import Plan, plan_diff, plan_json, plan_table
 from engine.cli.printers.prune import JsonPrunePrinter, TextPrunePrinter
 from engine.cli.printers.result import mask_result, result_json, result_table
@@ -48,6 +50,7 @@ from engine.telemetry.events import (
     Notice,
     ObjectPruned,
     PodRemoved,
+    Progress,
     PullPolicyFallback,
     SpecFixed,
     SpecProblem,
@@ -104,6 +107,7 @@ def events_of(text: str, name: str = "name") -> tuple[Event, ...]:
         ErrorReported(None, text, retrying=False),
         InternalError(None, "worker-0", "KeyError", text, f"Traceback:\n  {text}\n{text}"),
         Notice(text),
+        Progress(text),
         SpecProblem(Diagnostic(where, text, text)),
         SpecProblem(text),
         SpecFixed(where.file),
@@ -124,7 +128,7 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
         for_people(event)
         short(event)
         for_programs(event)
-        live.apply(map_text(event, redact), 0.0)
+        live.apply(map_text(event, redact), 0.0, NOW)
     frame.writelines(f"{line}\n" for line, _ in live.lines(100, 50, 1.0))
     where = SourceLocation(f"{name}.yaml", 1, 2)
     with redirect_stderr(errors), patch.object(output, "REDACTOR", redact):
@@ -176,7 +180,7 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
             "prune": prune_json.getvalue(),
             "plan": plan_json(plan),
         },
-        manifests={**_manifests(text), "diff": _body(plan_diff(plan))},
+        manifests={**_manifests(text), **_origins(text, name), "diff": _body(plan_diff(plan))},
     )
 
 
@@ -222,4 +226,17 @@ def _manifests(text: str) -> dict[str, str]:
         with redirect_stdout(out):
             print_manifests([manifest])
         printed[name] = out.getvalue()
+    return printed
+
+
+def _origins(text: str, name: str) -> dict[str, str]:
+    data = {"metadata": {"name": "build"}, "spec": {"script": text}}
+    origin = Origin(Writer.SPEC, SourceLocation(name, 1, 2), before=(text, Origin(Writer.FLAG)))
+    document = EffectiveDocument(data, {("spec", "script"): origin})
+    printed = {}
+    for form, print_origins in ("yaml", print_origins_yaml), ("json", print_origins_json):
+        out = io.StringIO()
+        with redirect_stdout(out):
+            print_origins([document])
+        printed[f"origins as {form}"] = out.getvalue()
     return printed

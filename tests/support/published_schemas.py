@@ -17,6 +17,45 @@ def require_valid(document: Any, schema: str) -> None:
     assert [f"{e.instance_path}: {e.message}" for e in validator.iter_errors(document)] == []
 
 
+def require_valid_bill_of_materials(document: Any) -> None:
+    """Errors: as above. The published schema refers to two others."""
+    schema, *others = (
+        json.loads((_FOLDER / f"cyclonedx-{name}.json").read_text(encoding="utf-8"))
+        for name in ("bom-1.6", "spdx", "jsf-0.82")
+    )
+    known = {
+        f"{one['$id'].removesuffix('.schema.json')}.SNAPSHOT.schema.json": one for one in others
+    }
+    validator = jsonschema_rs.validator_for(schema, registry=jsonschema_rs.Registry(known.items()))
+    assert [f"{e.instance_path}: {e.message}" for e in validator.iter_errors(document)] == []
+
+
+def require_valid_custom_resource(document: Any, definition: str) -> None:
+    """Errors: as above, for fields that the definition doesn't know as well."""
+    crd = json.loads((_FOLDER / f"crd-{definition}.json").read_text(encoding="utf-8"))
+    group, (version,) = crd["spec"]["group"], crd["spec"]["versions"]
+    assert document["apiVersion"] == f"{group}/{version['name']}"
+    assert document["kind"] == crd["spec"]["names"]["kind"]
+    schema = _closed(version["schema"]["openAPIV3Schema"])
+    schema["properties"]["metadata"] = {"type": "object"}
+    validator = jsonschema_rs.validator_for(schema)
+    assert [f"{e.instance_path}: {e.message}" for e in validator.iter_errors(document)] == []
+
+
+def _closed(schema: Any) -> Any:
+    """As `fieldValidation=Strict` takes it: no field but those that are listed."""
+    if isinstance(schema, list):
+        return [_closed(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {name: _closed(value) for name, value in schema.items()}
+    if "properties" in schema and schema.get("type") == "object":
+        closed.setdefault("additionalProperties", False)
+    if schema.get("x-kubernetes-int-or-string"):
+        closed["type"] = ["integer", "string"]
+    return closed
+
+
 def require_valid_junit(text: str) -> None:
     """Errors: as above; the test is skipped without the library that knows XML Schema."""
     xmlschema = pytest.importorskip("xmlschema", reason="make .venv/.dev-installed installs it")

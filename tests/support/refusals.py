@@ -13,7 +13,7 @@ from tests.support.webhook import refusing_webhook
 
 WORDS = "not on a Friday"
 _DENIED = f'admission webhook "refuse.example.com" denied the request: {WORDS}'
-_RBAC = "rbac.authorization.k8s.io"
+RBAC = "rbac.authorization.k8s.io"
 _RIGHTS = {
     "": {
         "pods": {"create", "get", "list", "watch", "patch", "delete"},
@@ -58,21 +58,33 @@ def right_is_missing(
         target.sandbox.allow(denial)
         return
     assert cluster is not None
-    api, user = Api.from_kubeconfig(target.kubeconfig), f"limited-{target.namespace}"
-    role: Object = {"metadata": {"name": user}, "rules": [*_rules(verb, resource)]}
-    api.create(f"{_RBAC}/v1/roles", role, target.namespace)
-    binding = {
-        "metadata": {"name": user},
-        "roleRef": {"kind": "Role", "name": user, "apiGroup": _RBAC},
-        "subjects": [{"kind": "User", "name": user, "apiGroup": _RBAC}],
-    }
-    api.create(f"{_RBAC}/v1/rolebindings", binding, target.namespace)
+    api = Api.from_kubeconfig(target.kubeconfig)
+    user = bind_rights(api, target.namespace, verb, resource)
     engine.kubeconfig = cluster.kubeconfig_for(user)
     yield
-    api.patch(f"{_RBAC}/v1/roles", user, {"rules": [*_rules("", "")]}, target.namespace)
+    rules = {"rules": [*rights_without("", "")]}
+    api.patch(f"{RBAC}/v1/roles", "engine", rules, target.namespace)
 
 
-def _rules(verb: str, resource: str) -> Iterator[Object]:
+def bind_rights(api: Api, namespace: str, verb: str = "", resource: str = "") -> str:
+    """The name of a user who may do what the engine has to, but this; by the role `engine`."""
+    user = f"limited-{namespace}"
+    role: Object = {
+        "metadata": {"name": "engine"},
+        "rules": [*rights_without(verb, resource)],
+    }
+    api.create(f"{RBAC}/v1/roles", role, namespace)
+    binding = {
+        "metadata": {"name": "engine"},
+        "roleRef": {"kind": "Role", "name": "engine", "apiGroup": RBAC},
+        "subjects": [{"kind": "User", "name": user, "apiGroup": RBAC}],
+    }
+    api.create(f"{RBAC}/v1/rolebindings", binding, namespace)
+    return user
+
+
+def rights_without(verb: str, resource: str) -> Iterator[Object]:
+    """Rules of a role."""
     for group, resources in _RIGHTS.items():
         for name, verbs in resources.items():
             left = sorted(verbs - {verb} if name == resource else verbs)

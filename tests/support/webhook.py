@@ -1,4 +1,4 @@
-"""Admission webhooks, for tests: those that deny, and one that injects."""
+"""Admission webhooks, for tests: those that deny, and those that change pods."""
 
 import base64
 import json
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.cluster.pki import Authority
 from tests.support.api import Api, ApiError, Object
+from tests.support.gates import GATE, is_held
 
 
 class _Webhook(BaseHTTPRequestHandler):
@@ -44,12 +45,26 @@ class _Inject(_Webhook):
     def judge(self, request: Object) -> Object:
         main = request["object"]["spec"]["containers"][0]
         added = {"name": "injected", "image": main["image"], "command": ["true"]}
-        patch = [
+        patch: list[Object] = [
             {"op": "add", "path": "/spec/initContainers", "value": [added]},
             {"op": "add", "path": "/metadata/annotations/injected", "value": str(uuid.uuid4())},
         ]
-        encoded = base64.b64encode(json.dumps(patch).encode()).decode()
-        return {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
+        return _patched(patch)
+
+
+class _Gate(_Webhook):
+    """One more scheduling gate, on a pod that has some but not this one."""
+
+    def judge(self, request: Object) -> Object:
+        pod = request["object"]
+        if is_held(pod) or not pod["spec"].get("schedulingGates"):
+            return {"allowed": True}
+        return _patched([{"op": "add", "path": "/spec/schedulingGates/-", "value": {"name": GATE}}])
+
+
+def _patched(patch: list[Object]) -> Object:
+    encoded = base64.b64encode(json.dumps(patch).encode()).decode()
+    return {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
 
 
 @contextmanager
@@ -95,8 +110,24 @@ def _is_let_in(api: Api, namespace: str, resource: str, ending: str) -> bool:
 @contextmanager
 def injecting_webhook(api: Api, namespace: str, folder: Path) -> Iterator[None]:
     """While it lasts, every pod that is created there gets an init container and an annotation."""
+    with _changing(_Inject, api, namespace, folder):
+        yield
+
+
+@contextmanager
+def gating_webhook(api: Api, namespace: str, folder: Path) -> Iterator[None]:
+    """While it lasts, every pod of the engine that is created there gets GATE as well.
+
+    The server hears of it a moment later, and of its end.
+    """
+    with _changing(_Gate, api, namespace, folder):
+        yield
+
+
+@contextmanager
+def _changing(handler: type[_Webhook], api: Api, namespace: str, folder: Path) -> Iterator[None]:
     kind = "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
-    with _served(_Inject, folder) as client:
+    with _served(handler, folder) as client:
         api.create(kind, _injector(namespace, client))
         try:
             yield
@@ -107,7 +138,7 @@ def injecting_webhook(api: Api, namespace: str, folder: Path) -> Iterator[None]:
 @contextmanager
 def _served(handler: type[_Webhook], folder: Path) -> Iterator[Object]:
     """The clientConfig of a webhook that is served on loopback."""
-    authority = Authority(folder / "webhook")
+    authority = Authority(folder / f"webhook-{uuid.uuid4().hex}")
     authority.create()
     pair = authority.issue_server("webhook", hosts=("IP:127.0.0.1",))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -9,6 +9,11 @@
 - apiGroups: [""]
   resources: [configmaps] # what pods own, and the run records
   verbs: [create, get, list, watch, update, delete]
+{{- if .logs.volume }}
+- apiGroups: [""]
+  resources: [pods/log] # saved before their pods are deleted
+  verbs: [get]
+{{- end }}
 {{- if .rights.quotas }}
 - apiGroups: [""]
   resources: [resourcequotas]
@@ -38,6 +43,11 @@
 - apiGroups: [""]
   resources: [pods] # of its source, where no spec is any more
   verbs: [list]
+{{ end -}}
+{{- if .recordsEverywhere -}}
+- apiGroups: [""]
+  resources: [configmaps] # the records of its source, where no spec is any more
+  verbs: [list]
 {{- end -}}
 {{- end -}}
 
@@ -62,5 +72,10 @@
 - apiGroups: [""]
   resources: [configmaps] # the outcome of a pod, in the record of its job
   verbs: [{{ if not (has "configmaps" .kinds) }}list, get, {{ end }}update]
+{{- if .logs.volume }}
+- apiGroups: [""]
+  resources: [pods/log] # saved before their pods are deleted
+  verbs: [get]
+{{- end }}
 {{- end }}
 {{- end -}}

@@ -5,9 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from engine.cli.printers.status import UNKNOWN, job_json, source_words
-from engine.cli.printers.table import format_rows
+from engine.cli.printers.table import colourise, format_rows
 from engine.cli.printers.text import format_age, one_line
-from engine.cli.printers.text_printer import colourise
 from engine.decide.absence import gone_since
 from engine.decide.record import Attempt
 from engine.reconcile.job_details import EventLine, JobDetails

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from engine.cli.ci import repository_path
-from engine.cli.printers.result import current_record, job_exit_code
+from engine.cli.printers.result import current_record, end_of, job_exit_code
 from engine.cli.printers.text import one_line, pluralise, truncate_middle
 from engine.errors import (
     END,
@@ -14,7 +14,7 @@ from engine.errors import (
     InvalidInputError,
     SourceLocation,
 )
-from engine.reconcile.once_result import JobResult, OnceResult
+from engine.reconcile.once_result import OnceResult
 
 _MOST_ROWS = 500
 _LONGEST_MESSAGE = 300
@@ -45,9 +45,8 @@ def annotations_of_problems(
 ) -> Iterator[str]:
     """An annotation for each finding, at its place."""
     for problem in problems:
-        words = f"{problem.message}{f' ({problem.hint})' if problem.hint else ''}"
         title = "invalid spec" if problem.severity == "error" else "spec"
-        yield annotation(problem.severity, problem.where, title, words, environment)
+        yield annotation(problem.severity, problem.where, title, problem.words, environment)
 
 
 def annotations_of_error(error: EngineError, environment: Mapping[str, str]) -> Iterator[str]:
@@ -61,7 +60,7 @@ def annotations_of_error(error: EngineError, environment: Mapping[str, str]) -> 
 def annotations_of_result(result: OnceResult, environment: Mapping[str, str]) -> Iterator[str]:
     """An annotation for each job that failed, at its spec."""
     for job in result.jobs:
-        state, reason, message = _ended(job)
+        state, reason, message = end_of(job)
         if job_exit_code(job) is not ExitCode.OK:
             title = f"{job.job.key} {state} {reason}".rstrip()
             yield annotation("error", job.job.place, title, message or reason, environment)
@@ -77,7 +76,7 @@ def step_summary(result: OnceResult) -> str:
     lines = [f"### engine: {', '.join(words)}", ""]
     lines += ["| | job | state | attempts | message |", "|---|---|---|---|---|"]
     for job in jobs[:_MOST_ROWS]:
-        state, reason, message = _ended(job)
+        state, reason, message = end_of(job)
         record = current_record(job)
         mark = "❌" if job_exit_code(job) is not ExitCode.OK else "✅" if job.over else "⏳"
         said = truncate_middle(one_line(message), _LONGEST_MESSAGE)
@@ -88,14 +87,6 @@ def step_summary(result: OnceResult) -> str:
     if len(jobs) > _MOST_ROWS:
         lines += ["", f"and {len(jobs) - _MOST_ROWS} more"]
     return "\n".join([*lines, "", ""])
-
-
-def _ended(job: JobResult) -> tuple[str, str, str]:
-    """State, reason and message."""
-    record = current_record(job)
-    reason = record.reason.value if record and record.reason else ""
-    message = str(job.error) if job.error else record.message if record else ""
-    return record.state.value if record else "-", reason, message
 
 
 def _plain(text: str) -> str:

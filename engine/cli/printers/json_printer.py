@@ -29,6 +29,7 @@ from engine.telemetry.events import (
     map_text,
 )
 from engine.telemetry.redact import Redactor
+from engine.times import format_time
 
 _LONGEST, _LONGEST_TRACEBACK = 7_000, 16_000
 """Characters. A line tells its cause twice, and container runtimes split lines at 16 KiB."""
@@ -111,6 +112,8 @@ def _fields_of(event: Event) -> dict[str, Any]:
             value = str(value)
         elif isinstance(value, Enum):
             value = value.value
+        elif isinstance(value, datetime):
+            value = format_time(value)
         found[_NAMES.get(field.name) or _camel(field.name)] = value
     return found
 

@@ -10,9 +10,9 @@ from engine.cli.printers.manifests import to_yaml
 from engine.cli.printers.prune import entry_json
 from engine.cli.printers.table import format_rows, terminal_width
 from engine.cli.printers.text import one_line, pluralise, to_json
-from engine.errors import ExitCode
+from engine.errors import EngineError, ExitCode
 from engine.prune.result import PruneAction, PruneReport
-from engine.reconcile.dry_run import JobPlan, ObjectDiff, PlannedAction
+from engine.reconcile.dry_run import JobPlan, PlannedAction
 from engine.refs import Ref
 
 _QUIET = (PlannedAction.LEAVE, PlannedAction.FAIL)
@@ -25,6 +25,8 @@ class Plan:
 
     jobs: tuple[JobPlan, ...]
     pruned: PruneReport
+    refusal: EngineError | None = None
+    """Why nothing of it would be done."""
     mask: Callable[[str], str] = str
     """What takes secrets out of the values of manifests."""
 
@@ -45,16 +47,14 @@ class Plan:
             )
             for job in self.jobs
         )
-        pruned = self.pruned
-        entries = tuple(replace(entry, reason=change(entry.reason)) for entry in pruned.entries)
-        warnings = tuple(map(change, pruned.warnings))
-        errors = tuple(error.map_text(change) for error in pruned.errors)
-        return Plan(jobs, PruneReport(entries, warnings, errors, pruned.marked), change)
+        return Plan(jobs, self.pruned.map_text(change), self.refusal, change)
 
 
 def plan_code(plan: Plan) -> ExitCode:
     """That of the worst error."""
     codes = [job.error.exit_code for job in plan.jobs if job.error is not None]
+    if plan.refusal is not None:
+        return plan.refusal.exit_code
     return max(*codes, plan.pruned.exit_code, ExitCode.OK)
 
 
@@ -94,7 +94,7 @@ def plan_json(plan: Plan) -> str:
             entry["error"] = str(job.error)
         jobs.append(entry)
     errors = [str(job.error) for job in plan.jobs if job.error is not None]
-    errors += [str(error) for error in plan.pruned.errors]
+    errors += [str(error) for error in (*plan.pruned.errors, plan.refusal) if error is not None]
     pruned = [entry_json(entry) for entry in plan.pruned.entries]
     whole = {"jobs": jobs, "pruned": pruned, "marked": plan.pruned.marked, "errors": errors}
     return to_json(whole, indent=2)
@@ -112,15 +112,11 @@ def plan_summary(plan: Plan) -> str:
 
 
 def _object_diffs(job: JobPlan, mask: Callable[[str], str]) -> Iterator[str]:
+    """A unified diff of the YAML of each object; nothing for what is the same."""
     for found in job.objects:
-        yield from _object_diff(found, mask)
-
-
-def _object_diff(found: ObjectDiff, mask: Callable[[str], str]) -> Iterator[str]:
-    """A unified diff of the YAML; nothing for what is the same."""
-    before = _lines(found.before, mask) if found.before is not None else []
-    names = (_header(found.before_name), _header(found.name))
-    yield from difflib.unified_diff(before, _lines(found.manifest, mask), *names)
+        before = _lines(found.before, mask) if found.before is not None else []
+        names = (_header(found.before_name), _header(found.name))
+        yield from difflib.unified_diff(before, _lines(found.manifest, mask), *names)
 
 
 def _header(ref: Ref | None) -> str:

@@ -74,7 +74,7 @@ def problems_sarif(
             {
                 "ruleId": _RULES[problem.severity][0],
                 "level": problem.severity,
-                "message": {"text": _words(problem)},
+                "message": {"text": problem.words},
                 "locations": [{"physicalLocation": place}],
                 "partialFingerprints": {"engineProblem/v1": fingerprint},
             }
@@ -91,7 +91,7 @@ def problems_code_quality(
     del jobs
     entries = [
         {
-            "description": _words(problem),
+            "description": problem.words,
             "check_name": _RULES[problem.severity][0],
             "fingerprint": fingerprint,
             "severity": _QUALITY[problem.severity],
@@ -129,10 +129,6 @@ def _with_fingerprints(
 
 def _uri(path: str) -> str:
     return quote(path.encode("utf-8", "surrogatepass"))
-
-
-def _words(problem: Diagnostic) -> str:
-    return f"{problem.message}{f' ({problem.hint})' if problem.hint else ''}"
 
 
 def _line(problem: Diagnostic) -> int | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TextIO
 
+from engine.cli.printers.progress import ProgressLine
 from engine.cli.printers.text import one_line, to_json
 from engine.durations import format_duration
 from engine.errors import EngineError
@@ -48,6 +49,34 @@ class JsonPrunePrinter:
         closing = "\n" if self._between.startswith(",") else ""
         self._out.write(f'{closing}],\n "errors": {told}}}\n')
         self._out.flush()
+
+
+class PruneProgress:
+    """How many objects have been looked at and deleted, on stderr.
+
+    Unless it may be shown `beside_lines`, it goes for good when the first of them is printed: then
+    they are on the same terminal, and are progress enough.
+    """
+
+    def __init__(self, *, beside_lines: bool) -> None:
+        self.line = ProgressLine()
+        self._beside_lines = beside_lines
+        self._seen = self._deleted = 0
+
+    def on_page(self, count: int) -> None:
+        """So many objects more have been looked at."""
+        self._seen += count
+        self._show()
+
+    def on_entry(self, entry: PruneEntry) -> None:
+        """One of them is settled, and is about to be printed."""
+        if not self._beside_lines:
+            self.line.close()
+        self._deleted += entry.action is PruneAction.DELETED
+        self._show()
+
+    def _show(self) -> None:
+        self.line.show(f"pruning: {self._seen:,} objects looked at, {self._deleted:,} deleted")
 
 
 def open_printer(out: TextIO, output: str) -> TextPrunePrinter | JsonPrunePrinter:

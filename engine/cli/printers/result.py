@@ -5,15 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from engine.cli.printers.prune import entry_json
+from engine.cli.printers.record import record_json
 from engine.cli.printers.table import format_rows, terminal_width
 from engine.cli.printers.text import lines_of, pluralise, to_json
-from engine.decide.record import Attempt, Record, map_messages
+from engine.decide.record import Record, map_messages
 from engine.errors import ExitCode
 from engine.prune.result import PruneAction, PruneReport
 from engine.reconcile.once_result import JobResult, LogEnd, OnceResult
-from engine.status.outcome import State
 from engine.telemetry.redact import Redactor
-from engine.times import format_time
 
 NOTHING_PRUNED = PruneReport()
 
@@ -41,10 +40,7 @@ def mask_result(
         )
         for job in result.jobs
     ]
-    entries = tuple(replace(entry, reason=redact(entry.reason)) for entry in pruned.entries)
-    warnings = tuple(map(redact, pruned.warnings))
-    errors = tuple(error.map_text(redact) for error in pruned.errors)
-    return replace(result, jobs=tuple(jobs)), PruneReport(entries, warnings, errors)
+    return replace(result, jobs=tuple(jobs)), pruned.map_text(redact)
 
 
 def result_json(result: OnceResult, pruned: PruneReport = NOTHING_PRUNED) -> str:
@@ -70,18 +66,18 @@ def result_json(result: OnceResult, pruned: PruneReport = NOTHING_PRUNED) -> str
     return to_json(whole, indent=2)
 
 
-def result_table(result: OnceResult, pruned: PruneReport = NOTHING_PRUNED) -> str:
+def result_table(
+    result: OnceResult, pruned: PruneReport = NOTHING_PRUNED, *, colour: bool = False
+) -> str:
     """One line a job, below it the end of its log if it failed, and at last what has changed."""
     rows = []
     for job in result.jobs:
         record = current_record(job)
-        state = record.state.value if record else "-"
-        reason = record.reason.value if record and record.reason else ""
-        message = str(job.error) if job.error else record.message if record else ""
+        state, reason, message = end_of(job)
         attempts = str(len(record.attempts)) if record else "0"
         rows.append((str(job.job.key), state, reason, attempts, _took(record), message))
     head = ("JOB", "STATE", "REASON", "ATTEMPTS", "TOOK", "MESSAGE")
-    first, *others = format_rows([head, *rows], width=terminal_width())
+    first, *others = format_rows([head, *rows], width=terminal_width(), colour=colour)
     under = (_log_text(job) for job in result.jobs)
     table = first + "".join(f"\n{row}{log}" for row, log in zip(others, under, strict=True))
     count = len(result.jobs)
@@ -95,50 +91,6 @@ def result_table(result: OnceResult, pruned: PruneReport = NOTHING_PRUNED) -> st
         gone = sum(entry.action is PruneAction.DELETED for entry in pruned.entries)
         words += f", {pluralise(gone, 'object')} pruned"
     return f"{table}\n{words}"
-
-
-def record_json(record: Record | None) -> dict[str, Any]:
-    """State and attempts, as in the contract of `-o json`."""
-    if record is None:
-        return {
-            "state": State.QUEUED, "reason": None, "message": "", "exitCode": None,
-            "startedAt": None, "finishedAt": None, "attempts": [],
-        }  # fmt: skip
-    return {
-        "state": record.state,
-        "reason": record.reason,
-        "message": record.message,
-        "exitCode": record.exit_code,
-        "startedAt": format_time(record.started_at),
-        "finishedAt": format_time(record.finished_at),
-        "attempts": [attempt_json(attempt) for attempt in record.attempts],
-    }
-
-
-def attempt_json(attempt: Attempt) -> dict[str, Any]:
-    """One attempt, as there."""
-    return {
-        "number": attempt.number,
-        "pod": attempt.pod,
-        "uid": attempt.uid,
-        "pullPolicies": dict(attempt.policies or {}),
-        "outcome": attempt.outcome,
-        "class": attempt.pull_class,
-        "message": attempt.message,
-        "failures": [
-            {
-                "container": failure.container,
-                "image": failure.image,
-                "reason": failure.reason,
-                "class": failure.pull_class,
-                "message": failure.message,
-            }
-            for failure in attempt.failures
-        ],
-        "exitCode": attempt.exit_code,
-        "startedAt": format_time(attempt.started_at),
-        "finishedAt": format_time(attempt.finished_at),
-    }
 
 
 def _mask_lines(lines: Iterable[str], redact: Redactor) -> tuple[str, ...]:
@@ -167,6 +119,14 @@ def current_record(job: JobResult) -> Record | None:
     """The record, if it is of this very spec and source."""
     record = job.record
     return record if record is not None and record.spec_hash == job.job.spec_hash else None
+
+
+def end_of(job: JobResult) -> tuple[str, str, str]:
+    """State, reason and message: the error's, where there is one."""
+    record = current_record(job)
+    reason = record.reason.value if record and record.reason else ""
+    message = str(job.error) if job.error else record.message if record else ""
+    return record.state.value if record else "-", reason, message
 
 
 def attempts_told(record: Record) -> list[str]:

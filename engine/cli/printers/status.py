@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from engine.cli.printers.result import attempt_json, record_json
+from engine.cli.printers.record import attempt_json, record_json
 from engine.cli.printers.text import format_age
 from engine.decide.absence import gone_since
 from engine.decide.follower import Follower
+from engine.decide.standing import Standing
 from engine.reconcile.job_overview import JobStatus, Overview, QueuePosition
 from engine.status.outcome import State
 from engine.times import format_time
@@ -147,16 +148,19 @@ def _row(job: JobStatus, now: datetime, *, wide: bool) -> tuple[str, ...]:
         age,
         _pod_name(job),
         *more,
-        _message(job, standing.message, is_recorded=standing.is_recorded),
+        _message(job, standing),
     )
 
 
-def _message(job: JobStatus, message: str, *, is_recorded: bool) -> str:
+def _message(job: JobStatus, standing: Standing) -> str:
+    message = standing.message
     if job.queue is not None:
         return f"{job.queue}: {message}"
-    if is_recorded:
+    if standing.is_recorded:
         return message
     recorded = f"not recorded yet, the record says {job.record.state if job.record else ''}"
+    if standing.may_be_retried:
+        recorded += "; another attempt follows if its retry allows one"
     return f"{message} ({recorded})" if message else recorded
 
 

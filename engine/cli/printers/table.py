@@ -7,9 +7,17 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from engine.cli.printers.text import display_width, one_line, truncate_middle
-from engine.cli.printers.text_printer import colourise
 from engine.status.outcome import State
 
+STATE_COLOURS = {
+    State.SUCCEEDED: "green",
+    State.FAILED: "red",
+    State.CANCELLED: "yellow",
+    State.RUNNING: "cyan",
+    State.QUEUED: "yellow",
+}
+"""What terminals show states in."""
+_CODES = {"green": "32", "red": "31", "yellow": "33", "cyan": "36"}
 _NARROWEST = 20
 _STATES = {
     **{state.value: state for state in State},
@@ -36,6 +44,12 @@ def format_rows(
         room = max(room, _NARROWEST)
         cells = [[*row[:-1], truncate_middle(row[-1], room)] for row in cells]
     return [_GAP.join(_paint(row, widths, colour=colour)).rstrip() for row in cells]
+
+
+def colourise(text: str, state: State) -> str:
+    """`text` in the colour of `state`."""
+    colour = STATE_COLOURS.get(state)
+    return f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if colour else text
 
 
 def terminal_width() -> int | None:

@@ -4,8 +4,8 @@ import threading
 from contextlib import suppress
 from typing import TextIO
 
+from engine.cli.printers.table import colourise
 from engine.cli.printers.text import LONGEST_TEXT, lines_of, one_line, pluralise, truncate_middle
-from engine.status.outcome import State
 from engine.telemetry.events import (
     AttemptFailed,
     DependentRestored,
@@ -21,6 +21,7 @@ from engine.telemetry.events import (
     ObjectPruned,
     PodIgnored,
     PodRemoved,
+    Progress,
     PullPolicyFallback,
     Ready,
     SpecFixed,
@@ -37,14 +38,7 @@ _REPORTED_ACTIONS = frozenset({"deleted", "failed", "invalid"})
 _PodEvent = AttemptFailed | PodRemoved | DependentRestored | LabelsChanged | PodIgnored
 _EngineEvent = SpecsRead | SpecProblem | SpecFixed | ObjectPruned | LeaderChanged | Ready | Stopping
 _LONGEST = 300
-"""Columns of a line on a terminal."""
-_COLOURS = {
-    State.SUCCEEDED: "32",
-    State.FAILED: "31",
-    State.CANCELLED: "33",
-    State.RUNNING: "36",
-    State.QUEUED: "33",
-}
+"""Columns of a line on a terminal, unless it tells the end of a job."""
 
 
 class TextPrinter:
@@ -96,12 +90,6 @@ class TextPrinter:
         """Nothing is left open."""
 
 
-def colourise(text: str, state: State) -> str:
-    """`text` in the colour that terminals show `state` in."""
-    code = _COLOURS.get(state)
-    return f"\x1b[{code}m{text}\x1b[0m" if code else text
-
-
 def format_event(event: Event, *, verbose: bool) -> str:
     """One line for an event; "" for what only `-v` tells."""
     match event:
@@ -129,6 +117,8 @@ def format_event(event: Event, *, verbose: bool) -> str:
         case InternalError(key, component, kind, _, _, retrying):
             again = "; trying again" if retrying else ""
             return f"{key or component}: internal error: {kind} ({REPORT_IT}){again}"
+        case Progress():
+            return ""
         case Notice(message, detail):
             return f"note: {message}" if verbose or not detail else ""
         case _:
@@ -160,8 +150,8 @@ def _format_engine_event(event: _EngineEvent, *, verbose: bool) -> str:
             return f"{what}{news if verbose else ''}" if verbose or is_first else ""
         case SpecProblem(problem):
             return str(problem)
-        case SpecFixed(file):
-            return f"{file}: fixed"
+        case SpecFixed(file, gone):
+            return f"{file}: {'removed' if gone else 'fixed'}"
         case ObjectPruned(ref, action, reason):
             return f"{ref} {action}: {reason}" if verbose or action in _REPORTED_ACTIONS else ""
         case LeaderChanged(leads, holder):

@@ -1,48 +1,46 @@
 """What both ways of `engine reconcile` need."""
 
+import resource
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from engine.api.model import Config, Job
+from engine.api.model import Job
 from engine.cli.crashes import report_crashes
-from engine.cli.loading import load_config, load_valid_specs
+from engine.cli.loading import SpecOptions, load_settings, load_valid_specs, require_specs
 from engine.cli.output import echo_note
 from engine.cli.printers.event_printer import EventPrinter, make_event_printer
+from engine.cli.printers.live_view import LiveView
 from engine.errors import EngineError, InvalidInputError, UsageError
+from engine.render.templates import Templates
+from engine.specdir.load import with_namespace
 from engine.telemetry.events import ErrorReported, Notice, SpecProblem
 from engine.telemetry.redact import REDACTOR
 
 if TYPE_CHECKING:
     from engine.cluster.connect import Connection
+    from engine.reconcile.once_jobs import OnceRequest
 
 
-@dataclass(frozen=True, slots=True)
-class ReconcileOptions:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconcileOptions(SpecOptions):
     """What was asked on the command line: a field for each option. Times are seconds.
 
     Those with a default are what `engine diff` has no use for.
     """
 
-    paths: tuple[str, ...]
-    namespace: str
     kubeconfig: str
     context: str
-    defaults_root: Path | None
-    config: Path | None
-    templates: Path | None
-    kubernetes_schema: Path | None
-    allow_secret_env: tuple[str, ...]
     source: str
     concurrency: int
     prune: bool
-    allow_empty: bool
     dry_run: str
     output: str
     verbose: int
@@ -59,37 +57,85 @@ class ReconcileOptions:
     lease_duration: float = 0.0
     metrics_address: str = ""
     log_format: str = "text"
+    color: str = "auto"
 
 
-def load_whole_source(options: ReconcileOptions) -> tuple[Config, tuple[Job, ...], bool]:
-    """The configuration, every job of the source, and whether there are no others for certain.
+def make_request(options: ReconcileOptions) -> "OnceRequest":
+    """What `--once`, and its dry run, are about: every job of the source, and where it is to run.
 
-    Errors: InvalidInputError; UsageError where --prune would remove what may be meant to stay.
+    Errors: InvalidInputError; UsageError where there are no specs, or --prune would remove what may
+    be meant to stay; those of `open_connection`.
     """
-    settings = load_config(options.config, options.kubernetes_schema, options.allow_secret_env)
-    loaded = load_valid_specs(options.paths, settings, options.namespace, options.defaults_root)
+    settings = load_settings(options)
+    loaded = load_valid_specs(options, settings)
     if options.prune and not loaded.complete:
         words = "--prune would remove the jobs behind a link that is not followed"
         raise UsageError(words, hint="name it on the command line, too, or remove it")
     if options.prune and not loaded.jobs and not options.allow_empty:
         hint = "--allow-empty, if that is meant"
         raise UsageError("there are no specs: --prune would remove every job", hint=hint)
-    return settings, loaded.jobs, loaded.complete and bool(loaded.jobs or options.allow_empty)
+    require_specs(options, loaded)
 
+    # Valid specs come first, and need no client.
+    from engine.reconcile.once_jobs import OnceRequest  # noqa: PLC0415
+    from engine.reconcile.once_result import OnceOptions, WaitFor  # noqa: PLC0415
 
-def namespaces_of(options: ReconcileOptions, default: str, jobs: Iterable[Job]) -> tuple[str, ...]:
-    """Where the source may have records, as far as the command line and the specs tell."""
-    named = {default, options.namespace, *(job.namespace for job in jobs)}
-    return tuple(sorted(named - {""}))
+    connection = open_connection(options, loaded.jobs, options.concurrency + 4)
+    jobs = with_namespace(loaded.jobs, connection.namespace, settings.limits)
+    named = {connection.namespace, options.namespace, *(job.namespace for job in jobs)}
+    once = OnceOptions(
+        options.source,
+        options.concurrency,
+        options.timeout,
+        options.queue_timeout,
+        WaitFor(options.wait),
+        options.max_starts,
+        tuple(sorted(named - {""})) if options.prune else None,
+    )
+    return OnceRequest(
+        connection.client,
+        jobs,
+        settings,
+        once,
+        Templates(options.templates, settings.kubernetes),
+        is_whole=loaded.complete,
+    )
 
 
 @contextmanager
-def open_printer(options: ReconcileOptions) -> Iterator[EventPrinter]:
-    """Where events, and crashes, go: a live view, lines, or JSON lines, on stderr."""
-    log_format = options.log_format
-    printer = make_event_printer(REDACTOR, verbose=options.verbose, log_format=log_format)
-    with closing(printer), report_crashes(printer):
+def open_printer(options: ReconcileOptions, jobs: int | None = None) -> Iterator[EventPrinter]:
+    """Where events, and crashes, go: a live view of so many jobs, lines, or JSON lines."""
+    printer = make_event_printer(
+        REDACTOR,
+        verbose=options.verbose,
+        log_format=options.log_format,
+        color=options.color,
+        jobs=jobs,
+    )
+    with closing(printer), report_crashes(printer), _stopped_cleanly(printer):
         yield printer
+
+
+@contextmanager
+def _stopped_cleanly(printer: EventPrinter) -> Iterator[None]:
+    """Ctrl-Z leaves a live view to put the terminal in order, where a shell has jobs at all."""
+    if not isinstance(printer, LiveView) or signal.getsignal(signal.SIGTSTP) != signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTSTP, lambda *_: printer.stop_process())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+
+
+def _raise_open_files_limit() -> None:
+    """To the hard limit, as programs in Go do: each namespace is watched over connections of its
+    own, and the soft limit, 1,024 in most places, is meant for programs that use select().
+    """
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def open_connection(
@@ -101,6 +147,7 @@ def open_connection(
     """
     from engine.cluster.connect import connect  # noqa: PLC0415 - valid specs come first
 
+    _raise_open_files_limit()
     kubeconfig, context = options.kubeconfig, options.context
     if options.sandbox:
         sandbox = _sandbox_kubeconfig(jobs)

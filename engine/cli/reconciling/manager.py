@@ -12,7 +12,8 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from engine.api.model import Config, Job
-from engine.cli.loading import load_config
+from engine.cli.loading import load_settings
+from engine.cli.printers.event_printer import EventPrinter
 from engine.cli.reconciling.common import ReconcileOptions, open_connection, open_printer
 from engine.cluster.connect import Connection
 from engine.errors import ExitCode
@@ -44,7 +45,7 @@ def run_manager(options: ReconcileOptions) -> None:
     count any more.
     """
     require_paths(options.paths)
-    settings = load_config(options.config, options.kubernetes_schema, options.allow_secret_env)
+    settings = load_settings(options)
     require_counted_defaults(options.paths, options.defaults_root, settings.kubernetes)
     jobs: tuple[Job, ...] = ()
     if options.sandbox:
@@ -61,7 +62,7 @@ def run_manager(options: ReconcileOptions) -> None:
 
         manager = _manager(options, settings, connection, emit, metrics)
         health = _serve_health(options, manager, connection, metrics, listeners)
-        with _handle_signals(manager) as received, health:
+        with _handle_signals(manager, printer) as received, health:
             manager.run()
     _exit(ExitCode.INTERRUPTED if signal.SIGINT in received else ExitCode.OK)
 
@@ -91,6 +92,7 @@ def _manager(
         context_namespace=connection.namespace,
         defaults_root=options.defaults_root,
         poll=options.poll,
+        strict=options.strict,
         on_notice=lambda message: emit(Notice(message)),
     )
     manager_options = ManagerOptions(
@@ -149,11 +151,12 @@ def _serve_health(
         GaugeSources(
             jobs=states.counts,
             quota_waiting=lambda: len(controller.quota_queue),
+            held=lambda: len(controller.brake.held),
             spec_problems=lambda: manager.specs.problems,
             queue_depth=lambda: len(controller.queue),
             queue_adds=lambda: controller.queue.adds,
             internal_errors=lambda: controller.supervisor.panics,
-            queue_retries=lambda: controller.rate_limiter.retries_total,
+            queue_retries=lambda: controller.failures.rate_limiter.retries_total,
             api_requests=lambda: connection.client.requests,
             watch_restarts=lambda: sum(watch.restarts for watch in controller.reflectors()),
         )
@@ -175,13 +178,14 @@ def _serve_health(
 
 
 @contextmanager
-def _handle_signals(manager: ControllerManager) -> Iterator[set[int]]:
+def _handle_signals(manager: ControllerManager, printer: EventPrinter) -> Iterator[set[int]]:
     """SIGTERM and SIGINT end the manager, a second one at once; SIGHUP reads all again."""
     received: set[int] = set()
 
     def end(number: int, frame: FrameType | None) -> None:
         del frame
         if received:
+            printer.close()
             os._exit(ExitCode.INTERRUPTED)
         received.add(number)
         manager.stop(signal.Signals(number).name)

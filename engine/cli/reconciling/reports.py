@@ -10,7 +10,7 @@ import click
 from engine.cli.ci import is_github, is_gitlab
 from engine.cli.output import echo
 from engine.cli.printers.gitlab import log_section
-from engine.cli.printers.result import attempts_told, current_record, job_exit_code
+from engine.cli.printers.result import attempts_told, current_record, end_of, job_exit_code
 from engine.cli.reconciling.common import ReconcileOptions
 from engine.errors import EngineError, ExitCode, UsageError
 from engine.files import WholeFile
@@ -87,12 +87,11 @@ def open_reports(options: ReconcileOptions) -> Iterator[Reports]:
 
 
 def _tell_in_section(job: JobResult, *, with_log: bool) -> None:
-    record = current_record(job)
-    reason = f" {record.reason}" if record and record.reason else ""
-    header = f"{job.job.key}: {record.state if record else 'not started'}{reason}"
+    record, (_, reason, message) = current_record(job), end_of(job)
+    header = f"{job.job.key}: {record.state if record else 'not started'} {reason}".rstrip()
     name = f"engine_{job.job.namespace}_{job.job.name}"
     with log_section(name, header, os.environ):
-        echo(str(job.error) if job.error else record.message if record else "", err=True)
+        echo(message, err=True)
         for line in attempts_told(record) if record is not None else ():
             echo(line, err=True)
         for line in job.log_tail if with_log else ():

@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.decide.lease import LeaseObject
 from engine.podsecurity import Level as PodSecurityLevel
+from engine.refs import Right
 
 Object = Mapping[str, Any]
 
@@ -37,16 +38,6 @@ class Finding:
     """What to do about it."""
     namespace: str = ""
     """Where; "" for the whole cluster."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Right:
-    """One verb on one kind of object."""
-
-    verb: str
-    resource: str
-    """The plural; `pods/log` for a subresource."""
-    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)

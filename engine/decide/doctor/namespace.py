@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from engine.decide.doctor.facts import Facts, Finding, Level, NamespaceFacts, Object, Right
+from engine.decide.doctor.facts import Facts, Finding, Level, NamespaceFacts, Object
 from engine.decide.follower import read_follower
 from engine.decide.situation import is_terminating
-from engine.kubeschema.quantity import PATTERN
+from engine.kubeschema.quantity import amount
 from engine.podsecurity import Level as PodSecurityLevel
+from engine.refs import Right
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 _ASKED = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
@@ -15,9 +16,6 @@ _ASKED = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "lim
 _COUNTED = ("pods", "secrets", "configmaps", "count/pods", "count/secrets", "count/configmaps")
 _SCOPES = frozenset({"Terminating", "NotBestEffort"})
 """Scopes of quotas that count jobs: pods with a deadline, and a request or limit."""
-_SUFFIXES = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
-             "P": 1e15, "E": 1e18}  # fmt: skip
-_BINARY = "KMGTPE"
 _READ_LEASE = Right("get", "leases", "coordination.k8s.io")
 
 
@@ -152,7 +150,7 @@ def _quota_finding(quota: Object, place: NamespaceFacts) -> Finding:
     if spec.get("scopeSelector") or not set(spec.get("scopes") or ()) <= _SCOPES:
         text = f"{name} counts pods of its scopes alone"
         return Finding("quota", Level.OK, text, namespace=place.name)
-    full = [key for key in concerned if _amount(used.get(key, "0")) >= _amount(hard[key])]
+    full = [key for key in concerned if amount(used.get(key, "0")) >= amount(hard[key])]
     words = ", ".join(f"{key} {used.get(key, '0')} of {hard[key]}" for key in concerned)
     if full:
         told = ", ".join(f"{key} {used.get(key, '0')} of {hard[key]}" for key in full)
@@ -184,16 +182,3 @@ def _has_default(key: str, place: NamespaceFacts) -> bool:
 
 def _amounts(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {value}" for key, value in sorted(values.items()))
-
-
-def _amount(text: object) -> float:
-    """Of a quantity; infinite for what is none, as nothing reaches it."""
-    found = PATTERN.fullmatch(str(text))
-    if found is None:
-        return float("inf")
-    number, suffix, exponent = found.groups()
-    if exponent is not None:
-        return float(number) * 10.0 ** int(exponent)
-    if suffix.endswith("i"):
-        return float(number) * 1024.0 ** (_BINARY.index(suffix[0]) + 1)
-    return float(number) * _SUFFIXES[suffix]

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.decide.doctor.facts import Facts, Finding, Level, Right
+from engine.decide.doctor.facts import Facts, Finding, Level
+from engine.refs import Right
 
 _COORDINATION = "coordination.k8s.io"
 _ROLE = "give them by the chart, by deploy/engine.yaml, or as docs/operations.md lists them"

@@ -1,19 +1,12 @@
 """The rule itself. Only what carries a TTL is judged at all, and a record whose spec is gone."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from engine.decide.absence import gone_since
 from engine.decide.prune.ttl import quote, read_term
-from engine.decide.prune.verdict import (
-    Delete,
-    Deleting,
-    Invalid,
-    Keep,
-    Protected,
-    Verdict,
-)
 from engine.decide.situation import Pod, held_by, is_finished
 from engine.durations import format_duration
 from engine.status.start import scheduled_at
@@ -33,6 +26,47 @@ from engine.wellknown import (
 _PROPAGATION = frozenset({"foregroundDeletion", "orphan"})
 _LONGEST_REASON = 500
 _TRUTH = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Its time is over."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Not yet; `until` is None for what goes together with its owner."""
+
+    reason: str
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Protected:
+    """Somebody wants it kept, whatever its age."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """Nobody can tell what its annotations mean, so it stays."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deleting:
+    """It is on its way already; `stuck` when its time to go is over and a finalizer holds it."""
+
+    reason: str
+    stuck: bool = False
+
+
+Verdict = Delete | Keep | Protected | Invalid | Deleting
+"""What can be said of an object that carries a TTL; each with its reason in words."""
 
 
 def evaluate(

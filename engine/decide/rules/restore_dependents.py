@@ -12,7 +12,6 @@ from engine.decide.pull_cursor import policies_of_attempt
 from engine.decide.situation import (
     Pod,
     Situation,
-    gate_position,
     has_ended,
     is_terminating,
     uid_of,
@@ -61,7 +60,7 @@ def _restored_at(situation: Situation, pod: Pod) -> datetime | None:
 
 
 def _lookup_due(situation: Situation, pod: Pod) -> datetime | None:
-    if is_terminating(pod) or has_ended(pod) or gate_position(pod) is not None:
+    if is_terminating(pod) or has_ended(pod):
         return None
     reported = lacks_dependents(pod)
     if (uid_of(pod), reported) in situation.observed.dependents_looked_up:

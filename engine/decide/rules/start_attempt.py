@@ -24,9 +24,12 @@ from engine.decide.situation import (
     uid_of,
 )
 from engine.status.outcome import Reason, State
+from engine.times import parse_time
 
 RETRY_DELAY, LONGEST_RETRY_DELAY = 5.0, 300.0
 _FALLBACK = Reason.IMAGE_PULL_FAILED
+_CONFIRMATION = timedelta(seconds=10)
+"""After its grace: a kubelet that is there has told the end of a pod by then, a busy one too."""
 
 
 def start_attempt(situation: Situation) -> Action | None:
@@ -71,13 +74,17 @@ def _retry_at(record: Record) -> datetime | None:
 def _remove_leftover(situation: Situation, number: int) -> Action | None:
     """The pod of the attempt before goes first, so that two never run at once.
 
-    Not so on a lost node: nobody there can confirm the end, and a retry was asked for.
+    Not so on a lost node: nobody there can confirm the end, and a retry was asked for. But a node
+    from which a taint drives its pods may be there all the same, and is given the time it needs.
     """
     wanted = situation.pod_of_attempt(number)
     lost = {a.uid for a in situation.run_record.attempts if a.outcome is Reason.NODE_LOST}
     for pod in situation.other_pods(uid_of(wanted) if wanted else ""):
         if not (is_terminating(pod) and uid_of(pod) in lost):
             return delete_pod_action(situation, pod, "its attempt is over")
+        overdue = parse_time(pod["metadata"]["deletionTimestamp"])
+        if overdue is not None and situation.now < overdue + _CONFIRMATION:
+            return Wait(overdue + _CONFIRMATION)
     return None
 
 

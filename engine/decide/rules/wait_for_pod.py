@@ -1,12 +1,12 @@
 """Nothing to do now: keep the record's state up to date, and say what is waited for."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from engine.decide.actions import Action, Wait, WriteRecord
 from engine.decide.rules.close_attempt import run_deadline, start_deadline
 from engine.decide.rules.restore_dependents import next_look
 from engine.decide.situation import Pod, Situation
+from engine.decide.transitions import running
 from engine.status.containers import container_states, has_started, started_at
 from engine.status.outcome import State
 from engine.times import earliest, parse_time
@@ -35,10 +35,7 @@ def wait_for_pod(situation: Situation) -> Action:
     due = begun + timedelta(seconds=RUNNING_DELAY)
     if situation.now < due:
         return Wait(earliest(due, end))
-    running = replace(attempt, started_at=begun)
-    return WriteRecord(
-        replace(record.with_attempt(running), state=State.RUNNING, started_at=begun, message="")
-    )
+    return WriteRecord(running(record, attempt, begun))
 
 
 def _init_started_at(pod: Pod) -> datetime | None:

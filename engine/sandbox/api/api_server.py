@@ -140,7 +140,8 @@ class ApiServer:
                 request.user_agent,
                 code,
                 self._context.clock.now(),
-                "dryRun" in request.query,
+                "dryRun" in request.query
+                or (request.method == "DELETE" and b'"dryRun"' in request.body),
                 request.query.get("fieldValidation") == "Strict",
             )
         )

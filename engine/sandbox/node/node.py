@@ -89,7 +89,7 @@ class Node:
             worker.fail("Evicted", words, "TerminationByKubelet")
 
     def lose(self) -> None:
-        """The node stops reporting; after their tolerated time its pods are marked NodeLost."""
+        """The node stops reporting; after their tolerated time its pods are to be deleted."""
         with self.context.clock.paused(), self.context.storage.lock:
             self._lost = True
             set_ready(self.context, self._entry(), False)

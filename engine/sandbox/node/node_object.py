@@ -100,8 +100,6 @@ def outage_tolerated(pod: Entry) -> float | None:
 
 def taint_evicted(context: Context, pod: Entry) -> Obj:
     """The Pod as the control plane marks it when its node stays away too long."""
-    node = pod.obj["spec"]["nodeName"]
-    words = f"Node {node} which was running pod {pod.name} is unresponsive"
     condition = {
         "type": "DisruptionTarget",
         "observedGeneration": pod.obj["metadata"].get("generation", 1),
@@ -111,7 +109,7 @@ def taint_evicted(context: Context, pod: Entry) -> Obj:
         "lastProbeTime": None,
         "lastTransitionTime": rfc3339(context.clock.now()),
     }
-    status = dict(pod.obj["status"], reason="NodeLost", message=words)
+    status = dict(pod.obj["status"])
     status["conditions"] = [*status.get("conditions", ()), condition]
     return {**pod.obj, "metadata": dict(pod.obj["metadata"]), "status": status}
 

@@ -26,7 +26,7 @@ def test_a_job_without_a_record_is_done_by_its_spec_and_never_runs(
     assert engine.status()["moved"]["reason"] == "Succeeded"
     names = {pod["metadata"]["labels"]["jobs.engine/job"] for pod in sandbox.objects("pods")}
     assert names == {"new"}
-    assert "is over already: Succeeded" in complete(engine, "moved").stdout
+    assert "is already over: Succeeded" in complete(engine, "moved").stdout
     engine.spec("moved", script="echo changed")
     plan = engine.reconcile("--dry-run", "client", ends=0)
     assert "spec changed at spec.script" in plan.stdout

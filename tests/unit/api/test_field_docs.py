@@ -36,6 +36,7 @@ def every_field(kind: str) -> list[list[str]]:
         ("spec.pullPolicy", "string or list of strings"),
         ("spec.timeout", "string or integer"),
         ("spec.env", "mapping of strings"),
+        ("spec.resources.limits", "mapping of strings or numbers"),
         ("spec.env.ANY_NAME", "string"),
         ("spec.services", "list of mappings"),
         ("spec.services.image", "string"),
@@ -113,7 +114,7 @@ def test_the_operators_defaults_that_are_told_are_those_that_hold() -> None:
         default = explain_field("EngineConfig", [section, name]).default
         if section != "defaults" and default is not None:
             told.setdefault(section, {})[name] = default
-    assert set(told) == {"limits", "features", "pull", "prune"}
+    assert set(told) == {"limits", "features", "pull", "prune", "records"}
     assert parse_duration(told["pull"]["grace"]) == Config().pull.grace
     text = "".join(f"{section}: {json.dumps(fields)}\n" for section, fields in told.items())
     assert make_config(text) == Config()

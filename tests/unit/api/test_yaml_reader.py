@@ -64,10 +64,25 @@ def test_the_c_parser_is_in_use() -> None:
         (b"a: \xff\n", "f.yaml:1:4: this is not UTF-8 text (save it as UTF-8)"),
         (b"a: b\nc: d\xe9\n", "f.yaml:2:5: this is not UTF-8 text (save it as UTF-8)"),
         ("a: b\x07\n", "f.yaml:1:5: not valid YAML: control characters are not allowed"),
-        ("a: 'b\n", ("f.yaml:2:1: not valid YAML: found unexpected end of stream, "
-          "while scanning a quoted scalar")),
-        ("a: b: c\n", ("f.yaml:1:5: not valid YAML: mapping values are not allowed in this context "
-          "(quote a value that contains ': ')")),
+        ("a: 'b\n", "f.yaml:1:4: not valid YAML: this quote is not closed"),
+        ("a: b: c\n", ("f.yaml:1:5: not valid YAML: a ': ' may not stand here "
+          "(quote a value that contains ': ', and indent the keys of one mapping alike)")),
+        ("a:\n  b: {c: 1\n  d: 2\ne: 3\n", ("f.yaml:2:6: not valid YAML: this { is not closed, or "
+          "lacks a comma (close it with }, or put a comma between its entries)")),
+        ("a: [1, 2\nb: 3\n", ("f.yaml:1:4: not valid YAML: this [ is not closed, or lacks a comma "
+          "(close it with ], or put a comma between its entries)")),
+        ("a: 1\nx: [\n", ("f.yaml:2:4: not valid YAML: this bracket is not closed, or "
+          "lacks a value (close it with ] or })")),
+        ("a: {b: [1, 2], c: [\n", ("f.yaml:1:19: not valid YAML: this bracket is not closed, or "
+          "lacks a value (close it with ] or })")),
+        ("a: |\n  x\n y: 1\n", ("f.yaml:3:2: not valid YAML: this is not a key of the mapping "
+          "above (indent the keys of one mapping alike, "
+          "and quote a value that more text follows)")),
+        ("- a\nb: 1\n", ("f.yaml:2:1: not valid YAML: this is not an entry of the list above "
+          "(entries of a list begin with '- ', at the same indentation)")),
+        ("a: 1\nb\n", "f.yaml:2:1: not valid YAML: this key has no ':' after it"),
+        ("a: @b\n", ("f.yaml:1:4: not valid YAML: no value begins with this character "
+          "(indent with spaces: YAML allows no tabs; and quote values that start with @ or `)")),
     ],
 )  # fmt: skip
 def test_bad_yaml_has_one_line_with_its_place(text: str | bytes, line: str) -> None:

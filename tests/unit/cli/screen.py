@@ -1,4 +1,4 @@
-"""A terminal as far as the live view uses one: lines, upwards, clear; colours are dropped."""
+"""A terminal as far as the live view uses one; colours are dropped, and nothing wraps."""
 
 import io
 import os
@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-_TOKEN = re.compile(r"\x1b\[(\d*)([AJm])|\n|[^\x1b\n]+")
+_TOKEN = re.compile(r"\x1b\[\??(\d*)([AKmhl])|[\r\n]|[^\x1b\r\n]+")
 
 
 class Screen(io.StringIO):
@@ -18,7 +18,9 @@ class Screen(io.StringIO):
         self.columns, self.rows = columns, rows
         self.frames = 0
         self.raw = ""
+        self.has_cursor = True
         self._lines = [""]
+        self._at = 0
         self._lock = threading.Lock()
 
     def size(self) -> os.terminal_size:
@@ -39,21 +41,25 @@ class Screen(io.StringIO):
     def _obey(self, token: re.Match[str]) -> None:
         match token[2]:
             case "A":
-                del self._lines[-1 - int(token[1] or 1) :]
-                self._lines.append("")
-            case "m" | "J":
+                self._at = max(0, self._at - int(token[1]))
+            case "K":
+                self._lines[self._at] = ""
+            case "h" | "l":
+                self.has_cursor = token[2] == "h"
+            case "m":
                 pass
             case _ if token[0] == "\n":
-                self._lines.append("")
-            case _:
-                self._lines[-1] += token[0]
+                self._at += 1
+                self._lines += [""] * (self._at == len(self._lines))
+            case _ if token[0] != "\r":
+                self._lines[self._at] += token[0]
 
     @property
     def lines(self) -> list[str]:
         with self._lock:
             return [line for line in self._lines if line]
 
-    def wait(self, true: Callable[[list[str]], bool], seconds: float = 5.0) -> list[str]:
+    def wait(self, true: Callable[[list[str]], bool], seconds: float = 30.0) -> list[str]:
         """The lines, once they are as wanted."""
         deadline = time.monotonic() + seconds
         while not true(self.lines):

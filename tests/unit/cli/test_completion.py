@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from engine.sandbox import Sandbox
+from tests.cluster.fixtures import do_without
 from tests.support.api import Api
 from tests.unit.builders import document, write
 from tests.unit.cli.conftest import Engine
@@ -58,11 +59,11 @@ def press_tab(shell: str, line: str, completed: str, command: Path, kubeconfig: 
     arguments, load = SHELLS[shell]
     program = shutil.which(shell)
     if program is None:
-        pytest.skip(f"there is no {shell} on this machine")
+        do_without(f"there is no {shell} on this machine")
     master, slave = pty.openpty()
     process = subprocess.Popen(
-        [program, *arguments],
-        stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+        ["setsid", "--ctty", program, *arguments],  # fish wants a terminal of its own
+        stdin=slave, stdout=slave, stderr=slave,
         env={
             "PATH": f"{command}:{os.environ['PATH']}",
             "PYTHONPATH": str(Path(__file__).parents[3]),

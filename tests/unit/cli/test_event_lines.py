@@ -33,6 +33,7 @@ from engine.telemetry.events import (
     ObjectPruned,
     PodIgnored,
     PodRemoved,
+    Progress,
     PullPolicyFallback,
     Ready,
     SpecFixed,
@@ -62,6 +63,7 @@ TOLD: dict[tuple[str, bool], dict[str, Event]] = {
         "note: hello": Notice("hello"),
         "specs read: 3 jobs in 2 files": SpecsRead(2, 3, 3, 0, 0),
         "a.yaml: fixed": SpecFixed("a.yaml"),
+        "b.yaml: removed": SpecFixed("b.yaml", gone=True),
         "pod/ci/build-1 deleted: ttl 1s, age 2s": ObjectPruned(POD, "deleted", "ttl 1s, age 2s"),
         "leading": LeaderChanged(leads=True, holder="me"),
         "standing by: nobody leads": LeaderChanged(leads=False, holder=""),
@@ -150,8 +152,25 @@ def test_an_internal_error_has_its_traceback_at_vv_and_in_json_without_the_secre
 
 
 def test_no_event_was_forgotten_above() -> None:
-    assert {type(event) for told in TOLD.values() for event in told.values()} == set(
-        get_args(Event)
+    told = {type(event) for told in TOLD.values() for event in told.values()}
+    assert told | {Progress} == set(get_args(Event))
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_progress_is_in_no_log(verbose: bool) -> None:
+    out = io.StringIO()
+    for printer in (
+        TextPrinter(out, Redactor(), verbose=verbose, colour=False),
+        JsonPrinter(out, Redactor(), verbose=verbose),
+    ):
+        printer(Progress("reading specs: 4,000 files"))
+    assert out.getvalue() == ""
+
+
+def test_a_queued_job_says_in_json_since_when_it_waits() -> None:
+    since = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert said(StateChanged(KEY, State.QUEUED, queued_at=since))["queuedAt"] == (
+        "2026-01-02T03:04:05.000Z"
     )
 
 
@@ -278,6 +297,7 @@ class Terminal(io.StringIO):
         (Terminal(), False, "xterm", "text", LiveView),
         (Terminal(), True, "xterm", "text", TextPrinter),
         (Terminal(), False, "dumb", "text", TextPrinter),
+        (Terminal(), False, "unknown", "text", TextPrinter),
         (io.StringIO(), False, "xterm", "text", TextPrinter),
         (Terminal(), False, "xterm", "json", JsonPrinter),
     ],
@@ -295,3 +315,32 @@ def test_the_live_view_is_for_terminals_that_can_show_it(
     shown = make_event_printer(Redactor(), verbose=verbose, log_format=log_format)
     assert type(shown) is kind
     shown.close()
+
+
+@pytest.mark.parametrize(
+    ("out", "color", "no_color", "is_coloured"),
+    [
+        (Terminal(), "auto", "", True),
+        (Terminal(), "auto", "1", False),
+        (Terminal(), "never", "", False),
+        (Terminal(), "always", "1", True),
+        (io.StringIO(), "auto", "", False),
+        (io.StringIO(), "always", "", True),
+    ],
+)
+def test_lines_and_the_live_view_have_colours_where_they_are_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+    out: io.StringIO,
+    color: str,
+    no_color: str,
+    is_coloured: bool,
+) -> None:
+    monkeypatch.setattr(sys, "stderr", out)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", no_color)
+    out.seek(0)
+    out.truncate()
+    shown = make_event_printer(Redactor(), verbose=0, color=color)
+    shown(FAILED)
+    shown.close()
+    assert ("\x1b[31m" in out.getvalue()) is is_coloured

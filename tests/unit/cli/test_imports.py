@@ -9,10 +9,15 @@ from pathlib import Path
 import pytest
 
 from engine.cli.main import COMMANDS
+from engine.sandbox import Sandbox
 from tests.unit.builders import document, write
 
 ROOT = Path(__file__).parents[3]
 LIST = "import sys; sys.stderr.write('\\n'.join(sys.modules))"
+
+
+ABOUT_RUNS = {"engine.decide.actions", "engine.decide.rules", "engine.telemetry.events"}
+"""Dozens of classes each, which only an engine at work needs."""
 
 
 def modules(*arguments: str) -> set[str]:
@@ -41,29 +46,45 @@ def test_commands_without_a_cluster_never_import_its_client(tmp_path: Path, comm
     )
     found = modules(command, str(tmp_path))
     assert "engine.specdir.load" in found
-    heavy = {"kubernetes", "urllib3", "jsonschema", "matplotlib", "prometheus_client"}
+    heavy = {"kubernetes", "urllib3", "jsonschema", "matplotlib", "prometheus_client", "rich"}
     assert not heavy & {name.partition(".")[0] for name in found}
+    assert not ABOUT_RUNS & found
 
 
-def test_a_reconcile_never_imports_the_typed_models(tmp_path: Path) -> None:
+def test_a_reconcile_once_off_a_terminal_imports_no_typed_models_rich_leases_nor_doctor(
+    tmp_path: Path,
+) -> None:
     write(tmp_path, "a.yaml", document())
     found = modules("reconcile", "--once", str(tmp_path), "--sandbox")
     assert "kubernetes.client.rest" in found
     assert "engine.reconcile.once" in found
     assert not [name for name in found if "core_v1_api" in name]
-    heavy = {"jsonschema", "matplotlib", "prometheus_client"}
+    assert not {"engine.decide.lease", "engine.decide.doctor"} & found
+    heavy = {"jsonschema", "matplotlib", "prometheus_client", "rich"}
     assert not heavy & {name.partition(".")[0] for name in found}
 
 
-def test_help_imports_neither_the_client_nor_the_schema_nor_templates() -> None:
+def test_help_imports_of_the_engine_the_list_of_commands_alone() -> None:
     found = modules("--help")
-    heavy = {"kubernetes", "jsonschema", "jinja2", "ruamel.yaml", "watchdog"}
+    parts = {name for name in found if name.partition(".")[0] == "engine"}
+    assert parts == {"engine", "engine.cli", "engine.cli.main", "engine.cli.crashes"}
+    heavy = {"kubernetes", "jsonschema", "jinja2", "rich", "ruamel.yaml", "watchdog", "yaml"}
     assert not heavy & found
+
+
+def test_a_look_at_jobs_imports_neither_actions_nor_events(tmp_path: Path) -> None:
+    write(tmp_path, "a.yaml", document("done", script=None, command=["true"]))
+    with Sandbox() as sandbox:
+        given = ("--kubeconfig", str(sandbox.write_kubeconfig(tmp_path / "kubeconfig")))
+        modules("complete", "done", "-f", str(tmp_path), "--reason", "for a test", *given)
+        found = modules("status", "done", *given)
+    assert "engine.cli.printers.table" in found
+    assert not ABOUT_RUNS & found
 
 
 @pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"demo", "sandbox"}))
 def test_the_help_of_a_command_needs_no_cluster(command: str) -> None:
-    heavy = {"kubernetes", "jsonschema", "prometheus_client"}
+    heavy = {"kubernetes", "jsonschema", "prometheus_client", "rich"}
     assert not heavy & modules(command, "--help")
 
 

@@ -61,6 +61,7 @@ def test_explain_says_type_default_meaning_and_where_a_field_may_stand(engine: E
         "FIELD:     spec.onChange <string>",
         "ONE OF:    Replace, Wait",
         "DEFAULT:   Replace",
+        "EXAMPLE:   Wait",
         (
             "STANDS IN: JobSpec spec.onChange, JobDefaults spec.onChange,"
             " EngineConfig defaults.onChange"

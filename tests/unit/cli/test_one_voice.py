@@ -16,7 +16,6 @@ from tests.unit.cli.conftest import Engine
 from tests.unit.cli.test_commands import kubeconfig
 
 ROOT = Path(__file__).parents[3]
-BATCH = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: x}\nspec: {template: {}}\n"
 
 
 @pytest.fixture
@@ -57,41 +56,6 @@ def test_vv_brings_the_traceback_of_an_internal_error(
     assert end.value.code == 70
     assert "error: internal error: KeyError: report it with -vv" in told
     assert ("Traceback" in told) == has_traceback
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        (
-            BATCH,
-            (
-                "a.yaml:1:13: a Job of batch/v1 is no JobSpec (its container's image, command and"
-                " env are fields of the spec of a JobSpec of jobs.engine/v1alpha1: engine init"
-                " writes one, engine explain spec tells them)"
-            ),
-        ),
-        (
-            "apiVersion: apps/v1\nkind: Deployment\n",
-            (
-                "a.yaml:1:13: a Deployment of apps/v1 is no JobSpec (apply it with kubectl;"
-                " specs are kept in a folder of their own)"
-            ),
-        ),
-        (
-            "apiVersion: v1\nkind: JobSpec\n",
-            (
-                'a.yaml:1:13: apiVersion "v1" is not one that the engine knows'
-                " (one of: jobs.engine/v1alpha1)"
-            ),
-        ),
-    ],
-)
-def test_an_object_of_kubernetes_among_the_specs_gets_the_word_that_helps(
-    tmp_path: Path, engine: Engine, text: str, line: str
-) -> None:
-    write(tmp_path, "a.yaml", text)
-    said = engine("validate", "a.yaml")
-    assert (said.code, said.stdout) == (2, f"{line}\n")
 
 
 def test_a_kubeconfig_that_isnt_there_is_named(process: Engine) -> None:
@@ -187,6 +151,22 @@ def test_a_reader_that_has_gone_changes_no_outcome_of_a_reconcile(tmp_path: Path
     assert running.returncode == 4
     assert b"Traceback" not in told
     assert b"Broken" not in told
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_a_closed_output_changes_no_outcome(tmp_path: Path, closed: str) -> None:
+    write(tmp_path, "specs/a.yaml", document("a", image="nowhere.invalid/x:1", pullPolicy="Never"))
+    command = f"{sys.executable} -m engine reconcile --once specs --sandbox {closed}"
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 4, done.stderr
 
 
 def test_an_output_that_is_full_is_told_as_what_it_is(tmp_path: Path) -> None:

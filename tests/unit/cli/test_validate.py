@@ -19,13 +19,6 @@ def test_valid_specs_are_counted(tmp_path: Path, engine: Engine) -> None:
     assert (said.code, said.stdout, said.stderr) == (0, "2 jobs, all valid\n", "")
 
 
-@pytest.mark.parametrize("text", ["", "# a comment\n", "---\n"])
-def test_nothing_to_check_is_said(tmp_path: Path, engine: Engine, text: str) -> None:
-    write(tmp_path, "a.yaml", text)
-    said = engine("validate", ".")
-    assert (said.code, said.stdout) == (0, "no job specs found\n")
-
-
 def test_every_problem_of_every_file_has_its_line(tmp_path: Path, engine: Engine) -> None:
     write(tmp_path, "a.yaml", SPEC + "  imgae: x\n  timeout: 0\n")
     write(tmp_path, "b/b.yaml", "a: 1\na: 2\n")
@@ -338,3 +331,15 @@ def test_a_format_of_other_commands_in_the_environment_leaves_the_default(
     said = engine("validate", ".", env={"ENGINE_OUTPUT": value})
     assert said.code == 0
     assert said.stdout.startswith("{") == is_json
+
+
+@pytest.mark.parametrize("name", ["secret", "configmap"])
+def test_what_ones_own_templates_make_beside_the_pod_is_checked_too(
+    tmp_path: Path, engine: Engine, name: str
+) -> None:
+    secrets = {"T": {"fromEnv": "ENGINE_SECRET_A"}}
+    write(tmp_path, "jobs/a.yaml", document(secrets=secrets, podPatch={"spec": {"hostname": "a"}}))
+    write(tmp_path, f"own/job/{name}.yaml.j2", "apiVersion: v1\nkind: Pod\n")
+    said = engine("validate", "jobs", "--templates", "own")
+    assert said.code == 2
+    assert f"{name}.yaml.j2 must make a v1 " in said.stdout + said.stderr

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from engine.api.model import Job, PullSettings
-from engine.decide import decide
 from engine.decide.actions import Action, WriteRecord
 from engine.decide.record import Attempt, Record
+from engine.decide.rules import decide
 from engine.decide.situation import Observed, Rejection, RejectionKind, Situation
 from engine.status.deletion import Deletion
 from engine.status.outcome import Outcome, Reason, State

@@ -34,6 +34,19 @@ def test_what_is_under_way_is_marked_only_after_a_day_of_silence() -> None:
     assert mark_gone(replace(waiting, attempts=()), NOW) is None
 
 
+@pytest.mark.parametrize("heard", ["claimed_at", "started_at", "finished_at", "queued_at"])
+def test_any_sign_of_the_last_day_keeps_it_from_being_marked(heard: str) -> None:
+    silent = replace(attempt(), claimed_at=None)
+    known = replace(record(silent), queued_at=None)
+    assert mark_gone(known, NOW + 2 * DAY) is not None
+    at = NOW + DAY * 1.5
+    if heard == "queued_at":
+        known = replace(known, queued_at=at)
+    else:
+        known = known.with_attempt(replace(silent, **{heard: at}))  # type: ignore[arg-type]
+    assert mark_gone(known, NOW + 2 * DAY) is None
+
+
 def test_a_spec_that_comes_and_goes_costs_one_mark_a_day() -> None:
     marked = annotated(finished(), gone="2025-12-31T00:00:00Z")
     back = mark_back(marked, NOW)

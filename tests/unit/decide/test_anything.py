@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 
-from engine.decide import decide
 from engine.decide.actions import (
     CreateDependents,
     CreatePod,
@@ -21,6 +20,7 @@ from engine.decide.actions import (
     WriteRecord,
 )
 from engine.decide.record_codec import decode_record, encode_record
+from engine.decide.rules import decide
 from engine.decide.situation import (
     Pod,
     Situation,

@@ -87,3 +87,11 @@ def test_an_attempt_whose_image_came_after_all_goes_on(main: dict[str, object]) 
     stuck = job_pod(TWO, waiting("ImagePullBackOff", "Back-off pulling image"))
     assert isinstance(act(TWO, record(closed, job=TWO), stuck), DeletePod)
     assert act(TWO, record(closed, job=TWO)) == CreatePod(2, {"main": "Always"})
+
+
+def test_an_attempt_is_not_taken_up_again_as_long_as_another_image_is_missing() -> None:
+    """It would only be given up again, and taken up again, and so on."""
+    others = {"patched": waiting("ErrImagePull", "not found")}
+    closed = attempt(job=TWO, outcome=Reason.IMAGE_PULL_FAILED, finished_at=at(-1))
+    stuck = job_pod(TWO, running(), others=others)
+    assert isinstance(act(TWO, record(closed, job=TWO), stuck), DeletePod)

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from engine.decide.doctor import Facts, Finding, Level, diagnose
-from engine.decide.doctor.facts import NamespaceFacts, Right
+from engine.decide.doctor.facts import NamespaceFacts
 from engine.decide.doctor.rights import FEATURES, granted, needed
 from engine.decide.lease import acquired
 from engine.podsecurity import Level as PodSecurityLevel
+from engine.refs import Right
 from tests.support.pages import table_of
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)

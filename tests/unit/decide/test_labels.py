@@ -1,6 +1,7 @@
 """Somebody changes labels of a pod that runs: they are put back, and the job goes on."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -54,6 +55,13 @@ def test_such_a_pod_is_seen_through_to_its_end() -> None:
     assert written(JOB, KNOWN, over, restored={UID: NOW}).state is State.SUCCEEDED
     dying = job_pod(JOB, running(), deleted="2026-01-01T12:00:40Z", labels={"jobs.engine/job": "x"})
     assert act(JOB, KNOWN, dying, restored={UID: NOW}) == Wait(at(10))
+
+
+def test_one_that_has_ended_and_is_being_deleted_is_kept_in_sight() -> None:
+    going: dict[str, Any] = {"deleted": "2026-01-01T12:00:40Z", "labels": {"jobs.engine/job": "x"}}
+    assert isinstance(
+        act(JOB, KNOWN, job_pod(JOB, ended(0), phase="Succeeded", **going)), RestoreLabels
+    )
 
 
 def test_a_changed_spec_meets_the_old_pod_whatever_its_labels_say() -> None:

@@ -189,6 +189,7 @@ def test_a_container_at_the_end_of_its_list_may_yet_get_the_same_image(only: Any
     assert act(job, known) == CreatePod(
         2, {"main": "IfNotPresent", "prepare": "Always"}, ("tool:1",)
     )
+    assert [failure.container for failure in known.attempts[0].failures] == ["main"]
 
 
 def test_who_only_moved_along_is_no_cause_at_the_end() -> None:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from engine.decide.record import MOST_NUMBERS, MOST_RUNS, Record
@@ -50,6 +52,13 @@ def test_the_number_of_a_spec_goes_on_however_many_others_came_between(
     back = other.next_run(first.spec_hash).with_history(kept)
     assert (back.next_number, len(back.history)) == (3, min(others + 1, kept))
     assert other.next_run("f" * 64).next_number == 1
+
+
+def test_a_number_that_is_remembered_never_goes_down() -> None:
+    first = finished().with_attempt(attempt(7, outcome=Reason.SUCCEEDED))
+    forgotten = first.next_run("b" * 64).with_history(0)
+    lower = replace(forgotten, history=finished().next_run("b" * 64).history).with_history(0)
+    assert lower.next_run(first.spec_hash).next_number == 8
 
 
 def test_a_record_remembers_the_numbers_of_a_thousand_specs_and_one_for_all_others() -> None:

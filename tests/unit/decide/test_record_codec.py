@@ -260,14 +260,29 @@ def test_too_many_attempts_are_refused() -> None:
     assert len(read({**data, "attempts": many[:1000]}).attempts) == 1000
 
 
-def test_the_error_names_the_record_and_its_hint_leads_to_no_second_run() -> None:
+def test_the_error_names_the_record_and_its_hint_what_leads_to_a_second_run() -> None:
     with pytest.raises(BrokenRecordError) as raised:
         read({}, JobKey("ci", "deploy"))
     error = raised.value
     assert error.where == "configmap/ci/deploy.record"
     assert "kubectl edit -n ci configmap deploy.record" in error.hint
-    assert "delete it" not in str(error)
+    assert error.hint.endswith(
+        "; if that is lost, kubectl delete -n ci configmap deploy.record has the job run again"
+    )
     assert (error.exit_code, error.retryable) == (ExitCode.CLUSTER, False)
+
+
+def test_a_record_that_leaves_no_number_for_an_attempt_cant_be_read() -> None:
+    data = written(record(attempt(outcome=Reason.EVICTED)))
+    (first,) = data["attempts"]
+    last = 2**31 - 1
+    used_up = {**first, "number": last, "pod": f"build-{JOB.run}-{last}"}
+    with pytest.raises(BrokenRecordError, match="no attempt can follow number 2147483647"):
+        read({**data, "attempts": [used_up]})
+    with pytest.raises(BrokenRecordError, match="no attempt can follow number 2147483647"):
+        read({**data, "attempts": [], "base": last})
+    before = {**used_up, "number": last - 1, "pod": f"build-{JOB.run}-{last - 1}"}
+    assert read({**data, "attempts": [before]}).next_number == last
 
 
 UNKNOWN = {"a": [1, {"b": None}], "größer": 1.5}

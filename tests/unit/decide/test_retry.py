@@ -3,9 +3,11 @@ from typing import Any
 import pytest
 
 from engine.api.model import Job
-from engine.decide.actions import CreatePod, Wait
+from engine.decide.actions import CreatePod, DeletePod, Wait
 from engine.decide.record import Record
-from engine.status.outcome import Reason, State
+from engine.decide.situation import name_of
+from engine.decide.transitions import with_attempt_closed
+from engine.status.outcome import Outcome, Reason, State
 from tests.unit.builders import make_job
 from tests.unit.decide.situations import act, at, attempt, record, written
 from tests.unit.pods import UID, ended, job_pod, running, waiting
@@ -91,13 +93,29 @@ def test_the_wait_before_a_retry_has_an_end() -> None:
     assert act(job, known) == Wait(at(300))
 
 
-def test_a_pod_on_a_lost_node_does_not_hold_its_retry_up() -> None:
+def test_a_pod_on_a_lost_node_holds_its_retry_up_until_its_kubelet_would_have_ended_it() -> None:
+    """A taint drives pods from nodes that are there, too: two at once would run for its grace."""
     job = make_job(retry={"max": 1})
     condition = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
     lost = job_pod(
         job, running(), uid="uid-1", deleted="2026-01-01T12:00:50Z", conditions=[condition]
     )
-    assert act(job, after(job, lost), lost, now=at(60)) == CreatePod(2, {})
+    known = after(job, lost)
+    assert act(job, known, lost, now=at(39)) == Wait(at(40))
+    assert act(job, known, now=at(39), gone=["uid-1"]) == CreatePod(2, {})
+    assert act(job, known, lost, now=at(40)) == CreatePod(2, {})
+
+
+def test_a_pod_of_a_lost_node_that_nobody_deletes_goes_before_its_retry() -> None:
+    job = make_job(retry={"max": 1})
+    lost = attempt(1, uid="uid-1", job=job)
+    known = with_attempt_closed(
+        record(lost, job=job), lost, Outcome(Reason.NODE_LOST, "gone"), at(0), again=True
+    )
+    back = job_pod(job, running(), uid="uid-1")
+    assert act(job, known, back, now=at(60)) == DeletePod(
+        name_of(back), "uid-1", None, "its attempt is over"
+    )
 
 
 @pytest.mark.parametrize("reason", ["Evicted", "NodeLost"])

@@ -10,10 +10,11 @@ from engine.decide.follower import read_follower
 from engine.decide.lease import acquired, released
 from engine.decide.outlook import read_outlook
 from engine.decide.record import Attempt, Record
-from engine.decide.standing import Standing, read_standing, recorded_standing
+from engine.decide.standing import Standing, as_observed, read_standing, recorded_standing
 from engine.refs import JobKey
 from engine.status.outcome import Reason, State
-from tests.unit.pods import UID, ended, pod, running, waiting
+from engine.times import parse_time
+from tests.unit.pods import STARTED, UID, ended, pod, running, waiting
 
 NOW = datetime(2026, 1, 1, 12, 5, tzinfo=UTC)
 OPEN = Record(
@@ -63,6 +64,27 @@ def test_the_pod_tells_what_no_engine_has_recorded_yet(
     assert standing.is_recorded is is_recorded
 
 
+@pytest.mark.parametrize(
+    ("record", "found", "state"),
+    [
+        (OPEN, pod(running()), State.RUNNING),
+        (OPEN, pod(running(), metadata={"uid": "another"}), State.STARTING),
+        (OPEN, PULLING, State.STARTING),
+        (OPEN, pod(ended(3)), State.STARTING),
+        (OVER, pod(running()), State.FAILED),
+        (QUEUED, pod(running()), State.QUEUED),
+    ],
+)
+def test_a_run_is_told_as_running_as_soon_as_its_pod_does(
+    record: Record, found: dict[str, Any], state: State
+) -> None:
+    told = as_observed(record, [found])
+    assert told.state is state
+    since = parse_time(STARTED) if state is State.RUNNING else None
+    assert {told.started_at, *(one.started_at for one in told.attempts)} == {since}
+    assert told.message == ("" if state is State.RUNNING else record.message)
+
+
 def test_what_holds_a_pod_back_is_told_by_name() -> None:
     assert "kueue.x-k8s.io/admission" in read_standing(OPEN, HELD).message
     assert "no such image" in read_standing(OPEN, PULLING).message
@@ -79,8 +101,13 @@ def test_what_holds_a_pod_back_is_told_by_name() -> None:
         (OPEN, PULLING, "no such image", "next pull policy"),
         (OPEN, TIMED, "main container", "at 2026-01-01T12:10:00Z the latest"),
         (OPEN, LEAVING, "which is being deleted", "its end is recorded"),
-        (OPEN, pod(ended(3)), "record how attempt 1 ended", "ends as ScriptFailed"),
-        (OPEN, None, "record how attempt 1 ended", "ends as PodDeleted"),
+        (
+            OPEN,
+            pod(ended(3)),
+            "record how attempt 1 ended",
+            "ends as ScriptFailed, unless its retry allows attempt 2",
+        ),
+        (OPEN, None, "record how attempt 1 ended", "ends as PodDeleted, unless its retry allows"),
     ],
 )
 def test_what_a_job_waits_for_and_what_comes_next(
@@ -91,6 +118,13 @@ def test_what_a_job_waits_for_and_what_comes_next(
     outlook = read_outlook(record, standing, found, is_followed=True, queue=queue)
     assert waits_for in outlook.waits_for
     assert following in outlook.next
+
+
+def test_a_success_that_is_not_recorded_yet_is_the_end() -> None:
+    found = pod(ended(0))
+    standing = read_standing(OPEN, found)
+    outlook = read_outlook(OPEN, standing, found, is_followed=True, queue="")
+    assert outlook.next == "it ends as Succeeded"
 
 
 @pytest.mark.parametrize(

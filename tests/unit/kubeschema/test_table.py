@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from engine.errors import InvalidInputError
-from engine.kubeschema import read_types, shipped_types
+from engine.kubeschema import TABLE, read_types, shipped_types
 from engine.kubeschema.model import ListOf, MapOf, Scalar, Struct, Type
 from engine.kubeschema.openapi import OpenAPIError, table_from_openapi
-from engine.kubeschema.shipped import TABLE
 from engine.kubeschema.table import read_table
 from engine.package_data import resource_dir
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from engine.cli.printers.prune import JsonPrunePrinter, TextPrunePrinter, notes, summary
 from engine.errors import ClusterError, EngineError, ExitCode
 from engine.prune.delete import DeleteBudget
-from engine.prune.last_failed import newest_failed
 from engine.prune.result import KeepReason, PruneAction, PruneEntry, PruneResult, ResultCollector
+from engine.prune.run import newest_failed
 from engine.refs import Ref
 from tests.unit.strategies import any_text
 
@@ -43,8 +43,8 @@ def test_the_newest_failed_pods_of_each_job_are_kept(
         (
             {
                 "namespace": "ci",
+                "name": f"{job}-0123abcd-{at + 1}",
                 "uid": f"{job}-{age:02}-{at}",
-                "labels": {"jobs.engine/job": job},
                 "creationTimestamp": f"2026-03-01T12:00:{age:02}Z",
             }
             for at, (job, age) in enumerate(pods)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.decide.prune import (
+from engine.decide.prune.rule import (
     Delete,
     Deleting,
     Invalid,
@@ -336,3 +336,14 @@ def test_a_record_is_kept_by_a_hold_by_forever_and_by_a_mark_that_nobody_can_rea
         "records.ttl is forever"
     )
     assert of_record(9999, gone="soon") == Invalid(f"{GONE_SINCE}: 'soon' is not an RFC 3339 time")
+
+
+def test_at_the_very_end_of_its_time_a_record_is_still_kept_and_one_that_goes_is_told_once() -> (
+    None
+):
+    gone = "2026-03-01T12:00:00Z"
+    assert isinstance(of_record(30, gone=gone), Keep)
+    assert isinstance(of_record(30.00001, gone=gone), Delete)
+    marks = {"annotations": {GONE_SINCE: gone}, "deletionTimestamp": "2026-04-30T12:00:00Z"}
+    going = evaluate_record(marks, CREATED + timedelta(days=90), 30 * DAYS)
+    assert going == Deleting("is being deleted already")

@@ -302,7 +302,9 @@ class Cluster:
     def forget_record(self) -> None:
         """Somebody deletes the record: what it knew of pods that are gone is lost by intent."""
         self.record = None
-        present = {uid_of(pod) for pod in self.pods.values()}
+        present = {
+            uid_of(pod) for pod in self.pods.values() if "deletionTimestamp" not in pod["metadata"]
+        }
         self.forgotten |= {uid for _, _, uid in self.starts if uid not in present}
 
     def cancel_by_hand(self, record: Record) -> None:

@@ -113,21 +113,9 @@ class Engine:
         context = WatchContext(self.client, Supervisor(emit), lambda _key: None, emit)
         self._informers = InformerFactory(context, SOURCE_NAME)
         reporter = AttemptReporter(self.client, emit, on_pods=False)
-        self._reconciler = Reconciler(
-            self.client,
-            self._informers,
-            StepExecutor(
-                self.client,
-                self._informers,
-                CONFIG,
-                ImageLocator(self.client, emit),
-                reporter,
-                str,
-            ),
-            reporter,
-            source=SOURCE_NAME,
-            pull=PullSettings(),
-        )
+        locator = ImageLocator(self.client, emit)
+        executor = StepExecutor(self.client, self._informers, CONFIG, locator, reporter, str)
+        self._reconciler = Reconciler(executor, PullSettings())
         self.job = job
 
     @property

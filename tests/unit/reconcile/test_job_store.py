@@ -1,9 +1,11 @@
 from dataclasses import replace
 
+from engine.decide.situation import Rejection, RejectionKind
 from engine.reconcile.job_state import Rendered
 from engine.reconcile.job_store import Changes, JobStore
 from engine.render.variables import SecretValues
 from tests.unit.builders import make_job
+from tests.unit.decide.situations import NOW
 
 A, B = make_job("a"), make_job("b")
 
@@ -14,6 +16,17 @@ def test_another_reading_tells_what_is_new_changed_and_gone() -> None:
     other = make_job("a", script="other")
     assert store.update({A.key: other}) == Changes((), (A.key,), (B.key,))
     assert store.update({A.key: other}) == Changes((), (), ())
+
+
+def test_a_look_at_what_is_desired_touches_no_reconcile_that_is_half_way() -> None:
+    store = JobStore()
+    store.update({A.key: A})
+    state = store.checkout(A.key)
+    assert state is not None
+    other = make_job("a", script="other")
+    store.update({A.key: other})
+    assert store.job(A.key) is other
+    assert state.job is A
 
 
 def test_a_reconcile_keeps_its_spec_while_another_one_comes_into_force() -> None:
@@ -51,3 +64,15 @@ def test_a_job_without_a_spec_is_remembered_until_it_is_forgotten() -> None:
     assert store.forget(A.key)
     assert store.checkout(A.key) is None
     assert not store.forget(A.key)
+
+
+def test_jobs_whose_records_are_refused_can_be_told_with_the_words() -> None:
+    store = JobStore()
+    store.update({A.key: A, B.key: B})
+    for job, version in ((A, ""), (B, None)):
+        state = store.checkout(job.key)
+        assert state is not None
+        state.observed.rejection = Rejection(
+            RejectionKind.QUOTA, "exceeded quota", NOW, record_version=version
+        )
+    assert store.refused_records() == {A.key: "exceeded quota"}

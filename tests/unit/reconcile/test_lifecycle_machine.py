@@ -403,6 +403,12 @@ class Lifecycle(Undisturbed):
         for engine in self.engines:
             engine.job = job
 
+    @rule(which=WHICH)
+    def specs_are_read_again(self, which: int) -> None:
+        """Other defaults make another job of the same spec: what was refused is asked for anew."""
+        engine = self._engine(which)
+        engine.job = replace(engine.job)
+
     def _open_pod(self) -> Pod | None:
         """The pod of the attempt that is under way."""
         record = self.cluster.record
@@ -419,6 +425,48 @@ class Lifecycle(Undisturbed):
 @pytest.mark.parametrize("machine", [Undisturbed, Lifecycle])
 def test_the_promises_hold_in_any_order_of_events(machine: type[Undisturbed]) -> None:
     run_state_machine_as_test(machine, settings=SETTINGS)
+
+
+def begun(**more: Any) -> Lifecycle:
+    """A history of one job, whose engines have read what there is."""
+    history = Lifecycle()
+    given: dict[str, Any] = {"engines": 1, "retry": Retry(), "main": (), "setup": None}
+    given |= {"on_change": OnChange.REPLACE, "keeps": False, "keeps_timeout": False}
+    history.begin(**{**given, "up": True, "cached": False, **more})
+    for which in range(len(history.engines)):
+        history.work(which=which, steps=2)
+    return history
+
+
+def test_what_was_refused_is_not_taken_for_made_once_the_specs_are_read_again() -> None:
+    history = begun()
+    history.quota(pods="", dependents="quota")
+    history.work(which=0, steps=2)
+    assert history.cluster.pods
+    assert not history.cluster.dependents
+    history.specs_are_read_again(which=0)
+    history.quota(pods="", dependents="")
+    history.teardown()
+
+
+def test_a_pod_that_starts_when_it_is_given_up_is_spared_and_its_attempt_goes_on() -> None:
+    history = begun(main=("Always", "IfNotPresent"), up=False, cached=False)
+    cluster = history.cluster
+    history.work(which=0, steps=6)
+    history.the_node_goes_on(steps=3)
+    history.watch(which=0, events=50)
+    for _ in range(20):
+        if cluster.record is not None and cluster.record.last and not cluster.record.open_attempt:
+            break
+        history.work(which=0, steps=1)
+    assert cluster.record is not None
+    assert cluster.record.open_attempt is None
+    history.the_registry_goes_or_comes_back()
+    history.the_node_goes_on(steps=3)
+    (started,) = cluster.running
+    history.work(which=0, steps=4)
+    assert cluster.running == [started]
+    history.teardown()
 
 
 def test_an_engine_that_looks_at_a_pod_that_is_gone_leaves_what_the_next_one_owns() -> None:

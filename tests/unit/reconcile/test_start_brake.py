@@ -4,12 +4,19 @@ from collections.abc import Iterable
 
 import pytest
 
+from engine.api.model import Job, Limits
 from engine.errors import UsageError
+from engine.informers.factory import InformerFactory
+from engine.informers.reflector import WatchContext
+from engine.reconcile.job_store import JobStore
 from engine.reconcile.start_brake import NewRun, StartBrake, StartLimit, new_run
 from engine.refs import JobKey
+from engine.runtime.supervisor import Supervisor
 from tests.unit.builders import make_job
 from tests.unit.decide.situations import JOB, finished, record
 from tests.unit.pods import ended, job_pod, running
+from tests.unit.reconcile.model_cluster import Cluster
+from tests.unit.reconcile.model_engine import ModelClient
 
 TWO = StartLimit(2)
 
@@ -47,37 +54,90 @@ def test_the_jobs_are_named_with_why() -> None:
     assert told.value.hint.endswith("If it is meant: --max-starts 13")
 
 
+class Brake(StartBrake):
+    """Whose jobs would all begin, but for those that are `over`."""
+
+    def __init__(self, most: int) -> None:
+        client = ModelClient(Cluster())
+        context = WatchContext(client, Supervisor(ignore), ignore, ignore)
+        super().__init__(JobStore(), InformerFactory(context, "default"), most)
+        self.configure(Limits())
+        self.failing: set[str] = set()
+        self.over: frozenset[JobKey] = frozenset()
+        self.is_read = True
+        self.jobs: dict[JobKey, Job] = {}
+
+    def read(self, *found: JobKey) -> None:
+        """These jobs, of which one that was there before has not changed, and no others."""
+        self.jobs = {key: self.jobs.get(key) or make_job(key.name) for key in found}
+        self.sync(self.jobs)
+
+    def is_failing(self, namespace: str) -> bool:
+        return namespace in self.failing
+
+    def new_runs(self, keys: Iterable[JobKey]) -> dict[JobKey, NewRun] | None:
+        return all_new(frozenset(keys) - self.over) if self.is_read else None
+
+
+def ignore(_event: object) -> None:
+    """Nobody listens."""
+
+
 def test_what_is_held_stops_nothing_that_comes_later_and_is_told_once() -> None:
-    brake = StartBrake()
-    brake.add(keys("a", "b", "c"))
-    released, refusal = brake.judge(TWO, all_new)
+    brake = Brake(2)
+    brake.read(*keys("a", "b", "c"))
+    released, refusal = brake.judge()
     assert (released, refusal is not None) == (keys(), True)
-    brake.add(keys("d"))
-    assert brake.judge(TWO, all_new) == (keys("d"), None)
+    brake.read(*keys("a", "b", "c", "d"))
+    assert brake.judge() == (keys("d"), None)
     assert JobKey("ci", "a") in brake
     assert JobKey("ci", "d") not in brake
 
 
 def test_what_is_held_begins_once_it_is_less_or_more_may() -> None:
-    brake = StartBrake()
-    brake.add(keys("a", "b", "c"))
-    brake.judge(TWO, all_new)
-    assert brake.judge(StartLimit(3), all_new) == (keys("a", "b", "c"), None)
-    brake.add(keys("a", "b", "c"))
-    brake.judge(TWO, all_new)
-    brake.discard(keys("c"))
-    assert brake.judge(TWO, all_new) == (keys("a", "b"), None)
+    brake = Brake(2)
+    brake.read(*keys("a", "b", "c"))
+    brake.judge()
+    brake.limit = StartLimit(3)
+    assert brake.judge() == (keys("a", "b", "c"), None)
+    brake.limit = TWO
+    brake.read()
+    brake.read(*keys("a", "b", "c"))
+    brake.judge()
+    brake.read(*keys("a", "b"))
+    assert brake.judge() == (keys("a", "b"), None)
 
 
 def test_of_a_reading_that_is_too_much_what_begins_nothing_goes_on() -> None:
-    brake = StartBrake()
-    brake.add(keys("a", "b", "c", "over"))
-    released, _ = brake.judge(TWO, lambda found: all_new(frozenset(found) - keys("over")))
+    brake = Brake(2)
+    brake.read(*keys("a", "b", "c", "over"))
+    brake.over = keys("over")
+    released, _ = brake.judge()
     assert released == keys("over")
 
 
 def test_nothing_begins_before_it_is_known_what_there_is() -> None:
-    brake = StartBrake()
-    brake.add(keys("a"))
-    assert brake.judge(TWO, lambda _: None) == (keys(), None)
+    brake = Brake(2)
+    brake.is_read = False
+    brake.read(*keys("a"))
+    assert brake.judge() == (keys(), None)
     assert JobKey("ci", "a") in brake
+    assert brake.held == []
+
+
+def test_a_namespace_that_can_not_be_read_holds_up_no_job_of_another() -> None:
+    brake, closed = Brake(2), JobKey("closed", "x")
+    brake.failing = {"closed"}
+    brake.read(*keys("a", "b"), closed)
+    assert brake.judge() == (keys("a", "b"), None)
+    assert closed in brake
+    brake.failing = set()
+    assert brake.judge() == (frozenset({closed}), None)
+
+
+def test_what_is_held_is_known_by_name() -> None:
+    brake = Brake(2)
+    brake.read(*keys("c", "a", "b"))
+    brake.judge()
+    assert brake.held == sorted(keys("a", "b", "c"))
+    assert brake.remark == "held by --max-starts: ci/a, ci/b, ci/c"

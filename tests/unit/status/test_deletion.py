@@ -8,7 +8,7 @@ import pytest
 
 from engine.status.deletion import UNSEEN, Deletion, read_deleted, read_end
 from engine.status.outcome import Outcome, Reason
-from tests.unit.pods import container, ended, pod, running
+from tests.unit.pods import container, ended, pod, running, waiting
 
 ASKED = "2026-01-01T12:00:40Z"
 BEFORE = "2026-01-01T12:00:30Z"
@@ -257,6 +257,30 @@ def test_a_lost_node_is_believed_at_once() -> None:
     outcome = read_end(deleting(running(), 30, later(ASKED, 30), conditions=[lost]))
     assert outcome is not None
     assert outcome.reason is Reason.NODE_LOST
+
+
+@pytest.mark.parametrize(
+    ("state", "more"),
+    [
+        (running(), "; its containers may still run on node n"),
+        (waiting("ContainerCreating"), "; its containers may still run on node n"),
+        (ended(137, at=later(ASKED, 5)), ""),
+    ],
+    ids=["running", "starting", "ended"],
+)
+def test_of_a_lost_node_it_is_told_what_may_still_run_there(
+    state: dict[str, Any], more: str
+) -> None:
+    lost = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "DeletionByTaintManager",
+        "message": "Taint manager: deleting due to NoExecute taint",
+    }
+    going = deleting(state, 30, later(ASKED, 30), conditions=[lost])
+    outcome = read_end({**going, "spec": {**going.get("spec", {}), "nodeName": "n"}})
+    assert outcome is not None
+    assert outcome.message == f"{lost['message']}{more}"
 
 
 def test_a_service_that_is_stopped_first_is_not_the_end() -> None:

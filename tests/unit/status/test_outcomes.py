@@ -9,6 +9,7 @@ from engine.status.outcome import Outcome, Reason, State
 from engine.times import parse_time
 from tests.unit.pods import STARTED, ended, pod, running, waiting
 
+INTERRUPTED = "failed to create containerd task: failed to create shim task: context canceled"
 EVICTED = "The node was low on resource: memory."
 TOO_LONG = "ran longer than its timeout of 5s"
 INITIALIZING = waiting("PodInitializing")
@@ -33,6 +34,9 @@ UNFINISHED = {
     "a service is done": pod(running(), others={"redis": ended(0)}),
     "init is done": pending(INITIALIZING, init={"prepare": ended(0)}),
     "an announced disruption": pod(running(), conditions=disrupted("x")),
+    "a service whose start was interrupted, which the kubelet starts again": pending(
+        INITIALIZING, sidecars={"redis": ended(128, "StartError", INTERRUPTED)}
+    ),
     "a silent node": pod(running(), phase="Unknown"),
 }
 FINISHED: dict[Reason, dict[str, tuple[dict[str, Any], str, int | None]]] = {
@@ -77,6 +81,11 @@ FINISHED: dict[Reason, dict[str, tuple[dict[str, Any], str, int | None]]] = {
             "init container prepare: exit code 2",
             2,
         ),
+        "an init container was killed, and had said why": (
+            failed(INITIALIZING, init={"prepare": ended(143, message="no room")}),
+            "init container prepare: exit code 143 (signal 15): no room",
+            143,
+        ),
         "the sidecar was only killed with it": (
             failed(INITIALIZING, sidecars={"redis": ended(137)}, init={"prepare": ended(2)}),
             "init container prepare: exit code 2",
@@ -100,6 +109,13 @@ FINISHED: dict[Reason, dict[str, tuple[dict[str, Any], str, int | None]]] = {
         "the entry point is not there": (
             failed(ended(128, "StartError", 'exec: "mak": not found')),
             'exec: "mak": not found',
+            128,
+        ),
+        "the entry point of an init container is not there": (
+            failed(
+                INITIALIZING, init={"prepare": ended(128, "StartError", 'exec: "mak": not found')}
+            ),
+            'init container prepare: exec: "mak": not found',
             128,
         ),
         "without a word": (failed(ended(127, "ContainerCannotRun")), "ContainerCannotRun", 127),
@@ -134,6 +150,16 @@ FINISHED: dict[Reason, dict[str, tuple[dict[str, Any], str, int | None]]] = {
         ),
     },
     Reason.NODE_LOST: {
+        "the kubelet was stopped while it started the container": (
+            failed(ended(128, "StartError", INTERRUPTED)),
+            INTERRUPTED,
+            128,
+        ),
+        "the kubelet was stopped while it started an init container": (
+            failed(INITIALIZING, init={"prepare": ended(128, "StartError", INTERRUPTED)}),
+            f"init container prepare: {INTERRUPTED}",
+            128,
+        ),
         "lost": (failed(reason="NodeLost"), "NodeLost", None),
         "shut down": (failed(reason="NodeShutdown", message="going down"), "going down", None),
         "a lost node by condition": (

@@ -151,6 +151,43 @@ def test_a_container_that_cant_be_created_tells_why(
     assert read_config_error(troubled) == Outcome(Reason.CONTAINER_CONFIG_ERROR, words)
 
 
+INITIALIZING = waiting("PodInitializing")
+INTERRUPTED = "failed to create containerd task: failed to create shim task: context canceled"
+
+
+@pytest.mark.parametrize(
+    "troubled",
+    [
+        container("main", waiting("RunContainerError", INTERRUPTED)),
+        container(
+            "main",
+            waiting("CrashLoopBackOff", "back-off 10s restarting failed container"),
+            lastState=ended(128, "StartError", INTERRUPTED),
+        ),
+    ],
+    ids=["not reported as its end yet", "about to be started again"],
+)
+@pytest.mark.parametrize(
+    "starting",
+    [pod(), pod(INITIALIZING, init={"one": {}}), pod(INITIALIZING, sidecars={"one": {}})],
+    ids=["main container", "init container", "service"],
+)
+def test_a_start_that_a_kubelet_did_not_live_to_see_is_no_config_error(
+    starting: dict[str, Any], troubled: dict[str, Any]
+) -> None:
+    is_init = bool(starting["spec"]["initContainers"])
+    name, field = ("one", "initContainerStatuses") if is_init else ("main", "containerStatuses")
+    status = {**starting["status"], field: [{**troubled, "name": name}]}
+    assert read_config_error({**starting, "status": status}) is None
+
+
+def test_a_service_that_crashes_with_such_words_of_its_own_is_one() -> None:
+    crashed = container(
+        "main", waiting("CrashLoopBackOff"), lastState=ended(1, message="context canceled")
+    )
+    assert read_config_error(pod(containerStatuses=[crashed])) is not None
+
+
 @pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing", "ErrImagePull"])
 def test_what_may_still_come_is_no_config_error(reason: str) -> None:
     assert read_config_error(pod(waiting(reason))) is None

@@ -11,7 +11,7 @@ import pytest
 from engine.errors import UsageError
 from engine.telemetry import http_server
 from engine.telemetry.health import HealthServer
-from engine.telemetry.http_address import Address, parse_address
+from engine.telemetry.http_server import Address, parse_address
 from engine.telemetry.metrics import Metrics
 from engine.telemetry.redact import REDACTOR
 from tests.support.http import Reply, request

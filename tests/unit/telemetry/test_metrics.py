@@ -104,6 +104,47 @@ def test_outcomes_start_at_zero_so_that_the_first_one_counts_as_an_increase(
         assert value(metrics, "engine_outcomes_total", reason=reason.value) == 0
 
 
+def test_what_alerts_ask_for_starts_at_zero_so_that_the_first_one_counts_as_an_increase(
+    metrics: Metrics,
+) -> None:
+    assert value(metrics, "engine_reconcile_errors_total", kind="ForbiddenError") == 0
+    for kind in ("ConfigMap", "Pod", "Secret"):
+        assert value(metrics, "engine_pruned_objects_total", kind=kind, action="failed") == 0
+
+
+def test_the_time_from_starting_to_running_is_that_of_jobs_that_came_to_run() -> None:
+    now = 100.0
+    metrics = Metrics(lambda: now)
+
+    def tell(name: str, state: State, then: float) -> None:
+        nonlocal now
+        now = then
+        metrics(StateChanged(JobKey("ci", name), state))
+
+    tell("runs", State.STARTING, 100.0)
+    tell("falls-back", State.STARTING, 100.0)
+    tell("fails", State.STARTING, 100.0)
+    tell("runs", State.RUNNING, 102.0)
+    tell("runs", State.SUCCEEDED, 150.0)
+    tell("falls-back", State.STARTING, 160.0)
+    tell("falls-back", State.SUCCEEDED, 180.0)
+    tell("fails", State.FAILED, 190.0)
+    tell("unknown", State.RUNNING, 190.0)
+    assert value(metrics, "engine_starting_seconds_count") == 2
+    assert value(metrics, "engine_starting_seconds_sum") == 82
+
+
+def test_a_job_that_another_engine_took_over_in_its_start_is_not_timed() -> None:
+    now = 100.0
+    metrics = Metrics(lambda: now)
+    metrics(StateChanged(KEY, State.STARTING))
+    metrics(LeaderChanged(leads=False, holder="other"))
+    metrics(LeaderChanged(leads=True, holder="me"))
+    now = 500.0
+    metrics(StateChanged(KEY, State.RUNNING))
+    assert value(metrics, "engine_starting_seconds_count") == 0
+
+
 def test_the_number_of_files_is_that_of_the_last_reading(metrics: Metrics) -> None:
     metrics(SpecsRead(3, 5, 5, 0, 0))
     metrics(SpecsRead(2, 4, 0, 0, 1))
@@ -117,6 +158,7 @@ def test_sources_are_asked_at_each_scrape(metrics: Metrics) -> None:
         GaugeSources(
             jobs=lambda: jobs,
             quota_waiting=lambda: 4,
+            held=lambda: 11,
             spec_problems=lambda: 5,
             queue_depth=lambda: 6,
             queue_adds=lambda: next(numbers),
@@ -132,6 +174,7 @@ def test_sources_are_asked_at_each_scrape(metrics: Metrics) -> None:
     assert found["engine_jobs", (("state", "Running"),)] == 3
     assert found["engine_jobs", (("state", "Queued"),)] == 0
     assert found["engine_quota_waiting_jobs", ()] == 4
+    assert found["engine_held_jobs", ()] == 11
     assert found["engine_spec_problems", ()] == 5
     assert found["engine_workqueue_depth", ()] == 6
     assert found["engine_workqueue_retries_total", ()] == 8

@@ -1,0 +1,1 @@
+"""Makes docs/reference: what the schemas, the command line, the registry and the enums say."""

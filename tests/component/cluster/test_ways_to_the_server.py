@@ -1,0 +1,92 @@
+"""What a request asks for, where the kubeconfig names a path of the server's, or a proxy."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from engine.cluster import api
+from engine.cluster.connect import connect
+from engine.errors import EngineError
+from engine.refs import Ref
+
+POD = "/api/v1/namespaces/ci/pods/a"
+_OBJECT = b'{"metadata": {}}'
+
+
+class Listener(ThreadingHTTPServer):
+    """Answers everything with an object of no content, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.asked: list[str] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Listener
+
+    def do_GET(self) -> None:
+        self.server.asked.append(f"{self.command} {self.path}")
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(_OBJECT)))
+        self.end_headers()
+        self.wfile.write(_OBJECT)
+
+    def do_CONNECT(self) -> None:
+        self.server.asked.append(f"{self.command} {self.path}")
+        self.send_error(502)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing on stderr."""
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    with Listener() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def get_pod(folder: Path, **cluster: str) -> None:
+    """Ask for one pod by a kubeconfig with this cluster."""
+    context = {"cluster": "c", "user": "u"}
+    config = {
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "u", "user": {"token": "made-up"}}],
+        "contexts": [{"name": "x", "context": context}],
+        "current-context": "x",
+    }
+    path = folder / "kubeconfig"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    api.get(connect(str(path)).client, Ref("Pod", "ci", "a"))
+
+
+def test_a_server_below_a_path_is_asked_below_that_path(listener: Listener, tmp_path: Path) -> None:
+    get_pod(tmp_path, server=f"{listener.url}/k8s/clusters/c-1")
+    assert listener.asked == [f"GET /k8s/clusters/c-1{POD}"]
+
+
+def test_a_proxy_is_told_the_whole_url_of_a_server_without_tls(
+    listener: Listener, tmp_path: Path
+) -> None:
+    get_pod(tmp_path, server="http://cluster.invalid:8080", **{"proxy-url": listener.url})
+    assert listener.asked == [f"GET http://cluster.invalid:8080{POD}"]
+
+
+def test_a_server_with_tls_is_reached_through_the_proxys_tunnel(
+    listener: Listener, tmp_path: Path
+) -> None:
+    with suppress(EngineError):
+        get_pod(tmp_path, server="https://cluster.invalid:6443", **{"proxy-url": listener.url})
+    assert listener.asked[:1] == ["CONNECT cluster.invalid:6443"]

@@ -1,0 +1,107 @@
+"""What a diff announces is what the reconcile after it does, and a diff itself writes nothing."""
+
+import json
+from typing import Any
+
+import pytest
+
+from engine.sandbox import Sandbox
+from engine.sandbox.request_log import LoggedRequest
+from tests.component.dry_run.situations import RECORD, SITUATIONS, Situation, Stage
+from tests.support.engine import CommandResult, Engine
+
+Write = tuple[str, str, str]
+PODS = {"create pod ": "create", "delete pod ": "delete", "remove the scheduling": "patch"}
+PODS |= {"put back labels of ": "patch", "have pod ": "patch"}
+RECORDS = ("record ", "take out of the record ")
+SILENT = ("adopt pod ", "make sure that ")
+"""Steps that need not write anything."""
+AGAIN = "make again what pod "
+GONE_SINCE = "jobs.engine/gone-since"
+
+
+def written(sandbox: Sandbox) -> list[Write]:
+    """The writes of the engine that were accepted, in their order; Events only tell of them."""
+    return [
+        (_verb(r), r.resource, r.name)
+        for r in sandbox.requests.writes
+        if r.user_agent.startswith("engine/") and r.resource != "events" and r.code < 300
+    ]
+
+
+def _verb(request: LoggedRequest) -> str:
+    is_record = request.name.endswith(".record") and request.verb != "delete"
+    return "write" if is_record else request.verb
+
+
+def announced(steps: list[str]) -> list[Write]:
+    """The writes that these steps are."""
+    return [write for step in steps if (write := _write(step)) is not None]
+
+
+def _write(step: str) -> Write | None:
+    if step.startswith(RECORDS):
+        return ("write", "configmaps", RECORD)
+    pod = next(word for word in step.replace(":", "").split() if word.startswith("job-"))
+    if step.startswith(AGAIN):
+        return ("create", "configmaps", pod)
+    verb = next((verb for words, verb in PODS.items() if step.startswith(words)), "")
+    assert verb or step.startswith(SILENT), step
+    return (verb, "pods", pod) if verb else None
+
+
+def stored(sandbox: Sandbox) -> dict[str, str]:
+    """All that only a writer changes: neither what the node says, nor versions."""
+    found = {}
+    for resource in ("pods", "configmaps", "secrets", "leases"):
+        for item in sandbox.objects(resource):
+            metadata = {k: v for k, v in item["metadata"].items() if k != "resourceVersion"}
+            name = f"{resource}/{metadata['namespace']}/{metadata['name']}"
+            found[name] = json.dumps({**item, "metadata": metadata, "status": {}}, sort_keys=True)
+    return found
+
+
+def marks(sandbox: Sandbox) -> int:
+    records = sandbox.objects("configmaps")
+    return sum(GONE_SINCE in (item["metadata"].get("annotations") or {}) for item in records)
+
+
+def went(run: CommandResult, action: str) -> set[tuple[str, str]]:
+    entries: list[dict[str, Any]] = run.result["pruned"] if run.stdout else []
+    return {(e["kind"], e["name"]) for e in entries if e["action"] == action}
+
+
+def plan(stage: Stage, situation: Situation, mode: str) -> CommandResult:
+    folder = str(stage.engine.folder)
+    return stage.engine.run("diff", folder, "--dry-run", mode, "-o", "json", *situation.arguments)
+
+
+@pytest.fixture
+def stage(engine: Engine, sandbox: Sandbox) -> Stage:
+    return Stage(engine, sandbox)
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_what_a_diff_announces_is_what_a_reconcile_does(stage: Stage, name: str) -> None:
+    situation, sandbox = SITUATIONS[name], stage.sandbox
+    stage.engine.environment["ENGINE_SOURCE"] = "ours"
+    situation.make(stage)
+    before, marked = stored(sandbox), marks(sandbox)
+    sandbox.requests.clear()
+    plans = [plan(stage, situation, mode) for mode in situation.modes]
+    assert sandbox.requests.writes == []
+    assert stored(sandbox) == before
+    sandbox.requests.clear()
+    done = stage.engine.reconcile(*situation.arguments, *situation.to_finish)
+    writes = written(sandbox)
+    for said in plans:
+        found = {job["name"]: job for job in said.result["jobs"]}
+        job = found.get("job", {"action": "", "steps": []})
+        told = announced(job["steps"])
+        assert job["action"] == situation.action, said
+        assert situation.says in job.get("reason", ""), said
+        is_refused = bool(said.result["errors"]) and not writes
+        assert is_refused or writes[: len(told)] == told, said
+        assert said.code == (situation.code or int(bool(writes))), (said, writes)
+        assert went(said, "would-delete") == went(done, "deleted"), said.stdout
+        assert said.result["marked"] == max(0, marks(sandbox) - marked)

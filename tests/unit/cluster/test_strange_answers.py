@@ -1,0 +1,64 @@
+"""What answers in an API server's place, a proxy or a login page, is never taken for one."""
+
+import json
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+from urllib3 import BaseHTTPResponse, HTTPResponse
+
+from engine.cluster import api
+from engine.cluster.api_errors import api_error
+from engine.cluster.client import Client
+from engine.cluster.transport import Request, Transport
+from engine.errors import UnreachableError
+from engine.refs import Ref
+
+POD = Ref("Pod", "ci", "a")
+MANIFEST = {"kind": "Pod", "metadata": {"namespace": "ci", "name": "a"}}
+NOT_AN_API: list[Any] = [{}, [], None, 5, {"metadata": []}, {"error": "log in"}]
+
+
+class _Answering:
+    """A transport whose server says the same to whatever it is asked."""
+
+    server = "http://somewhere"
+
+    def __init__(self, answer: object) -> None:
+        self._body = json.dumps(answer).encode()
+
+    def send(self, _: Request) -> BaseHTTPResponse:
+        return HTTPResponse(self._body, status=200)
+
+
+def _client(answer: object) -> Client:
+    return Client(lambda: cast("Transport", _Answering(answer)))
+
+
+@pytest.mark.parametrize("answer", NOT_AN_API)
+def test_an_answer_that_is_no_object_is_not_taken_for_one(answer: object) -> None:
+    client = _client(answer)
+    asks: list[Callable[[], object]] = [
+        lambda: api.get(client, POD),
+        lambda: api.create(client, MANIFEST),
+        lambda: api.update(client, MANIFEST),
+        lambda: api.patch(client, POD, []),
+    ]
+    for ask in asks:
+        with pytest.raises(UnreachableError, match="the answer is no "):
+            ask()
+
+
+@pytest.mark.parametrize("answer", [*NOT_AN_API, {"metadata": {}, "items": "all"}])
+def test_an_answer_that_is_no_list_is_not_taken_for_an_empty_one(answer: object) -> None:
+    with pytest.raises(UnreachableError, match="the answer is no "):
+        api.list_all(_client(answer), "/api/v1/pods", "")
+
+
+@pytest.mark.parametrize("field", ["message", "reason"])
+@pytest.mark.parametrize("value", [5, [], {"a": 1}, True])
+def test_the_words_of_a_refusal_are_words(field: str, value: Any) -> None:
+    for status in (401, 403, 404, 409, 410, 422, 429, 500):
+        error = api_error("POST", status, json.dumps({field: value, "code": status}), None)
+        assert isinstance(error.cause, str)
+        assert isinstance(error.reason, str)
