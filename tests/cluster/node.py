@@ -114,13 +114,24 @@ def _containerd(
         ),
     )
 
+    argv = [str(programs.path("containerd", "containerd")), f"--config={config}"]
+
     def ready() -> bool:
         with socket.socket(socket.AF_UNIX) as probe:
             probe.connect(str(socket_path))
-        return True
+        return has_booted(made.log.read_text(errors="replace"))
 
-    argv = [str(programs.path("containerd", "containerd")), f"--config={config}"]
-    return component(settings, f"{name}-containerd", argv, ready, inside)
+    made = component(settings, f"{name}-containerd", argv, ready, inside)
+    return made
+
+
+def has_booted(log: str) -> bool:
+    """Whether the last of the lives that containerd's log tells of serves the kubelet.
+
+    Its socket is open before that, and a kubelet that comes too early ends; it says that it has
+    booted once every plugin is ready (cmd/containerd/command/main.go of containerd 2).
+    """
+    return log.rfind("containerd successfully booted") > log.rfind('msg="starting containerd"')
 
 
 def _kubelet(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cluster.node import has_booted
 from tests.support.api import Api, Object
 
 if TYPE_CHECKING:
@@ -83,3 +84,14 @@ def test_there_is_one_node_unless_another_is_asked_for(cluster: Cluster, api: Ap
     names = [node["metadata"]["name"] for node in api.list("nodes")]
 
     assert names == [node.name for node in cluster.nodes]
+
+
+@pytest.mark.node
+def test_a_node_is_ready_for_its_kubelet_once_its_last_life_has_booted(cluster: Cluster) -> None:
+    log = cluster.nodes[0].containerd.log.read_text(errors="replace")
+    life = log[log.rindex('msg="starting containerd"') :]
+    opened = life.index("msg=serving... address=")
+
+    assert has_booted(log)
+    assert not has_booted(life[: life.index("\n", opened)])
+    assert not has_booted(log + life.partition("\n")[0])
