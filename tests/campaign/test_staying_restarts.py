@@ -38,9 +38,9 @@ def test_a_restart_of_the_api_server_loses_nothing_doubles_nothing_and_is_told_b
         for number in range(JOBS):
             engine.spec(f"late-{number}", script="true", files={"a": str(number)})
         while (left := gone + AWAY - time.monotonic()) > 0:
-            assert staying.probe("/readyz")[0] in (503, 0), "0: no answer in five seconds"
+            assert staying.answer("/readyz")[0] == 503
             time.sleep(min(left, 0.2))
-        assert staying.probe("/healthz")[0] == 200
+        assert staying.answer("/healthz")[0] == 200
         apiserver.start()
         back = time.monotonic()
         staying.wait_until_ready(60)

@@ -138,6 +138,13 @@ def compare(name: str, screens: dict[str, Lines]) -> None:
     assert text == kept.read_text(encoding="utf-8")
 
 
+def interrupt(window: Tmux) -> None:
+    """With Ctrl-C, until the shell has the terminal again."""
+    window.press("C-c")
+    window.wait_for("interrupted:")
+    window.wait(lambda lines: lines[-1] == PROMPT)
+
+
 def assert_left_clean(window: Tmux, cast: Cast) -> None:
     """The terminal is as it was, and nothing that was redrawn is left in it or above it."""
     assert window.has_cursor
@@ -263,9 +270,7 @@ def test_ctrl_z_gives_the_shell_its_terminal_back_until_fg(
         after = settled(window, cast.running())
         assert after[-len(before) + 1 :] == before[1:]
         assert (window.has_cursor, window.echoes) == (False, False)
-    window.press("C-c")
-    window.wait_for("interrupted:")
-    window.wait(lambda lines: lines[-1] == PROMPT)
+    interrupt(window)
     assert_left_clean(window, Cast(0))
 
 
@@ -288,7 +293,5 @@ def test_in_the_background_it_leaves_the_terminal_to_the_shell_until_fg(
     after = settled(window, cast.running())
     assert after[-len(before) + 1 :] == before[1:]
     assert (window.has_cursor, window.echoes) == (False, False)
-    window.press("C-c")
-    window.wait_for("interrupted:")
-    window.wait(lambda lines: lines[-1] == PROMPT)
+    interrupt(window)
     assert_left_clean(window, Cast(0))

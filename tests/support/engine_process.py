@@ -85,6 +85,13 @@ class EngineProcess:
         except OSError as error:
             return 0, str(error)
 
+    def answer(self, path: str, within: float = 30.0) -> tuple[int, str]:
+        """As `probe`, of an engine that serves, but may be slow to get a turn at all."""
+        deadline = time.monotonic() + within
+        while not (found := self.probe(path))[0]:
+            assert time.monotonic() < deadline, f"{path}: {found}\n{self.text}"
+        return found
+
     def wait_until_ready(self, within: float = _LONGEST_START) -> None:
         self.wait_for_probe("/readyz", 200, within)
 
