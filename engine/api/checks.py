@@ -16,11 +16,14 @@ from engine.api.refused_later import (
     resources_are_known,
     service_account_can_exist,
 )
-from engine.api.schema_messages import dotted, shorten
+from engine.api.schema_messages import dotted, shorten, show
 from engine.api.versions import JOB_DEFAULTS
 from engine.api.yaml_reader import Document
 from engine.durations import FOREVER, format_duration
 from engine.errors import Diagnostic, Severity
+from engine.kubeschema.strategic_merge import DIRECTIVE
+from engine.podsecurity.pod import entries, field_of
+from engine.refs import MAIN_CONTAINER
 from engine.wellknown import (
     DEFAULT_SERVICE_ACCOUNT,
     FOREIGN_TTLS,
@@ -35,6 +38,9 @@ _MOST = 100
 _LISTED = 200
 """Characters of a list in a hint."""
 _POD_PATCH = "podPatch"
+_POD_TYPE: Mapping[str, str] = {"apiVersion": "v1", "kind": "Pod"}
+_LONGEST_DEADLINE = 2**31 - 1
+"""Seconds: the API server takes no longer activeDeadlineSeconds, although it is of 64 bits."""
 
 
 def image_is_given(effective: EffectiveSpec) -> Iterator[Diagnostic]:
@@ -88,6 +94,20 @@ def times_are_capped(effective: EffectiveSpec) -> Iterator[Diagnostic]:
                 limit,
                 "spec", *path,
             )  # fmt: skip
+
+
+def timeout_fits_a_pod(effective: EffectiveSpec) -> Iterator[Diagnostic]:
+    """As activeDeadlineSeconds, where pods carry it."""
+    seconds = effective.seconds("timeout")
+    if not effective.config.features.active_deadline_seconds or seconds is None:
+        return
+    if _LONGEST_DEADLINE < seconds < math.inf:
+        yield effective.error(
+            f"{effective.field('spec', 'timeout')}: {effective.spec['timeout']} is longer than "
+            "a pod's activeDeadlineSeconds can be",
+            f"at most {_LONGEST_DEADLINE} seconds, which is 68 years",
+            "spec", "timeout",
+        )  # fmt: skip
 
 
 def hold_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
@@ -231,6 +251,25 @@ def pod_patch_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
         )
         for path in islice(others, _MOST):
             yield _not_in_a_patch(document, path, "is not allowed", hint)
+
+
+def pod_patch_leaves_the_pod(effective: EffectiveSpec) -> Iterator[Diagnostic]:
+    """A pod patch makes no other kind of the pod, and no second container of the main one."""
+    patch = effective.spec.get(_POD_PATCH) or {}
+    for field, fixed in _POD_TYPE.items():
+        value = patch.get(field, fixed)
+        if value != fixed:
+            at = ("spec", _POD_PATCH, field)
+            told = f"{effective.field(*at)} must be {fixed}, not {show(value)}"
+            yield effective.error(told, "leave it out", *at)
+    for index, container in entries(patch, "spec", "initContainers"):
+        is_main = field_of(container, "name") == MAIN_CONTAINER
+        if is_main and field_of(container, DIRECTIVE) != "delete":
+            yield effective.error(
+                f"two containers are named {MAIN_CONTAINER}",
+                f"the job's own container is named {MAIN_CONTAINER}",
+                "spec", _POD_PATCH, "spec", "initContainers", index, "name",
+            )  # fmt: skip
 
 
 def namespace_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
@@ -389,6 +428,7 @@ CHECKS: tuple[Callable[[EffectiveSpec], Iterator[Diagnostic]], ...] = (
     one_entry_point,
     times_are_positive,
     times_are_capped,
+    timeout_fits_a_pod,
     hold_is_allowed,
     ttl_is_the_engines,
     ttl_outlives_the_job,
@@ -398,6 +438,7 @@ CHECKS: tuple[Callable[[EffectiveSpec], Iterator[Diagnostic]], ...] = (
     namespace_is_allowed,
     service_account_is_allowed,
     pod_patch_is_allowed,
+    pod_patch_leaves_the_pod,
     container_names_differ,
     secrets_exist,
     variables_differ,

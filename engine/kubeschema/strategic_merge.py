@@ -33,7 +33,7 @@ def strategic_merge(
         return {key: value for key, value in patch.items() if key != DIRECTIVE}
     if directive not in (None, "merge"):
         raise PatchError(f"$patch is {directive!r}", hint="one of: replace, delete, merge")
-    merged = dict(current)
+    merged = _retained(current, patch) if RETAIN in patch else dict(current)
     for key, value in patch.items():
         if key in (DIRECTIVE, RETAIN) or key.startswith(ORDER):
             continue
@@ -48,7 +48,7 @@ def strategic_merge(
         field = key.removeprefix(ORDER)
         if key != field and isinstance(merged.get(field), list):
             merged[field] = _ordered(field, type_below(kind, field), merged[field], order)
-    return _retained(merged, patch[RETAIN]) if RETAIN in patch else merged
+    return merged
 
 
 def _merge(field: str, kind: Type, current: Any, value: Any) -> Any:
@@ -106,7 +106,11 @@ def _without(field: str, current: Any, gone: Any) -> list[Any]:
     return [item for item in current if item not in gone]
 
 
-def _retained(merged: dict[str, Any], kept: Any) -> dict[str, Any]:
+def _retained(current: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    kept = patch[RETAIN]
     if not isinstance(kept, list):
         raise PatchError(f"{RETAIN} must be a list of fields")
-    return {key: value for key, value in merged.items() if key in kept}
+    for key, value in patch.items():
+        if value is not None and key not in kept and not key.startswith("$"):
+            raise PatchError(f"{key} is set beside a {RETAIN} that doesn't name it")
+    return {key: value for key, value in current.items() if key in kept}

@@ -275,7 +275,7 @@ def test_every_field_at_every_depth_is_accepted(kind: str) -> None:
 
 
 def test_every_field_of_a_pod_but_the_engines_own_may_be_patched() -> None:
-    patch = example_of(shipped_types().kind("v1", "Pod"))
+    patch = example_of(shipped_types().kind("v1", "Pod")) | {"apiVersion": "v1", "kind": "Pod"}
     del patch["metadata"]["finalizers"], patch["metadata"]["ownerReferences"]
     assert len([*leaves(patch)]) > 500
     text = in_blocks(document(podPatch=patch))

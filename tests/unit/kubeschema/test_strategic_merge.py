@@ -137,6 +137,11 @@ def merge(current: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
             {"a": {"c": 2, "e": 3}},
             id="only retained keys stay",
         ),
+        pytest.param(
+            {"a": {"b": 1, "c": 2}}, {"a": {"$retainKeys": ["c"], "b": None}},
+            {"a": {"c": 2}},
+            id="what is removed need not be retained",
+        ),
     ],
 )  # fmt: skip
 def test_the_rules_of_merge(
@@ -156,6 +161,7 @@ def test_the_rules_of_merge(
         {"$deleteFromPrimitiveList/finalizers": 3},
         {"$deleteFromPrimitiveList/env": "a"},
         {"$retainKeys": "env"},
+        {"$retainKeys": ["finalizers"], "env": [A]},
         {"$setElementOrder/env": "a"},
     ],
 )

@@ -51,13 +51,23 @@ def test_the_patch_is_for_the_pod_alone() -> None:
     [
         ({"spec": None}, "leaves no pod"),
         ({"$patch": "delete"}, "leaves no pod"),
-        ({"kind": "Deployment"}, "leaves no pod"),
+        ({"$patch": "replace", "spec": {}}, "leaves no pod"),
+        ({"$patch": "replace", "kind": "Pod", "spec": {"restartPolicy": "Never"}}, "leaves no pod"),
         ({"spec": {"containers": None}}, "removes the container main"),
         (
             {"spec": {"containers": [{"name": "main", "$patch": "delete"}]}},
             "removes the container main",
         ),
         ({"spec": {"restartPolicy": "Always"}}, "sets restartPolicy Always"),
+        (
+            {"spec": {"$retainKeys": ["containers"], "containers": [{"name": "main"}]}},
+            "leaves no restartPolicy (a job runs to completion: restartPolicy has to be Never)",
+        ),
+        ({"spec": {"$retainKeys": [], "containers": [{"name": "main"}]}}, "containers is set"),
+        (
+            {"spec": {"containers": [{"name": "a"}], "initContainers": [{"name": "a"}]}},
+            "makes a pod with two containers a",
+        ),
         ({"spec": {"containers": [{"image": "x"}]}}, "an item of containers has no name"),
         ({"spec": {"$patch": "merg"}}, "$patch is 'merg'"),
     ],
