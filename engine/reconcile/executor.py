@@ -61,6 +61,7 @@ from engine.transform.set_owner_reference import set_owner_reference
 from engine.wellknown import EXPIRES_AT, RUN, SCHEDULING, TTL_FROM
 
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
+_MOST_CONFLICTS = 5
 _Refusal = QuotaExceededError | AdmissionRefusedError | ForbiddenError | UnauthorizedError
 _REFUSALS = (QuotaExceededError, AdmissionRefusedError, ForbiddenError)
 
@@ -93,10 +94,12 @@ class ActionExecutor:
         state.observed.create_unanswered = True
         try:
             pod = api.create(self.client, manifest)
-        except AlreadyExistsError:
+        except AlreadyExistsError as error:
             existing = api.get(self.client, ref_of(manifests.pod))
             if existing is not None:
                 self._take_in(state, existing)
+            else:
+                _count_conflict(state, error)
         except (QuotaExceededError, AdmissionRefusedError) as error:
             self._store_rejection(state, error, "")
         except EngineError as error:
@@ -200,7 +203,8 @@ class ActionExecutor:
                     yield manifest
 
     def write_record(self, state: JobState, action: WriteRecord) -> None:
-        """Step 3 and 5. When another engine wrote first, its record counts.
+        """Step 3 and 5. When somebody else wrote first, that record counts; an end that it has,
+        such as that of `engine cancel`, is reported as the end.
 
         A write of our own whose reply was lost meets itself, which is no conflict, and no rejection
         either: a quota is asked before it is found that the record is there.
@@ -218,8 +222,10 @@ class ActionExecutor:
                 return
             if found is None or not _same(found, record):
                 state.record = found
-                words = "another engine wrote this job's record first"
-                self.reporter.emit(ErrorReported(state.job.key, words, retrying=True))
+                _count_conflict(state, error)
+                if not is_unchanged and found is not None and not found.state.is_final:
+                    words = "another engine wrote this job's record first"
+                    self.reporter.emit(ErrorReported(state.job.key, words, retrying=True))
                 return
             written = found
         state.record = written
@@ -229,7 +235,8 @@ class ActionExecutor:
         """The record as it is now; whoever wrote it meanwhile may have taken the mark out."""
         try:
             state.record = write_record(self.client, action.record)
-        except (ConflictError, NotFoundError):
+        except (ConflictError, NotFoundError) as error:
+            _count_conflict(state, error)
             state.record = read_record(self.client, state.job.key)
 
     def remove_scheduling_gate(self, state: JobState, action: RemoveSchedulingGate) -> None:
@@ -259,7 +266,8 @@ class ActionExecutor:
         is_same = True
         try:
             api.delete(self.client, ref, uid=action.uid, grace=action.grace, version=action.version)
-        except ConflictError:
+        except ConflictError as error:
+            _count_conflict(state, error)
             is_same = False
         self._get_pod(state, action.pod, action.uid)
         if is_same:
@@ -311,6 +319,8 @@ class ActionExecutor:
             found = self._get_pod(state, action.pod, action.uid)
             if found is not None and isinstance(error, AdmissionRefusedError | ForbiddenError):
                 return found, error
+            if found is not None:
+                _count_conflict(state, error)
             return None
         self.informers.pods(state.job.namespace).upsert(pod)
         return None
@@ -416,6 +426,14 @@ def _kind_of(error: _Refusal) -> RejectionKind:
         case AdmissionRefusedError():
             return RejectionKind.ADMISSION
     return RejectionKind.RIGHTS
+
+
+def _count_conflict(state: JobState, error: EngineError) -> None:
+    """Errors: ConflictError for one more in a reconcile than a race can explain."""
+    state.conflicts += 1
+    if state.conflicts > _MOST_CONFLICTS:
+        words = f"the server keeps refusing a write as a conflict: {error.cause}"
+        raise ConflictError(words, status=409, reason="Conflict") from error
 
 
 def _same(found: Record, written: Record) -> bool:

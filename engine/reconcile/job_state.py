@@ -90,6 +90,8 @@ class JobState:
     """What the record would say, where not even that can be kept in the cluster."""
     writes: int = 0
     """How many requests to change anything were sent."""
+    conflicts: int = 0
+    """How many of this reconcile's met what had changed meanwhile."""
     observed: Observations = field(default_factory=Observations)
     rendered: Rendered = field(default_factory=Rendered)
     reported: Reported = field(default_factory=Reported)

@@ -74,7 +74,7 @@ class Reconciler:
         that trying again may mend and those that it can't. What has been written stays valid
         either way.
         """
-        state.unrecorded = None
+        state.unrecorded, state.conflicts = None, 0
         for _ in range(_MOST_STEPS):
             situation, action = self.next_action(state)
             match action:
