@@ -317,7 +317,9 @@ class ExpiredError(ApiError):
 
 
 class BusyError(ApiError):
-    """429 or 5xx: the server is overloaded or broken for now."""
+    """429 or 5xx: the server is overloaded or broken for now; or a write was refused by what
+    answers in its place.
+    """
 
     retryable = True
 

@@ -19,6 +19,7 @@ from engine.errors import (
     UnreachableError,
 )
 
+NO_API = "is this an API server, or a proxy before it?"
 _TOO_MANY = 429
 _SERVER_ERROR = 500
 _RBAC = re.compile(r'User "[^"]*" cannot \S+ (resource|path) ')
@@ -35,6 +36,9 @@ def api_error(method: str, status: int, body: str, retry_after: str | None) -> A
     reason = details.get("reason") or ""
     common: dict[str, Any] = {"status": status, "reason": reason}
     match status:
+        case 400 | 403 | 422 if method in _WRITES and details.get("kind") != "Status":
+            words = f"HTTP {status} is not the API server's answer: {message}"
+            return BusyError(words, hint=NO_API, **common)
         case 401:
             return UnauthorizedError(message, hint="check the kubeconfig's credentials", **common)
         case 403:

@@ -11,7 +11,7 @@ from typing import Any
 from urllib3 import BaseHTTPResponse
 from urllib3.exceptions import HTTPError
 
-from engine.cluster.api_errors import api_error, network_error
+from engine.cluster.api_errors import NO_API, api_error, network_error
 from engine.cluster.transport import JSON, READ_TIMEOUT, Query, Request, Transport
 from engine.errors import ExpiredError, UnauthorizedError, UnreachableError
 
@@ -21,7 +21,6 @@ _FIRST_ERROR_STATUS = 300
 _CHUNK_SIZE = 65536
 _SILENCE = 2.0
 """Seconds after which somebody who waits wants to know for whom."""
-_NO_API = "is this an API server, or a proxy before it?"
 
 
 class Client:
@@ -84,7 +83,7 @@ class Client:
 
     def not_an_api(self, what: str) -> UnreachableError:
         """Error for an answer that no API server gives, and a proxy or a login page may."""
-        return UnreachableError(f"the answer {what}", where=self.server, hint=_NO_API)
+        return UnreachableError(f"the answer {what}", where=self.server, hint=NO_API)
 
     def stream(
         self, path: str, query: Query, timeout: float, *, accept: str = JSON

@@ -11,7 +11,7 @@ from engine.cluster import api
 from engine.cluster.api_errors import api_error
 from engine.cluster.client import Client
 from engine.cluster.transport import Request, Transport
-from engine.errors import UnreachableError
+from engine.errors import AdmissionRefusedError, BusyError, ExitCode, UnreachableError
 from engine.refs import Ref
 
 POD = Ref("Pod", "ci", "a")
@@ -62,3 +62,18 @@ def test_the_words_of_a_refusal_are_words(field: str, value: Any) -> None:
         error = api_error("POST", status, json.dumps({field: value, "code": status}), None)
         assert isinstance(error.cause, str)
         assert isinstance(error.reason, str)
+
+
+@pytest.mark.parametrize("status", [400, 403, 422])
+@pytest.mark.parametrize("body", ["<html>\n<b>No</b>", "", '{"message": "exceeded quota"}'])
+def test_a_write_that_a_proxy_refuses_is_tried_again(status: int, body: str) -> None:
+    error = api_error("POST", status, body, None)
+    assert isinstance(error, BusyError)
+    assert error.retryable
+    assert error.exit_code == ExitCode.CLUSTER
+    assert f"HTTP {status} is not the API server's answer" in str(error)
+
+
+def test_a_write_that_the_api_server_refuses_is_a_refusal() -> None:
+    body = json.dumps({"kind": "Status", "message": "denied by a webhook"})
+    assert isinstance(api_error("POST", 403, body, None), AdmissionRefusedError)
