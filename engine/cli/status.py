@@ -122,7 +122,7 @@ def _watch(
     wide: bool,
     color: str,
 ) -> None:
-    """Until Ctrl-C: all of it, and then the row of each job that is not as it was."""
+    """Until Ctrl-C: all of it, and then the row of each job that is not as it was, or is gone."""
     from engine.cli.printers.status import failed_first, overview_rows  # noqa: PLC0415
     from engine.cli.printers.table import format_rows, terminal_width, wants_colour  # noqa: PLC0415
 
@@ -140,15 +140,17 @@ def _watch(
             told = str(error)
         else:
             jobs = failed_first(filter(is_wanted, overview.jobs))
-            rows = overview_rows(jobs, overview.as_of, wide=wide)
+            found = {job.key: job.timeless for job in jobs}
+            gone = sorted(shown.keys() - found.keys())
+            rows = overview_rows(jobs, overview.as_of, gone, wide=wide)
             head, *lines = format_rows(rows, width=terminal_width(), colour=colour)
             changed = [
                 line
-                for job, line in zip(jobs, lines, strict=True)
-                if shown.get(job.key) != job.timeless
+                for key, line in zip([*(job.key for job in jobs), *gone], lines, strict=True)
+                if shown.get(key) != found.get(key)
             ]
             text = "\n".join([head, *changed] if is_first else changed)
             click.echo(text, nl=bool(text), color=colour)
-            shown, is_first, told = {job.key: job.timeless for job in jobs}, False, ""
+            shown, is_first, told = found, False, ""
             sys.stdout.flush()
         time.sleep(_INTERVAL)

@@ -144,6 +144,8 @@ def test_watch_prints_a_line_for_each_change(
     while seen[-1] != "Succeeded":
         seen.append(watching.stdout.readline().split()[2])
     assert len(seen) == len(set(seen)), "a line for each change, and none without one"
+    objects.api.delete("configmaps", "job.record", engine.namespace)
+    assert watching.stdout.readline().split()[1:3] == ["job", "Gone"]
     watching.send_signal(signal.SIGINT)
     finish(watching, ends=130)
 

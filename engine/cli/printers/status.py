@@ -10,11 +10,14 @@ from engine.decide.absence import gone_since
 from engine.decide.follower import Follower
 from engine.decide.standing import Standing
 from engine.reconcile.job_overview import JobStatus, Overview, QueuePosition
+from engine.refs import JobKey
 from engine.status.outcome import State
 from engine.times import format_time
 
 UNKNOWN = "Unknown"
 """State of a job whose record can't be read."""
+_GONE = "Gone"
+"""State of a job whose record was there a moment ago."""
 _HEAD = ("NAMESPACE", "JOB", "STATE", "REASON", "ATTEMPTS", "AGE", "POD", "MESSAGE")
 _WIDE = ("NAMESPACE", "JOB", "STATE", "REASON", "ATTEMPTS", "AGE", "POD", "NODE", "RUN", "SOURCE",
          "SINCE", "MESSAGE")  # fmt: skip
@@ -72,10 +75,13 @@ def job_json(job: JobStatus) -> dict[str, Any]:
 
 
 def overview_rows(
-    jobs: Iterable[JobStatus], now: datetime, *, wide: bool = False
+    jobs: Iterable[JobStatus], now: datetime, gone: Iterable[JobKey] = (), *, wide: bool = False
 ) -> list[tuple[str, ...]]:
-    """The head, and a row a job."""
-    return [_WIDE if wide else _HEAD, *(_row(job, now, wide=wide) for job in jobs)]
+    """The head, a row a job, and one for each whose record is gone."""
+    head = _WIDE if wide else _HEAD
+    rows = [_row(job, now, wide=wide) for job in jobs]
+    words = "its record was deleted"
+    return [head, *rows, *(_short_row(key, _GONE, words, wide=wide) for key in gone)]
 
 
 def failed_first(jobs: Iterable[JobStatus]) -> list[JobStatus]:
@@ -134,9 +140,7 @@ def _left_over(overview: Overview, jobs: Sequence[JobStatus]) -> str:
 def _row(job: JobStatus, now: datetime, *, wide: bool) -> tuple[str, ...]:
     record, standing = job.record, job.standing
     if record is None or standing is None:
-        cause = job.error.cause if job.error else ""
-        gap = ("",) * (len(_WIDE if wide else _HEAD) - 4)
-        return (*_names(job), UNKNOWN, *gap, cause)
+        return _short_row(job.key, UNKNOWN, job.error.cause if job.error else "", wide=wide)
     since = record.finished_at or record.started_at or record.queued_at or job.written_at
     age = format_age((now - since).total_seconds()) if since is not None else ""
     more = (_node(job), record.run, record.source, format_time(since) or "") if wide else ()
@@ -150,6 +154,11 @@ def _row(job: JobStatus, now: datetime, *, wide: bool) -> tuple[str, ...]:
         *more,
         _message(job, standing),
     )
+
+
+def _short_row(key: JobKey, state: str, message: str, *, wide: bool) -> tuple[str, ...]:
+    gap = ("",) * (len(_WIDE if wide else _HEAD) - 4)
+    return (key.namespace, key.name, state, *gap, message)
 
 
 def _message(job: JobStatus, standing: Standing) -> str:
