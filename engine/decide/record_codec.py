@@ -249,7 +249,7 @@ def _record(key: JobKey, fields: _Fields, version: str) -> Record:
         unknown=fields.unknown(),
         version=version,
     )
-    if record.next_number > MAX_NUMBER:
+    if record.next_number >= MAX_NUMBER:
         _fail(f"no attempt can follow number {MAX_NUMBER}")
     return record
 

@@ -272,17 +272,26 @@ def test_the_error_names_the_record_and_its_hint_what_leads_to_a_second_run() ->
     assert (error.exit_code, error.retryable) == (ExitCode.CLUSTER, False)
 
 
-def test_a_record_that_leaves_no_number_for_an_attempt_cant_be_read() -> None:
-    data = written(record(attempt(outcome=Reason.EVICTED)))
-    (first,) = data["attempts"]
+@pytest.mark.parametrize("outcome", [None, Reason.EVICTED])
+def test_a_record_that_leaves_no_number_for_an_attempt_cant_be_read(outcome: Reason | None) -> None:
+    data = written(record(attempt(outcome=outcome)))
     last = 2**31 - 1
-    used_up = {**first, "number": last, "pod": f"build-{JOB.run}-{last}"}
+
+    def of_attempt(number: int) -> dict[str, Any]:
+        (first,) = data["attempts"]
+        numbered = {**first, "number": number, "pod": f"build-{JOB.run}-{number}"}
+        return {**data, "attempts": [numbered]}
+
+    for broken in (of_attempt(last), {**data, "attempts": [], "base": last}):
+        with pytest.raises(BrokenRecordError, match="no attempt can follow number 2147483647"):
+            read(broken)
+    assert read(of_attempt(last - 2)).next_number == last - (2 if outcome is None else 1)
+
+
+def test_nor_can_one_whose_next_attempt_would_be_the_last_number() -> None:
+    data = {**written(record()), "attempts": [], "base": 2**31 - 2}
     with pytest.raises(BrokenRecordError, match="no attempt can follow number 2147483647"):
-        read({**data, "attempts": [used_up]})
-    with pytest.raises(BrokenRecordError, match="no attempt can follow number 2147483647"):
-        read({**data, "attempts": [], "base": last})
-    before = {**used_up, "number": last - 1, "pod": f"build-{JOB.run}-{last - 1}"}
-    assert read({**data, "attempts": [before]}).next_number == last
+        read(data)
 
 
 UNKNOWN = {"a": [1, {"b": None}], "größer": 1.5}
