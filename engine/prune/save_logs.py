@@ -28,27 +28,36 @@ def save_logs(client: Client, candidate: PruneCandidate, folder: Path) -> None:
     if pod is None or pod["metadata"]["uid"] != candidate.uid:
         return
     for name in _started(pod):
+        path = folder / candidate.ref.namespace / candidate.ref.name / f"{name}.log"
         try:
-            _save(client, candidate.ref, name, folder)
+            _save(client, candidate.ref, name, path)
         except (EngineError, OSError) as error:
             if is_finished(pod):
-                words = error.cause if isinstance(error, EngineError) else str(error)
+                words = error.cause if isinstance(error, EngineError) else _cause(error, path)
                 raise LogsNotSavedError(f"its log could not be saved: {name}: {words}") from error
+
+
+def _cause(error: OSError, path: Path) -> str:
+    """As `no space left on device: PATH`; a file where a folder has to be is named itself."""
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        path = next(filter(Path.is_file, path.parents), path)
+        return f"not a directory: {path}"
+    return f"{(error.strerror or str(error)).lower()}: {path}"
 
 
 def _started(pod: Mapping[str, Any]) -> list[str]:
     return [state.name for state in container_states(pod) if state.has_started]
 
 
-def _save(client: Client, ref: Ref, container: str, folder: Path) -> None:
-    place = folder / ref.namespace / ref.name
-    place.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=place, prefix=".", delete=False) as file:
-        unfinished = Path(file.name)
-        try:
+def _save(client: Client, ref: Ref, container: str, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False)  # noqa: SIM115 - closed in the try
+    unfinished = Path(file.name)
+    try:
+        with file:
             for chunk in api.read_log(client, ref, container):
                 file.write(chunk)
-        except BaseException:
-            unfinished.unlink(missing_ok=True)
-            raise
-    unfinished.replace(place / f"{container}.log")
+        unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise

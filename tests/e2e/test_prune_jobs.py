@@ -119,6 +119,30 @@ def test_a_pod_whose_log_cannot_be_saved_stays_and_is_reported(
     assert [p for p in (tmp_path / "logs").rglob("*") if p.is_file()] == []
 
 
+def test_what_is_in_the_way_of_a_log_is_named_in_words(
+    engine: Engine, sandbox: Sandbox, objects: Objects, tmp_path: Path
+) -> None:
+    engine.spec("job", script="true")
+    engine.reconcile(ends=0)
+    sandbox.clock.advance(DAY)
+    logs = tmp_path / "logs"
+    logs.mkdir()
+
+    def cause() -> str:
+        run = prune(engine, "--logs-dir", str(logs))
+        (entry,) = [e for e in run.result["pruned"] if e["action"] == "failed"]
+        return str(entry["reason"]).removeprefix("its log could not be saved: main: ")
+
+    a_file = logs / NAMESPACE
+    a_file.touch()
+    assert cause() == f"not a directory: {a_file}"
+    a_file.unlink()
+    a_folder = a_file / objects.pod("job")["metadata"]["name"] / "main.log"
+    a_folder.mkdir(parents=True)
+    assert cause() == f"is a directory: {a_folder}"
+    assert [*a_folder.parent.iterdir()] == [a_folder]
+
+
 def test_what_a_living_pod_owns_is_kept_even_if_pods_are_not_looked_at(
     engine: Engine, sandbox: Sandbox, objects: Objects
 ) -> None:
