@@ -103,8 +103,8 @@ def timeout_fits_a_pod(effective: EffectiveSpec) -> Iterator[Diagnostic]:
         return
     if _LONGEST_DEADLINE < seconds < math.inf:
         yield effective.error(
-            f"{effective.field('spec', 'timeout')}: {effective.spec['timeout']} is longer than "
-            "a pod's activeDeadlineSeconds can be",
+            f"{effective.field('spec', 'timeout')}: {shorten(str(effective.spec['timeout']))} "
+            "is longer than a pod's activeDeadlineSeconds can be",
             f"at most {_LONGEST_DEADLINE} seconds, which is 68 years",
             "spec", "timeout",
         )  # fmt: skip

@@ -41,6 +41,9 @@ def lines(text: str) -> list[str]:
          "a pod's activeDeadlineSeconds can be (at most 2147483647 seconds, which is 68 years)")),
         ("  timeout: 2147483647.5s", ("job.yaml:6:12: spec.timeout: 2147483647.5s is longer than "
          "a pod's activeDeadlineSeconds can be (at most 2147483647 seconds, which is 68 years)")),
+        (f"  timeout: 2147483648.{'0' * 90}s",
+         (f"job.yaml:6:12: spec.timeout: 2147483648.{'0' * 48}… is longer than "
+         "a pod's activeDeadlineSeconds can be (at most 2147483647 seconds, which is 68 years)")),
         ("  timeout: -1", ("job.yaml:6:12: spec.timeout must be at least 0, not -1 "
          "(use seconds, such as 11700, or units, such as 90s, 3h15m, 7d or 1w)")),
         ("  timeout: soon", ('job.yaml:6:12: spec.timeout: "soon" is not valid '
