@@ -1,15 +1,18 @@
 """How an engine that stays begins and ends where the cluster or the input doesn't let it work."""
 
+import os
 import signal
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from engine.sandbox import Sandbox
-from tests.support.engine import Engine
+from tests.support.engine import COMMAND, Engine
 from tests.support.engine_process import EngineProcess
 
 pytestmark = pytest.mark.only("sandbox")
@@ -84,3 +87,33 @@ def test_a_port_that_is_taken_is_told_with_a_hint(engine: Engine) -> None:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         run = engine.run("reconcile", str(engine.folder), "--metrics-address", address, ends=2)
     assert "--metrics-address" in run.stderr
+
+
+@pytest.mark.parametrize(("way", "number"), [(("--once",), signal.SIGINT), ((), signal.SIGTERM)])
+def test_a_signal_ends_it_although_nobody_reads_its_full_output(
+    engine: Engine, sandbox: Sandbox, way: tuple[str, ...], number: int
+) -> None:
+    engine.spec("job", script="true")
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 4096)
+    os.set_blocking(writer, True)
+    process = subprocess.Popen(
+        ["env", "--default-signal=INT", *COMMAND, "reconcile", str(engine.folder), "-n",
+         engine.namespace, *way],
+        stderr=writer,
+        stdout=writer,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        env=engine.environment_of_process(),
+    )  # fmt: skip
+    engine.started.append(process)
+    while not sandbox.requests.writes:
+        time.sleep(0.05)
+    time.sleep(1)
+    process.send_signal(number)
+    assert process.wait(60) == 130
+    os.close(reader)
+    os.close(writer)

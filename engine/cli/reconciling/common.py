@@ -1,5 +1,6 @@
 """What both ways of `engine reconcile` need."""
 
+import os
 import resource
 import signal
 import sys
@@ -18,7 +19,7 @@ from engine.cli.loading import SpecOptions, load_settings, load_valid_specs, req
 from engine.cli.output import echo_note
 from engine.cli.printers.event_printer import EventPrinter, make_event_printer
 from engine.cli.printers.live_view import LiveView
-from engine.errors import EngineError, InvalidInputError, UsageError
+from engine.errors import EngineError, ExitCode, InvalidInputError, UsageError
 from engine.render.templates import Templates
 from engine.specdir.load import with_namespace
 from engine.telemetry.events import ErrorReported, Notice, SpecProblem
@@ -27,6 +28,9 @@ from engine.telemetry.redact import REDACTOR
 if TYPE_CHECKING:
     from engine.cluster.connect import Connection
     from engine.reconcile.once_jobs import OnceRequest
+
+_LONGEST_END = 15
+"""Seconds; what ends in order has ten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +131,14 @@ def _stopped_cleanly(printer: EventPrinter) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+
+
+def end_at_last() -> None:
+    """End the process before long, whatever holds it up, such as an output that is full and that
+    nobody reads. For the handler of a signal that ends it in order.
+    """
+    signal.signal(signal.SIGALRM, lambda *_: os._exit(ExitCode.INTERRUPTED))
+    signal.alarm(_LONGEST_END)
 
 
 def _raise_open_files_limit() -> None:

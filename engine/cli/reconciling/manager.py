@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING
 from engine.api.model import Config, Job
 from engine.cli.loading import load_settings
 from engine.cli.printers.event_printer import EventPrinter
-from engine.cli.reconciling.common import ReconcileOptions, open_connection, open_printer
+from engine.cli.reconciling.common import (
+    ReconcileOptions,
+    end_at_last,
+    open_connection,
+    open_printer,
+)
 from engine.cluster.connect import Connection
 from engine.errors import ExitCode
 from engine.reconcile.controller import ControllerDependencies
@@ -188,6 +193,7 @@ def _handle_signals(manager: ControllerManager, printer: EventPrinter) -> Iterat
             printer.close()
             os._exit(ExitCode.INTERRUPTED)
         received.add(number)
+        end_at_last()
         manager.stop(signal.Signals(number).name)
 
     def reload(number: int, frame: FrameType | None) -> None:

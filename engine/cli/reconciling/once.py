@@ -15,7 +15,12 @@ from engine.cli.printers.gitlab import log_section
 from engine.cli.printers.result import exit_code, mask_result, result_json, result_table
 from engine.cli.printers.table import wants_colour
 from engine.cli.printers.text import pluralise
-from engine.cli.reconciling.common import ReconcileOptions, make_request, open_printer
+from engine.cli.reconciling.common import (
+    ReconcileOptions,
+    end_at_last,
+    make_request,
+    open_printer,
+)
 from engine.cli.reconciling.reports import open_reports
 from engine.prune.result import PruneAction, PruneEntry, PruneReport
 from engine.telemetry.events import Event, Progress
@@ -28,6 +33,8 @@ if TYPE_CHECKING:
 def run_once(options: ReconcileOptions) -> None:
     """Errors: InvalidInputError and UsageError before anything was written, ClusterError."""
     signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _interrupt)
     with open_reports(options) as reports:
         result, pruned = _run(options)
         code = max(exit_code(result), pruned.exit_code)
@@ -89,4 +96,5 @@ def _run(options: ReconcileOptions) -> "tuple[OnceResult, PruneReport]":
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     del number, frame
+    end_at_last()
     raise KeyboardInterrupt
