@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Self
 
+from tests.campaign.batches import ENDED
 from tests.cluster.cluster import Cluster
 from tests.cluster.node import Node
 from tests.cluster.quota import set_quota
@@ -75,7 +76,7 @@ class Troubles:
     def _fill(self) -> None:
         resource, room = self._chance.choice(QUOTED), self._chance.randint(0, 3)
         there = self._api.list(resource, self._namespace)
-        used = sum(item.get("status", {}).get("phase") not in _ENDED for item in there)
+        used = sum(item.get("status", {}).get("phase") not in ENDED for item in there)
         set_quota(self._api, self._namespace, {resource: used + room}, name=QUOTA)
         self._passing.callback(self._api.delete, "resourcequotas", QUOTA, self._namespace)
         self.log.append(f"full of {resource}")
@@ -127,5 +128,4 @@ class Troubles:
         return [p["metadata"]["name"] for p in pods if "deletionTimestamp" in p["metadata"]]
 
 
-_ENDED = ("Succeeded", "Failed")
 _LOST_RATE, _BACK_RATE = 0.15, 0.4
