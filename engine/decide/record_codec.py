@@ -145,7 +145,7 @@ class _Fields:
         return value
 
     def exit_code(self) -> int | None:
-        return self.number("exitCode", least=-MAX_NUMBER) if "exitCode" in self._left else None
+        return self.number("exitCode", least=-MAX_NUMBER - 1) if "exitCode" in self._left else None
 
     def flag(self, key: str, *, default: bool | None = None) -> bool:
         value = self._left.pop(key, default)

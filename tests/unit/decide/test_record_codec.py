@@ -81,6 +81,13 @@ def test_an_exit_code_of_zero_is_written() -> None:
     assert written(finished())["exitCode"] == 0
 
 
+@pytest.mark.parametrize("code", [-(2**31), 2**31 - 1])
+def test_an_exit_code_of_any_32_bits_is_read_back(code: int) -> None:
+    """As PodStatus has it: int32; Windows' codes are the negative ones."""
+    known = record(attempt(outcome=Reason.SCRIPT_FAILED, exit_code=code))
+    assert decode_record(known.key, encode_record(known), known.version) == known
+
+
 def test_times_are_utc_with_milliseconds() -> None:
     data = written(record(attempt()))
     assert data["attempts"][0]["claimedAt"] == "2026-01-01T12:00:00.000Z"
