@@ -241,9 +241,9 @@ _SCALARS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
 }
 
 
-def place_in_text(text: str, file: str, fault: Fault) -> SourceLocation:
-    """Where in a template's text a fault stands, if its field is written there exactly once."""
-    name = next((step for step in reversed(fault.path) if isinstance(step, str)), "")
+def place_in_text(text: str, file: str, path: Path) -> SourceLocation:
+    """Where in a template's text the field at `path` stands, if it is written there just once."""
+    name = next((step for step in reversed(path) if isinstance(step, str)), "")
     lines = text.splitlines()
     starts = (f"{name}:", f'"{name}":', f"'{name}':")
     found = [

@@ -1,7 +1,8 @@
 """The manifests of one attempt, ready to send: rendered, transformed, and checked once more."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from engine.api.model import Job, Limits
 from engine.errors import (
@@ -12,12 +13,17 @@ from engine.errors import (
     internal_error,
 )
 from engine.limits import check_pod
+from engine.limits.written import location_of
 from engine.podsecurity import Level
-from engine.render.manifests import Manifests, render_job
+from engine.podsecurity.pod import field_of
+from engine.render.manifests import Manifests, place_in_template, render_job
 from engine.render.templates import BUILT_IN_SET, Templates
 from engine.render.variables import SecretValues
 from engine.transform import transform
+from engine.transform.check_job import job_faults
 from engine.transform.context import TransformContext
+
+_CONTAINERS = ("services", "initContainers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +50,42 @@ def render_attempt(
     """Manifests of an attempt; the Secret's values are masked when `secrets` is None.
 
     Errors: TemplateRenderError, PatchError, InvalidInputError when a template or the pod patch
-    brought in what the operator's limits forbid.
+    made what is no run-to-completion job, or brought in what the operator's limits forbid.
     """
     raw = render_job(config.templates, job, attempt, secrets=secrets, pod_only=pod_only)
     kubernetes = config.templates.kubernetes
     context = TransformContext(job, config.source, attempt, policies, config.limits, kubernetes)
     pod = transform(raw.pod, context)
-    problems = check_pod(pod, job, config.limits)
+    problems = (
+        *_check_job(pod, raw.pod, context, config.templates),
+        *check_pod(pod, job, config.limits),
+    )
     if problems:
         raise InvalidInputError(problems)
     return Manifests(pod, tuple(transform(manifest, context) for manifest in raw.dependents))
+
+
+def _check_job(
+    pod: Mapping[str, Any], made: Mapping[str, Any], context: TransformContext, templates: Templates
+) -> Iterator[Diagnostic]:
+    """All by which `pod` is no run-to-completion job.
+
+    What was in `made` already, as it was rendered, is the template's fault, at its place; the rest
+    is the pod patch's. A container that has the name of one of the spec's is told in the spec.
+    """
+    job, faults = context.job, job_faults(pod)
+    if not faults:
+        return
+    of_template = {fault.message for fault in job_faults(made)}
+    in_spec = {item["name"] for field in _CONTAINERS for item in job.spec.get(field, ())}
+    for fault in faults:
+        where = location_of(job, pod, fault.path)
+        message = f"spec.podPatch makes a pod in which {fault.message}"
+        if fault.message in of_template:
+            message = context.template_error(pod, fault.message).cause
+            if field_of(pod, *fault.path, "name") not in in_spec:
+                where = place_in_template(templates, job, "pod", fault.path) or job.place
+        yield Diagnostic(where, message, fault.hint)
 
 
 def has_to_be_rendered(config: RenderConfig, job: Job) -> bool:

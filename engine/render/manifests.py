@@ -64,6 +64,16 @@ def render_dependents(
     return tuple(dependents)
 
 
+def place_in_template(
+    templates: Templates, job: Job, name: str, field: tuple[str | int, ...]
+) -> SourceLocation | None:
+    """Where the user's own `name` template writes the field; None for a built-in template."""
+    own = templates.own_file(job.spec["template"], name)
+    if own is None:
+        return None
+    return place_in_text(own.read_text(encoding="utf-8"), str(own), field)
+
+
 def _render(templates: Templates, job: Job, name: str, variables: dict[str, Any]) -> dict[str, Any]:
     try:
         manifest = templates.render(job.spec["template"], name, variables)
@@ -90,7 +100,7 @@ def _check_fields(templates: Templates, own: Path, manifest: dict[str, Any]) -> 
         text = own.read_text(encoding="utf-8")
         raise InvalidInputError(
             tuple(
-                Diagnostic(place_in_text(text, str(own), fault), fault.message, fault.hint)
+                Diagnostic(place_in_text(text, str(own), fault.path), fault.message, fault.hint)
                 for fault in faults
             )
         )

@@ -2,7 +2,8 @@
 
 `TRANSFORMS` is the whole list in its order, opened by checks of what the template
 made. The owner reference is the last step, applied once the pod's UID is known: see
-`engine.transform.set_owner_reference`.
+`engine.transform.set_owner_reference`. Whether what comes out is a job, with all that keeps it
+from being one, `engine.transform.check_job` says.
 """
 
 from collections.abc import Callable, Iterable

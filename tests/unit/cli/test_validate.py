@@ -98,7 +98,10 @@ def test_a_pod_patch_that_does_not_fit_is_told(tmp_path: Path, engine: Engine) -
     write(tmp_path, "a.yaml", SPEC + "  podPatch: {spec: {restartPolicy: Always}}\n")
     said = engine("validate", ".")
     assert said.code == 2
-    assert "spec.podPatch sets restartPolicy Always (a job runs to completion" in said.stdout
+    assert said.stdout == (
+        'a.yaml:1:1: spec.podPatch makes a pod in which spec.restartPolicy is "Always"'
+        " (a job runs to completion: it has to be Never; spec.retry tries again)\n"
+    )
 
 
 def test_a_pod_patch_cant_bring_in_an_image_that_is_not_allowed(

@@ -1,0 +1,54 @@
+"""What keeps a pod from running to completion: a template or a pod patch may make any pod."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from engine.api.schema_messages import show
+from engine.errors import MAX_SHOWN
+from engine.podsecurity.pod import Path, containers, entries, field_of
+from engine.refs import MAIN_CONTAINER
+
+_POLICY = "Never"
+
+
+@dataclass(frozen=True, slots=True)
+class JobFault:
+    """One thing by which a pod is no run-to-completion job."""
+
+    path: Path
+    """The field, or the nearest one above what is missing."""
+    message: str
+    """What is wrong, to stand behind `a pod in which`."""
+    hint: str
+    """What the reader can do."""
+
+
+def job_faults(pod: Mapping[str, Any]) -> tuple[JobFault, ...]:
+    """Everything by which `pod` is no run-to-completion job; no more is told than can be read.
+
+    Its shape has been checked. A container may have any `restartPolicy`: that of a sidecar is
+    Always.
+    """
+    return tuple(islice(_faults(pod), MAX_SHOWN))
+
+
+def _faults(pod: Mapping[str, Any]) -> Iterator[JobFault]:
+    policy = field_of(pod, "spec", "restartPolicy")
+    if not policy:
+        hint = f"a job runs to completion: write {_POLICY}, for without it the pod never ends"
+        yield JobFault(("spec",), "spec.restartPolicy is missing", hint)
+    elif policy != _POLICY:
+        hint = f"a job runs to completion: it has to be {_POLICY}; spec.retry tries again"
+        yield JobFault(("spec", "restartPolicy"), f"spec.restartPolicy is {show(policy)}", hint)
+    if all(item["name"] != MAIN_CONTAINER for _, item in entries(pod, "spec", "containers")):
+        message = f"none of spec.containers is named {MAIN_CONTAINER}"
+        hint = f"the job's own container is named {MAIN_CONTAINER}: its end is the job's"
+        yield JobFault(("spec", "containers"), message, hint)
+    paths = {item["name"]: path for path, item in containers(pod)}
+    for name, count in Counter(item["name"] for _, item in containers(pod)).items():
+        if count > 1:
+            hint = "each needs a name of its own, init containers and services among them"
+            yield JobFault(paths[name], f"two containers are named {name}", hint)
