@@ -1,5 +1,6 @@
 """A verb of the command line, and its --help: sections, values by name, examples at the end."""
 
+import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,7 @@ _METAVARS = {
     "selector": "SELECTOR", "container": "NAME", "annotations": "NAME", "kinds": "KINDS",
     "metrics_address": "ADDRESS", "reason": "WORDS", "server_version": "VERSION",
 }  # fmt: skip
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 """As the group has it: a command keeps the option of the first context that asks for it."""
 _VARIABLES = "Options have variables, but for those that write files: --once is ENGINE_ONCE."
@@ -37,6 +39,22 @@ class Command(click.Command):
 
     examples: Sequence[str] = ()
     """As they are typed."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it. Until it has ended, and no longer, Ctrl-C is an exception that it can act on.
+
+        Guarantees: where `engine.__main__` left SIGINT to the system, there is no instant at which
+        nobody would catch that exception.
+        """
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_DFL:
+            return super().invoke(ctx)
+        try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            return super().invoke(ctx)
+        finally:
+            for number in _ENDING:
+                if callable(signal.getsignal(number)):
+                    signal.signal(number, signal.SIG_DFL)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """In sections where there are many."""

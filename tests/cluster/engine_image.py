@@ -95,7 +95,7 @@ def _environment(work: Path) -> Iterator[tuple[str, Path]]:
         yield str(_PACKAGES / path.relative_to(package_dir)), path
     made = {
         "pyvenv.cfg": f"home = {_PYTHON.parent}\ninclude-system-site-packages = false\n",
-        "bin/engine": f"#!{HOME}/bin/python3\nfrom engine.cli.main import main\nmain()\n",
+        "bin/engine": f"#!{HOME}/bin/python3\nfrom engine.__main__ import main\nmain()\n",
     }
     for name, text in made.items():
         path = work / Path(name).name

@@ -48,7 +48,7 @@ def record(namespace: str, job: str) -> dict[str, object]:
 @pytest.fixture
 def command(tmp_path: Path) -> Path:
     """A folder with a command `engine` that is this very code."""
-    script = f"#!{sys.executable}\nfrom engine.cli.main import main\nmain()\n"
+    script = f"#!{sys.executable}\nfrom engine.__main__ import main\nmain()\n"
     path = write(tmp_path, "bin/engine", script)
     path.chmod(0o755)
     return path.parent

@@ -1,0 +1,165 @@
+"""What a process finds around it: signals while it starts and ends, streams that are closed, a
+working directory that is gone. Each command is a process of its own, as a shell starts it.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.engine import CommandResult
+from tests.unit.builders import document, write
+
+ROOT = Path(__file__).parents[3]
+_MODULE, _, _FUNCTION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"][
+    "engine"
+].partition(":")
+ENTRIES = {
+    "-m engine": [sys.executable, "-m", "engine"],
+    "the script": [sys.executable, "-c", f"from {_MODULE} import {_FUNCTION}; {_FUNCTION}()"],
+}
+ENGINE = ENTRIES["-m engine"]
+_STOPS = """
+import atexit, os, sys
+
+def stop():
+    os.write(int(os.environ["STOPPED"]), b"!")
+    os.read(int(os.environ["GO_ON"]), 1)
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["STOP_AT"]:
+            stop()
+
+sys.meta_path.insert(0, Finder())
+if os.environ["STOP_AT"] == "exit":
+    atexit.register(stop)
+"""
+"""Run by Python before the engine: it stops where that module is imported, or at the very end."""
+
+
+def environment(**more: str) -> Mapping[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), **more}
+
+
+@dataclass(frozen=True)
+class StoppedProcess:
+    """One that has stopped where it was told to."""
+
+    process: subprocess.Popen[str]
+    go_on: int
+
+    def signalled(self, number: int) -> CommandResult:
+        """How it ends with this signal, and let go after it."""
+        self.process.send_signal(number)
+        os.close(self.go_on)
+        stdout, stderr = self.process.communicate(timeout=60)
+        return CommandResult(self.process.returncode, stdout, stderr)
+
+
+@dataclass
+class Starter:
+    """Starts processes, and leaves none behind."""
+
+    folder: Path
+    started: list[subprocess.Popen[str]]
+
+    def stopped_at(
+        self,
+        where: str,
+        *arguments: str,
+        entry: Sequence[str] = ENGINE,
+        sigint: str = "default",
+    ) -> StoppedProcess:
+        """Started with SIGINT as `default` or `ignore` has it, and stopped at `where`."""
+        write(self.folder, "site/sitecustomize.py", _STOPS)
+        said, says = os.pipe()
+        waits, go_on = os.pipe()
+        variables = environment(
+            PYTHONPATH=f"{self.folder / 'site'}:{ROOT}",
+            STOP_AT=where,
+            STOPPED=str(says),
+            GO_ON=str(waits),
+        )
+        process = subprocess.Popen(
+            ["env", f"--{sigint}-signal=INT", *entry, *arguments],
+            env=variables,
+            pass_fds=(says, waits),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.started.append(process)
+        os.close(says)
+        os.close(waits)
+        assert os.read(said, 1) == b"!", process.communicate()
+        os.close(said)
+        return StoppedProcess(process, go_on)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Starter]:
+    write(tmp_path, "specs/a.yaml", document())
+    starter = Starter(tmp_path, [])
+    yield starter
+    for process in starter.started:
+        if process.returncode is None:
+            process.kill()
+            process.communicate()
+
+
+def run(line: str, *arguments: str | Path) -> CommandResult:
+    """`line` is of a shell, in which "$@" is the engine with its arguments."""
+    done = subprocess.run(
+        ["sh", "-c", line, "sh", *ENGINE, *arguments],
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "Traceback" not in done.stdout + done.stderr
+    assert "internal error" not in done.stderr
+    return CommandResult(done.returncode, done.stdout, done.stderr)
+
+
+# Signals
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("module", ["click", "engine.cli.validate", "engine.specdir.load"])
+def test_ctrl_c_while_the_engine_is_imported_ends_it_as_any_program(
+    start: Starter, module: str, entry: str
+) -> None:
+    stopped = start.stopped_at(module, "validate", "specs", entry=ENTRIES[entry])
+    assert stopped.signalled(signal.SIGINT) == CommandResult(-signal.SIGINT, "", "")
+
+
+def test_ctrl_c_in_a_command_is_for_the_command_to_act_on(start: Starter) -> None:
+    stopped = start.stopped_at("engine.api.parse", "init")
+    assert stopped.signalled(signal.SIGINT) == CommandResult(130, "", "interrupted\n")
+
+
+@pytest.mark.parametrize("where", ["click", "engine.api.parse", "exit"])
+def test_a_ctrl_c_that_the_parent_ignores_stays_ignored(start: Starter, where: str) -> None:
+    said = start.stopped_at(where, "init", sigint="ignore").signalled(signal.SIGINT)
+    assert (said.code, said.stdout) == (0, "jobs/hello.yaml\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "command", [("validate", "specs"), ("reconcile", "--once", "specs", "--sandbox")]
+)
+def test_a_signal_after_the_work_ends_what_is_left_of_the_process(
+    start: Starter, command: tuple[str, ...], number: signal.Signals
+) -> None:
+    said = start.stopped_at("exit", *command).signalled(number)
+    assert said.code == -number
+    assert "Traceback" not in said.stderr
