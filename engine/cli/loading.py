@@ -59,11 +59,13 @@ def load_config(
 
 def load_named(options: SpecOptions, config: Config) -> LoadedJobs:
     """Jobs of the paths, of which `-` is standard input: as a file of the working directory, whose
-    JobDefaults count for it only if that is named, too. Errors: those of `load_specs`.
+    JobDefaults count for it only if that is named, too.
+
+    Errors: UsageError where standard input can't be read, those of `load_specs`.
     """
     stdin = None
     if STDIN in options.paths:
-        stdin = SpecText("<stdin>", str(Path.cwd()), sys.stdin.buffer.read(MAX_BYTES + 1))
+        stdin = SpecText("<stdin>", str(Path.cwd()), _read_stdin())
     files = (path for path in options.paths if path != STDIN)
     with ProgressLine() as line:
 
@@ -79,6 +81,13 @@ def load_named(options: SpecOptions, config: Config) -> LoadedJobs:
             strict=options.strict,
             on_progress=on_progress,
         )
+
+
+def _read_stdin() -> bytes:
+    try:
+        return sys.stdin.buffer.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"can't be read: {error.strerror}", where="<stdin>") from None
 
 
 def load_valid_specs(options: SpecOptions, config: Config) -> LoadedJobs:

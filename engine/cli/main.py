@@ -122,16 +122,17 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
-    _open_closed_outputs()
+    _open_closed_streams()
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     with report_crashes(_print_crash):
         code = _run()
     sys.exit(int(code or 0))
 
 
-def _open_closed_outputs() -> None:
+def _open_closed_streams() -> None:
     """What a shell was told to close (`>&-`) is None in Python, and its number the next file's."""
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123,SIM115 - until the process ends
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: PTH123,SIM115 - until the process ends
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123,SIM115 - as above
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123,SIM115 - as above
 
 

@@ -163,3 +163,47 @@ def test_a_signal_after_the_work_ends_what_is_left_of_the_process(
     said = start.stopped_at("exit", *command).signalled(number)
     assert said.code == -number
     assert "Traceback" not in said.stderr
+
+
+# Streams
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("validate", "-"),
+        ("render", "-f", "-"),
+        ("diff", "-"),
+        ("reconcile", "--once", "-", "--sandbox"),
+    ],
+)
+def test_a_closed_standard_input_is_an_empty_one(command: tuple[str, ...]) -> None:
+    closed, empty = run('exec "$@" <&-', *command), run('exec "$@" </dev/null', *command)
+    assert closed == empty
+    assert closed.stderr == "error: no job specs found (--allow-empty, if that is meant)\n"
+    assert closed.code == 2
+
+
+def test_a_standard_input_that_cannot_be_read_is_told_as_what_it_is() -> None:
+    said = run('exec "$@" 0>written', "validate", "-")
+    assert (said.code, said.stderr) == (2, "error: <stdin>: can't be read: Bad file descriptor\n")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    ("code", "command"),
+    [
+        (0, ("--version",)),
+        (0, ("validate", "specs")),
+        (0, ("render", "specs")),
+        (0, ("init",)),
+        (2, ("validate", "nothing")),
+        (2, ("nonsense",)),
+        (6, ("status", "--kubeconfig", "nothing")),
+    ],
+)
+def test_a_closed_output_leaves_the_exit_code(
+    tmp_path: Path, code: int, command: tuple[str, ...], closed: str
+) -> None:
+    write(tmp_path, "specs/a.yaml", document())
+    assert run(f'exec "$@" {closed}', *command).code == code
