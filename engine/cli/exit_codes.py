@@ -8,7 +8,7 @@ import traceback
 
 import click
 
-from engine.cli.output import discard_stdout, echo_error
+from engine.cli.output import discard, echo_error, tell
 from engine.cli.printers.text import lines_of
 from engine.errors import EngineError, ExitCode
 from engine.telemetry.redact import REDACTOR
@@ -56,16 +56,16 @@ def report(error: BaseException) -> int:
             return ExitCode.INVALID
         case click.Abort() | KeyboardInterrupt():
             after_its_echo = "\n" if sys.stderr.isatty() else ""
-            click.echo(f"{after_its_echo}interrupted", err=True)
+            tell(f"{after_its_echo}interrupted")
             return ExitCode.INTERRUPTED
         case OutputClosedError():
-            discard_stdout()
+            discard(sys.stdout)
             return ExitCode.OK
         case OSError() if error.errno in _FULL:
-            click.echo(f"error: the output can't be written: {error.strerror}", err=True)
-            discard_stdout()
+            tell(f"error: the output can't be written: {error.strerror}")
+            discard(sys.stdout)
             return OUTPUT_ERROR
-    click.echo(f"error: internal error: {type(error).__name__}: report it with -vv", err=True)
+    tell(f"error: internal error: {type(error).__name__}: report it with -vv")
     if wants_traceback():
         _echo_lines("".join(traceback.format_exception(error)))
     return INTERNAL_ERROR
@@ -95,4 +95,4 @@ def _in_one_voice(error: click.ClickException) -> str:
 
 
 def _echo_lines(text: str) -> None:
-    click.echo(lines_of(REDACTOR(text)), err=True)
+    tell(lines_of(REDACTOR(text)))

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from engine.cli import options
+from engine.cli.output import tell
 from engine.cli.verb import verb
 from engine.errors import UsageError
 
@@ -50,10 +51,9 @@ def command(name: str, directory: Path) -> None:
     if not schema.exists():
         _write_new(schema, schema_text(API_VERSION, JOB_SPEC))
     click.echo(path)
-    click.echo(
+    tell(
         f"next: engine validate {directory}; engine reconcile --once {directory}"
-        " (with --sandbox on a simulated cluster); engine explain spec",
-        err=True,
+        " (with --sandbox on a simulated cluster); engine explain spec"
     )
 
 

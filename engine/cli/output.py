@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -15,7 +15,18 @@ from engine.telemetry.redact import REDACTOR
 
 def echo(text: str, *, err: bool = False) -> None:
     """One line; what is secret in it was masked before it was made."""
-    click.echo(one_line(text), err=err)
+    if err:
+        tell(one_line(text))
+    else:
+        click.echo(one_line(text))
+
+
+def tell(text: str, *, color: bool | None = None) -> None:
+    """On stderr; where that can't be written, the work goes on, and the exit code tells how."""
+    try:
+        click.echo(text, err=True, color=color)
+    except OSError:
+        discard(sys.stderr)
 
 
 def echo_result(text: str, *, nl: bool = True, color: bool | None = None) -> None:
@@ -23,12 +34,12 @@ def echo_result(text: str, *, nl: bool = True, color: bool | None = None) -> Non
     try:
         click.echo(text, nl=nl, color=color)
     except BrokenPipeError:
-        discard_stdout()
+        discard(sys.stdout)
 
 
-def discard_stdout() -> None:
+def discard(out: TextIO) -> None:
     """Nobody reads it any more: let nothing that is still written there be an error."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
 
 
 def echo_note(text: str) -> None:

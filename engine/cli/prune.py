@@ -8,7 +8,7 @@ import click
 
 from engine.cli import options
 from engine.cli.loading import load_config
-from engine.cli.output import echo, echo_error, echo_note
+from engine.cli.output import echo, echo_error, echo_note, tell
 from engine.cli.verb import verb
 from engine.errors import EngineError
 from engine.prune.options import DEFAULT_KINDS, DryRun, PruneOptions
@@ -159,5 +159,5 @@ def command(
     for note in notes(result):
         echo(note, err=True)
     if output != "json":
-        click.echo(summary(result, connection.client.now()), err=True)
+        tell(summary(result, connection.client.now()))
     sys.exit(result.exit_code)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from engine.cli import options
+from engine.cli.output import tell
 from engine.cli.verb import verb
 
 
@@ -62,9 +63,6 @@ def command(
     ):
         path = sandbox.write_kubeconfig(write_kubeconfig or Path(folder, "kubeconfig"))
         click.echo(str(path))
-        click.echo(
-            f"sandbox at {sandbox.url}: a simulated node, no container is run; Ctrl-C stops it",
-            err=True,
-        )
+        tell(f"sandbox at {sandbox.url}: a simulated node, no container is run; Ctrl-C stops it")
         stop.wait()
-    click.echo("sandbox stopped", err=True)
+    tell("sandbox stopped")

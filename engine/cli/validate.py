@@ -16,7 +16,7 @@ from engine.cli.loading import (
     load_settings,
     require_specs,
 )
-from engine.cli.output import echo_diagnostic
+from engine.cli.output import echo_diagnostic, tell
 from engine.cli.printers.text import pluralise
 from engine.cli.verb import verb
 from engine.decide.pull_cursor import policies_of_attempt
@@ -86,7 +86,7 @@ def _print_text(count: int, problems: tuple[Diagnostic, ...], *, allow_empty: bo
         from engine.cli.printers.github import annotations_of_problems  # noqa: PLC0415 - rare
 
         for line in annotations_of_problems(problems, os.environ):
-            click.echo(line, err=True)
+            tell(line)
     is_valid = not any(problem.severity is Severity.ERROR for problem in problems)
     if is_valid and (count or allow_empty):
         click.echo(f"{pluralise(count, 'job')}, all valid")

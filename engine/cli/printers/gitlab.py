@@ -4,9 +4,8 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-import click
-
 from engine.cli.ci import is_gitlab
+from engine.cli.output import tell
 from engine.cli.printers.text import one_line
 
 
@@ -28,7 +27,7 @@ def log_section(name: str, header: str, environment: Mapping[str, str]) -> Itera
 
 def _echo(line: str) -> None:
     """With its escapes, which click leaves out where it sees no terminal."""
-    click.echo(line, err=True, color=True)
+    tell(line, color=True)
 
 
 def _mark(which: str, name: str) -> str:

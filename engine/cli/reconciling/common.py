@@ -16,7 +16,7 @@ import click
 from engine.api.model import Job
 from engine.cli.crashes import report_crashes
 from engine.cli.loading import SpecOptions, load_settings, load_valid_specs, require_specs
-from engine.cli.output import echo_note
+from engine.cli.output import echo_note, tell
 from engine.cli.printers.event_printer import EventPrinter, make_event_printer
 from engine.cli.printers.live_view import LiveView
 from engine.errors import EngineError, ExitCode, InvalidInputError, UsageError
@@ -200,5 +200,5 @@ def _sandbox_kubeconfig(jobs: Iterable[Job]) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="engine-sandbox-") as folder, Sandbox() as running:
         for job in jobs:
             running.namespace(job.namespace or "default")
-        click.echo("note: this is a simulated cluster; no container is run", err=True)
+        tell("note: this is a simulated cluster; no container is run")
         yield str(running.write_kubeconfig(Path(folder, "kubeconfig")))

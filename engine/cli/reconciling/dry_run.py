@@ -3,9 +3,7 @@
 import os
 import sys
 
-import click
-
-from engine.cli.output import echo, echo_error, echo_result
+from engine.cli.output import echo, echo_error, echo_result, tell
 from engine.cli.printers.plan import Plan, plan_code, plan_diff, plan_json, plan_summary, plan_table
 from engine.cli.reconciling.common import ReconcileOptions, make_request, open_printer
 from engine.errors import ExitCode
@@ -64,4 +62,4 @@ def _print_rest(plan: Plan) -> None:
         echo(line, err=True)
     if plan.refusal is not None:
         echo_error(plan.refusal)
-    click.echo(plan_summary(plan), err=True)
+    tell(plan_summary(plan))

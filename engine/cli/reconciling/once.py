@@ -8,9 +8,7 @@ from itertools import count
 from types import FrameType
 from typing import TYPE_CHECKING
 
-import click
-
-from engine.cli.output import echo, echo_result
+from engine.cli.output import echo, echo_result, tell
 from engine.cli.printers.gitlab import log_section
 from engine.cli.printers.result import exit_code, mask_result, result_json, result_table
 from engine.cli.printers.table import wants_colour
@@ -51,9 +49,9 @@ def run_once(options: ReconcileOptions) -> None:
     told = f"{under_way} job{' is' if under_way == 1 else 's are'} not over"
     if result.interrupted:
         text = f"interrupted: {told}; what has started goes on, and the next reconcile takes it up"
-        click.echo(text, err=True)
+        tell(text)
     elif result.timed_out:
-        click.echo(f"timeout: {told}; what has started goes on", err=True)
+        tell(f"timeout: {told}; what has started goes on")
     sys.exit(code)
 
 

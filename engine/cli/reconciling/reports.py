@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import click
-
 from engine.cli.ci import is_github, is_gitlab
-from engine.cli.output import echo
+from engine.cli.output import echo, tell
 from engine.cli.printers.gitlab import log_section
 from engine.cli.printers.result import attempts_told, current_record, end_of, job_exit_code
 from engine.cli.reconciling.common import ReconcileOptions
@@ -39,7 +37,7 @@ class Reports:
             from engine.cli.printers import github  # noqa: PLC0415 - as above
 
             for line in github.annotations_of_result(result, os.environ):
-                click.echo(line, err=True)
+                tell(line)
             _append_summary(github.step_summary(result))
         if is_gitlab(os.environ):
             for job in result.jobs:
@@ -57,7 +55,7 @@ class Reports:
             from engine.cli.printers import github  # noqa: PLC0415 - as above
 
             for line in github.annotations_of_error(error, os.environ):
-                click.echo(line, err=True)
+                tell(line)
 
 
 @contextmanager

@@ -207,3 +207,47 @@ def test_a_closed_output_leaves_the_exit_code(
 ) -> None:
     write(tmp_path, "specs/a.yaml", document())
     assert run(f'exec "$@" {closed}', *command).code == code
+
+
+@pytest.fixture(params=["no reader", "full"])
+def lost(request: pytest.FixtureRequest) -> Iterator[int]:
+    """What can't be written to."""
+    if request.param == "full":
+        writer = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reader, writer = os.pipe()
+        os.close(reader)
+    yield writer
+    os.close(writer)
+
+
+@pytest.mark.parametrize(
+    ("code", "command"),
+    [
+        (0, ("init",)),
+        (0, ("reconcile", "--once", "specs/good.yaml", "--sandbox")),
+        (4, ("reconcile", "--once", "specs/bad.yaml", "--sandbox")),
+        (2, ("validate", "nothing")),
+        (2, ("nonsense",)),
+        (6, ("status", "--kubeconfig", "nothing")),
+    ],
+)
+def test_a_stderr_that_cannot_be_written_to_changes_no_outcome(
+    tmp_path: Path, lost: int, code: int, command: tuple[str, ...]
+) -> None:
+    write(tmp_path, "specs/good.yaml", document("good"))
+    bad = document("bad", image="nowhere.invalid/x:1", pullPolicy="Never")
+    write(tmp_path, "specs/bad.yaml", bad)
+    done = subprocess.run(
+        [*ENGINE, *command],
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=lost,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == code
+    if "--once" in command:
+        assert f"default/{Path(command[2]).stem}" in done.stdout
