@@ -8,6 +8,8 @@ import os
 import stat
 from pathlib import Path
 
+from engine.errors import UsageError
+
 NOT_A_FILE = "this is not a file"
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _CHUNK = 64 * 1024
@@ -37,6 +39,18 @@ def read_regular(
         return text
     finally:
         os.close(descriptor)
+
+
+def absolute(path: Path) -> Path:
+    """`path` from the root of the file system on, links and all.
+
+    Errors: UsageError for a relative one where the working directory was deleted.
+    """
+    try:
+        return path.absolute()
+    except FileNotFoundError:
+        hint = "cd into one that exists"
+        raise UsageError("the working directory was deleted", hint=hint) from None
 
 
 class WholeFile:

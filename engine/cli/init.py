@@ -9,6 +9,7 @@ from engine.cli import options
 from engine.cli.output import tell
 from engine.cli.verb import verb
 from engine.errors import UsageError
+from engine.files import absolute
 
 _SPEC = """\
 # yaml-language-server: $schema={schema}
@@ -43,7 +44,8 @@ def command(name: str, directory: Path) -> None:
     from engine.api.versions import API_VERSION, JOB_SPEC, VERSIONS, schema_text  # noqa: PLC0415
 
     schema = directory.parent / "schemas" / VERSIONS[API_VERSION, JOB_SPEC].schema
-    text = _SPEC.format(name=name, schema=Path(os.path.relpath(schema, directory)).as_posix())
+    from_spec = os.path.relpath(absolute(schema), absolute(directory))
+    text = _SPEC.format(name=name, schema=Path(from_spec).as_posix())
     path = directory / f"{name}.yaml"
     for problem in parse_file(SpecText(str(path), str(directory), text.encode())).problems:
         raise UsageError(problem.message, where=f"NAME {name!r}", hint=problem.hint)

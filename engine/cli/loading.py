@@ -13,7 +13,7 @@ from engine.cli.options import STDIN
 from engine.cli.output import echo_diagnostic, echo_note
 from engine.cli.printers.progress import ProgressLine
 from engine.errors import Diagnostic, InvalidInputError, Severity, SourceLocation, UsageError
-from engine.files import read_regular
+from engine.files import absolute, read_regular
 from engine.kubeschema import read_types, shipped_types
 from engine.specdir.load import load_specs
 
@@ -65,7 +65,7 @@ def load_named(options: SpecOptions, config: Config) -> LoadedJobs:
     """
     stdin = None
     if STDIN in options.paths:
-        stdin = SpecText("<stdin>", str(Path.cwd()), _read_stdin())
+        stdin = SpecText("<stdin>", str(absolute(Path())), _read_stdin())
     files = (path for path in options.paths if path != STDIN)
     with ProgressLine() as line:
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.errors import Diagnostic, Severity, SourceLocation, UsageError
-from engine.files import NOT_A_FILE
+from engine.files import NOT_A_FILE, absolute
 
 Signature = tuple[int, ...]
 """Device, inode, size, time of the last write and of the last change; times in nanoseconds."""
@@ -104,7 +104,7 @@ def make_roots(paths: Iterable[str], defaults_root: Path | None = None) -> tuple
 
 
 def _make_root(given: Path, defaults_root: Path | None) -> Root:
-    path = given.absolute()
+    path = absolute(given)
     folders = folders_above(path, defaults_root) if defaults_root is not None else []
     above = tuple((folder, folder) for folder in folders)
     return Root(str(given), str(path), above, (str(given.parent), str(path.parent)))
@@ -117,13 +117,14 @@ def folders_above(path: Path, top: Path) -> list[str]:
 
 
 def _absolute(path: Path) -> Path:
-    return Path(os.path.normpath(path.absolute()))
+    return Path(os.path.normpath(absolute(path)))
 
 
 def require_paths(paths: Iterable[str]) -> None:
-    """Errors: UsageError when one of the paths isn't there."""
+    """Errors: UsageError when one of the paths isn't there, or nothing is that it starts from."""
     for path in paths:
         if not Path(path).exists():
+            absolute(Path(path))
             raise UsageError("no such file or folder", where=path)
 
 

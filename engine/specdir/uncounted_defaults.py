@@ -29,13 +29,16 @@ def require_counted_defaults(
 
 
 def uncounted_defaults(roots: Iterable[Root], kubernetes: KubernetesTypes) -> Iterator[Diagnostic]:
-    """An error for all JobDefaults above the roots, up to the working directory.
+    """An error for all JobDefaults above the roots, up to the working directory, if there is one.
 
     To be asked where nobody named a defaults' root. Errors: none raised.
     """
     starts = [root.path if os.path.isdir(root.path) else root.beside[1] for root in roots]
     starts = [os.path.normpath(start) for start in starts]
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        return
     below = {folder: start for start in starts for folder in folders_above(Path(start), here)}
     cache = ParseCache(kubernetes)
     cache.update(scan_defaults(folder for folder in below if not is_below(folder, starts)))

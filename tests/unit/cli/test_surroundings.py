@@ -251,3 +251,51 @@ def test_a_stderr_that_cannot_be_written_to_changes_no_outcome(
     assert done.returncode == code
     if "--once" in command:
         assert f"default/{Path(command[2]).stem}" in done.stdout
+
+
+# The working directory
+
+
+_DELETED = 'mkdir gone && cd gone && rmdir ../gone && exec "$@"'
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("validate", "specs/"),
+        ("validate", "."),
+        ("validate", "-"),
+        ("render", "specs"),
+        ("diff", "."),
+        ("complete", "a", "-f", "specs", "--reason", "x"),
+        ("reconcile", "--once", "specs", "--sandbox"),
+        ("reconcile", ".", "--sandbox"),
+        ("init",),
+    ],
+)
+def test_a_working_directory_that_was_deleted_is_told_where_it_is_needed(
+    command: tuple[str, ...],
+) -> None:
+    said = run(_DELETED, *command)
+    told = "error: the working directory was deleted (cd into one that exists)\n"
+    assert said == CommandResult(2, "", told)
+
+
+def test_nothing_is_missed_of_a_deleted_one_where_all_paths_are_whole(tmp_path: Path) -> None:
+    write(tmp_path, "specs/a.yaml", document())
+    specs = tmp_path / "specs"
+    assert run(_DELETED, "validate", specs).stdout == "1 job, all valid\n"
+    assert run(_DELETED, "reconcile", "--once", specs, "--sandbox").code == 0
+    assert run(_DELETED, "init", "--directory", tmp_path / "jobs").code == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("--help",), ("--version",), ("validate", "--help"), ("explain", "spec"), ("schema",)],
+)
+def test_help_needs_no_working_directory(command: tuple[str, ...]) -> None:
+    assert run(_DELETED, *command) == run('exec "$@"', *command)
+
+
+def test_the_demo_needs_no_working_directory() -> None:
+    assert "Everything happened as described" in run(_DELETED, "demo").stdout
