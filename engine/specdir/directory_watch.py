@@ -5,7 +5,6 @@ import logging
 import os
 import stat
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ from watchdog.events import (
 )
 
 from engine.runtime.supervisor import Supervisor
+from engine.specdir.clocks import SYSTEM_CLOCKS, Clocks
 from engine.specdir.debounce import QUIET_SECONDS, Debouncer
 from engine.specdir.scan import is_below
 from engine.specdir.watch_set import WatchSet
@@ -88,12 +88,14 @@ class DirectoryWatch(FileSystemEventHandler):
         has_changed: Callable[[], bool],
         on_notice: Callable[[str], None],
         make_observer: Callable[[], "BaseObserver"],
+        clocks: Clocks = SYSTEM_CLOCKS,
     ) -> None:
         self.polling = poll is not None
         self.poll_interval = poll if poll is not None else _POLL
         self._has_changed = has_changed
         self._on_notice = on_notice
         self._make_observer = make_observer
+        self._clocks = clocks
         self._lock = threading.Lock()
         self._started_at = 0
         self._completed: dict[str, int] = {}
@@ -113,7 +115,7 @@ class DirectoryWatch(FileSystemEventHandler):
     def start(self, on_change: Callable[[], None], supervisor: Supervisor) -> None:
         """Errors: none; without inotify it polls."""
         interval = self.poll_interval if self.polling else _RESCAN
-        self._started_at = time.time_ns()
+        self._started_at = self._clocks.wall_ns()
         self._debouncer = Debouncer(on_change, self._check, interval)
         if not self.polling:
             try:
@@ -181,7 +183,7 @@ class DirectoryWatch(FileSystemEventHandler):
         if event.is_directory:
             self._has_new_folders = True
         elif isinstance(event, FileClosedEvent | FileMovedEvent) or _is_whole(event):
-            self._completed[target or source] = time.time_ns()
+            self._completed[target or source] = self._clocks.wall_ns()
         elif isinstance(event, FileCreatedEvent | FileModifiedEvent):
             self._completed.pop(source, None)
             return
@@ -200,7 +202,7 @@ class DirectoryWatch(FileSystemEventHandler):
         observer.unschedule(self._schedule(observer, str(_SPARE), recursive=False))
 
     def _check(self) -> bool:
-        late = time.time_ns() - int(2 * STILL_FOR * 1e9)
+        late = self._clocks.wall_ns() - int(2 * STILL_FOR * 1e9)
         for path in [path for path, at in self._completed.copy().items() if at < late]:
             self._completed.pop(path, None)
         if self._observer is not None and not self.polling and not self._observer.is_alive():

@@ -13,6 +13,7 @@ from engine.errors import Diagnostic, in_order
 from engine.refs import JobKey
 from engine.runtime.supervisor import Supervisor
 from engine.specdir.active import ActiveSpecs, NamespaceDefaults
+from engine.specdir.clocks import SYSTEM_CLOCKS, Clocks
 from engine.specdir.config_file import ConfigFile
 from engine.specdir.directory_watch import DirectoryWatch, inotify_observer
 from engine.specdir.parse_cache import ParseCache
@@ -83,6 +84,7 @@ class DirectorySource:
         strict: bool = False,
         on_notice: Callable[[str], None],
         make_observer: "Callable[[], BaseObserver]" = inotify_observer,
+        clocks: Clocks = SYSTEM_CLOCKS,
     ) -> None:
         self._roots = make_roots(paths, defaults_root)
         self._watch = DirectoryWatch(
@@ -90,8 +92,9 @@ class DirectorySource:
             has_changed=self._has_changed,
             on_notice=on_notice,
             make_observer=make_observer,
+            clocks=clocks,
         )
-        self._guard = WriteGuard(self._watch)
+        self._guard = WriteGuard(self._watch, clocks)
         self._config = ConfigFile(config_file, config)
         self._cache = ParseCache(config.kubernetes, self._guard)
         namespaces = NamespaceDefaults(namespace, context_namespace)

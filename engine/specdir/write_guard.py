@@ -2,9 +2,9 @@
 
 import math
 import os
-import time
 from collections.abc import Mapping
 
+from engine.specdir.clocks import SYSTEM_CLOCKS, Clocks
 from engine.specdir.directory_watch import STILL_FOR, DirectoryWatch
 from engine.specdir.scan import ScannedFile, Signature
 
@@ -24,8 +24,9 @@ class WriteGuard:
     still a moment later.
     """
 
-    def __init__(self, watch: DirectoryWatch) -> None:
+    def __init__(self, watch: DirectoryWatch, clocks: Clocks = SYSTEM_CLOCKS) -> None:
         self._watch = watch
+        self._clocks = clocks
         self._previous: Mapping[str, Signature] | None = None
         self._missing: dict[str, float] = {}
         self._still_missing: dict[str, float] = {}
@@ -43,7 +44,7 @@ class WriteGuard:
         if not self._watch.started or not found.signature:
             return True
         size, (modified, changed) = found.signature[2], found.signature[3:]
-        now = time.time_ns()
+        now = self._clocks.wall_ns()
         written = modified if modified <= now else changed
         left = written / 1e9 + STILL_FOR - now / 1e9
         if left <= 0:
@@ -62,7 +63,7 @@ class WriteGuard:
         if self._watch.polling:
             seen = self._previous is not None and key in self._previous
             return not seen or self._recheck(self._watch.poll_interval)
-        now = time.monotonic()
+        now = self._clocks.monotonic()
         since = self._still_missing[key] = self._missing.get(key, now)
         left = since + _GONE_AFTER - now
         return left <= 0 or self._recheck(left)

@@ -13,6 +13,7 @@ from watchdog.observers.api import BaseObserver
 from engine.api.model import Config, Job
 from engine.render.yaml_value import to_yaml_value
 from engine.runtime.supervisor import Supervisor
+from engine.specdir.clocks import SYSTEM_CLOCKS, Clocks
 from engine.specdir.directory_watch import inotify_observer
 from engine.specdir.source import DirectorySource, Snapshot
 from tests.unit.builders import API_VERSION, document
@@ -30,6 +31,7 @@ def make_source(
     poll: float | None = None,
     on_notice: Callable[[str], None] = print,
     make_observer: Callable[[], BaseObserver] = inotify_observer,
+    clocks: Clocks = SYSTEM_CLOCKS,
 ) -> DirectorySource:
     return DirectorySource(
         [str(path) for path in paths],
@@ -41,6 +43,7 @@ def make_source(
         poll=poll,
         on_notice=on_notice,
         make_observer=make_observer,
+        clocks=clocks,
     )
 
 
