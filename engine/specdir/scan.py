@@ -194,7 +194,8 @@ def signature_of(path: str) -> Signature:
 
 def stable_signature(signature: Signature) -> Signature:
     """RECHECK for a file so young that it could change again and have the same signature."""
-    young = signature and time.time_ns() - max(signature[3:]) < _CLOCK_TICK_NS
+    now = time.time_ns()
+    young = any(abs(now - time_ns) < _CLOCK_TICK_NS for time_ns in signature[3:])
     return RECHECK if young else signature
 
 

@@ -1,0 +1,82 @@
+"""What the clock shows, and what a file is dated, says little of whether somebody writes it."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from engine.specdir.clocks import Clocks
+from engine.specdir.source import DirectorySource
+from tests.unit.builders import write
+from tests.unit.specdir.support import SUPERVISOR, make_source, names, spec
+
+HOURS = 3600.0
+
+
+class Stand:
+    """Clocks that stand still but for what a test does; the kernel dates files by its own."""
+
+    def __init__(self) -> None:
+        self._wall, self._monotonic = float(time.time_ns()), 1000.0
+        self.clocks = Clocks(lambda: int(self._wall), lambda: self._monotonic)
+
+    def wait(self, seconds: float) -> None:
+        self.set(seconds)
+        self._monotonic += seconds
+
+    def set(self, seconds: float) -> None:
+        """Set the wall clock forward, or back."""
+        self._wall += seconds * 1e9
+
+
+@contextmanager
+def started(path: Path, stand: Stand, poll: float | None = None) -> Iterator[DirectorySource]:
+    source = make_source(path, poll=poll, clocks=stand.clocks)
+    source.start(lambda: None, SUPERVISOR)
+    try:
+        source.read()
+        yield source
+    finally:
+        source.stop()
+
+
+def test_a_file_dated_ahead_of_the_clock_is_read_once_it_has_stood_still(tmp_path: Path) -> None:
+    stand = Stand()
+    stand.set(-2 * HOURS)
+    with started(tmp_path, stand) as source, (tmp_path / "a.yaml").open("w") as stream:
+        stream.write(spec())
+        stream.flush()
+        first = source.read()
+        assert (names(first), first.complete) == ([], False)
+        stand.wait(0.9)
+        assert names(source.read()) == []
+        stand.wait(0.1)
+        snapshot = source.read()
+        assert (names(snapshot), snapshot.complete) == (["build"], True)
+
+
+def test_a_file_dated_ahead_of_the_clock_is_waited_for_while_it_changes(tmp_path: Path) -> None:
+    stand = Stand()
+    stand.set(-2 * HOURS)
+    with started(tmp_path, stand) as source, (tmp_path / "a.yaml").open("w") as stream:
+        for line in spec().splitlines(keepends=True):
+            stream.write(line)
+            stream.flush()
+            assert names(source.read()) == []
+            stand.wait(0.9)
+        assert names(source.read()) == []
+        stand.wait(0.1)
+        assert names(source.read()) == ["build"]
+
+
+def test_a_file_dated_ahead_of_the_clock_is_read_once(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.yaml", spec())
+    tomorrow = time.time() + 24 * HOURS
+    os.utime(path, (tomorrow, tomorrow))
+    time.sleep(0.03)  # a younger one could change again and look the same
+    source = make_source(tmp_path)
+    source.read()
+    again: list[str] = []
+    source.read(on_file=lambda: again.append("a file"))
+    assert again == []
