@@ -97,9 +97,9 @@ class DirectoryWatch(FileSystemEventHandler):
         self._make_observer = make_observer
         self._clocks = clocks
         self._lock = threading.Lock()
-        self._started_at = 0
-        self._completed: dict[str, int] = {}
-        """When each file was closed or renamed, in nanoseconds, for the last few of them."""
+        self._started_at = 0.0
+        self._completed: dict[str, float] = {}
+        """When each file was closed or renamed, for the last few of them."""
         self._observer: BaseObserver | None = None
         self._debouncer: Debouncer | None = None
         self._watches: dict[tuple[str, bool], tuple[tuple[int, int], ObservedWatch]] = {}
@@ -115,7 +115,7 @@ class DirectoryWatch(FileSystemEventHandler):
     def start(self, on_change: Callable[[], None], supervisor: Supervisor) -> None:
         """Errors: none; without inotify it polls."""
         interval = self.poll_interval if self.polling else _RESCAN
-        self._started_at = self._clocks.wall_ns()
+        self._started_at = self._clocks.monotonic()
         self._debouncer = Debouncer(on_change, self._check, interval)
         if not self.polling:
             try:
@@ -151,8 +151,8 @@ class DirectoryWatch(FileSystemEventHandler):
                 self._fall_back(error)
         return bool(new)
 
-    def completed_at(self, path: str) -> int:
-        """When the file at the real `path` was last known to be complete, in nanoseconds."""
+    def completed_at(self, path: str) -> float:
+        """When the file at the real `path` was last known to be complete, by `clocks.monotonic`."""
         return self._completed.get(path, self._started_at)
 
     def schedule(self, seconds: float) -> None:
@@ -183,7 +183,7 @@ class DirectoryWatch(FileSystemEventHandler):
         if event.is_directory:
             self._has_new_folders = True
         elif isinstance(event, FileClosedEvent | FileMovedEvent) or _is_whole(event):
-            self._completed[target or source] = self._clocks.wall_ns()
+            self._completed[target or source] = self._clocks.monotonic()
         elif isinstance(event, FileCreatedEvent | FileModifiedEvent):
             self._completed.pop(source, None)
             return
@@ -202,7 +202,7 @@ class DirectoryWatch(FileSystemEventHandler):
         observer.unschedule(self._schedule(observer, str(_SPARE), recursive=False))
 
     def _check(self) -> bool:
-        late = self._clocks.wall_ns() - int(2 * STILL_FOR * 1e9)
+        late = self._clocks.monotonic() - 2 * STILL_FOR
         for path in [path for path, at in self._completed.copy().items() if at < late]:
             self._completed.pop(path, None)
         if self._observer is not None and not self.polling and not self._observer.is_alive():

@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from engine.specdir.clocks import SYSTEM_CLOCKS, Clocks
 from engine.specdir.directory_watch import STILL_FOR, DirectoryWatch
@@ -24,7 +24,7 @@ class _Look:
     signature: Signature
     at: float
     written: float
-    """When it was last written, at the latest."""
+    """When it was last written, as far as its date and the looks before tell."""
 
 
 class WriteGuard:
@@ -33,7 +33,8 @@ class WriteGuard:
     A file is complete once it was closed or renamed after its last write, or has stood still for
     STILL_FOR seconds; by polling alone, once it looks the same as in the scan before. Its date
     says how long it has stood still; where that is ahead of the clock, only looking again does.
-    An event that comes late, or never, delays a file, and never lets half of it pass. What was
+    An event that comes late, or never, delays a file, and never lets half of it pass; nor does
+    a clock that is set, unless it is set forward between a write and the first look. What was
     there before the watch began is taken as it is. A missing file may be in the middle of being
     replaced (git removes a file before it writes the new one): it is deleted when it is missing
     still a moment later.
@@ -42,6 +43,8 @@ class WriteGuard:
     def __init__(self, watch: DirectoryWatch, clocks: Clocks = SYSTEM_CLOCKS) -> None:
         self._watch = watch
         self._clocks = clocks
+        self._wall = 0
+        self._now = 0.0
         self._previous: Mapping[str, Signature] | None = None
         self._waiting: dict[str, _Look] = {}
         self._still_waiting: dict[str, _Look] = {}
@@ -52,6 +55,8 @@ class WriteGuard:
 
     def begin(self, previous: Mapping[str, Signature] | None) -> None:
         """A scan has been made; `previous` is what the one before it saw."""
+        # The monotonic clock comes last: what lies between makes a file younger, never older.
+        self._wall, self._now = self._clocks.wall_ns(), self._clocks.monotonic()
         self._previous = previous
         self._waiting, self._still_waiting = self._still_waiting, {}
         self._missing, self._still_missing = self._still_missing, {}
@@ -61,11 +66,11 @@ class WriteGuard:
         """Whether nobody is writing the file."""
         if not self._watch.started or not found.signature:
             return True
-        look = self._look_at(found)
-        left = look.written + STILL_FOR - look.at
-        if left <= 0 or self._is_known_complete(found, look):
+        written = self._last_written(found)
+        left = written + STILL_FOR - self._now
+        if left <= 0 or self._is_known_complete(found, written):
             return True
-        self._still_waiting[found.key] = look
+        self._still_waiting[found.key] = _Look(found.signature, self._now, written)
         return self._recheck(self._watch.poll_interval if self._watch.polling else left)
 
     def is_deleted(self, key: str) -> bool:
@@ -75,26 +80,23 @@ class WriteGuard:
         if self._watch.polling:
             seen = self._previous is not None and key in self._previous
             return not seen or self._recheck(self._watch.poll_interval)
-        now = self._clocks.monotonic()
-        since = self._still_missing[key] = self._missing.get(key, now)
-        left = since + _GONE_AFTER - now
+        since = self._still_missing[key] = self._missing.get(key, self._now)
+        left = since + _GONE_AFTER - self._now
         return left <= 0 or self._recheck(left)
 
-    def _look_at(self, found: ScannedFile) -> _Look:
-        # The monotonic clock is read last: what lies between makes a file younger, never older.
-        wall, now = self._clocks.wall_ns(), self._clocks.monotonic()
+    def _last_written(self, found: ScannedFile) -> float:
         before = self._waiting.get(found.key)
         if before is not None and before.signature == found.signature:
-            return replace(before, at=now)
+            return before.written
         modified, changed = found.signature[3:]
-        dated = modified if modified <= wall else min(changed, wall)
-        return _Look(found.signature, now, now - (wall - dated) / 1e9)
+        dated = modified if modified <= self._wall else min(changed, self._wall)
+        written = self._now - (self._wall - dated) / 1e9
+        return written if before is None else max(written, before.at)
 
-    def _is_known_complete(self, found: ScannedFile, look: _Look) -> bool:
+    def _is_known_complete(self, found: ScannedFile, written: float) -> bool:
         if self._watch.polling:
-            return self._previous is not None and self._previous.get(found.key) == look.signature
-        size, (modified, changed) = found.signature[2], found.signature[3:]
-        written = modified if modified <= self._clocks.wall_ns() else changed
+            return self._previous is not None and self._previous.get(found.key) == found.signature
+        size = found.signature[2]
         return size > 0 and written <= self._watch.completed_at(os.path.realpath(found.key))
 
     def _recheck(self, seconds: float) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from engine.specdir.clocks import Clocks
 from engine.specdir.source import DirectorySource
 from tests.unit.builders import write
@@ -29,6 +31,10 @@ class Stand:
         """Set the wall clock forward, or back."""
         self._wall += seconds * 1e9
 
+    def date(self, path: Path) -> None:
+        """What was just written there is dated by these clocks."""
+        os.utime(path, ns=(int(self._wall), int(self._wall)))
+
 
 @contextmanager
 def started(path: Path, stand: Stand, poll: float | None = None) -> Iterator[DirectorySource]:
@@ -36,6 +42,7 @@ def started(path: Path, stand: Stand, poll: float | None = None) -> Iterator[Dir
     source.start(lambda: None, SUPERVISOR)
     try:
         source.read()
+        stand.wait(5.0)
         yield source
     finally:
         source.stop()
@@ -80,3 +87,37 @@ def test_a_file_dated_ahead_of_the_clock_is_read_once(tmp_path: Path) -> None:
     again: list[str] = []
     source.read(on_file=lambda: again.append("a file"))
     assert again == []
+
+
+def test_a_file_that_is_begun_after_the_clock_was_set_back_is_waited_for(tmp_path: Path) -> None:
+    """Its date is before the beginning of the watch, and yet it wasn't there by then."""
+    stand = Stand()
+    with started(tmp_path, stand) as source, (tmp_path / "a.yaml").open("w") as stream:
+        stand.set(-2 * HOURS)
+        stream.write(spec())
+        stream.flush()
+        stand.date(tmp_path / "a.yaml")
+        assert names(source.read()) == []
+        stand.wait(1.0)
+        assert names(source.read()) == ["build"]
+
+
+@pytest.mark.parametrize("poll", [None, 60.0])
+def test_a_file_that_is_waited_for_is_so_although_the_clock_is_set_forward(
+    tmp_path: Path, poll: float | None
+) -> None:
+    path = tmp_path / "a.yaml"
+    stand = Stand()
+    with started(tmp_path, stand, poll) as source, path.open("w") as stream:
+        stream.write("# half of it\n")
+        stream.flush()
+        stand.date(path)
+        assert names(source.read()) == []
+        stand.wait(0.1)
+        stream.write(spec())
+        stream.flush()
+        stand.date(path)
+        stand.set(2 * HOURS)
+        assert names(source.read()) == []
+        stand.wait(1.0)
+        assert names(source.read()) == ["build"]
