@@ -4,18 +4,17 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from typing import Any
 
 from urllib3 import BaseHTTPResponse
 from urllib3.exceptions import HTTPError
 
 from engine.cluster.api_errors import NO_API, api_error, network_error
+from engine.cluster.server_clock import ServerClock
 from engine.cluster.transport import JSON, READ_TIMEOUT, Query, Request, Transport
 from engine.errors import ExpiredError, UnauthorizedError, UnreachableError
 
-_CLOCK_TOLERANCE = timedelta(seconds=2)
 _GONE = 410
 _FIRST_ERROR_STATUS = 300
 _CHUNK_SIZE = 65536
@@ -47,12 +46,11 @@ class Client:
         self._renewed = threading.Lock()
         self.requests = 0
         self.server: str = self._transport.server
-        self._offset = timedelta()
-        self._date = ""
+        self._clock = ServerClock()
 
     def now(self) -> datetime:
         """The server's time, as far as its Date headers tell; ours if they agree within 2 s."""
-        return datetime.now(UTC) + self._offset
+        return self._clock.now()
 
     def request(
         self,
@@ -72,7 +70,7 @@ class Client:
             data = response.data
         except HTTPError as error:
             raise network_error(error, self.server) from error
-        self._update_clock_skew(response.headers.get("Date"))
+        self._clock.update(response.headers.get("Date"))
         try:
             answer = json.loads(data)
         except ValueError:
@@ -90,7 +88,7 @@ class Client:
     ) -> "WatchStream":
         """An open watch; `timeout` is how many seconds of silence break it."""
         response = self._send(Request("GET", path, None, query, accept=accept, timeout=timeout))
-        self._update_clock_skew(response.headers.get("Date"))
+        self._clock.update(response.headers.get("Date"))
         return WatchStream(response, self.server)
 
     def download(
@@ -138,7 +136,7 @@ class Client:
             text = response.data.decode(errors="replace")
         except (HTTPError, OSError) as error:
             raise network_error(error, self.server) from error
-        self._update_clock_skew(response.headers.get("Date"))
+        self._clock.update(response.headers.get("Date"))
         raise api_error(request.method, response.status, text, response.headers.get("Retry-After"))
 
     @contextmanager
@@ -156,16 +154,6 @@ class Client:
             yield
         finally:
             timer.cancel()
-
-    def _update_clock_skew(self, date: str | None) -> None:
-        if not date or date == self._date:
-            return
-        self._date = date
-        try:
-            offset = parsedate_to_datetime(date) - datetime.now(UTC)
-        except (ValueError, TypeError):
-            return
-        self._offset = offset if abs(offset) > _CLOCK_TOLERANCE else timedelta()
 
 
 class WatchStream:

@@ -9,10 +9,11 @@ import socket
 import threading
 from collections.abc import Callable
 
+from engine.boottime import boottime
 from engine.decide.lease import LeaseStatus, ObservedLease, observe
 from engine.errors import EngineError, ForbiddenError, LeaseHeldError
 from engine.runtime.backoff import backoff
-from engine.runtime.lease_lock import LeaseLock, boottime
+from engine.runtime.lease_lock import LeaseLock
 from engine.telemetry.events import Emit, LeaderChanged, Notice
 
 _RENEWALS, _RETRIES = 3, 5

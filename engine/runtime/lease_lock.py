@@ -3,10 +3,10 @@
 What a Lease says is decided in `engine.decide.lease`; when to ask is the elector's business.
 """
 
-import sys
 import threading
 import time
 
+from engine.boottime import boottime
 from engine.cluster.client import Client
 from engine.cluster.leases import read_lease, write_lease
 from engine.decide.lease import (
@@ -40,6 +40,7 @@ class LeaseLock:
         self._namespace = namespace
         self._lease: LeaseObject | None = None
         self._expires = 0.0
+        """By `boottime`: another engine may begin while this machine sleeps."""
         self._may_be_ours = False
 
     @property
@@ -114,12 +115,6 @@ class LeaseLock:
         if lease is not None and read_lease_record(lease).holder == self.identity:
             empty = released(lease, source=self.source, now=self._client.now())
             write_lease(self._client, empty, timeout=_until(until))
-
-
-def boottime() -> float:
-    """Seconds that also pass while the machine sleeps: meanwhile another engine may have begun."""
-    linux = sys.platform == "linux"
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if linux else time.monotonic()
 
 
 def _until(end: float) -> float:
