@@ -10,6 +10,7 @@ from typing import Any
 from urllib3 import BaseHTTPResponse
 from urllib3.exceptions import HTTPError
 
+from engine.boottime import boottime
 from engine.cluster.api_errors import NO_API, api_error, network_error
 from engine.cluster.server_clock import ServerClock
 from engine.cluster.transport import JSON, READ_TIMEOUT, Query, Request, Transport
@@ -70,7 +71,6 @@ class Client:
             data = response.data
         except HTTPError as error:
             raise network_error(error, self.server) from error
-        self._clock.update(response.headers.get("Date"))
         try:
             answer = json.loads(data)
         except ValueError:
@@ -88,7 +88,6 @@ class Client:
     ) -> "WatchStream":
         """An open watch; `timeout` is how many seconds of silence break it."""
         response = self._send(Request("GET", path, None, query, accept=accept, timeout=timeout))
-        self._clock.update(response.headers.get("Date"))
         return WatchStream(response, self.server)
 
     def download(
@@ -128,15 +127,16 @@ class Client:
 
     def _send_once(self, transport: Transport, request: Request) -> BaseHTTPResponse:
         self.requests += 1
+        began = boottime()
         try:
             with self._tell_of_silence():
                 response = transport.send(request)
+            self._clock.update(response.headers.get("Date"), began)
             if response.status < _FIRST_ERROR_STATUS:
                 return response
             text = response.data.decode(errors="replace")
         except (HTTPError, OSError) as error:
             raise network_error(error, self.server) from error
-        self._clock.update(response.headers.get("Date"))
         raise api_error(request.method, response.status, text, response.headers.get("Retry-After"))
 
     @contextmanager
