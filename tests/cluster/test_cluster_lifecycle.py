@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from tests.cluster.cluster import Cluster
 
 ROOT = Path(__file__).parents[2]
+_ON_THE_WAY = (
+    "up.lock",
+    *(f"processes/{name}" for name in ("namespace", "kube-apiserver", "node-1-kubelet")),
+)
+"""What `up` makes, in this order, before the cluster is complete."""
 
 
 class Second:
@@ -53,6 +58,19 @@ class Second:
         output, _ = process.communicate(timeout=120)
         assert process.returncode == 0, output
         return output
+
+    def kill_up_at(self, file: str) -> None:
+        """Kill an `up` as soon as it has made this file of the state folder.
+
+        Errors: AssertionError when it was complete by then.
+        """
+        starting = self.begin("up")
+        while not (self.settings.state / file).exists():
+            assert starting.poll() is None, starting.communicate()[0]
+            time.sleep(0.01)
+        starting.kill()
+        starting.communicate()
+        assert not (self.settings.state / "cluster.json").exists()
 
     def pid_of(self, name: str) -> Identity:
         identity = Identity.read(self.settings.records / name)
@@ -143,13 +161,10 @@ def test_up_and_down_may_be_repeated_and_leave_nothing_behind(second: Second) ->
 
 
 @pytest.mark.lifecycle
-@pytest.mark.parametrize("seconds", [0.3, 1.5, 4.0, 7.0])
-def test_up_that_was_killed_half_way_is_cleared_by_down(second: Second, seconds: float) -> None:
+@pytest.mark.parametrize("file", _ON_THE_WAY)
+def test_up_that_was_killed_half_way_is_cleared_by_down(second: Second, file: str) -> None:
     before = traces()
-    starting = second.begin("up")
-    time.sleep(seconds)
-    starting.kill()
-    starting.communicate()
+    second.kill_up_at(file)
 
     second.run("down")
 
@@ -158,11 +173,9 @@ def test_up_that_was_killed_half_way_is_cleared_by_down(second: Second, seconds:
 
 
 @pytest.mark.lifecycle
-def test_up_works_after_up_was_killed_half_way(second: Second) -> None:
-    starting = second.begin("up")
-    time.sleep(5)
-    starting.kill()
-    starting.communicate()
+@pytest.mark.parametrize("file", _ON_THE_WAY)
+def test_up_works_after_up_was_killed_half_way(second: Second, file: str) -> None:
+    second.kill_up_at(file)
 
     assert "is up after" in second.run("up")
     wait_for_node(second.api())
