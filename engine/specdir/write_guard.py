@@ -22,6 +22,8 @@ class _Look:
     """
 
     signature: Signature
+    since: float
+    """When it was first seen so."""
     at: float
     written: float
     """When it was last written, as far as its date and the looks before tell."""
@@ -31,13 +33,13 @@ class WriteGuard:
     """Asked about each changed file of a scan; `recheck_in` says when to ask about the others.
 
     A file is complete once it was closed or renamed after its last write, or has stood still for
-    STILL_FOR seconds; by polling alone, once it looks the same as in the scan before. Its date
-    says how long it has stood still; where that is ahead of the clock, only looking again does.
-    An event that comes late, or never, delays a file, and never lets half of it pass; nor does
-    a clock that is set, unless it is set forward between a write and the first look. What was
-    there before the watch began is taken as it is. A missing file may be in the middle of being
-    replaced (git removes a file before it writes the new one): it is deleted when it is missing
-    still a moment later.
+    STILL_FOR seconds; by polling alone, once it has looked the same for a whole interval, however
+    many scans there were in it. Its date says how long it has stood still; where that is ahead of
+    the clock, only looking again does. An event that comes late, or never, delays a file, and never
+    lets half of it pass; nor does a clock that is set, unless it is set forward between a write and
+    the first look. What was there before the watch began is taken as it is. A missing file may be
+    in the middle of being replaced (git removes a file before it writes the new one): it is deleted
+    when it is missing still a moment later, by polling alone an interval later.
     """
 
     def __init__(self, watch: DirectoryWatch, clocks: Clocks = SYSTEM_CLOCKS) -> None:
@@ -70,18 +72,19 @@ class WriteGuard:
         left = written + STILL_FOR - self._now
         if left <= 0 or self._is_known_complete(found, written):
             return True
-        self._still_waiting[found.key] = _Look(found.signature, self._now, written)
-        return self._recheck(self._watch.poll_interval if self._watch.polling else left)
+        since = self._same_since(found)
+        self._still_waiting[found.key] = _Look(found.signature, since, self._now, written)
+        if self._watch.polling:
+            left = since + self._watch.poll_interval - self._now
+        return self._recheck(left)
 
     def is_deleted(self, key: str) -> bool:
         """Whether a missing file isn't about to come back."""
         if not self._watch.started:
             return True
-        if self._watch.polling:
-            seen = self._previous is not None and key in self._previous
-            return not seen or self._recheck(self._watch.poll_interval)
         since = self._still_missing[key] = self._missing.get(key, self._now)
-        left = since + _GONE_AFTER - self._now
+        wait = self._watch.poll_interval if self._watch.polling else _GONE_AFTER
+        left = since + wait - self._now
         return left <= 0 or self._recheck(left)
 
     def _last_written(self, found: ScannedFile) -> float:
@@ -95,9 +98,17 @@ class WriteGuard:
 
     def _is_known_complete(self, found: ScannedFile, written: float) -> bool:
         if self._watch.polling:
-            return self._previous is not None and self._previous.get(found.key) == found.signature
+            return self._same_since(found) + self._watch.poll_interval <= self._now
         size = found.signature[2]
         return size > 0 and written <= self._watch.completed_at(os.path.realpath(found.key))
+
+    def _same_since(self, found: ScannedFile) -> float:
+        """When it was first seen as it is; what was complete in the scan before has always been."""
+        before = self._waiting.get(found.key)
+        if before is not None:
+            return before.since if before.signature == found.signature else self._now
+        seen = self._previous is not None and self._previous.get(found.key) == found.signature
+        return -math.inf if seen else self._now
 
     def _recheck(self, seconds: float) -> bool:
         """Always False: not now."""

@@ -11,9 +11,10 @@ import pytest
 from engine.specdir.clocks import Clocks
 from engine.specdir.source import DirectorySource
 from tests.unit.builders import write
-from tests.unit.specdir.support import SUPERVISOR, make_source, names, spec
+from tests.unit.specdir.support import SUPERVISOR, age, make_source, names, spec
 
 HOURS = 3600.0
+POLL = 0.5
 
 
 class Stand:
@@ -121,3 +122,40 @@ def test_a_file_that_is_waited_for_is_so_although_the_clock_is_set_forward(
         assert names(source.read()) == []
         stand.wait(1.0)
         assert names(source.read()) == ["build"]
+
+
+def test_by_polling_what_has_looked_the_same_for_an_interval_is_read_or_is_old(
+    tmp_path: Path,
+) -> None:
+    """However often it is scanned meanwhile, for another file's sake, or for a SIGHUP."""
+    path, stand = tmp_path / "a.yaml", Stand()
+    with started(tmp_path, stand, POLL) as source, path.open("w") as stream:
+        for line in spec().splitlines(keepends=True):
+            stream.write(line)
+            stream.flush()
+            stand.date(path)
+            for _ in range(2):
+                snapshot = source.read()
+                assert (names(snapshot), snapshot.complete) == ([], False)
+                stand.wait(0.2)
+        stand.wait(0.1)
+        snapshot = source.read()
+        assert (names(snapshot), snapshot.complete) == (["build"], True)
+        path.write_text("")
+        stand.date(path)
+        assert names(source.read()) == ["build"]
+        write(tmp_path, "old/b.yaml", spec("b"))
+        age(tmp_path / "old")
+        assert names(source.read()) == ["b", "build"]
+
+
+def test_by_polling_a_file_is_deleted_once_it_was_missing_for_an_interval(tmp_path: Path) -> None:
+    path, stand = write(tmp_path, "a.yaml", spec()), Stand()
+    with started(tmp_path, stand, POLL) as source:
+        assert names(source.read()) == ["build"]
+        path.unlink()
+        for _ in range(2):
+            assert names(source.read()) == ["build"]
+            stand.wait(0.2)
+        stand.wait(0.1)
+        assert names(source.read()) == []

@@ -84,27 +84,6 @@ def test_polling_hears_of_files_of_secrets(tmp_path: Path) -> None:
         assert probe.read_next() is first
 
 
-def test_polling_believes_what_has_looked_the_same_twice_or_is_old(tmp_path: Path) -> None:
-    source = make_source(tmp_path, poll=60)
-    source.start(lambda: None, SUPERVISOR)
-    path = write(tmp_path, "a.yaml", spec())
-    first = source.read()
-    assert (names(first), first.complete) == ([], False)
-    path.write_text(spec(timeout="20m"))
-    assert names(source.read()) == []
-    snapshot = source.read()
-    assert (names(snapshot), snapshot.complete) == (["build"], True)
-    path.write_text("")
-    assert names(source.read()) == ["build"]
-    path.unlink()
-    assert names(source.read()) == ["build"]
-    assert names(source.read()) == []
-    write(tmp_path, "b.yaml", spec("b"))
-    age(tmp_path)
-    assert names(source.read()) == ["b"]
-    source.stop()
-
-
 def test_a_swapped_checkout_is_heard_of_by_polling_too(tmp_path: Path) -> None:
     write(tmp_path, "rev1/a.yaml", spec("a"))
     write(tmp_path, "rev2/a.yaml", spec("b"))
