@@ -1,8 +1,10 @@
 """What every command that takes specs does first."""
 
+import select
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from engine.api.config import parse_config
 from engine.api.foreign import foreign_notes
@@ -16,6 +18,8 @@ from engine.errors import Diagnostic, InvalidInputError, Severity, SourceLocatio
 from engine.files import absolute, read_regular
 from engine.kubeschema import read_types, shipped_types
 from engine.specdir.load import load_specs
+
+_CHUNK = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +88,23 @@ def load_named(options: SpecOptions, config: Config) -> LoadedJobs:
 
 
 def _read_stdin() -> bytes:
+    """To its end, or far enough to show that it is too large: where another process has made a pipe
+    non-blocking, a read may give less, or nothing yet.
+    """
+    stdin: Any = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+    text = bytearray()
     try:
-        return sys.stdin.buffer.read(MAX_BYTES + 1)
+        while len(text) <= MAX_BYTES:
+            piece = stdin.read(_CHUNK)
+            if piece is None:
+                select.select([stdin], [], [])
+            elif piece:
+                text += piece
+            else:
+                break
     except OSError as error:
         raise UsageError(f"can't be read: {error.strerror}", where="<stdin>") from None
+    return bytes(text)
 
 
 def load_valid_specs(options: SpecOptions, config: Config) -> LoadedJobs:

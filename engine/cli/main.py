@@ -7,6 +7,8 @@ import gc
 import importlib
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -44,6 +46,16 @@ _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 """Specs and manifests are trees without cycles: looking for some at every 700 costs a fifth."""
 
 
+@contextmanager
+def _closed_output() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        from engine.cli.exit_codes import OutputClosedError  # noqa: PLC0415 - rare
+
+        raise OutputClosedError from None
+
+
 class LazyGroup(click.Group):
     """Imports a command only when it is run: `engine --help` needs none of them."""
 
@@ -78,18 +90,20 @@ class LazyGroup(click.Group):
         except click.NoSuchCommand as error:
             raise click.NoSuchCommand(error.command_name, None, COMMANDS, ctx) from None
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Prints --help and --version. Errors: OutputClosedError, as `invoke`."""
+        with _closed_output():
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Errors: OutputClosedError where click itself would end with 1, as for a failed job; Abort
         without the empty line that click prints before it.
         """
         try:
-            return super().invoke(ctx)
+            with _closed_output():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             raise click.Abort from None
-        except BrokenPipeError:
-            from engine.cli.exit_codes import OutputClosedError  # noqa: PLC0415 - rare
-
-            raise OutputClosedError from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         """The commands, from COMMANDS alone, and the options."""
