@@ -9,6 +9,7 @@ import click
 
 from engine.cli import options
 from engine.cli.output import tell
+from engine.cli.signals import ending_signals
 from engine.cli.verb import verb
 
 
@@ -53,7 +54,7 @@ def command(
     from engine.sandbox import Clock, Sandbox  # noqa: PLC0415 - --help needs no server
 
     stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ending_signals():
         signal.signal(number, lambda *_: stop.set())
     with (
         tempfile.TemporaryDirectory(prefix="engine-sandbox-") as folder,

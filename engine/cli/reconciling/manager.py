@@ -20,6 +20,7 @@ from engine.cli.reconciling.common import (
     open_connection,
     open_printer,
 )
+from engine.cli.signals import ending_signals
 from engine.cluster.connect import Connection
 from engine.errors import ExitCode
 from engine.reconcile.controller import ControllerDependencies
@@ -200,11 +201,8 @@ def _handle_signals(manager: ControllerManager, printer: EventPrinter) -> Iterat
         del number, frame
         manager.reload()
 
-    before = {
-        signal.SIGTERM: signal.signal(signal.SIGTERM, end),
-        signal.SIGINT: signal.signal(signal.SIGINT, end),
-        signal.SIGHUP: signal.signal(signal.SIGHUP, reload),
-    }
+    handlers = {**dict.fromkeys(ending_signals(), end), signal.SIGHUP: reload}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield received
     finally:

@@ -20,6 +20,7 @@ from engine.cli.reconciling.common import (
     open_printer,
 )
 from engine.cli.reconciling.reports import open_reports
+from engine.cli.signals import ending_signals
 from engine.prune.result import PruneAction, PruneEntry, PruneReport
 from engine.telemetry.events import Event, Progress
 from engine.telemetry.redact import REDACTOR
@@ -30,9 +31,8 @@ if TYPE_CHECKING:
 
 def run_once(options: ReconcileOptions) -> None:
     """Errors: InvalidInputError and UsageError before anything was written, ClusterError."""
-    signal.signal(signal.SIGTERM, _interrupt)
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, _interrupt)
+    for number in ending_signals():
+        signal.signal(number, _interrupt)
     with open_reports(options) as reports:
         result, pruned = _run(options)
         code = max(exit_code(result), pruned.exit_code)

@@ -13,6 +13,8 @@ import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -167,6 +169,33 @@ def test_a_signal_after_the_work_ends_what_is_left_of_the_process(
     said = start.stopped_at("exit", *command).signalled(number)
     assert said.code == -number
     assert "Traceback" not in said.stderr
+
+
+def test_one_that_the_parent_ignores_does_not_end_an_engine_that_stays(start: Starter) -> None:
+    command = ("reconcile", "specs", "--sandbox")
+    staying = start.stopped_at("engine.api.parse", *command, sigint="ignore")
+    os.close(staying.go_on)
+    errors = staying.process.stderr
+    assert errors is not None
+    assert any(line == "ready\n" for line in errors)
+    staying.process.send_signal(signal.SIGINT)
+    staying.process.send_signal(signal.SIGTERM)
+    said = staying.process.communicate(timeout=60)[1]
+    assert (staying.process.returncode, "stopping: SIGTERM\n" in said) == (0, True)
+
+
+def test_one_that_the_parent_ignores_does_not_end_a_sandbox(start: Starter) -> None:
+    serving = start.stopped_at("engine.sandbox", "sandbox", sigint="ignore")
+    os.close(serving.go_on)
+    errors = serving.process.stderr
+    assert errors is not None
+    host = errors.readline().removeprefix("sandbox at http://").partition(": a simulated")[0]
+    for _ in range(100):
+        serving.process.send_signal(signal.SIGINT)
+        connection = HTTPConnection(host, timeout=60)
+        connection.request("GET", "/version")
+        assert connection.getresponse().status == HTTPStatus.OK
+        connection.close()
 
 
 # Streams
