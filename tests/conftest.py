@@ -1,5 +1,6 @@
-"""What all tests share: the real cluster's fixtures, and how long Hypothesis searches."""
+"""What all tests share: the cluster's fixtures, how long Hypothesis searches, and Ctrl-C."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,10 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("engine")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell has it ignored in what it starts with &, and then what the tests start would, too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _HERE = Path(__file__).parent
 _ORDER = ("contract", "e2e", "deploy", "component", "cluster", "campaign", "fuzz", "package")

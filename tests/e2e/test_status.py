@@ -129,7 +129,7 @@ def test_watch_prints_a_line_for_each_change(
     engine.spec("job", script=target.script("job", lasts=3))
     engine.reconcile("--wait", "applied", ends=0)
     watching = subprocess.Popen(
-        ["env", "--default-signal=INT", *COMMAND, "status", "-n", engine.namespace, "-w"],
+        [*COMMAND, "status", "-n", engine.namespace, "-w"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

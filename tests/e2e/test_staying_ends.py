@@ -101,7 +101,7 @@ def test_a_signal_ends_it_although_nobody_reads_its_full_output(
             os.write(writer, b"x" * 4096)
     os.set_blocking(writer, True)
     process = subprocess.Popen(
-        ["env", "--default-signal=INT", *COMMAND, "reconcile", str(engine.folder), "-n",
+        [*COMMAND, "reconcile", str(engine.folder), "-n",
          engine.namespace, *way],
         stderr=writer,
         stdout=writer,

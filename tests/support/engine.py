@@ -91,14 +91,9 @@ class Engine:
         return self.run(*command, timeout=timeout, ends=ends)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """The same in the background; the caller waits for it or kills it.
-
-        Ctrl-C reaches it even if the tests themselves were started with SIGINT ignored.
-        """
+        """The same in the background; the caller waits for it or kills it."""
         process = subprocess.Popen(
             [
-                "env",
-                "--default-signal=INT",
                 *self.command,
                 "reconcile",
                 "--once",

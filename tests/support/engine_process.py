@@ -33,7 +33,7 @@ class EngineProcess:
     def __enter__(self) -> Self:
         self.process = subprocess.Popen(
             [
-                "env", "--default-signal=INT", *self._engine.command,
+                *self._engine.command,
                 "reconcile", str(self._engine.folder), *self._place(),
                 "--lease-duration", "2s", "--metrics-address", "127.0.0.1:0", "-v",
                 *self._arguments,

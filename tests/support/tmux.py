@@ -37,8 +37,7 @@ class Tmux:
         path = f"{folder}:{os.environ['PATH']}"
         self._environment = {**kept, "PATH": path, "PS1": f"{PROMPT} ", "LC_ALL": "C.UTF-8"}
         size = ("-x", str(columns), "-y", str(rows))
-        shell = ("env", "--default-signal=INT", "sh")
-        self._run("-f", "/dev/null", "new-session", "-d", *size, "-c", str(folder), *shell)
+        self._run("-f", "/dev/null", "new-session", "-d", *size, "-c", str(folder), "sh", "-i")
         self.wait(lambda lines: lines[:1] == [PROMPT])
 
     def close(self) -> None:

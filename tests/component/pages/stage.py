@@ -119,7 +119,7 @@ class Stage:
         """Ctrl-C once the line that stands before it has been printed."""
         last = command.printed[command.printed.index(INTERRUPT) - 1]
         process = subprocess.Popen(
-            ["env", "--default-signal=INT", "bash", "-c", f"exec {command.words}"],
+            ["bash", "-c", f"exec {command.words}"],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
