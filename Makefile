@@ -2,8 +2,11 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-oldest soak bench lint format image chart release manifests reference docs-site cluster-up \
+.PHONY: help demo test test-cluster test-oldest soak bench lint format image chart release manifests reference docs-site cluster-up \
   cluster-down kubernetes-types lock clean
+
+# Tests and checks start Python a thousand times; compiling all of it each time takes minutes.
+unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -24,25 +27,28 @@ help: ## Show this help
 	@echo "  make test ARGS='tests/unit -k pull' hands ARGS to pytest;"
 	@echo "  PYTHON=/path/to/python chooses the Python that .venv is made with."
 
-# Tests on a real cluster wait more than they work: two to a processor.
-WORKERS ?= $(shell echo $$(( 2 * $$(nproc 2>/dev/null || echo 2) )))
+# Tests wait more than they work.
+WORKERS ?= $(shell echo $$(( 3 * $$(nproc 2>/dev/null || echo 2) )))
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS)
 
 demo: $(RUN) ## Show the engine at work on a simulated cluster; needs Python alone
 	@$(BIN)/engine demo $(ARGS)
 
-# In the order of tests/conftest.py, so that no long test is left for the end.
-test: $(DEV) ## Run all tests, on a real cluster where there can be one
-	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+test: $(DEV) ## Run every test that needs no cluster, in at most 8 minutes on two processors
+	@$(PYTEST) --dist worksteal -m 'not cluster and not programs and not soak' $(ARGS)
 
-test-fast: $(DEV) ## Run the tests that need no cluster and little time, on all processors
-	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/unit tests/upgrade $(ARGS)
+# In the order of tests/conftest.py, so that no long test is left for the end.
+test-cluster: WORKERS := $(shell echo $$(( 2 * $$(nproc 2>/dev/null || echo 2) )))
+test-cluster: $(DEV) ## Run the tests on a real cluster, which is built first (root on Debian)
+	@ENGINE_TEST_REQUIRE_CLUSTER=1 $(PYTEST) --dist loadfile --no-loadscope-reorder \
+	  -m '(cluster or programs) and not soak and not lifecycle' $(ARGS)
 
 test-oldest: $(DEV) ## Run what the oldest supported Kubernetes has to show, on a cluster of it
 	@ENGINE_TEST_REQUIRE_CLUSTER=1 ENGINE_TEST_RELEASE=1.30 \
 	  ENGINE_TEST_STATE=$${ENGINE_TEST_STATE:-/run/engine-test-oldest} $(BIN)/python -m pytest \
-	  -m 'cluster or node or registry' tests/contract tests/e2e $(ARGS)
+	  -m cluster tests/contract tests/e2e $(ARGS)
 
-soak: $(DEV) ## Kill the engine and fail its network for long: make soak, make soak ARGS='kills --again'
+soak: $(DEV) ## Run the rest, and the campaigns for long: make soak, make soak ARGS='kills --again'
 	@$(BIN)/python -m tests.campaign $(ARGS)
 
 bench: $(DEV) ## Measure everything beside its yardstick, against benchmarks/budgets.toml
@@ -51,7 +57,7 @@ bench: $(DEV) ## Measure everything beside its yardstick, against benchmarks/bud
 lint: $(DEV) ## Check style, formatting, types and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(wildcard engine tests benchmarks docs release)
+	$(BIN)/mypy $(wildcard engine tests benchmarks docs deploy)
 	$(BIN)/lint-imports
 
 format: $(DEV) ## Format the code and fix what ruff can fix
@@ -79,10 +85,10 @@ image: ## Build the image: make image IMAGE=your.registry/engine:1.2.3 [BASE=pyt
 	  'or start the daemon that docker asks for' >&2; exit 1
 
 chart: $(DEV) ## Package the Helm chart into dist/ (with helm, or one that is built with Go)
-	@$(BIN)/python -m release chart
+	@$(BIN)/python -m deploy.release chart
 
 release: $(DEV) ## Make all that is published of this version in dist/: make release [BASE=python@sha256:...]
-	@BASE='$(BASE)' $(BIN)/python -m release
+	@BASE='$(BASE)' $(BIN)/python -m deploy.release
 
 manifests: $(DEV) ## Make deploy/engine.yaml and deploy/cleaner.yaml anew from the chart (needs Go)
 	@$(BIN)/python -m tests.deploy.manifests
@@ -102,10 +108,10 @@ cluster-down: $(DEV) ## Stop the tests' cluster
 # The release that the engine is tested with; its Go module carries its OpenAPI.
 KUBERNETES = $(shell sed -n 's|.*k8s.io/kubernetes \(v[^ ]*\).*|\1|p' tests/cluster/modules/kubernetes-1.36/go.mod)
 
-kubernetes-types: $(DEV) ## Make the table of Kubernetes' types anew from its OpenAPI (needs Go)
+kubernetes-types: $(DEV) ## Make the schemas of Kubernetes' types anew from its OpenAPI (needs Go)
 	@folder=$$(go mod download -json k8s.io/kubernetes@$(KUBERNETES) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') && \
-	  $(BIN)/python -m engine.kubeschema.generate "$$folder/api/openapi-spec/swagger.json" $(KUBERNETES) && \
-	  $(BIN)/python -m tests.deploy.kubernetes_types "$$folder/api/openapi-spec/swagger.json"
+	  $(BIN)/python -m deploy.kubernetes_types "$$folder/api/openapi-spec/swagger.json" $(KUBERNETES) && \
+	  $(BIN)/python -m tests.deploy.kubernetes_types "$$folder/api/openapi-spec/swagger.json" $(KUBERNETES)
 
 # The oldest Python that is supported locks: what it needs includes what the others need.
 lock: $(DEV) ## Resolve the locked versions again, from pyproject.toml

@@ -11,7 +11,7 @@ from benchmarks.specs import write_specs
 from engine.api.model import Config, Job
 from engine.cluster.connect import connect
 from engine.cluster.records import write_record
-from engine.decide.record import Attempt, Record
+from engine.lifecycle.record import Attempt, Record
 from engine.refs import pod_name
 from engine.specdir.load import load_specs
 from engine.status.outcome import Reason, State

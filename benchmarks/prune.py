@@ -18,8 +18,7 @@ from benchmarks.figures import Bench, Figure, take_turns
 from benchmarks.place import Place
 from benchmarks.process import engine, run
 from engine.cluster.connect import connect
-from engine.prune.options import PruneOptions
-from engine.prune.run import prune
+from engine.prune.run import PruneOptions, prune
 from engine.wellknown import TTL
 
 NAME = "prune"

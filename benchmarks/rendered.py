@@ -8,10 +8,10 @@ from typing import Any
 
 from benchmarks.specs import TOKEN, write_specs
 from engine.api.model import Config, Job, Limits
-from engine.reconcile.rendering import RenderConfig, render_attempt
-from engine.reconcile.secret_values import resolve_secrets
 from engine.refs import record_name
+from engine.render.attempt import RenderConfig, render_attempt
 from engine.render.manifests import Manifests
+from engine.render.secret_values import resolve_secrets
 from engine.render.templates import Templates
 from engine.specdir.load import load_specs
 from engine.wellknown import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD, SOURCE

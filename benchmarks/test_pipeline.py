@@ -15,11 +15,11 @@ from engine.api.model import Config, Job, Limits, LoadedJobs
 from engine.api.parse import SpecText
 from engine.api.schema import check_document
 from engine.api.yaml_reader import Document, read_yaml
-from engine.decide.actions import Done
-from engine.decide.record_codec import decode_record, encode_record
-from engine.decide.rules import decide
-from engine.decide.situation import Observed, Situation
-from engine.reconcile.rendering import RenderConfig, render_attempt
+from engine.lifecycle.actions import Done
+from engine.lifecycle.record_codec import decode_record, encode_record
+from engine.lifecycle.rules import decide
+from engine.lifecycle.state import LifecycleState, Observation
+from engine.render.attempt import RenderConfig, render_attempt
 from engine.render.manifests import render_job
 from engine.render.templates import Templates
 from engine.render.variables import SecretValues
@@ -67,8 +67,8 @@ def test_3_check_and_build(benchmark: BenchmarkFixture, document: Document) -> N
 
 def test_4_decide(benchmark: BenchmarkFixture, job: Job) -> None:
     record = replace(finished_record(job), version="1")
-    situation = Situation(job, record, Observed(), datetime.now(UTC), "default")
-    assert isinstance(benchmark(decide, situation), Done)
+    state = LifecycleState(job, record, Observation(), datetime.now(UTC), "default")
+    assert isinstance(benchmark(decide, state), Done)
 
 
 def test_5_render_and_read_back(benchmark: BenchmarkFixture, job: Job) -> None:

@@ -1,8 +1,8 @@
 """Reconcile specs whose jobs are over: whole process, its requests and its peak memory.
 
-The yardstick reads the same files with the same YAML parser and the same records with urllib3,
-in a process of its own, and does nothing with them. That is a floor; the other tool is kapp, that
-has deployed the same jobs' objects before and finds nothing to do.
+The yardstick reads the same files with ruamel.yaml and the same records with urllib3, in a process
+of its own, and does nothing with them. The other tool is kapp, which has deployed the same jobs'
+objects before and finds nothing to do.
 """
 
 import statistics
@@ -24,11 +24,11 @@ _SIZE = (1000, 100)
 _FLOOR = """
 import sys
 from pathlib import Path
-import yaml
-from benchmarks.bare import Bare
+from ruamel.yaml import YAML
 for file in sorted(Path(sys.argv[1]).iterdir()):
-    yaml.load(file.read_bytes(), yaml.CSafeLoader)
+    YAML(typ="safe").load(file.read_bytes())
 if len(sys.argv) > 2:
+    from benchmarks.bare import Bare
     bare, token = Bare(Path(sys.argv[2])), ""
     while True:
         page = bare.get(f"{sys.argv[3]}?limit=500&continue={token}")

@@ -19,7 +19,7 @@ _STEPS = ((7 * 86400, "w"), (86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 _LONGEST = 100 * 365 * 86400.0
 
 FOREVER = "forever"
-"""What stands for no end, where there may be none."""
+"""The word for no end."""
 EXAMPLE = "use seconds, such as 11700, or units, such as 90s, 3h15m, 7d or 1w"
 """The hint of every duration that can't be read."""
 

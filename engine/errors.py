@@ -12,7 +12,7 @@ from typing import Self
 MAX_SHOWN = 100
 """Of one file no more diagnostics are shown than can be read."""
 END = 2**31
-"""The line of what is told at the end of a file's diagnostics, and is about all of it."""
+"""The line of a diagnostic about the whole file, which comes last."""
 
 
 class ExitCode(IntEnum):
@@ -40,7 +40,7 @@ class ExitCode(IntEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class SourceLocation:
-    """Where something stands in a file; prints as compilers do, `file:line:column`."""
+    """A place in a file; prints as compilers do, `file:line:column`."""
 
     file: str
     """The file's name as the user gave it."""
@@ -192,20 +192,14 @@ class NoRecordError(UsageError):
         super().__init__("there is no record of this job", where=job, hint=hint)
 
 
-class TemplateRenderError(EngineError):
-    """A template is missing, broken, or uses a variable that is not there."""
-
-    exit_code = ExitCode.INVALID
-
-
-class PatchError(EngineError):
-    """A strategic merge patch does not fit the manifest it patches."""
+class RenderError(EngineError):
+    """A template is missing or broken, or a patch does not fit the manifest it patches."""
 
     exit_code = ExitCode.INVALID
 
 
 class OwnershipError(EngineError):
-    """What the engine would have to touch belongs to another source, or to nobody it knows."""
+    """An object in the way belongs to another source, or the engine doesn't know its owner."""
 
     exit_code = ExitCode.REFUSED
 
@@ -220,26 +214,12 @@ class LeaseHeldError(EngineError):
             f'source "{source}" is held by another engine: {holder}',
             hint="--leader-elect waits, or give this engine its own --source",
         )
-        self.source = source
-        self.holder = holder
-
-
-class LogUnavailableError(EngineError):
-    """A container has not written a log yet, or nobody has it any more."""
 
 
 class ClusterError(EngineError):
-    """The cluster could not be reached or would not let us in."""
+    """The cluster can't be reached, forbids it or is too old; or there is no usable kubeconfig."""
 
     exit_code = ExitCode.CLUSTER
-
-
-class KubeconfigError(ClusterError):
-    """No usable kubeconfig, or a context that is not in it."""
-
-
-class UnsupportedServerError(ClusterError):
-    """The API server is older than the oldest supported release, or doesn't tell its version."""
 
 
 class BrokenRecordError(ClusterError):

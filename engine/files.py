@@ -1,11 +1,12 @@
-"""Read files that others may have put there: never a pipe or a device, and never without an end.
-Write files that others read: whole, or not at all.
+"""Read files of untrusted authors: never a pipe or a device, and never without an end.
+Write files that others read: whole, or not at all. Find the files that are shipped with the engine.
 
-What is at a path can change between a look and the next: what was opened is judged and read.
+The file at a path can change between two looks, so the file that was opened is checked and read.
 """
 
 import os
 import stat
+from functools import cache
 from pathlib import Path
 
 from engine.errors import UsageError
@@ -13,6 +14,7 @@ from engine.errors import UsageError
 NOT_A_FILE = "this is not a file"
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _CHUNK = 64 * 1024
+_PACKAGE = Path(__file__).parent
 
 
 def read_regular(
@@ -24,9 +26,8 @@ def read_regular(
 ) -> bytes:
     """The first `most` bytes of a regular file; `folder` is a descriptor that `path` starts from.
 
-    Guarantees: waits for nobody.
-    Errors: OSError; also for whatever is no regular file, and with `follow_symlinks` off for a
-    link.
+    Guarantees: never blocks.
+    Errors: OSError; also for anything but a regular file, and without `follow_symlinks` for a link.
     """
     flags = _FLAGS if follow_symlinks else _FLAGS | os.O_NOFOLLOW
     descriptor = os.open(path, flags, dir_fd=folder)
@@ -54,10 +55,10 @@ def absolute(path: Path) -> Path:
 
 
 class WholeFile:
-    """A text file that is written at once, at the end of what it tells of.
+    """A text file that is opened early and written once.
 
-    Guarantees: until `write` has returned, the path holds what it held before; then the whole text.
-    Errors: OSError when it is opened, where nothing could be written there later.
+    Guarantees: until `write` has returned, the path holds its old content; then the whole text.
+    Errors: OSError when it is opened, if nothing could be written there later.
     """
 
     def __init__(self, path: Path) -> None:
@@ -70,12 +71,19 @@ class WholeFile:
         self._file = os.fdopen(os.open(self._unfinished, flags, 0o666), "w", encoding="utf-8")
 
     def write(self, text: str) -> None:
-        """Put `text` at the path. Errors: OSError; then the path is as it was."""
+        """Put `text` at the path. Errors: OSError; then the path has its old content."""
         with self._file as file:
             file.write(text)
         self._unfinished.replace(self._path)
 
     def close(self) -> None:
-        """Leave no trace of what was not written."""
+        """Remove the temporary file."""
         self._file.close()
         self._unfinished.unlink(missing_ok=True)
+
+
+@cache
+def resource_dir(name: str) -> Path:
+    """Folder `schemas`, `templates` or `examples`: in a wheel beside the code, else above it."""
+    packaged = _PACKAGE / name
+    return packaged if packaged.is_dir() else _PACKAGE.parent / name

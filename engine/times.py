@@ -1,15 +1,17 @@
-"""Times as the API, the record and the JSON result write them."""
+"""Times as the API, the record and the JSON result write them, and a clock for durations."""
 
+import sys
+import time as clock
 from datetime import UTC, datetime
 
 LATEST = datetime(2999, 12, 31, tzinfo=UTC)
-"""Whoever may write a pod's status may claim any time; one can still count on from this one."""
+"""A pod's status may claim any time. Durations can still be added to this one."""
 
 
 def parse_time(text: str | None) -> datetime | None:
     """Aware datetime of an RFC 3339 time of the API, LATEST at most; None for nothing.
 
-    Errors: ValueError for what is none, or has no zone.
+    Errors: ValueError for any other text, or a time without a zone.
     """
     if not text:
         return None
@@ -32,3 +34,9 @@ def earliest(*times: datetime | None) -> datetime | None:
 def micro_time(now: datetime) -> str:
     """As Kubernetes writes a MicroTime."""
     return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def boottime() -> float:
+    """Seconds of a clock that is never set. On Linux it goes on while the machine sleeps."""
+    linux = sys.platform == "linux"
+    return clock.clock_gettime(clock.CLOCK_BOOTTIME) if linux else clock.monotonic()

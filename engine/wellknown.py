@@ -14,8 +14,7 @@ RECORD = "record"
 TTL = "jobs.engine/ttl"
 EXPIRES_AT = "jobs.engine/expires-at"
 HOLD = "jobs.engine/hold"
-GONE_SINCE = "jobs.engine/gone-since"
-BACK_SINCE = "jobs.engine/back-since"
+ORPHANED_SINCE = "jobs.engine/orphaned-since"
 TTL_FROM = "jobs.engine/ttl-from"
 SCHEDULING = "scheduling"
 """Value of TTL_FROM on pods that others held back: their TTL counts from when they got a node."""
@@ -23,15 +22,22 @@ SCHEDULING = "scheduling"
 FOREIGN_TTLS = ("cleaner.kubernetes.gitlab.org/ttl",)
 """TTL annotations of other cleaners that `engine prune` obeys, too."""
 OPT_IN_TTLS = ("pod-cleanup.gitlab.com/ttl", "janitor/ttl")
-"""Those that it obeys once the operator names them: whoever wrote them meant another cleaner."""
+"""TTL annotations that it obeys only if the operator names them: they are meant for another
+cleaner.
+"""
 
 RESERVED_PREFIX = "jobs.engine/"
+
+DEFAULT_SOURCE = "default"
+"""The source of every reconcile without --source."""
 
 HOSTNAME = "kubernetes.io/hostname"
 """Label of a node, which may differ from its name."""
 
 DEFAULT_SERVICE_ACCOUNT = "default"
-"""Whom a pod runs as that names nobody."""
+"""The account of a pod that names none."""
+GRACE_PERIOD = 30
+"""Seconds that the cluster gives a pod to stop, if the pod doesn't say."""
 
 
 def reserved_metadata(metadata: Any) -> Iterator[tuple[str, ...]]:
@@ -41,3 +47,16 @@ def reserved_metadata(metadata: Any) -> Iterator[tuple[str, ...]]:
             yield from ((field, key) for key in value if str(key).startswith(RESERVED_PREFIX))
         elif field in ("finalizers", "ownerReferences") and value:
             yield (field,)
+
+
+def default_pull_policy(image: str) -> str:
+    """Always for the tag `latest`, and where there is neither tag nor digest; else IfNotPresent."""
+    name, _, digest = image.partition("@")
+    tag = name.rpartition("/")[2].partition(":")[2]
+    return "Always" if tag == "latest" or not (tag or digest) else "IfNotPresent"
+
+
+def allowed_pull_policy(image: str, allowed: tuple[str, ...]) -> str:
+    """The default one, if it is among those that are allowed; else the first of these."""
+    policy = default_pull_policy(image)
+    return policy if policy in allowed else allowed[0]

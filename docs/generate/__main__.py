@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from docs.generate import commands, fields, metrics, results
-from engine.api.field_docs import KINDS
+from engine.api.schema_docs import KINDS
 
 FOLDER = Path(__file__).parents[1] / "reference"
 _NOTE = "<!-- Made by `make reference`: change what it is made from. -->\n\n"

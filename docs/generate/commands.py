@@ -6,7 +6,7 @@ import click
 
 from docs.generate.markdown import code, table, text
 from engine.cli.main import COMMANDS, cli
-from engine.cli.verb import Command, sections_of
+from engine.cli.verb import Command
 
 _EVERYWHERE = ("help", "version")
 _HEAD = ("option", "variable", "default", "meaning")
@@ -31,16 +31,11 @@ def _section(name: str, root: click.Context) -> str:
     context = click.Context(command, root, info_name=name)
     usage = " ".join(["engine", name, *command.collect_usage_pieces(context)])
     paragraphs = [text(part) for part in (command.help or "").split("\n\n")]
-    tables = [
-        (f"**{title}**\n\n" if title != "Options" else "")
-        + table(_HEAD, [_row(option, context) for option in options])
-        for title, options in sections_of(options_of(command)).items()
-    ]
     return (
         f"\n## engine {name}\n\n```text\n{usage}\n```\n\n"
         + "\n\n".join(paragraphs)
         + f"\n\nExamples:\n\n```text\n{chr(10).join(command.examples)}\n```\n\n"
-        + "\n".join(tables)
+        + table(_HEAD, [_row(option, context) for option in options_of(command)])
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from docs.generate.markdown import code, table, text
-from engine.api.field_docs import FieldDoc, explain_field
+from engine.api.schema_docs import FieldDoc, explain_field
 from engine.api.versions import API_VERSION, ENGINE_CONFIG, JOB_SPEC
 
 _DURATIONS = ("3h15m", "30d")

@@ -1,12 +1,11 @@
 """The page of metrics: what the registry would give to a scrape."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 
 from prometheus_client.metrics_core import Metric
 
 from docs.generate.markdown import code, table, text
-from engine.telemetry.instruments import GaugeSources, Instruments
+from engine.telemetry.metrics import SOURCES, Metrics
 
 _SUFFIX = {"counter": "_total", "info": "_info"}
 _TYPE = {"info": "gauge"}
@@ -37,8 +36,6 @@ def rows() -> Iterator[Sequence[str]]:
 
 def _families() -> Iterator[Metric]:
     """With a sample of each, so that its labels are there to be read."""
-    made = Instruments()
-    made.asked.sources = GaugeSources(dict, *[int] * (len(fields(GaugeSources)) - 1))
-    made.pruned.labels("Pod", "deleted")
-    made.reconcile_errors.labels("ApiError")
+    made = Metrics()
+    made.bind(dict.fromkeys(SOURCES, int))
     return (found for found in made.registry.collect() if not found.name.startswith("process_"))

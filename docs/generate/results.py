@@ -7,9 +7,8 @@ from enum import Enum
 
 from docs.generate.markdown import code, table, text
 from engine.cli.exit_codes import INTERNAL_ERROR, OUTPUT_ERROR
-from engine.cluster.events import EventReason
 from engine.errors import ExitCode
-from engine.status.outcome import Reason
+from engine.status.outcome import EventReason, Reason
 
 GUIDE = "../troubleshooting.md"
 """Has a heading for every reason, with cause and remedy."""
@@ -31,7 +30,7 @@ def page() -> str:
         + "\n## Event reasons\n\nEvents that the engine writes on pods; all are Warnings.\n\n"
         + table(("reason", "means"), ((_link(one), text(events[one])) for one in EventReason))
         + "\n## Exit codes\n\nOf several the highest of 1 and 3 to 7 counts."
-        " [Results](../results.md#exit-codes) has what is special about some commands.\n\n"
+        " [In CI](../ci.md#exit-codes) describes the codes of single commands.\n\n"
         + table(("code", "means"), ((str(n), text(words)) for n, words in sorted(exits.items())))
     )
 

@@ -1,12 +1,17 @@
 """From one JobSpec and the defaults that hold for it to a job: merge, check, build."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import PurePath
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.api.checks import allowed_hint, allowed_policies, check_spec, matches_any
-from engine.api.effective import FROM_SECRET, EffectiveSpec, effective_spec, merge_mappings
+from engine.api.checks import check_spec
+from engine.api.effective import (
+    AFTER_FINISHED,
+    FROM_SECRET,
+    EffectiveSpec,
+    effective_spec,
+    merge_mappings,
+)
 from engine.api.model import (
     Config,
     Job,
@@ -43,39 +48,16 @@ def build_job(
     return _build(effective, text), problems
 
 
-def check_job(
-    document: Document, layers: Sequence[Document], config: Config, namespace: str = ""
-) -> tuple[Diagnostic, ...]:
-    """What is wrong with a job, without building it: for one that its schema refused."""
-    return check_spec(effective_spec(document, layers, config, namespace))
-
-
-def layers_of(folder: str, defaults: Mapping[str, Document]) -> tuple[Document, ...]:
-    """The defaults that hold in `folder`, nearest first; `defaults` is keyed by folder."""
-    own = PurePath(folder)
-    return tuple(defaults[str(path)] for path in (own, *own.parents) if str(path) in defaults)
-
-
-def namespace_problems(jobs: Iterable[Job], limits: Limits) -> Iterable[Diagnostic]:
-    """Jobs in a namespace that is not allowed."""
-    allowed = limits.allowed_namespaces
-    if allowed is None:
-        return
-    hint = allowed_hint("allowedNamespaces", allowed)
-    for job in jobs:
-        if not matches_any(job.namespace, allowed):
-            yield Diagnostic(job.place, f"the namespace {job.namespace} is not allowed", hint)
-
-
 def _build(effective: EffectiveSpec, text: SpecText) -> Job:
-    spec, config, document = effective.spec, effective.config, effective.own
+    spec, config, document = effective.spec, effective.config, effective.layers[0]
     limits = config.limits
+    metadata = document.data["metadata"]
     whole, digests = spec_hash(document)
-    timeout, start_timeout, leeway = (
-        effective.seconds(name) or 0 for name in ("timeout", "startTimeout", "ttlLeeway")
+    seconds = {path: time.seconds or 0 for path, time in effective.times.items()}
+    timeout, start_timeout, leeway, ttl = (
+        seconds.get((name,), 0) for name in ("timeout", "startTimeout", "ttlLeeway", "ttl")
     )
-    ttl = effective.seconds("ttl") if "ttl" in spec else None
-    if ttl is None:
+    if "ttl" not in spec:
         ttl = min(start_timeout + timeout + leeway, limits.max_ttl or math.inf)
     secrets: dict[str, SecretRef] = {}
     secret_keys: dict[str, SecretKey] = {}
@@ -83,12 +65,12 @@ def _build(effective: EffectiveSpec, text: SpecText) -> Job:
         if FROM_SECRET in source:
             secret_keys[name] = SecretKey(**source[FROM_SECRET])
         else:
-            secrets[name] = _secret_source(source, effective.place("spec", "secrets", name))
+            secrets[name] = _secret_source(source, effective.place(("spec", "secrets", name)))
     logins = [*enumerate(spec.get("registryCredentials", ()))]
     return Job(
-        name=effective.name,
+        name=metadata["name"],
         namespace=effective.namespace,
-        names_namespace="namespace" in document.data["metadata"],
+        names_namespace="namespace" in metadata,
         labels=_metadata(effective, "labels"),
         annotations=_metadata(effective, "annotations"),
         spec=spec,
@@ -97,10 +79,9 @@ def _build(effective: EffectiveSpec, text: SpecText) -> Job:
         start_timeout=start_timeout,
         ttl=ttl,
         ttl_after_finished={
-            end: effective.seconds("ttlAfterFinished", end) or 0
-            for end in spec.get("ttlAfterFinished", ())
+            path[1]: value for path, value in seconds.items() if path[0] == AFTER_FINISHED
         },
-        policies=_policies(effective),
+        policies={one.name: one.policies for one in effective.containers if one.policies},
         secrets=secrets,
         secret_keys=secret_keys,
         credentials=tuple(
@@ -109,7 +90,7 @@ def _build(effective: EffectiveSpec, text: SpecText) -> Job:
                 entry["username"],
                 _secret_source(
                     entry["password"],
-                    effective.place("spec", "registryCredentials", index, "password"),
+                    effective.place(("spec", "registryCredentials", index, "password")),
                 ),
             )
             for index, entry in logins
@@ -134,11 +115,6 @@ def _metadata(effective: EffectiveSpec, field: str) -> dict[str, str]:
     for document in reversed(effective.layers):
         merged = merge_mappings(merged, document.data.get("metadata", {}).get(field, {}))
     return merged
-
-
-def _policies(effective: EffectiveSpec) -> dict[str, tuple[str, ...]]:
-    lists = {name: allowed_policies(effective, c) for name, _, c in effective.containers()}
-    return {name: policies for name, policies in lists.items() if policies}
 
 
 def _secret_source(source: Mapping[str, str], place: SourceLocation) -> SecretRef:

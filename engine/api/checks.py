@@ -1,31 +1,22 @@
 """What a JSON Schema can't say about a job: one function a rule, all in one visible tuple."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import reduce
 from itertools import islice
 from operator import getitem, itemgetter
 from typing import Any
 
-from engine.api.effective import AFTER_FINISHED, FROM_SECRET, TIME_LIMITS, EffectiveSpec
-from engine.api.model import Limits
-from engine.api.pod_patch import changed_fields
-from engine.api.refused_later import (
-    images_can_be_pulled,
-    resources_are_known,
-    service_account_can_exist,
-)
-from engine.api.schema_messages import dotted, shorten, show
+from engine.api.effective import AFTER_FINISHED, FROM_SECRET, TIME_LIMITS, EffectiveSpec, Path
+from engine.api.model import Job, Limits
+from engine.api.pod_fields import changed_fields
+from engine.api.schema_messages import dotted, shorten
 from engine.api.versions import JOB_DEFAULTS
 from engine.api.yaml_reader import Document
 from engine.durations import FOREVER, format_duration
-from engine.errors import Diagnostic, Severity
-from engine.kubeschema.strategic_merge import DIRECTIVE
-from engine.podsecurity.pod import entries, field_of
-from engine.refs import MAIN_CONTAINER
+from engine.errors import MAX_SHOWN, Diagnostic, Severity
 from engine.wellknown import (
-    DEFAULT_SERVICE_ACCOUNT,
     FOREIGN_TTLS,
     MANAGED_BY,
     OPT_IN_TTLS,
@@ -33,89 +24,67 @@ from engine.wellknown import (
     reserved_metadata,
 )
 
-_MOST = 100
-"""No more of a kind is told than can be read."""
-_LISTED = 200
+_MAX_LIST = 200
 """Characters of a list in a hint."""
 _POD_PATCH = "podPatch"
-_POD_TYPE: Mapping[str, str] = {"apiVersion": "v1", "kind": "Pod"}
-_LONGEST_DEADLINE = 2**31 - 1
+_MAX_DEADLINE = 2**31 - 1
 """Seconds: the API server takes no longer activeDeadlineSeconds, although it is of 64 bits."""
+_MAY_BE_ZERO = (AFTER_FINISHED, "ttlLeeway")
 
 
 def image_is_given(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """The job, or its defaults, name an image."""
     if "image" not in effective.spec:
-        yield effective.error(
-            "spec.image is missing", f"set it here or in a {JOB_DEFAULTS}", "spec"
-        )
+        hint = f"set it here or in a {JOB_DEFAULTS}"
+        yield effective.error(("spec",), "spec.image is missing", hint)
 
 
 def one_entry_point(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """A container has a script or a command, not both."""
-    for _, path, container in effective.containers():
-        if "script" in container and "command" in container:
-            yield effective.error(
-                f"{effective.field(*path)} has both script and command",
-                "a script is run by sh -e; keep one of them",
-                *path, "command", key=True,
-            )  # fmt: skip
+    for one in effective.containers:
+        if "script" in one.spec and "command" in one.spec:
+            message = f"{dotted(one.path)} has both script and command"
+            hint = "a script is run by sh -e; keep one of them"
+            yield effective.error((*one.path, "command"), message, hint, key=True)
 
 
-def times_are_positive(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """No time is 0, and each can be read."""
-    for path in effective.times():
-        seconds = effective.wanted_seconds(*path)
-        if seconds is None:
-            field, value = effective.field("spec", *path), reduce(getitem, path, effective.spec)
-            yield effective.error(f"{field}: {value!r} is not a duration", "", "spec", *path)
-        elif seconds == 0 and path[0] != AFTER_FINISHED:
-            yield effective.error(
-                f"{effective.field('spec', *path)} is 0, which would end the job at once",
-                "leave it out to get the default",
-                "spec", *path,
-            )  # fmt: skip
+def times_can_be_kept(effective: EffectiveSpec) -> Iterator[Diagnostic]:
+    """No time is 0, each can be read, and the timeout fits a pod that carries it."""
+    is_in_pods = effective.config.features.active_deadline_seconds
+    for path, time in effective.times.items():
+        at = ("spec", *path)
+        if time.seconds is None:
+            message = f"{dotted(at)}: {reduce(getitem, path, effective.spec)!r} is not a duration"
+            yield effective.error(at, message, "")
+        elif time.seconds == 0 and path[0] not in _MAY_BE_ZERO:
+            message = f"{dotted(at)} is 0, which would end the job at once"
+            yield effective.error(at, message, "leave it out to get the default")
+        elif path == ("timeout",) and _MAX_DEADLINE < time.seconds < math.inf and is_in_pods:
+            value = shorten(str(effective.spec["timeout"]))
+            message = f"{dotted(at)}: {value} is longer than a pod's activeDeadlineSeconds can be"
+            yield effective.error(at, message, f"at most {_MAX_DEADLINE} seconds")
 
 
 def times_are_capped(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """Warn of a time that the operator's limit cuts; what has no end can't be cut."""
-    for path in effective.times():
-        cap = effective.longest(path[0])
-        wanted = None if cap is None else effective.wanted_seconds(*path)
-        if cap is None or wanted is None or wanted <= cap:
+    for path, time in effective.times.items():
+        if time.wanted is None or time.longest is None or time.wanted <= time.longest:
             continue
-        limit, field = TIME_LIMITS[path[0]], effective.field("spec", *path)
-        if math.isinf(wanted):
-            hint = f"{limit}: {format_duration(cap)}"
-            yield effective.error(f"{field}: {FOREVER} is not allowed", hint, "spec", *path)
-        elif effective.is_written("spec", *path):
-            yield effective.warning(
-                f"{field} {format_duration(wanted)} is cut to {format_duration(cap)}",
-                limit,
-                "spec", *path,
-            )  # fmt: skip
-
-
-def timeout_fits_a_pod(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """As activeDeadlineSeconds, where pods carry it."""
-    seconds = effective.seconds("timeout")
-    if not effective.config.features.active_deadline_seconds or seconds is None:
-        return
-    if _LONGEST_DEADLINE < seconds < math.inf:
-        yield effective.error(
-            f"{effective.field('spec', 'timeout')}: {shorten(str(effective.spec['timeout']))} "
-            "is longer than a pod's activeDeadlineSeconds can be",
-            f"at most {_LONGEST_DEADLINE} seconds, which is 68 years",
-            "spec", "timeout",
-        )  # fmt: skip
+        at, limit, longest = ("spec", *path), TIME_LIMITS[path[0]], format_duration(time.longest)
+        if math.isinf(time.wanted):
+            message = f"{dotted(at)}: {FOREVER} is not allowed"
+            yield effective.error(at, message, f"{limit}: {longest}")
+        elif effective.writer(at):
+            message = f"{dotted(at)} {format_duration(time.wanted)} is cut to {longest}"
+            yield effective.warning(at, message, limit)
 
 
 def hold_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """What is held outlives every limit."""
-    cap = effective.longest("ttl")
+    """A held job outlives every limit."""
+    cap = effective.config.limits.max_ttl
     if cap is not None and effective.spec.get("hold"):
-        field, hint = effective.field("spec", "hold"), f"limits.maxTtl: {format_duration(cap)}"
-        yield effective.error(f"{field}: true is not allowed", hint, "spec", "hold")
+        hint = f"limits.maxTtl: {format_duration(cap)}"
+        yield effective.error(("spec", "hold"), "spec.hold: true is not allowed", hint)
 
 
 def ttl_is_the_engines(effective: EffectiveSpec) -> Iterator[Diagnostic]:
@@ -137,20 +106,17 @@ def ttl_is_the_engines(effective: EffectiveSpec) -> Iterator[Diagnostic]:
 
 def ttl_outlives_the_job(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """Warn of a TTL in which the job can't start and end."""
-    is_given = "ttl" in effective.spec
-    ttl = effective.seconds("ttl") if is_given else effective.longest("ttl")
-    if not ttl:
-        return
-    start, run = map(effective.seconds, ("startTimeout", "timeout"))
-    if start is not None and run is not None and ttl < start + run:
-        at = ("spec", "ttl") if is_given else ("spec",)
-        named = effective.field(*at) if is_given else TIME_LIMITS["ttl"]
+    times, is_given = effective.times, "ttl" in effective.spec
+    ttl = times[("ttl",)].seconds if is_given else effective.config.limits.max_ttl
+    start, run = times[("startTimeout",)].seconds, times[("timeout",)].seconds
+    if ttl and start is not None and run is not None and ttl < start + run:
         yield effective.warning(
-            f"{named} {format_duration(ttl)} is shorter than startTimeout + timeout "
-            f"({format_duration(start + run)}): a running job may be pruned",
+            ("spec", "ttl") if is_given else ("spec",),
+            f"{'spec.ttl' if is_given else TIME_LIMITS['ttl']} {format_duration(ttl)} is shorter "
+            f"than startTimeout + timeout ({format_duration(start + run)}): a running job may be "
+            "pruned",
             "raise ttl, or leave it out" if is_given else "shorten timeout or startTimeout",
-            *at,
-        )  # fmt: skip
+        )
 
 
 def attempts_are_capped(effective: EffectiveSpec) -> Iterator[Diagnostic]:
@@ -163,74 +129,37 @@ def attempts_are_capped(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     if most is None:
         return
     retries = effective.spec.get("retry", {}).get("max", 0)
-    lists: dict[object, tuple[int, tuple[str | int, ...]]] = {}
-    for _, path, container in effective.containers():
-        policies = allowed_policies(effective, container)
-        pulled = path if _POD_PATCH in effective.spec else (container.get("image"), policies)
-        written = path if "pullPolicy" in container else ("spec",)
-        lists[pulled] = max(0, len(policies) - 1), (*written, "pullPolicy")
+    lists: dict[object, tuple[int, Path]] = {}
+    for one in effective.containers:
+        is_patched = _POD_PATCH in effective.spec
+        pulled = one.path if is_patched else (one.spec.get("image"), one.policies)
+        written = one.path if "pullPolicy" in one.spec else ("spec",)
+        lists.setdefault(pulled, (max(0, len(one.policies) - 1), (*written, "pullPolicy")))
     count = 1 + retries + sum(further for further, _ in lists.values())
     if count > most:
         _, longest = max(lists.values(), key=itemgetter(0))
-        at = ("spec", "retry", "max") if retries else longest
         yield effective.error(
-            f"a run could have {count} attempts: 1, {retries} by "
-            f"{effective.field('spec', 'retry')}, {count - 1 - retries} by further pull policies",
+            ("spec", "retry", "max") if retries else longest,
+            f"a run could have {count} attempts: 1, {retries} by spec.retry, "
+            f"{count - 1 - retries} by further pull policies",
             f"limits.maxAttempts: {most}",
-            *at,
-        )  # fmt: skip
+        )
 
 
 def policies_are_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """Of each list of pull policies at least one is allowed; warn of those that aren't."""
-    allowed = effective.config.limits.allowed_pull_policies
-    for _, path, container in () if allowed is None else effective.containers():
-        wanted = policy_list(container.get("pullPolicy"))
-        rest = allowed_policies(effective, container)
-        at, lists = (*path, "pullPolicy"), f"[{', '.join(wanted)}]"
-        if wanted and not rest:
-            yield effective.error(
-                f"{effective.field(*at)} {lists} has none of the "
-                f"allowed [{', '.join(allowed or ())}]",
-                "limits.allowedPullPolicies",
-                *at,
-            )  # fmt: skip
-        elif rest != wanted and effective.is_written(*at):
-            yield effective.warning(
-                f"{effective.field(*at)} {lists} is cut to [{', '.join(rest)}]",
-                f"limits.allowedPullPolicies: {', '.join(allowed or ())}",
-                *at,
-            )  # fmt: skip
-
-
-def images_are_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """The operator's limits allow every image."""
-    allowed = effective.config.limits.allowed_images
-    if allowed is None:
-        return
-    for _, path, container in effective.containers():
-        image = container.get("image")
-        if image is not None and not matches_any(image, allowed):
-            yield effective.error(
-                f"the image {image} is not allowed",
-                allowed_hint("allowedImages", allowed),
-                *path, "image",
-            )  # fmt: skip
-
-
-def service_account_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """The operator's limits allow the service account; without a token it is nobody."""
-    allowed = effective.config.limits.allowed_service_accounts
-    field = "serviceAccountName"
-    name = effective.spec.get(field)
-    if name is None and effective.spec.get("automountServiceAccountToken"):
-        field, name = "automountServiceAccountToken", DEFAULT_SERVICE_ACCOUNT
-    if allowed is not None and name is not None and not matches_any(name, allowed):
-        yield effective.error(
-            f"the service account {name} is not allowed",
-            allowed_hint("allowedServiceAccounts", allowed),
-            "spec", field,
-        )  # fmt: skip
+    allowed = ", ".join(effective.config.limits.allowed_pull_policies or ())
+    for one in effective.containers:
+        if "pullPolicy" not in one.spec or one.policies == one.wanted:
+            continue
+        at = (*one.path, "pullPolicy")
+        lists = f"{dotted(at)} [{', '.join(one.wanted)}]"
+        if not one.policies:
+            message = f"{lists} has none of the allowed [{allowed}]"
+            yield effective.error(at, message, "limits.allowedPullPolicies")
+        elif effective.writer(at):
+            message = f"{lists} is cut to [{', '.join(one.policies)}]"
+            yield effective.warning(at, message, f"limits.allowedPullPolicies: {allowed}")
 
 
 def pod_patch_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
@@ -249,83 +178,62 @@ def pod_patch_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
             for path, field in changes
             if not any(field[: len(start)] == start for start in allowed)
         )
-        for path in islice(others, _MOST):
+        for path in islice(others, MAX_SHOWN):
             yield _not_in_a_patch(document, path, "is not allowed", hint)
-
-
-def pod_patch_leaves_the_pod(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """A pod patch makes no other kind of the pod, and no second container of the main one."""
-    patch = effective.spec.get(_POD_PATCH) or {}
-    for field, fixed in _POD_TYPE.items():
-        value = patch.get(field, fixed)
-        if value != fixed:
-            at = ("spec", _POD_PATCH, field)
-            told = f"{effective.field(*at)} must be {fixed}, not {show(value)}"
-            yield effective.error(told, "leave it out", *at)
-    for index, container in entries(patch, "spec", "initContainers"):
-        is_main = field_of(container, "name") == MAIN_CONTAINER
-        if is_main and field_of(container, DIRECTIVE) != "delete":
-            yield effective.error(
-                f"two containers are named {MAIN_CONTAINER}",
-                f"the job's own container is named {MAIN_CONTAINER}",
-                "spec", _POD_PATCH, "spec", "initContainers", index, "name",
-            )  # fmt: skip
 
 
 def namespace_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """The operator's limits allow the namespace, as far as it is known."""
-    allowed = effective.config.limits.allowed_namespaces
-    if allowed is None or not effective.namespace:
-        return
-    if not matches_any(effective.namespace, allowed):
-        yield effective.error(
-            f"the namespace {effective.namespace} is not allowed",
-            allowed_hint("allowedNamespaces", allowed),
-            "metadata", "namespace",
-        )  # fmt: skip
+    name = effective.namespace
+    if name and (refused := _refused_namespace(name, effective.config.limits)):
+        yield effective.error(("metadata", "namespace"), *refused)
+
+
+def namespace_problems(jobs: Iterable[Job], limits: Limits) -> Iterator[Diagnostic]:
+    """The same of jobs whose namespace is known by now."""
+    for job in jobs:
+        if refused := _refused_namespace(job.namespace, limits):
+            yield Diagnostic(job.place, *refused)
+
+
+def _refused_namespace(name: str, limits: Limits) -> tuple[str, str] | None:
+    allowed = limits.allowed_namespaces
+    if allowed is None or matches_any(name, allowed):
+        return None
+    return f"the namespace {name} is not allowed", allowed_hint("allowedNamespaces", allowed)
 
 
 def container_names_differ(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """No two containers share a name; `main` is the job's own."""
-    seen: set[str] = {"main"}
-    for name, path, _ in effective.containers():
-        if path == ("spec",):
-            continue
-        if name in seen:
-            yield effective.error(
-                f"two containers are named {name}",
-                "the job's own container is named main",
-                *path, "name",
-            )  # fmt: skip
-        seen.add(name)
+    seen = set[str]()
+    for one in effective.containers:
+        if one.name in seen:
+            message = f"two containers are named {one.name}"
+            hint = "the job's own container is named main"
+            yield effective.error((*one.path, "name"), message, hint)
+        seen.add(one.name)
 
 
 def secrets_exist(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """What a service or init container asks for is among the job's secrets."""
     known = effective.spec.get("secrets", {})
-    listed = shorten(", ".join(sorted(known)) or "none", _LISTED)
-    for _, path, container in effective.containers():
-        if path == ("spec",):
-            continue
-        for index, name in enumerate(container.get("secrets", ())):
+    for one in effective.containers[1:]:
+        for index, name in enumerate(one.spec.get("secrets", ())):
             if name not in known:
-                yield effective.error(
-                    f"{effective.field(*path, 'secrets')}: the job has no secret {name}",
-                    f"{effective.field('spec', 'secrets')} has: {listed}",
-                    *path, "secrets", index,
-                )  # fmt: skip
+                at = (*one.path, "secrets")
+                listed = shorten(", ".join(sorted(known)) or "none", _MAX_LIST)
+                message = f"{dotted(at)}: the job has no secret {name}"
+                yield effective.error((*at, index), message, f"spec.secrets has: {listed}")
 
 
 def variables_differ(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """No variable is both plain and secret."""
-    for _, path, container in effective.containers():
-        for name in container.get("secrets", ()):
-            if name in container.get("env", {}):
-                yield effective.error(
-                    f"{name} is both in {effective.field(*path, 'env')} and in its secrets",
-                    "keep one of them",
-                    *path, "env", name, key=True,
-                )  # fmt: skip
+    for one in effective.containers:
+        for name in one.spec.get("secrets", ()):
+            if name in one.spec.get("env", {}):
+                at = (*one.path, "env")
+                message = f"{name} is both in {dotted(at)} and in its secrets"
+                yield effective.error((*at, name), message, "keep one of them", key=True)
 
 
 def metadata_is_free(effective: EffectiveSpec) -> Iterator[Diagnostic]:
@@ -333,70 +241,53 @@ def metadata_is_free(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     for document in effective.layers:
         metadata = document.data.get("metadata", {})
         for field in ("labels", "annotations"):
-            for key in metadata.get(field, {}):
+            for key in metadata.get(field, ()):
                 if key.startswith(RESERVED_PREFIX) or key == MANAGED_BY:
-                    yield Diagnostic(
-                        document.locate(["metadata", field, key], key=True),
-                        f"metadata.{field}: {key} is the engine's own",
-                        "choose another key",
-                    )
-        patch = document.data.get("spec", {}).get(_POD_PATCH) or {}
-        for path in islice(reserved_metadata(patch.get("metadata")), _MOST):
+                    where = document.locate(["metadata", field, key], key=True)
+                    message = f"metadata.{field}: {key} is the engine's own"
+                    yield Diagnostic(where, message, "choose another key")
+        patch = document.data.get("spec", {}).get(_POD_PATCH)
+        reserved = reserved_metadata(patch.get("metadata")) if patch else ()
+        for path in islice(reserved, MAX_SHOWN):
             yield _not_in_a_patch(document, ("metadata", *path), "is the engine's own")
 
 
 def file_paths_fit(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """No file stands where another needs a folder."""
+    """No path is both a file and a folder."""
     paths = set(effective.spec.get("files", ()))
     for path in sorted(paths):
-        parents = path.split("/")[:-1]
-        for depth in range(1, len(parents) + 1):
-            parent = "/".join(parents[:depth])
+        parent = path
+        while parent := parent.rpartition("/")[0]:
             if parent in paths:
-                yield effective.error(
-                    f"{effective.field('spec', 'files')}: {path} is below {parent}, which is "
-                    "a file",
-                    "rename one of them",
-                    "spec", "files", path, key=True,
-                )  # fmt: skip
-
-
-def from_file_stays_inside(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """`fromFile` names no path outside the spec's folder, and nothing hidden in it."""
-    for path, source in _sources(effective):
-        name = source.get("fromFile")
-        if name is None:
-            continue
-        parts = name.split("/")
-        if name.startswith("/") or ".." in parts:
-            yield effective.error(
-                f"fromFile {name} leads out of the spec's folder",
-                "give a path below the folder that the spec is in",
-                *path, "fromFile",
-            )  # fmt: skip
-        elif any(part.startswith(".") and part != "." for part in parts):
-            yield effective.error(
-                f"fromFile {name} is hidden, and hidden files are not for specs",
-                "no part of the path may begin with a dot",
-                *path, "fromFile",
-            )  # fmt: skip
+                message = f"spec.files: {path} is below {parent}, which is a file"
+                at = ("spec", "files", path)
+                yield effective.error(at, message, "rename one of them", key=True)
 
 
 def secret_sources_are_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """The operator's limits allow every variable, file and Secret that a secret comes from."""
-    limits = effective.config.limits
+    """A secret's variable or file is allowed, and `fromFile` stays in the spec's folder."""
     for path, source in _sources(effective):
         for field in source.keys() - {"value", FROM_SECRET}:
-            refused = refused_source(field, source[field], limits)
+            refused = refused_source(field, source[field], effective.config.limits)
+            if refused is None and field == "fromFile":
+                refused = _refused_path(source[field])
             if refused is not None:
-                yield effective.error(*refused, *path, field)
-        secret = source.get(FROM_SECRET)
-        if secret is not None and not is_allowed_secret(secret["name"], limits):
-            yield effective.error(
-                f"fromSecret: the Secret {secret['name']} is not allowed",
-                allowed_hint("allowedSecrets", limits.allowed_secrets),
-                *path, FROM_SECRET, "name",
-            )  # fmt: skip
+                yield effective.error((*path, field), *refused)
+
+
+def _refused_path(name: str) -> tuple[str, str] | None:
+    parts = name.split("/")
+    if name.startswith("/") or ".." in parts:
+        return (
+            f"fromFile {name} leads out of the spec's folder",
+            "give a path below the folder that the spec is in",
+        )
+    if any(part.startswith(".") and part != "." for part in parts):
+        return (
+            f"fromFile {name} is hidden, and hidden files are not for specs",
+            "no part of the path may begin with a dot",
+        )
+    return None
 
 
 def refused_source(field: str, name: str, limits: Limits) -> tuple[str, str] | None:
@@ -418,57 +309,30 @@ def refused_source(field: str, name: str, limits: Limits) -> tuple[str, str] | N
     return None
 
 
-def is_allowed_secret(name: str, limits: Limits) -> bool:
-    """Whether `limits` let a pod refer to the Secret of this name, which isn't its own."""
-    return limits.allowed_secrets is None or matches_any(name, limits.allowed_secrets)
-
-
 CHECKS: tuple[Callable[[EffectiveSpec], Iterator[Diagnostic]], ...] = (
     image_is_given,
     one_entry_point,
-    times_are_positive,
+    times_can_be_kept,
     times_are_capped,
-    timeout_fits_a_pod,
     hold_is_allowed,
     ttl_is_the_engines,
     ttl_outlives_the_job,
     attempts_are_capped,
     policies_are_allowed,
-    images_are_allowed,
     namespace_is_allowed,
-    service_account_is_allowed,
     pod_patch_is_allowed,
-    pod_patch_leaves_the_pod,
     container_names_differ,
     secrets_exist,
     variables_differ,
     metadata_is_free,
     file_paths_fit,
-    from_file_stays_inside,
     secret_sources_are_allowed,
-    images_can_be_pulled,
-    service_account_can_exist,
-    resources_are_known,
 )
 
 
 def check_spec(effective: EffectiveSpec) -> tuple[Diagnostic, ...]:
     """Findings of every rule; errors and warnings."""
     return tuple(problem for check in CHECKS for problem in check(effective))
-
-
-def policy_list(value: str | list[str] | None) -> tuple[str, ...]:
-    """A pull policy as written (one or a list) as a tuple; empty when none is given."""
-    if value is None:
-        return ()
-    return (value,) if isinstance(value, str) else tuple(value)
-
-
-def allowed_policies(effective: EffectiveSpec, container: Mapping[str, Any]) -> tuple[str, ...]:
-    """The container's pull policies, or else the job's, without what the operator doesn't allow."""
-    allowed = effective.config.limits.allowed_pull_policies
-    wanted = policy_list(container.get("pullPolicy", effective.spec.get("pullPolicy")))
-    return wanted if allowed is None else tuple(policy for policy in wanted if policy in allowed)
 
 
 def matches_any(text: str, globs: tuple[str, ...]) -> bool:
@@ -481,21 +345,16 @@ def allowed_hint(limit: str, allowed: Iterable[str] | None) -> str:
     return f"limits.{limit}: {', '.join(allowed or ()) or 'none'}"
 
 
-def _not_in_a_patch(
-    document: Document, path: tuple[str | int, ...], message: str, hint: str = ""
-) -> Diagnostic:
+def _not_in_a_patch(document: Document, path: Path, message: str, hint: str = "") -> Diagnostic:
     whole = ("spec", _POD_PATCH, *path)
     where = document.locate(whole, key=bool(path) and isinstance(path[-1], str))
-    return Diagnostic(where, f"{dotted(document.written_path(whole))} {message}", hint)
+    return Diagnostic(where, f"{dotted(whole)} {message}", hint)
 
 
-def _sources(
-    effective: EffectiveSpec,
-) -> Iterator[tuple[tuple[str | int, ...], dict[str, Any]]]:
+def _sources(effective: EffectiveSpec) -> Iterator[tuple[Path, dict[str, Any]]]:
     for name, source in effective.spec.get("secrets", {}).items():
         yield ("spec", "secrets", name), source
     for index, credential in enumerate(effective.spec.get("registryCredentials", ())):
-        at: tuple[str | int, ...] = ("spec", "registryCredentials", index)
-        yield (at, credential) if FROM_SECRET in credential else (
-            (*at, "password"), credential["password"]
-        )  # fmt: skip
+        if "password" in credential:
+            at = ("spec", "registryCredentials", index, "password")
+            yield at, credential["password"]

@@ -7,10 +7,9 @@ then the job's own fields.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.api.model import Config
-from engine.api.schema_messages import dotted
 from engine.api.yaml_reader import Document
 from engine.durations import FOREVER, parse_duration
 from engine.errors import Diagnostic, Severity, SourceLocation
@@ -23,7 +22,7 @@ BUILT_IN: Mapping[str, Any] = {
     "template": "job",
     "onChange": "Replace",
 }
-"""The engine's own defaults; the schema tells them to people."""
+"""The engine's own defaults; the schema repeats them for readers."""
 
 AFTER_FINISHED = "ttlAfterFinished"
 TIME_LIMITS: Mapping[str, str] = {
@@ -39,6 +38,31 @@ FROM_SECRET = "fromSecret"  # noqa: S105 - a field's name
 _SOURCES = ("value", "fromEnv", "fromFile", FROM_SECRET)
 
 
+Path = tuple[str | int, ...]
+
+
+class Time(NamedTuple):
+    """A duration of a spec, in seconds; None where none can be read."""
+
+    wanted: float | None
+    longest: float | None
+    """The limit, if there is one."""
+    seconds: float | None
+    """`wanted`, cut to the limit."""
+
+
+class SpecContainer(NamedTuple):
+    """A container that a spec names: its main one, a service, or an init container."""
+
+    name: str
+    path: Path
+    spec: Mapping[str, Any]
+    wanted: tuple[str, ...]
+    """Its pull policies, or else the job's."""
+    policies: tuple[str, ...]
+    """Those of them that the operator allows."""
+
+
 @dataclass(frozen=True, slots=True)
 class EffectiveSpec:
     """Input of every check."""
@@ -48,87 +72,30 @@ class EffectiveSpec:
     namespace: str
     """Empty until the context's namespace is known."""
     layers: tuple[Document, ...]
-    """What it is merged from: the job's own document, then its folders' defaults, nearest first."""
+    """The documents it is merged from: the job's own, then its folders' defaults, nearest first."""
     config: Config
     """The operator's side, which has the outermost defaults."""
+    times: Mapping[tuple[str, ...], Time]
+    """The durations that are given, by their paths below `spec`."""
+    containers: tuple[SpecContainer, ...]
+    """The main one first."""
 
-    @property
-    def own(self) -> Document:
-        """The job's own document."""
-        return self.layers[0]
-
-    @property
-    def name(self) -> str:
-        """The job's name."""
-        return str(self.own.data["metadata"]["name"])
-
-    def seconds(self, *path: str) -> float | None:
-        """The duration at `path` below `spec`, cut to its limit; None where none can be read."""
-        wanted, cap = self.wanted_seconds(*path), self.longest(path[0])
-        return wanted if wanted is None or cap is None else min(wanted, cap)
-
-    def wanted_seconds(self, *path: str) -> float | None:
-        """The same as it is asked for."""
-        value: Any = self.spec
-        for step in path:
-            value = value.get(step, {})
-        try:
-            return math.inf if value == FOREVER else parse_duration(value)
-        except ValueError:
-            return None
-
-    def longest(self, name: str) -> float | None:
-        """The limit of the durations in `spec.NAME`, if there is one."""
-        limits = self.config.limits
-        match name:
-            case "timeout":
-                return limits.max_timeout
-            case "startTimeout":
-                return limits.max_start_timeout
-            case "ttl" | "ttlAfterFinished":
-                return limits.max_ttl
-        return None
-
-    def place(self, *path: str | int, key: bool = False) -> SourceLocation:
+    def place(self, path: Path, *, key: bool = False) -> SourceLocation:
         """Where the effective value at `path` was written; the job's own place if nowhere."""
         writer = self.writer(path)
-        return writer.locate(path, key=key) if writer else self.own.locate(path[:1])
+        return writer.locate(path, key=key) if writer else self.layers[0].locate(path[:1])
 
-    def field(self, *path: str | int) -> str:
-        """What the user who wrote the value at `path` calls it: `spec.services[0].image`."""
-        return dotted((self.writer(path) or self.own).written_path(path))
+    def error(self, path: Path, message: str, hint: str, *, key: bool = False) -> Diagnostic:
+        """An error at the value at `path`, or at its key."""
+        return Diagnostic(self.place(path, key=key), message, hint)
 
-    def error(self, message: str, hint: str, *path: str | int, key: bool = False) -> Diagnostic:
-        """What is wrong with the value at `path`, or with its key."""
-        return Diagnostic(self.place(*path, key=key), message, hint)
+    def warning(self, path: Path, message: str, hint: str) -> Diagnostic:
+        """A warning at the value at `path`."""
+        return Diagnostic(self.place(path), message, hint, Severity.WARNING)
 
-    def warning(self, message: str, hint: str, *path: str | int) -> Diagnostic:
-        """What is probably not meant so."""
-        return Diagnostic(self.place(*path), message, hint, Severity.WARNING)
-
-    def writer(self, path: Sequence[str | int]) -> Document | None:
+    def writer(self, path: Path) -> Document | None:
         """Which of the layers the effective value at `path` is of; None for the operator's."""
         return next((document for document in self.layers if has_value(document.data, path)), None)
-
-    def is_written(self, *path: str | int) -> bool:
-        """Whether the value at `path` is of the spec or of its folders, not of the operator."""
-        return self.writer(path) is not None
-
-    def times(self) -> Iterator[tuple[str, ...]]:
-        """The paths below `spec` of the durations that are given."""
-        for name in TIME_LIMITS:
-            value = self.spec.get(name)
-            if name == AFTER_FINISHED:
-                yield from ((name, end) for end in value or ())
-            elif value is not None:
-                yield (name,)
-
-    def containers(self) -> Iterator[tuple[str, tuple[str | int, ...], Mapping[str, Any]]]:
-        """(name, path, container) of each container of the spec: init, main, services."""
-        for field in ("initContainers", "services"):
-            for index, container in enumerate(self.spec.get(field, ())):
-                yield container["name"], ("spec", field, index), container
-        yield MAIN_CONTAINER, ("spec",), self.spec
 
 
 def effective_spec(
@@ -139,10 +106,52 @@ def effective_spec(
     `namespace` is for a spec that names none, and goes before those of the defaults.
     """
     layers = (document, *above)
-    specs = [BUILT_IN, config.defaults, *(d.data.get("spec", {}) for d in reversed(layers))]
+    spec = merge_specs(
+        [BUILT_IN, config.defaults, *(d.data.get("spec", {}) for d in reversed(layers))]
+    )
     named = [d.data.get("metadata", {}).get("namespace") for d in layers]
     chosen = named[0] or namespace or next((name for name in named if name), "")
-    return EffectiveSpec(merge_specs(specs), chosen, layers, config)
+    allowed = config.limits.allowed_pull_policies
+    containers = tuple(_containers(spec, allowed))
+    return EffectiveSpec(spec, chosen, layers, config, dict(_times(spec, config)), containers)
+
+
+def _times(spec: Mapping[str, Any], config: Config) -> Iterator[tuple[tuple[str, ...], Time]]:
+    limits = config.limits
+    longest = {
+        "timeout": limits.max_timeout,
+        "startTimeout": limits.max_start_timeout,
+        "ttl": limits.max_ttl,
+        AFTER_FINISHED: limits.max_ttl,
+        "ttlLeeway": None,
+    }
+    for name, cap in longest.items():
+        given = spec.get(name)
+        values = given if isinstance(given, Mapping) else {"": given}
+        for end, value in values.items():
+            if value is None:
+                continue
+            try:
+                wanted = math.inf if value == FOREVER else parse_duration(value)
+            except ValueError:
+                yield (name, end) if end else (name,), Time(None, cap, None)
+            else:
+                seconds = wanted if cap is None else min(wanted, cap)
+                yield (name, end) if end else (name,), Time(wanted, cap, seconds)
+
+
+def _containers(
+    spec: Mapping[str, Any], allowed: tuple[str, ...] | None
+) -> Iterator[SpecContainer]:
+    found: list[tuple[str, Path, Mapping[str, Any]]] = [(MAIN_CONTAINER, ("spec",), spec)]
+    for field in ("initContainers", "services"):
+        for index, container in enumerate(spec.get(field, ())):
+            found.append((container["name"], ("spec", field, index), container))
+    for name, path, container in found:
+        policy = container.get("pullPolicy", spec.get("pullPolicy")) or ()
+        wanted = (policy,) if isinstance(policy, str) else tuple(policy)
+        policies = wanted if allowed is None else tuple(one for one in wanted if one in allowed)
+        yield SpecContainer(name, path, container, wanted, policies)
 
 
 def merge_specs(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

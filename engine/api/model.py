@@ -6,21 +6,20 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from engine.api.kubernetes_schema import SHIPPED, KubernetesSchema
 from engine.errors import Diagnostic, SourceLocation
-from engine.kubeschema import KubernetesTypes, shipped_types
-from engine.podsecurity import Level
 from engine.refs import JobKey
 
 if TYPE_CHECKING:
     from engine.api.effective import EffectiveSpec
-    from engine.api.foreign import ForeignDocument
+    from engine.api.other_kinds import ForeignDocument
     from engine.api.yaml_reader import Document
 
 RUN_LENGTH = 8
 
 
 class OnChange(StrEnum):
-    """What happens to a run that is under way when its spec changes."""
+    """The effect of a changed spec on a run that is under way."""
 
     REPLACE = "Replace"
     """It is cancelled."""
@@ -29,7 +28,7 @@ class OnChange(StrEnum):
 
 
 class PullClass(StrEnum):
-    """Why an image could not be pulled, as far as the registry's words tell."""
+    """Classes of pull failures, by the registry's words."""
 
     TRANSIENT = "transient"
     NOT_FOUND = "notFound"
@@ -122,7 +121,6 @@ class Job:
     retry: Retry
     """What of its failures is tried again."""
     on_change: OnChange
-    """What a changed spec does to a run that is under way."""
     spec_hash: str
     """Identity of this revision of the spec."""
     spec_fields: str
@@ -134,7 +132,7 @@ class Job:
     root: str
     """The folder named by the operator that it is in, or is: no link is followed below it."""
     origin: "EffectiveSpec | None" = field(default=None, repr=False, compare=False)
-    """What it was built of, if the configuration asks for that, or has limits: they may still have
+    """Its documents, if the configuration asks for them or has limits: a limit may still have
     to say at which place they are exceeded.
     """
 
@@ -155,7 +153,7 @@ class Job:
 
 
 SECRET_ENV = ("ENGINE_SECRET_*",)
-"""The variables that are meant for specs, wherever nobody says otherwise."""
+"""The variables that specs may read, unless the operator names others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +180,6 @@ class Limits:
     """Globs that service accounts have to match."""
     allow_pod_patch: tuple[tuple[str, ...], ...] | None = None
     """The fields of a pod that a `podPatch` may change, with all that is below them."""
-    pod_security: Level = Level.PRIVILEGED
-    """The Pod Security Standard that pods are held to."""
     max_jobs: int | None = None
     """How many jobs one source may have."""
     max_starts: int | None = None
@@ -224,13 +220,11 @@ class PruneSettings:
 
     annotations: tuple[str, ...] = ()
     """Annotations of other cleaners that hold a TTL for `engine prune`, beside its own."""
-    keep_failed: int = 0
-    """How many failed pods of each job are kept, whatever their TTL."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordSettings:
-    """How long the records of jobs are kept, and how much they tell."""
+    """How long the records of jobs are kept, and how much they hold."""
 
     ttl: float | None = 30 * 86400.0
     """Seconds for which the record of a job without a spec is kept; None is for ever."""
@@ -240,28 +234,27 @@ class RecordSettings:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The operator's side: engine.yaml, or what holds without one."""
+    """The operator's side: engine.yaml, or the engine's own settings."""
 
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Fields of a spec, below those of every JobDefaults."""
     limits: Limits = Limits()
     """What specs may ask for."""
     features: Features = Features()
-    """What is switched off."""
     pull: PullSettings = PullSettings()
     """How pull policies fall back."""
     prune: PruneSettings = PruneSettings()
     """What the TTL rule spares, and what it looks at."""
     records: RecordSettings = RecordSettings()
-    """How long the records of jobs are kept, and how much they tell."""
-    kubernetes: KubernetesTypes = shipped_types
+    """How long the records of jobs are kept, and how much they hold."""
+    kubernetes: KubernetesSchema = SHIPPED
     """The types that fields of Kubernetes are checked against."""
     allow_secret_env: tuple[str, ...] = ()
     """Globs of --allow-secret-env; the limits have them, too, however often the file is read."""
     document: "Document | None" = field(default=None, repr=False, compare=False)
-    """What it was read from, for the places of its values."""
+    """Its document, for the places of its values."""
     keep_origins: bool = False
-    """Whether every job is to remember what it was built of: that takes memory."""
+    """Whether every job keeps its documents: they take memory."""
 
 
 @dataclass(frozen=True, slots=True)

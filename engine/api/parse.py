@@ -1,19 +1,23 @@
-"""From the text of one file to its documents: which are jobs, which defaults, and what is wrong.
+"""From the text of one file to its documents: jobs, defaults, and problems.
 
-What is found here depends on that file alone, so that it holds as long as the text does.
+The result depends on that file alone, and is valid as long as its text is the same.
 """
 
+import re
 from dataclasses import dataclass
+from typing import Any
 
-from engine.api.foreign import ForeignDocument, foreign_document, foreign_text
+from engine.api.kubernetes_schema import SHIPPED, KubernetesSchema
+from engine.api.other_kinds import ForeignDocument, foreign_document, foreign_text
 from engine.api.schema import check_document
 from engine.api.versions import ENGINE_CONFIG, JOB_DEFAULTS
 from engine.api.yaml_reader import Document, read_yaml
 from engine.errors import MAX_SHOWN, Diagnostic, Severity
-from engine.kubeschema import KubernetesTypes, shipped_types
 
 MAX_DEFAULTS = 500
 """The most values of a JobDefaults: every job below carries them all."""
+_NAMES_DEFAULTS = re.compile(rb"""kind["']?\s*:\s*["']?""" + JOB_DEFAULTS.encode())
+"""In a text that isn't valid YAML, the best evidence of a JobDefaults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,6 @@ class SpecText:
     folder: str
     """The folder it is in, which decides what defaults hold for its specs."""
     text: bytes
-    """What it holds."""
     root: str = ""
     """The folder named on the command line that `folder` is below; empty if it is that itself."""
     defaults_only: bool = False
@@ -41,20 +44,21 @@ class ParsedFile:
     jobs: tuple[Document, ...] = ()
     """JobSpecs that passed their schema."""
     invalid_jobs: tuple[Document, ...] = ()
-    """JobSpecs with unknown fields, or with fields that Kubernetes would refuse: no jobs come of
-    them, but they are checked like jobs, so that all of their errors are reported at once.
+    """JobSpecs with unknown fields, or with fields that Kubernetes would refuse. They make no
+    jobs, but they are checked like jobs: all of their errors are reported at once.
     """
     defaults: tuple[Document, ...] = ()
     """JobDefaults."""
     problems: tuple[Diagnostic, ...] = ()
-    """What is wrong with the file."""
     more: int = 0
     """How many errors there are besides."""
     foreign: tuple[ForeignDocument, ...] = ()
     """Documents of other API groups: nothing came of them."""
+    has_defaults: bool = False
+    """Whether there are JobDefaults, good or bad, as far as can be known."""
 
 
-def parse_file(text: SpecText, kubernetes: KubernetesTypes = shipped_types) -> ParsedFile:
+def parse_file(text: SpecText, kubernetes: KubernetesSchema = SHIPPED) -> ParsedFile:
     """Documents of `text`, each checked against its schema and the types of Kubernetes, and
     converted to the model.
 
@@ -63,6 +67,9 @@ def parse_file(text: SpecText, kubernetes: KubernetesTypes = shipped_types) -> P
     content = read_yaml(text.text, text.file)
     if content.problems and (strangers := foreign_text(text.text, text.file)):
         return ParsedFile(text.folder, foreign=strangers)
+    has_defaults = any(map(is_defaults, content.documents))
+    if content.problems:
+        has_defaults = _NAMES_DEFAULTS.search(text.text) is not None
     problems = [*content.problems]
     more = content.more
     jobs: list[Document] = []
@@ -78,8 +85,10 @@ def parse_file(text: SpecText, kubernetes: KubernetesTypes = shipped_types) -> P
         checked = check_document(document, kubernetes, MAX_SHOWN - len(problems))
         problems += checked.problems
         more += checked.more
-        if is_defaults(document) and document.values > MAX_DEFAULTS:
-            problems.append(_too_many_defaults(document))
+        if is_defaults(document) and (values := count_values(document.data)) > MAX_DEFAULTS:
+            message = f"{JOB_DEFAULTS} has {values:,} values, at most {MAX_DEFAULTS:,} may be set"
+            hint = "every job in and below this folder would carry them all"
+            problems.append(Diagnostic(document.place, message, hint))
             continue
         if checked.document is None:
             continue
@@ -87,7 +96,9 @@ def parse_file(text: SpecText, kubernetes: KubernetesTypes = shipped_types) -> P
         if kind == JOB_DEFAULTS:
             defaults.append(checked.document)
         elif kind == ENGINE_CONFIG:
-            problems.append(_without_effect(document))
+            message = f"an {ENGINE_CONFIG} among the specs has no effect"
+            hint = "it is the operator's: give it with --config"
+            problems.append(Diagnostic(document.place, message, hint, Severity.WARNING))
         else:
             (jobs if checked.ok else invalid_jobs).append(checked.document)
     return ParsedFile(
@@ -98,7 +109,15 @@ def parse_file(text: SpecText, kubernetes: KubernetesTypes = shipped_types) -> P
         tuple(problems),
         more,
         tuple(foreign),
+        has_defaults,
     )
+
+
+def count_values(data: Any) -> int:
+    """Keys, values, mappings and lists in `data`."""
+    if isinstance(data, dict):
+        return 1 + len(data) + sum(map(count_values, data.values()))
+    return 1 + (sum(map(count_values, data)) if isinstance(data, list) else 0)
 
 
 def duplicate_defaults(second: Document, first: Document) -> Diagnostic:
@@ -110,23 +129,6 @@ def duplicate_defaults(second: Document, first: Document) -> Diagnostic:
     )
 
 
-def _too_many_defaults(document: Document) -> Diagnostic:
-    return Diagnostic(
-        document.place,
-        f"{JOB_DEFAULTS} has {document.values:,} values, at most {MAX_DEFAULTS:,} may be set",
-        "every job in and below this folder would carry them all",
-    )
-
-
 def is_defaults(document: Document) -> bool:
     """Whether a document says that it is a JobDefaults, good or bad."""
     return isinstance(document.data, dict) and document.data.get("kind") == JOB_DEFAULTS
-
-
-def _without_effect(document: Document) -> Diagnostic:
-    return Diagnostic(
-        document.place,
-        f"an {ENGINE_CONFIG} among the specs has no effect",
-        "it is the operator's: give it with --config",
-        Severity.WARNING,
-    )

@@ -1,34 +1,44 @@
-"""A document against the JSON Schema of its version and the types of Kubernetes, with messages for
-people, each at the place it is about.
+"""A document against the JSON Schema of its version, with messages for people, each at its place.
+
+The schemas refer to the types of Kubernetes.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jsonschema_rs import Draft202012Validator
-
-from engine.api.kubernetes_fields import kubernetes_faults
+from engine.api.kubernetes_schema import (
+    SHIPPED,
+    TYPES,
+    KubernetesSchema,
+    is_in_kubernetes,
+)
 from engine.api.schema_messages import (
-    Violation,
-    count,
+    Nowhere,
+    Places,
     explain,
-    quote_hint,
     show,
     suggest,
     type_name,
+    unknown_names,
 )
-from engine.api.versions import API_VERSION, JOB_SPEC, VERSIONS, schema_text, to_model
+from engine.api.versions import API_VERSION, JOB_SPEC, SCHEMAS
 from engine.api.yaml_reader import Document
 from engine.errors import MAX_SHOWN, Diagnostic
-from engine.kubeschema import KubernetesTypes, shipped_types
+from engine.files import resource_dir
 
-_BASE = "engine:///"
-_ABOUT_FIELDS = ("required", "additionalProperties")
-"""The validator checks both at once, and names either."""
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+    from jsonschema.protocols import Validator
+    from jsonschema_rs import Draft202012Validator as QuickValidator
+    from referencing import Registry
+
+_BASE = "https://jobs.engine/"
+"""Of the schemas' names: a relative `$ref` needs one of a kind that Python's urljoin knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +51,7 @@ class Checked:
     """The document with the fields of the model; None if it can't be read as one.
 
     One that has the fields of its schema, and others besides, or misspelt fields of Kubernetes,
-    can: its other errors are told as well.
+    can: its other errors are reported, too.
     """
     more: int = 0
     """How many problems there are besides."""
@@ -53,7 +63,7 @@ class Checked:
 
 
 def check_document(
-    document: Document, kubernetes: KubernetesTypes = shipped_types, most: int = MAX_SHOWN
+    document: Document, kubernetes: KubernetesSchema = SHIPPED, most: int = MAX_SHOWN
 ) -> Checked:
     """Check `document` against its schema and Kubernetes, and convert it to the model.
 
@@ -63,24 +73,48 @@ def check_document(
     head = _head_problem(document)
     if head is not None:
         return Checked((head,), None)
-    version, kind = document.data["apiVersion"], document.data["kind"]
     problems: list[Diagnostic] = []
     total = 0
     has_its_shape = True
-    if not is_valid(document.data, version, kind):
-        for violation in violations(document):
-            has_its_shape &= violation.keyword == "additionalProperties"
-            total += count(violation)
-            problems += islice(explain(violation), max(most - len(problems), 0))
-    if has_its_shape or version == API_VERSION:
-        document = to_model(document)
-        for fault in kubernetes_faults(document, kubernetes):
-            total += 1
-            if len(problems) < most:
-                where = document.locate(fault.path, key=fault.in_key)
-                quoted = fault.quotable and quote_hint(document, fault.path)
-                problems.append(Diagnostic(where, fault.message, quoted or fault.hint))
-    return Checked(tuple(problems), document if has_its_shape else None, total - len(problems))
+    for error in violations(document, kubernetes):
+        is_additional = error.validator == "additionalProperties"
+        has_its_shape &= is_additional or is_in_kubernetes(error.absolute_path)
+        total += len(unknown_names(error)) if is_additional else 1
+        problems += islice(explain(document, error), max(most - len(problems), 0))
+    more = total - len(problems)
+    return Checked(tuple(problems), document if has_its_shape else None, more)
+
+
+def check_manifest(
+    manifest: Mapping[str, Any], kubernetes: KubernetesSchema, places: Places
+) -> Iterator[Diagnostic]:
+    """What Kubernetes would refuse in a whole manifest, as much of it as can be read.
+
+    Nothing that a Secret holds is repeated.
+    """
+    found = (
+        problem
+        for error in _manifest_violations(manifest, kubernetes)
+        for problem in explain(places, error, manifest["kind"])
+    )
+    return islice(found, MAX_SHOWN)
+
+
+def shape_fault(manifest: Mapping[str, Any], kubernetes: KubernetesSchema) -> str:
+    """The first value of a manifest that has another type than in Kubernetes, or has no name."""
+    for error in _manifest_violations(manifest, kubernetes):
+        # The missing field is nowhere but in the message.
+        has_no_name = error.validator == "required" and error.message.startswith("'name'")
+        if error.validator == "type" or has_no_name:
+            return next(explain(Nowhere(), error, manifest["kind"])).message
+    return ""
+
+
+def _manifest_violations(
+    manifest: Mapping[str, Any], kubernetes: KubernetesSchema
+) -> "Iterator[ValidationError]":
+    definition = kubernetes.name_of(manifest["apiVersion"], manifest["kind"])
+    return _errors(f"{TYPES}#/definitions/{definition}", kubernetes, manifest)
 
 
 def _head_problem(document: Document) -> Diagnostic | None:
@@ -91,8 +125,8 @@ def _head_problem(document: Document) -> Diagnostic | None:
             f"a job spec is a mapping, not {type_name(data)}",
             f"start with 'apiVersion: {API_VERSION}' and 'kind: {JOB_SPEC}'",
         )
-    versions = sorted({version for version, _ in VERSIONS})
-    kinds = sorted({kind for _, kind in VERSIONS})
+    versions = sorted({version for version, _ in SCHEMAS})
+    kinds = sorted({kind for _, kind in SCHEMAS})
     for field, known in (("apiVersion", versions), ("kind", kinds)):
         value = data.get(field)
         if value is None:
@@ -104,8 +138,8 @@ def _head_problem(document: Document) -> Diagnostic | None:
                 suggest(str(value), known),
             )
     version, kind = data["apiVersion"], data["kind"]
-    if (version, kind) not in VERSIONS:
-        others = sorted(other for other, its_kind in VERSIONS if its_kind == kind)
+    if (version, kind) not in SCHEMAS:
+        others = sorted(other for other, its_kind in SCHEMAS if its_kind == kind)
         return Diagnostic(
             document.locate(["apiVersion"]),
             f"{kind} is no kind of {version}",
@@ -114,52 +148,120 @@ def _head_problem(document: Document) -> Diagnostic | None:
     return None
 
 
-def is_valid(data: Any, api_version: str, kind: str) -> bool:
-    """Whether a schema has nothing to say about `data`: fast, for the many specs that are fine."""
-    return _validator(api_version, kind).is_valid(data)
+def violations(
+    document: Document, kubernetes: KubernetesSchema = SHIPPED
+) -> "Iterator[ValidationError]":
+    """Everything that its schema refuses in a document, found one by one."""
+    name = SCHEMAS[document.data["apiVersion"], document.data["kind"]]
+    mistyped = set()
+    for error in _errors(name, kubernetes, document.data):
+        path = tuple(error.absolute_path)
+        # A value of the wrong type fits neither our schema nor Kubernetes' own, which it leads to.
+        if error.validator != "type" or path not in mistyped:
+            yield error
+        if error.validator == "type":
+            mistyped.add(path)
 
 
-def violations(document: Document) -> Iterator[Violation]:
-    """Everything that its schema refuses in a document.
+def _errors(name: str, kubernetes: KubernetesSchema, data: Any) -> "Iterator[ValidationError]":
+    may_be_quick = kubernetes is SHIPPED and not _has_float(data)
+    if not (may_be_quick and _quick_validator(name).is_valid(data)):
+        yield from schema_validator(name, kubernetes).iter_errors(data)
 
-    What one keyword refuses in one value is one violation: all unknown fields of a mapping, say.
-    """
-    data = document.data
-    found = _validator(data["apiVersion"], data["kind"]).evaluate(data).errors()
-    for pointer, location in dict.fromkeys(
-        (error["instanceLocation"], error["schemaLocation"]) for error in found
-    ):
-        path: list[str | int] = []
-        value = data
-        for step in pointer.split("/")[1:]:
-            is_list = isinstance(value, list)
-            path.append(int(step) if is_list else step.replace("~1", "/").replace("~0", "~"))
-            value = value[path[-1]]
-        name, _, keywords = location.removeprefix(_BASE).partition("#/")
-        *above, keyword = keywords.split("/")
-        schema: Any = _shipped_schemas()[name]
-        for step in above:
-            schema = schema[step]
-        in_names = "propertyNames" in above
-        for each in _ABOUT_FIELDS if keyword in _ABOUT_FIELDS else (keyword,):
-            violation = Violation(document, path, value, each, schema, in_names)
-            if each in schema and count(violation):
-                yield violation
+
+def _has_float(data: Any) -> bool:
+    """Whether there is a number such as 1.0: jsonschema-rs, alone, takes it for a whole one."""
+    if isinstance(data, dict):
+        return any(map(_has_float, data.values()))
+    return any(map(_has_float, data)) if isinstance(data, list) else isinstance(data, float)
 
 
 @cache
-def _validator(api_version: str, kind: str) -> Draft202012Validator:
-    schemas = _shipped_schemas()
+def _quick_validator(name: str) -> "QuickValidator":
+    """For the many documents that are fine: jsonschema takes a hundred times as long."""
+    from jsonschema_rs import Draft202012Validator  # noqa: PLC0415 - as below
+
     return Draft202012Validator(
-        schemas[VERSIONS[api_version, kind].schema],
-        retriever=lambda uri: schemas[uri.removeprefix(_BASE)],
+        {"$ref": _BASE + name}, retriever=partial(_schema, SHIPPED), validate_formats=False
     )
 
 
 @cache
-def _shipped_schemas() -> Mapping[str, dict[str, Any]]:
-    """Every schema by its file's name, which is what a $ref names; nothing is ever fetched."""
-    return {
-        version.schema: {**json.loads(schema_text(*key)), "$id": _BASE + version.schema}
-        for key, version in VERSIONS.items()
-    }
+def schema_validator(name: str, kubernetes: KubernetesSchema = SHIPPED) -> "Validator":
+    """A validator for `name`, the path of a JSON Schema below `schemas/`, made once.
+
+    A `$ref` names another file there, relative to the file it is in: nothing is ever fetched.
+    """
+    return _validator_class()({"$ref": _BASE + name}, registry=_registry(kubernetes))
+
+
+@cache
+def _registry(kubernetes: KubernetesSchema) -> "Registry[Any]":
+    """Every schema, read through at once: else each look at one would read through all of it."""
+    # It takes a tenth of a second to import, and many commands check no document.
+    from referencing import Registry, Specification  # noqa: PLC0415
+    from referencing.jsonschema import DRAFT202012  # noqa: PLC0415
+
+    dialect: Specification[Any] = DRAFT202012
+    registry: Registry[Any] = Registry().with_resources(
+        (_BASE + name, dialect.create_resource(_schema(kubernetes, _BASE + name)))
+        for name in (*SCHEMAS.values(), *kubernetes.files)
+    )
+    return registry.crawl()
+
+
+def _schema(kubernetes: KubernetesSchema, uri: str) -> dict[str, Any]:
+    name = uri.removeprefix(_BASE)
+    if name in kubernetes.files:
+        schema = kubernetes.files[name]
+    else:
+        schema = json.loads((resource_dir("schemas") / name).read_bytes())
+    # A schema that names its draft would be judged by that, without our keywords.
+    return {key: schema[key] for key in schema if key != "$schema"}
+
+
+@cache
+def _validator_class() -> "type[Validator]":
+    """Draft 2020-12, but for what jsonschema judges in its own way."""
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - as above
+    from jsonschema.validators import extend  # noqa: PLC0415
+
+    own = {"pattern": _pattern, "uniqueItems": _unique_items}
+    types = Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer)
+    made: type[Validator] = extend(  # type: ignore[no-untyped-call]
+        Draft202012Validator, own, type_checker=types
+    )
+    return made
+
+
+def _is_integer(_checker: object, value: object) -> bool:
+    """The API server takes no 1.0 for a whole number."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_MAX_MATCHED = 4096
+"""Characters of a text that a pattern describes: names, times, paths and quantities."""
+
+
+def _pattern(
+    validator: "Validator", pattern: str, instance: Any, _schema: Any
+) -> "Iterator[ValidationError]":
+    """`$` is the end of the text. To Python it also matches before a last line break."""
+    from jsonschema import ValidationError  # noqa: PLC0415 - as above
+
+    if not validator.is_type(instance, "string"):
+        return
+    # Python's matcher keeps each repetition of a group: 1 MB of a duration took 260 MiB.
+    if len(instance) > _MAX_MATCHED or not re.fullmatch(pattern, instance):
+        yield ValidationError("does not match")
+
+
+def _unique_items(
+    validator: "Validator", wanted: bool, instance: Any, _schema: Any
+) -> "Iterator[ValidationError]":
+    """In linear time: jsonschema compares each pair of items that it can't sort."""
+    from jsonschema import ValidationError  # noqa: PLC0415 - as above
+
+    is_list = wanted and validator.is_type(instance, "array")
+    if is_list and len(set(map(repr, instance))) < len(instance):
+        yield ValidationError("has an item twice")

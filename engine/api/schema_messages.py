@@ -3,14 +3,17 @@
 import difflib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
-from engine.api.yaml_reader import Document
+from engine.api.kubernetes_schema import kubectl_name
 from engine.errors import Diagnostic, SourceLocation
 
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+
 _SHOWN = 60
+_FEW = 12
 _SOURCE_HINT = (
     "a secret is {value: ...}, {fromEnv: NAME}, {fromFile: PATH} or "
     "{fromSecret: {name: NAME, key: KEY}}, a value in quotes"
@@ -24,195 +27,129 @@ _TYPES = {
     "boolean": "true or false",
 }
 
+_WORDS = {
+    "pattern": ": {shown} is not valid",
+    "minLength": " is empty",
+    "maxLength": " has {size} characters, at most {wanted} fit",
+    "minItems": " is empty",
+    "maxItems": " has {size} entries, at most {wanted} may be set",
+    "minProperties": " is empty",
+    "maxProperties": " has {size} entries, at most {wanted} may be set",
+    "minimum": " must be at least {wanted}, not {value}",
+    "maximum": " must be at most {wanted}, not {value}",
+    "uniqueItems": " names something twice",
+}
+
 Path = list[str | int]
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """What one keyword of a schema refuses in one value."""
+class Places(Protocol):
+    """Where the values of a document are written: in a spec's file, or in a template."""
 
-    document: Document
-    path: Path
-    """Of the value, from the top of its document."""
-    instance: Any
-    """The value."""
-    keyword: str
-    schema: Mapping[str, Any]
-    """The part of the schema that has the keyword."""
-    in_names: bool
-    """Whether it is about the keys of a mapping."""
+    def locate(self, path: Sequence[str | int], *, key: bool = False) -> SourceLocation:
+        """The place of the value at `path`, or of its key."""
 
-    @property
-    def value(self) -> Any:
-        """What the schema's keyword says."""
-        return self.schema[self.keyword]
-
-    @property
-    def field(self) -> str:
-        """What the user calls the value."""
-        return dotted(self.path) or "the document"
-
-    @property
-    def where(self) -> SourceLocation:
-        """Where the value stands."""
-        return self.document.locate(self.path)
-
-    @property
-    def hint(self) -> str:
-        """What the schema says to people about its pattern."""
-        return str(self.schema.get("patternErrorMessage", ""))
-
-    @property
-    def may_show_a_secret(self) -> bool:
-        """Whether a key or value here may be the secret itself, written where it doesn't belong."""
-        inside = self.path[:2] in (["spec", "secrets"], ["defaults", "secrets"])
-        return inside or "registryCredentials" in self.path
-
-    def problem(self, words: str, hint: str | None = None) -> Diagnostic:
-        """One problem with the value as a whole."""
-        return Diagnostic(self.where, f"{self.field} {words}", self.hint if hint is None else hint)
+    def written_scalar(self, path: Sequence[str | int]) -> str:
+        """The scalar at `path` as it was written; "" if that is unknown."""
 
 
-def explain(found: Violation) -> Iterator[Diagnostic]:
-    """Problems of one violation; what may be a secret is never repeated."""
-    if found.in_names:
-        yield from _bad_names(found)
-    elif found.keyword == "type" and found.may_show_a_secret:
-        yield _wrong_secret(found)
+class Nowhere:
+    """The places of a document that is in no file."""
+
+    def locate(self, path: Sequence[str | int], *, key: bool = False) -> SourceLocation:
+        """No place."""
+        del path, key
+        return SourceLocation("")
+
+    def written_scalar(self, path: Sequence[str | int]) -> str:
+        """Nothing."""
+        del path
+        return ""
+
+
+def explain(document: Places, error: "ValidationError", manifest: str = "") -> Iterator[Diagnostic]:
+    """Problems of one violation; what may be a secret is never repeated.
+
+    `manifest` is the kind of a document that is an object of Kubernetes.
+    """
+    schema: Any = error.schema
+    wanted: Any = error.validator_value
+    value: Any = error.instance
+    path = [*error.absolute_path]
+    secret = _may_show_a_secret(path)
+    hint = str(schema.get("patternErrorMessage", ""))
+    field = dotted(path) or "the document"
+    if "propertyNames" in error.absolute_schema_path:
+        where = document.locate([*path, value], key=True)
+        shown = "this" if secret else show(value)
+        yield Diagnostic(where, f"{field}: {shown} is not a valid name", hint)
+    elif error.validator == "additionalProperties":
+        known = sorted(schema.get("properties", ()))
+        for name in unknown_names(error):
+            below = [*path, name]
+            named = (
+                f" in {field}" if secret else f" {json.dumps(dotted(below), ensure_ascii=False)}"
+            )
+            where = document.locate(below, key=True)
+            yield Diagnostic(where, f"unknown field{named}", _known(name, known, path, manifest))
+    elif error.validator == "required":
+        # The name is nowhere but in the message.
+        missing = next(name for name in wanted if error.message.startswith(repr(name)))
+        yield Diagnostic(document.locate(path), f"{dotted([*path, missing])} is missing")
+    elif error.validator == "type":
+        words = f" must be {_type_names(wanted)}"
+        if secret:
+            hint = _SOURCE_HINT
+            if path[-2:-1] == ["secrets"] and (value is None or not str(path[-1]).isidentifier()):
+                field = f"{dotted(path[:-1])}: this"
+        elif manifest != "Secret":
+            words += f", not {type_name(value)}"
+            if "string" in wanted and isinstance(value, bool | int | float):
+                hint = quote_hint(document, path)
+        yield Diagnostic(document.locate(path), field + words, hint)
+    elif error.validator in ("enum", "const"):
+        allowed = wanted if error.validator == "enum" else [wanted]
+        meant = suggest(str(value), [str(one) for one in allowed if one is not None])
+        words = f": {show(value)} is not allowed"
+        yield Diagnostic(document.locate(path), field + words, meant)
     else:
-        yield from _EXPLAIN.get(found.keyword, _otherwise)(found)
+        words = _WORDS.get(str(error.validator), " does not fit the schema ({keyword})").format(
+            keyword=error.validator,
+            wanted=wanted,
+            value=value,
+            shown="this" if secret else show(value),
+            size=len(value) if isinstance(value, str | list | dict) else 0,
+        )
+        yield Diagnostic(document.locate(path), field + words, hint or _choices(schema))
 
 
-def count(found: Violation) -> int:
-    """How many problems `explain` finds in it."""
-    names = _NAMES.get("propertyNames" if found.in_names else found.keyword)
-    return len(names(found)) if names else 1
+def unknown_names(error: "ValidationError") -> list[str]:
+    """The fields that a mapping may not have: one violation is about all of them."""
+    schema: Any = error.schema
+    patterns = "|".join(schema.get("patternProperties", ())) or r"\Z."
+    known = schema.get("properties", ())
+    names: Any = error.instance
+    return [name for name in names if name not in known and not re.search(patterns, name)]
 
 
-def _names_refused(found: Violation) -> list[str]:
-    wanted = found.value
-    match found.keyword:
-        case "pattern":
-            return [name for name in found.instance if not re.fullmatch(wanted, name)]
-        case "minLength":
-            return [name for name in found.instance if len(name) < wanted]
-        case _:
-            return [name for name in found.instance if len(name) > wanted]
+def _may_show_a_secret(path: Path) -> bool:
+    """Whether a key or value here may be the secret itself, written where it doesn't belong."""
+    inside = path[:2] in (["spec", "secrets"], ["defaults", "secrets"])
+    return inside or "registryCredentials" in path
 
 
-def _names_unknown(found: Violation) -> list[str]:
-    return [name for name in found.instance if name not in found.schema["properties"]]
+def _type_names(wanted: str | list[str]) -> str:
+    names = [wanted] if isinstance(wanted, str) else wanted
+    return " or ".join(_TYPES[name] for name in names if name != "null")
 
 
-def _names_missing(found: Violation) -> list[str]:
-    return [name for name in found.value if name not in found.instance]
-
-
-_NAMES: Mapping[str, Callable[[Violation], list[str]]] = {
-    "propertyNames": _names_refused,
-    "additionalProperties": _names_unknown,
-    "required": _names_missing,
-}
-
-
-def _bad_names(found: Violation) -> Iterator[Diagnostic]:
-    for name in _names_refused(found):
-        shown = "this" if found.may_show_a_secret else show(name)
-        where = found.document.locate([*found.path, name], key=True)
-        yield Diagnostic(where, f"{found.field}: {shown} is not a valid name", found.hint)
-
-
-def _wrong_secret(found: Violation) -> Diagnostic:
-    """A value of the wrong type, or a secret where its name should be."""
-    words = f"must be {_type_names(found)}"
-    *above, name = found.path
-    is_name = found.instance is not None and str(name).isidentifier()
-    if above[-1:] == ["secrets"] and not is_name:
-        return Diagnostic(found.where, f"{dotted(above)}: this {words}", _SOURCE_HINT)
-    return found.problem(words, _SOURCE_HINT)
-
-
-def _unknown_fields(found: Violation) -> Iterator[Diagnostic]:
-    known = sorted(found.schema["properties"])
-    for key in _names_unknown(found):
-        path = [*found.path, key]
-        named = f" in {found.field}" if found.may_show_a_secret else f" {show(dotted(path))}"
-        where = found.document.locate(path, key=True)
-        yield Diagnostic(where, f"unknown field{named}", suggest(key, known))
-
-
-def _required(found: Violation) -> Iterator[Diagnostic]:
-    for key in _names_missing(found):
-        yield Diagnostic(found.where, f"{dotted([*found.path, key])} is missing")
-
-
-def _type(found: Violation) -> Iterator[Diagnostic]:
-    quotable = "string" in found.value and isinstance(found.instance, bool | int | float)
-    hint = quote_hint(found.document, found.path) if quotable else ""
-    yield found.problem(f"must be {_type_names(found)}, not {type_name(found.instance)}", hint)
-
-
-def _type_names(found: Violation) -> str:
-    wanted = [found.value] if isinstance(found.value, str) else found.value
-    return " or ".join(_TYPES[name] for name in wanted)
-
-
-def _choice(found: Violation) -> Iterator[Diagnostic]:
-    allowed = found.value if found.keyword == "enum" else [found.value]
-    hint = suggest(str(found.instance), [str(value) for value in allowed])
-    yield Diagnostic(found.where, f"{found.field}: {show(found.instance)} is not allowed", hint)
-
-
-def _pattern(found: Violation) -> Iterator[Diagnostic]:
-    shown = "this" if found.may_show_a_secret else show(found.instance)
-    yield Diagnostic(found.where, f"{found.field}: {shown} is not valid", found.hint)
-
-
-def _too_long(found: Violation) -> Iterator[Diagnostic]:
-    yield found.problem(f"has {len(found.instance)} characters, at most {found.value} fit")
-
-
-def _too_many(found: Violation) -> Iterator[Diagnostic]:
-    yield found.problem(
-        f"has {len(found.instance)} entries, at most {found.value} may be set",
-        found.hint or _choices(found),
-    )
-
-
-def _empty(found: Violation) -> Iterator[Diagnostic]:
-    yield found.problem("is empty", found.hint or _choices(found))
-
-
-def _bound(found: Violation) -> Iterator[Diagnostic]:
-    bound = "at least" if found.keyword == "minimum" else "at most"
-    yield found.problem(f"must be {bound} {found.value}, not {found.instance}")
-
-
-def _unique(found: Violation) -> Iterator[Diagnostic]:
-    yield found.problem("names something twice")
-
-
-def _otherwise(found: Violation) -> Iterator[Diagnostic]:
-    yield found.problem(f"does not fit the schema ({found.keyword})")
-
-
-_EXPLAIN: Mapping[str, Callable[[Violation], Iterator[Diagnostic]]] = {
-    "additionalProperties": _unknown_fields,
-    "required": _required,
-    "type": _type,
-    "enum": _choice,
-    "const": _choice,
-    "pattern": _pattern,
-    "maxLength": _too_long,
-    "maxItems": _too_many,
-    "maxProperties": _too_many,
-    "minLength": _empty,
-    "minItems": _empty,
-    "minProperties": _empty,
-    "minimum": _bound,
-    "maximum": _bound,
-    "uniqueItems": _unique,
-}
+def _known(word: str, known: Sequence[str], path: Path, manifest: str) -> str:
+    """As `suggest`, but a long list of Kubernetes' fields is kubectl's to print."""
+    hint = suggest(word, known)
+    name = kubectl_name(path, manifest)
+    if name and len(known) > _FEW and not hint.startswith("did you mean"):
+        return f"its fields are listed by: kubectl explain {name}"
+    return hint
 
 
 def suggest(word: str, known: Sequence[str]) -> str:
@@ -223,7 +160,7 @@ def suggest(word: str, known: Sequence[str]) -> str:
     return f"one of: {', '.join(known)}" if known else ""
 
 
-def quote_hint(document: Document, path: Sequence[str | int]) -> str:
+def quote_hint(document: Places, path: Sequence[str | int]) -> str:
     """How a value is to be written where a string is wanted, every character of it kept."""
     written = document.written_scalar(path)
     return f'quote it: "{written}"' if written else "quote it"
@@ -267,6 +204,6 @@ def dotted(path: Sequence[str | int]) -> str:
     return text
 
 
-def _choices(found: Violation) -> str:
-    names = sorted(found.schema.get("properties", ()))
+def _choices(schema: Mapping[str, Any]) -> str:
+    names = sorted(schema.get("properties", ()))
     return f"exactly one of: {', '.join(names)}" if names else ""

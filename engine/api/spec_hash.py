@@ -19,12 +19,10 @@ def spec_hash(document: Document) -> tuple[str, str]:
     """SHA-256, in hex, over the canonical JSON of the user's own document; and its fields' digests.
 
     Only `metadata.name`, `metadata.namespace` and `spec` enter, as the user wrote them, without
-    the values of secrets: defaults, configuration, templates, a conversion between versions and a
-    rotated password never rerun a finished job, and a hash that everybody may see tells nothing
-    about a secret.
+    the values of secrets. So defaults, configuration, templates and a rotated password never rerun
+    a finished job, and the hash, which is public, has nothing of a secret.
     """
-    hidden = {document.written_path(path) for path in secret_values(document.data["spec"])}
-    written = _without(document.written, hidden)
+    written = _without(document.data, secret_values(document.data["spec"]))
     metadata = written["metadata"]
     namespace = metadata.get("namespace")
     fields = {name: _json(value) for name, value in sorted(written["spec"].items())}
@@ -51,7 +49,7 @@ def _sha256(text: str) -> str:
 
 
 def secret_values(spec: Mapping[str, Any]) -> list[Path]:
-    """Where the values of secrets stand, as far as they stand in `spec` themselves."""
+    """The paths of the values of secrets that are in `spec` itself."""
     sources: list[tuple[Path, dict[str, Any]]] = [
         (("spec", "secrets", name), source) for name, source in spec.get("secrets", {}).items()
     ]

@@ -1,86 +1,59 @@
-"""The engine's kinds by version: each has a JSON Schema, and a conversion to the engine's model.
+"""The engine's kinds by version, each with its JSON Schema."""
 
-The model, the templates and every check know the fields of one version, `API_VERSION`; every
-other version is converted to it, once its own schema has passed it.
-"""
-
-import copy
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Mapping
+from functools import cache, reduce
+from operator import getitem
 from typing import Any
 
-from engine.api.yaml_reader import Document, Path, written_path
-from engine.package_data import resource_dir
+from engine.files import resource_dir
 
 API_VERSION = "jobs.engine/v1alpha1"
 JOB_SPEC = "JobSpec"
 JOB_DEFAULTS = "JobDefaults"
 ENGINE_CONFIG = "EngineConfig"
 
-
-class Conversion:
-    """One document on its way to the fields of `API_VERSION`."""
-
-    data: dict[str, Any]
-    """Plain data, which the conversion may change as it likes."""
-    moves: dict[Path, Path]
-    """New path -> path as written, so that messages name the user's own words and places."""
-
-    def __init__(self, data: Mapping[str, Any]) -> None:
-        self.data = copy.deepcopy(dict(data))
-        self.moves = {}
-
-    def move(self, old: Path, new: Path) -> None:
-        """Move the value at `old` to `new`, where a mapping has to be; nothing if there is none."""
-        holder = _value_at(self.data, old[:-1])
-        if isinstance(holder, dict) and old[-1] in holder:
-            _value_at(self.data, new[:-1])[new[-1]] = holder.pop(old[-1])
-            self.moves[new] = written_path(self.moves, old)
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """One kind in one version."""
-
-    schema: str
-    """The JSON Schema that its documents are checked against: a file in `schemas/`."""
-    convert: Callable[[Conversion], None] | None = None
-    """Turns a valid document into one of `API_VERSION`; None where there is nothing to turn."""
-
-
-VERSIONS: Mapping[tuple[str, str], Version] = {
-    (API_VERSION, JOB_SPEC): Version("job.v1alpha1.schema.json"),
-    (API_VERSION, JOB_DEFAULTS): Version("jobdefaults.v1alpha1.schema.json"),
-    (API_VERSION, ENGINE_CONFIG): Version("engineconfig.v1alpha1.schema.json"),
+SCHEMAS: Mapping[tuple[str, str], str] = {
+    (API_VERSION, JOB_SPEC): "job.v1alpha1.schema.json",
+    (API_VERSION, JOB_DEFAULTS): "jobdefaults.v1alpha1.schema.json",
+    (API_VERSION, ENGINE_CONFIG): "engineconfig.v1alpha1.schema.json",
 }
-"""By `apiVersion` and `kind`. A version may exist for some of the kinds alone."""
+"""Files in `schemas/`, by `apiVersion` and `kind`. A version may exist for some kinds alone."""
 
 
 def schema_text(api_version: str, kind: str) -> str:
-    """The schema file of `kind` in `api_version`; KeyError when there is none."""
-    name = VERSIONS[api_version, kind].schema
-    return (resource_dir("schemas") / name).read_text(encoding="utf-8")
+    """Errors: KeyError for a kind that isn't in that version."""
+    return (resource_dir("schemas") / SCHEMAS[api_version, kind]).read_text(encoding="utf-8")
 
 
-def to_model(document: Document) -> Document:
-    """A document that its schema has passed, with the fields of `API_VERSION`.
+def bundled_schema(api_version: str, kind: str) -> str:
+    """The schema of `kind` with everything that it refers to, for an editor that has it alone."""
+    start = SCHEMAS[api_version, kind]
+    folder = resource_dir("schemas")
+    read = cache(lambda name: json.loads((folder / name).read_bytes()))
+    definitions: dict[str, Any] = {}
 
-    It still knows what the user wrote, and where.
-    """
-    convert = VERSIONS[document.data["apiVersion"], document.data["kind"]].convert
-    if convert is None:
-        return document
-    conversion = Conversion(document.data)
-    convert(conversion)
-    data = {**conversion.data, "apiVersion": API_VERSION}
-    return replace(document, data=data, moves=conversion.moves)
+    def bundle(node: Any, file: str) -> Any:
+        if isinstance(node, list):
+            return [bundle(one, file) for one in node]
+        if not isinstance(node, dict):
+            return node
+        made = {key: bundle(below, file) for key, below in node.items() if key != "$ref"}
+        if "$ref" in node:
+            name, _, pointer = node["$ref"].partition("#/")
+            made["$ref"] = f"#/definitions/{take(name or file, pointer)}"
+        return made
 
+    def take(file: str, pointer: str) -> str:
+        steps = pointer.split("/")
+        # Files may have definitions of the same name.
+        prefix = "" if file == start else f"{file.rpartition('/')[2].partition('.')[0]}."
+        name = prefix + ".".join(step for step in steps if step != "definitions")
+        if name not in definitions:
+            definitions[name] = {}  # a type may be within itself
+            definitions[name] = bundle(reduce(getitem, steps, read(file)), file)
+        return name
 
-def _value_at(data: Any, path: Path) -> Any:
-    """The value at `path`; None where there is none."""
-    for step in path:
-        try:
-            data = data[step]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return data
+    whole = {key: below for key, below in read(start).items() if key != "definitions"}
+    made = bundle(whole, start)
+    return json.dumps({**made, "definitions": definitions}, indent=2, ensure_ascii=False) + "\n"

@@ -1,1 +1,1 @@
-"""The command line: one file per verb, printers for what they tell, exit codes in one place."""
+"""The command line: one file per verb, printers for their output, exit codes in one place."""

@@ -1,4 +1,4 @@
-"""Ask something of jobs by name: what is wrong with one of them is told, and the next one asked."""
+"""Change jobs by name: an error of one is reported, and the others are changed all the same."""
 
 import getpass
 import socket
@@ -14,7 +14,7 @@ from engine.refs import JobKey
 if TYPE_CHECKING:
     from engine.cluster.client import Client
     from engine.cluster.connect import Connection
-    from engine.decide.record import Record
+    from engine.lifecycle.record import Record
 
 
 def job_key(name: str, given: str, default: str) -> JobKey:
@@ -70,7 +70,7 @@ class JobSelection:
 def connect_to_write(kubeconfig: str, context: str) -> "Connection":
     """Errors: those of `connect` and of `check_server_version`."""
     from engine.cluster.connect import connect  # noqa: PLC0415 - --help needs no cluster
-    from engine.cluster.server import check_server_version  # noqa: PLC0415
+    from engine.cluster.discovery import check_server_version  # noqa: PLC0415
 
     connection = connect(kubeconfig, context, on_silence=echo_note)
     check_server_version(connection.client)
@@ -113,8 +113,8 @@ def ask_each(given: str, default: str, names: Iterable[str], ask: Callable[[JobK
     sys.exit(max(codes, default=0))
 
 
-def who() -> str:
-    """Who asks, as records say it."""
+def current_user() -> str:
+    """As records name the user who asked."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):

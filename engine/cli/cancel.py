@@ -3,7 +3,7 @@
 from typing import Any
 
 from engine.cli import options
-from engine.cli.by_name import JobSelection, who
+from engine.cli.by_name import JobSelection, current_user
 from engine.cli.verb import verb
 
 
@@ -15,13 +15,13 @@ from engine.cli.verb import verb
 def command(every: bool, reason: str, **given: Any) -> None:
     """End jobs by name.
 
-    Who did it, and why, is written into the records of JOBS; then their pods are deleted. What is
-    over already stays as it is. A cancelled job doesn't run again until its spec changes or
+    The records of JOBS say who cancelled them, and why; then their pods are deleted. A job that is
+    over stays as it is. A cancelled job doesn't run again until its spec changes or
     `engine rerun` asks for it.
     """
     from engine.reconcile.job_requests import cancel_job  # noqa: PLC0415 - --help needs no cluster
 
-    message = f"cancelled by {who()}" + (f": {reason}" if reason else "")
+    message = f"cancelled by {current_user()}" + (f": {reason}" if reason else "")
     JobSelection(**given).ask_each(
         "--all",
         lambda record: not record.state.is_final,

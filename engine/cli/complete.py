@@ -1,12 +1,10 @@
-"""`engine complete`: record jobs as done that need not run any more."""
+"""`engine complete`: record jobs as done without running them."""
 
 from collections.abc import Iterable
-from pathlib import Path
-
-import click
+from typing import Any
 
 from engine.cli import options
-from engine.cli.by_name import ask_each, connect_to_write, who
+from engine.cli.by_name import ask_each, connect_to_write, current_user
 from engine.cli.loading import SpecOptions, load_config, load_valid_specs
 from engine.cli.verb import verb
 from engine.errors import UsageError
@@ -15,14 +13,7 @@ from engine.refs import JobKey
 
 @verb('engine complete build test -f jobs/ --reason "ran on the old cluster"')
 @options.jobs(required=True)
-@options.option(
-    "-f",
-    "--filename",
-    "filenames",
-    multiple=True,
-    type=click.Path(),
-    help="Specs of the JOBS: needed for those that have no record yet.",
-)
+@options.filenames("Specs of the JOBS: needed for those that have no record yet.")
 @options.jobs_namespace
 @options.option("--reason", required=True, help="Why; goes into the record.")
 @options.source
@@ -35,30 +26,27 @@ def command(
     namespace: str,
     reason: str,
     source: str,
-    defaults_root: Path | None,
-    config: Path | None,
     kubeconfig: str,
     context: str,
+    **given: Any,
 ) -> None:
     """Record jobs as done without running them.
 
-    For jobs that have run elsewhere, before they were moved here, or whose records were lost: who
-    says so, and why, is written into the records of JOBS. They count as Succeeded until their specs
-    change or `engine rerun` asks for them. What is under way has to be cancelled first.
+    For jobs that have run elsewhere, before they were moved here, or whose records were lost. The
+    records of JOBS say who completed them, and why. The jobs count as Succeeded until their specs
+    change or `engine rerun` asks for them. A job that is under way has to be cancelled first.
     """
-    settings = load_config(config)
-    asked = SpecOptions(filenames, namespace, defaults_root)
-    loaded = load_valid_specs(asked, settings) if filenames else None
+    asked = SpecOptions(filenames, namespace, **given)
+    settings = load_config(asked.config)
+    specs = load_valid_specs(asked, settings).jobs if filenames else ()
 
     # Valid specs come first, and need no client.
     from engine.reconcile.job_requests import complete_job  # noqa: PLC0415
     from engine.specdir.load import with_namespace  # noqa: PLC0415
 
     connection = connect_to_write(kubeconfig, context)
-    specs = loaded.jobs if loaded is not None else ()
-    named = with_namespace(specs, connection.namespace, settings.limits)
-    known = {job.key: job for job in named}
-    message = f"completed by {who()}: {reason}"
+    known = {job.key: job for job in with_namespace(specs, connection.namespace, settings.limits)}
+    message = f"completed by {current_user()}: {reason}"
 
     def complete(key: JobKey) -> str:
         if filenames and key not in known:

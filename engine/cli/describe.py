@@ -1,4 +1,4 @@
-"""`engine describe`: everything about a job."""
+"""`engine describe`: all that is known of a job."""
 
 import sys
 
@@ -8,7 +8,7 @@ from engine.cli import options
 from engine.cli.by_name import job_key
 from engine.cli.output import echo_data, echo_error, echo_note
 from engine.cli.verb import verb
-from engine.errors import EngineError, UsageError
+from engine.errors import UsageError
 
 
 @verb("engine describe ci/build", "engine describe build -n ci -o json")
@@ -18,12 +18,7 @@ from engine.errors import EngineError, UsageError
 @options.cluster
 @options.output("table", "json", "yaml")
 def command(
-    jobs: tuple[str, ...],
-    namespace: str,
-    color: str,
-    kubeconfig: str,
-    context: str,
-    output: str,
+    jobs: tuple[str, ...], namespace: str, color: str, kubeconfig: str, context: str, output: str
 ) -> None:
     """Show everything about a job, and what comes next.
 
@@ -33,24 +28,22 @@ def command(
     from engine.cli.printers.describe import job_data, job_lines  # noqa: PLC0415 - for --help
     from engine.cli.printers.table import wants_colour  # noqa: PLC0415
     from engine.cluster.connect import connect  # noqa: PLC0415
-    from engine.reconcile.job_details import read_details  # noqa: PLC0415
+    from engine.inspect.view import read_job  # noqa: PLC0415
 
     connection = connect(kubeconfig, context, on_silence=echo_note)
-    codes, told = [0], []
+    codes, found = [0], []
     for name in jobs:
         try:
             key = job_key(name, namespace, connection.namespace)
-            told.append(read_details(connection.client, key))
+            found.append(read_job(connection.client, key))
         except UsageError as error:
             echo_error(error)
             codes.append(error.exit_code)
-    broken: list[EngineError] = [d.job.error for d in told if d.job.error is not None]
-    codes += [error.exit_code for error in broken]
+    codes += [view.error.exit_code for view, _ in found if view.error is not None]
     if output != "table":
-        echo_data({"jobs": [job_data(details) for details in told]}, output)
+        echo_data({"jobs": [job_data(*one) for one in found]}, output)
     else:
         colour = wants_colour(color, sys.stdout)
-        click.echo(
-            "\n\n".join("\n".join(job_lines(one, colour=colour)) for one in told), color=colour
-        )
+        texts = ["\n".join(job_lines(*one, colour=colour)) for one in found]
+        click.echo("\n\n".join(texts), color=colour)
     sys.exit(max(codes))

@@ -1,54 +1,66 @@
-"""`engine doctor`: what would keep the engine from working on this cluster."""
+"""`engine doctor`: what keeps the engine from working on this cluster."""
 
 import sys
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from engine.cli import options
-from engine.cli.loading import load_config
 from engine.cli.output import echo_data, echo_note, echo_table
 from engine.cli.verb import verb
 from engine.errors import ClusterError, ExitCode
 
+if TYPE_CHECKING:
+    from engine.inspect.doctor import CheckResult
 
-@verb("engine doctor -n ci", "engine doctor -n ci -n dev --source web")
+_WORSE = ("OK", "SKIPPED", "DEGRADED", "FAILED")
+
+
+@verb("engine doctor -n ci", "engine doctor -n ci -n dev -o json")
 @options.namespaces
-@options.source
-@options.config
 @options.color
 @options.cluster
 @options.output("table", "json", "yaml")
 def command(
-    namespaces: tuple[str, ...],
-    source: str,
-    config: Path | None,
-    color: str,
-    kubeconfig: str,
-    context: str,
-    output: str,
+    namespaces: tuple[str, ...], color: str, kubeconfig: str, context: str, output: str
 ) -> None:
-    """Find what would keep the engine from working on this cluster.
+    """Find what keeps the engine from working on this cluster.
 
-    Reach, version, clock, rights, quotas, limit ranges, Pod Security, registry Secrets and the
-    Lease of the source: each is OK, degraded (and what is lost), or failed (and what to do).
-    Nothing is changed. Exit code 0 unless something failed.
+    Server version, namespaces, rights and full quotas. Each check is OK, SKIPPED (with the right
+    that it needs), DEGRADED (with what is lost) or FAILED (with what to do). Nothing is changed.
+    Exit code 0 unless a check failed.
     """
-    settings = load_config(config)
-    from engine.cli.printers.doctor import finding_rows, findings_data, worst  # noqa: PLC0415
-    from engine.cluster.connect import connect  # noqa: PLC0415
-    from engine.decide.doctor import Finding, Level, diagnose  # noqa: PLC0415
-    from engine.reconcile.examination import examine  # noqa: PLC0415
+    from engine.cluster.connect import connect  # noqa: PLC0415 - --help needs no cluster
+    from engine.inspect.doctor import CheckResult, CheckStatus, diagnose  # noqa: PLC0415
 
     try:
         connection = connect(kubeconfig, context, on_silence=echo_note)
         places = tuple(dict.fromkeys(namespaces or (connection.namespace,)))
-        facts = examine(connection.client, places, source, settings.limits.pod_security)
+        results = diagnose(connection.client, places)
     except ClusterError as error:
         where = f"{error.where}: " if error.where else ""
-        found = [Finding("reach", Level.FAILED, f"{where}{error.cause}", error.hint)]
+        results = [CheckResult("reach", CheckStatus.FAILED, f"{where}{error.cause}", error.hint)]
+    if output == "table":
+        echo_table(result_rows(results), color)
     else:
-        found = diagnose(facts)
-    if output != "table":
-        echo_data(findings_data(found), output)
-    else:
-        echo_table(finding_rows(found), color)
-    sys.exit(ExitCode.CLUSTER if worst(found) is Level.FAILED else ExitCode.OK)
+        echo_data(results_data(results), output)
+    sys.exit(ExitCode.CLUSTER if _worst(results) == "FAILED" else ExitCode.OK)
+
+
+def result_rows(results: Sequence["CheckResult"]) -> list[tuple[str, ...]]:
+    """The head, and a row for each result, which ends with its remedy."""
+    rows: list[tuple[str, ...]] = [("STATUS", "CHECK", "NAMESPACE", "FOUND")]
+    for one in results:
+        remedy = f" ({one.remedy})" if one.remedy else ""
+        rows.append((one.status, one.check, one.namespace, f"{one.message}{remedy}"))
+    return rows
+
+
+def results_data(results: Sequence["CheckResult"]) -> dict[str, Any]:
+    """The worst status, and every result."""
+    checks = [asdict(one) | {"namespace": one.namespace or None} for one in results]
+    return {"status": _worst(results), "checks": checks}
+
+
+def _worst(results: Sequence["CheckResult"]) -> str:
+    return max((one.status for one in results), key=_WORSE.index)

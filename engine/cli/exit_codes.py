@@ -3,36 +3,19 @@
 import errno
 import os
 import re
+import signal
 import sys
 import traceback
+from difflib import get_close_matches
 
 import click
 
-from engine.cli.output import discard, echo_error, tell
-from engine.cli.printers.text import lines_of
+from engine.cli.main import COMMANDS
+from engine.cli.output import discard, echo_error, echo_stderr
+from engine.cli.printers.text import sanitize_text
 from engine.errors import EngineError, ExitCode
 from engine.telemetry.redact import REDACTOR
 
-_ELSEWHERE = {
-    "get": "status",
-    "list": "status",
-    "ls": "status",
-    "ps": "status",
-    "apply": "reconcile",
-    "run": "reconcile",
-    "sync": "reconcile",
-    "plan": "diff",
-    "template": "render",
-    "lint": "validate",
-    "delete": "cancel",
-    "stop": "cancel",
-    "kill": "cancel",
-    "retry": "rerun",
-    "restart": "rerun",
-    "create": "init",
-    "new": "init",
-}
-"""What other tools call a command."""
 INTERNAL_ERROR, OUTPUT_ERROR = 70, 74
 """As in sysexits.h: EX_SOFTWARE, EX_IOERR."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -41,38 +24,38 @@ _FIRST_WORD = re.compile(r"^[A-Z][a-z]+\b")
 _VARIABLE = re.compile(r" \(env var: '[^']*'\)")
 
 
-class OutputClosedError(Exception):
-    """Whoever read the output, `head` for instance, has what it wanted."""
-
-
 def report(error: BaseException) -> int:
-    """Say what went wrong, in one line but for what -vv adds; the exit code that it has."""
+    """Print the error on one line, its traceback with -vv, and return its exit code."""
     match error:
         case EngineError():
             echo_error(error)
             return error.exit_code
+        case click.exceptions.NoArgsIsHelpError():
+            _echo_lines(error.format_message())
+            return ExitCode.INVALID
         case click.ClickException():
             _echo_lines(f"error: {_in_one_voice(error)}")
             return ExitCode.INVALID
         case click.Abort() | KeyboardInterrupt():
             after_its_echo = "\n" if sys.stderr.isatty() else ""
-            tell(f"{after_its_echo}interrupted")
-            return ExitCode.INTERRUPTED
-        case OutputClosedError():
+            echo_stderr(f"{after_its_echo}interrupted")
+            number = error.args[0] if error.args else signal.SIGINT
+            return 128 + int(number)  # as shells say which signal ended a process
+        case BrokenPipeError():  # `head` has read what it wants
             discard(sys.stdout)
             return ExitCode.OK
         case OSError() if error.errno in _FULL:
-            tell(f"error: the output can't be written: {error.strerror}")
+            echo_stderr(f"error: the output can't be written: {error.strerror}")
             discard(sys.stdout)
             return OUTPUT_ERROR
-    tell(f"error: internal error: {type(error).__name__}: report it with -vv")
+    echo_stderr(f"error: internal error: {type(error).__name__}: report it with -vv")
     if wants_traceback():
         _echo_lines("".join(traceback.format_exception(error)))
     return INTERNAL_ERROR
 
 
 def wants_traceback() -> bool:
-    """Whether -v was given twice: an error may come before any command has read its options."""
+    """Whether -v was given twice; an error may come before a command has read its options."""
     given = sys.argv[1:]
     times = "".join(filter(_SHORT.fullmatch, given)).count("v") + given.count("--verbose")
     variable = os.environ.get("ENGINE_VERBOSE", "")
@@ -82,8 +65,10 @@ def wants_traceback() -> bool:
 def _in_one_voice(error: click.ClickException) -> str:
     """What click says as an error of the engine: a sentence without a full stop, and a hint."""
     words = _VARIABLE.sub("", error.format_message())
-    elsewhere = _ELSEWHERE.get(getattr(error, "command_name", ""))
-    meant = [elsewhere] if elsewhere else getattr(error, "possibilities", None)
+    if isinstance(error, click.NoSuchCommand):
+        meant = get_close_matches(error.command_name, COMMANDS)
+    else:
+        meant = getattr(error, "possibilities", None) or []
     if meant:
         words, hint = error.message, f"did you mean {' or '.join(meant)}?"
     else:
@@ -95,4 +80,4 @@ def _in_one_voice(error: click.ClickException) -> str:
 
 
 def _echo_lines(text: str) -> None:
-    tell(lines_of(REDACTOR(text)))
+    echo_stderr(sanitize_text(REDACTOR(text)))

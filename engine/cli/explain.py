@@ -1,4 +1,4 @@
-"""`engine explain`: what a field of a spec is, as `kubectl explain` says it."""
+"""`engine explain`: the type, default and meaning of a field, as `kubectl explain` has them."""
 
 import json
 import textwrap
@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from engine.cli import options
 from engine.cli.verb import verb
 
 _WIDTH = 80
@@ -14,16 +13,16 @@ _NOTHING = "<no description>"
 
 
 @verb("engine explain spec.pullPolicy", "engine explain EngineConfig.limits")
-@click.argument("field", default="", shell_complete=options.complete("fields"))
+@click.argument("field", default="")
 def command(field: str) -> None:
-    """Say what a field is: type, default, meaning.
+    """Print the type, the default and the meaning of a field.
 
     FIELD is a path such as spec.pullPolicy or spec.services.env; with a kind before it,
     JobDefaults.metadata or EngineConfig.limits.maxTtl, it is of that kind. Without one the fields
     of a JobSpec are listed.
     """
     # --help needs no schema.
-    from engine.api.field_docs import FieldDoc, explain_field, places_of_field  # noqa: PLC0415
+    from engine.api.schema_docs import FieldDoc, explain_field  # noqa: PLC0415
     from engine.api.versions import API_VERSION  # noqa: PLC0415
 
     kind, path = kind_and_path(field)
@@ -40,7 +39,6 @@ def command(field: str) -> None:
         lines += [("form", found.form)] if found.form else []
         lines += [("example", _value(found.example))] if found.example is not None else []
         lines += [("kubectl", f"kubectl explain {found.kubectl}")] if found.kubectl else []
-        lines += [("stands in", ", ".join(places_of_field(path)))]
     for name, words in lines:
         click.echo(f"{name.upper() + ':':<11}{words}")
     click.echo("\n" + textwrap.fill(found.description or _NOTHING, _WIDTH))
@@ -63,7 +61,7 @@ def _value(value: Any) -> str:
 
 def kind_and_path(field: str) -> tuple[str, list[str]]:
     """The kind that a path begins with, else a JobSpec, and its steps; [] is none."""
-    from engine.api.field_docs import KINDS  # noqa: PLC0415 - as above
+    from engine.api.schema_docs import KINDS  # noqa: PLC0415 - as above
 
     steps = [step for step in field.replace("[]", "").split(".") if step]
     kinds = {kind.lower(): kind for kind in KINDS}

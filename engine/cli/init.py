@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from engine.cli import options
-from engine.cli.output import tell
+from engine.cli.output import echo_stderr
 from engine.cli.verb import verb
 from engine.errors import UsageError
 from engine.files import absolute
@@ -38,12 +38,12 @@ def command(name: str, directory: Path) -> None:
     """Write a first spec, and the schema for editors.
 
     The spec is jobs/NAME.yaml, the schema schemas/job.v1alpha1.schema.json beside that folder, as
-    `engine schema` prints it. A file that is there is left as it is.
+    `engine schema` prints it. An existing file is never changed.
     """
     from engine.api.parse import SpecText, parse_file  # noqa: PLC0415 - --help needs no schema
-    from engine.api.versions import API_VERSION, JOB_SPEC, VERSIONS, schema_text  # noqa: PLC0415
+    from engine.api.versions import API_VERSION, JOB_SPEC, SCHEMAS, bundled_schema  # noqa: PLC0415
 
-    schema = directory.parent / "schemas" / VERSIONS[API_VERSION, JOB_SPEC].schema
+    schema = directory.parent / "schemas" / SCHEMAS[API_VERSION, JOB_SPEC]
     from_spec = os.path.relpath(absolute(schema), absolute(directory))
     text = _SPEC.format(name=name, schema=Path(from_spec).as_posix())
     path = directory / f"{name}.yaml"
@@ -51,9 +51,9 @@ def command(name: str, directory: Path) -> None:
         raise UsageError(problem.message, where=f"NAME {name!r}", hint=problem.hint)
     _write_new(path, text)
     if not schema.exists():
-        _write_new(schema, schema_text(API_VERSION, JOB_SPEC))
+        _write_new(schema, bundled_schema(API_VERSION, JOB_SPEC))
     click.echo(path)
-    tell(
+    echo_stderr(
         f"next: engine validate {directory}; engine reconcile --once {directory}"
         " (with --sandbox on a simulated cluster); engine explain spec"
     )
@@ -66,8 +66,6 @@ def _write_new(path: Path, text: str) -> None:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise UsageError(
-            "this file is there already; it is left as it is", where=str(path), hint="another NAME"
-        ) from None
+        raise UsageError("this file exists", where=str(path), hint="choose another NAME") from None
     except OSError as error:
         raise UsageError(f"can't be written: {error.strerror}", where=str(path)) from None

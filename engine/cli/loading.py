@@ -1,25 +1,21 @@
-"""What every command that takes specs does first."""
+"""Reading configuration and specs, the first step of every command that takes specs."""
 
-import select
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from engine.api.config import parse_config
-from engine.api.foreign import foreign_notes
-from engine.api.model import SECRET_ENV, Config, Limits, LoadedJobs
+from engine.api.kubernetes_schema import SHIPPED, read_kubernetes_schema
+from engine.api.model import SECRET_ENV, Config, Job, Limits, LoadedJobs
+from engine.api.other_kinds import foreign_notes
 from engine.api.parse import SpecText
 from engine.api.yaml_reader import MAX_BYTES
 from engine.cli.options import STDIN
 from engine.cli.output import echo_diagnostic, echo_note
-from engine.cli.printers.progress import ProgressLine
 from engine.errors import Diagnostic, InvalidInputError, Severity, SourceLocation, UsageError
 from engine.files import absolute, read_regular
-from engine.kubeschema import read_types, shipped_types
 from engine.specdir.load import load_specs
-
-_CHUNK = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +44,7 @@ def load_config(
     allow_secret_env: tuple[str, ...] = (),
 ) -> Config:
     """Errors: InvalidInputError when one of the files is missing or broken."""
-    types = read_types(kubernetes_schema) if kubernetes_schema else shipped_types
+    types = read_kubernetes_schema(kubernetes_schema) if kubernetes_schema else SHIPPED
     if path is None:
         limits = Limits(allowed_secret_env=(*SECRET_ENV, *allow_secret_env))
         return Config(limits=limits, kubernetes=types, allow_secret_env=allow_secret_env)
@@ -62,49 +58,33 @@ def load_config(
 
 
 def load_named(options: SpecOptions, config: Config) -> LoadedJobs:
-    """Jobs of the paths, of which `-` is standard input: as a file of the working directory, whose
-    JobDefaults count for it only if that is named, too.
+    """Jobs of the paths; `-` is standard input.
 
-    Errors: UsageError where standard input can't be read, those of `load_specs`.
+    Standard input is like a file of the working directory, whose JobDefaults count for it only if
+    the command line names that folder, too.
+    Errors: UsageError if standard input can't be read, those of `load_specs`.
     """
     stdin = None
     if STDIN in options.paths:
         stdin = SpecText("<stdin>", str(absolute(Path())), _read_stdin())
     files = (path for path in options.paths if path != STDIN)
-    with ProgressLine() as line:
-
-        def on_progress(done: int, count: int) -> None:
-            line.show(f"reading specs: {done:,} of {count:,} files")
-
-        return load_specs(
-            files,
-            config,
-            options.namespace,
-            options.defaults_root,
-            stdin,
-            strict=options.strict,
-            on_progress=on_progress,
-        )
+    return load_specs(
+        files,
+        config,
+        options.namespace,
+        options.defaults_root,
+        stdin,
+        strict=options.strict,
+        templates=options.templates,
+    )
 
 
 def _read_stdin() -> bytes:
-    """To its end, or far enough to show that it is too large: where another process has made a pipe
-    non-blocking, a read may give less, or nothing yet.
-    """
-    stdin: Any = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
-    text = bytearray()
+    """To its end, or far enough to show that it is too large."""
     try:
-        while len(text) <= MAX_BYTES:
-            piece = stdin.read(_CHUNK)
-            if piece is None:
-                select.select([stdin], [], [])
-            elif piece:
-                text += piece
-            else:
-                break
+        return sys.stdin.buffer.read(MAX_BYTES + 1)
     except OSError as error:
         raise UsageError(f"can't be read: {error.strerror}", where="<stdin>") from None
-    return bytes(text)
 
 
 def load_valid_specs(options: SpecOptions, config: Config) -> LoadedJobs:
@@ -123,7 +103,7 @@ def load_valid_specs(options: SpecOptions, config: Config) -> LoadedJobs:
 
 
 def echo_notes(options: SpecOptions, loaded: LoadedJobs) -> None:
-    """On stderr, what of other API groups was skipped, and a -n that no spec has left room for."""
+    """Print to stderr how many documents were skipped, and that -n applies to no spec."""
     for note in foreign_notes(loaded.foreign):
         echo_note(f"note: {note}")
     given, jobs = options.namespace, loaded.jobs
@@ -131,9 +111,12 @@ def echo_notes(options: SpecOptions, loaded: LoadedJobs) -> None:
         echo_note(f"note: -n {given} is for specs that name no namespace; here each names its own")
 
 
+def first_policies(job: Job) -> Mapping[str, str]:
+    """The pull policy of each container in the first attempt."""
+    return {container: policies[0] for container, policies in job.policies.items()}
+
+
 def require_specs(options: SpecOptions, loaded: LoadedJobs) -> None:
-    """Errors: UsageError where there are none, and that isn't said to be meant: a path may be
-    wrong.
-    """
+    """Errors: UsageError if there are none, unless `allow_empty`: a path may be wrong."""
     if not loaded.jobs and not options.allow_empty:
         raise UsageError("no job specs found", hint="--allow-empty, if that is meant")

@@ -1,4 +1,4 @@
-"""Entry point: finds the command and runs it.
+"""Entry point: finds the command and runs it; no traceback reaches a user.
 
 `engine --help` imports nothing that only commands and errors need.
 """
@@ -7,53 +7,44 @@ import gc
 import importlib
 import os
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 import click
 
 from engine import __version__
-from engine.cli.crashes import report_crashes
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from engine.telemetry.events import Event
+    from engine.telemetry.events import Emit, Event
 
 COMMANDS = {
     "reconcile": "Bring the jobs of a folder to their end.",
     "validate": "Check spec files; print file:line:col for every problem.",
-    "render": "Print the manifests that the specs stand for.",
+    "render": "Print the manifests of the specs.",
     "diff": "Show what a reconcile would write, and why.",
     "prune": "Delete what has outlived its TTL.",
     "cancel": "End jobs by name.",
     "rerun": "Run jobs once more whose spec has not changed.",
     "complete": "Record jobs as done without running them.",
     "describe": "Show everything about a job, and what comes next.",
-    "logs": "Print what a job's containers wrote.",
-    "status": "Show where jobs stand, by their records and their pods.",
-    "doctor": "Find what would keep the engine from working on this cluster.",
+    "logs": "Print the output of a job's containers.",
+    "status": "Show the states of jobs, by their records and their pods.",
+    "doctor": "Find what keeps the engine from working on this cluster.",
     "init": "Write a first spec, and the schema for editors.",
-    "explain": "Say what a field is: type, default, meaning.",
+    "explain": "Print the type, the default and the meaning of a field.",
     "sandbox": "Serve a simulated cluster on loopback.",
     "demo": "See the engine at work on a simulated cluster.",
     "schema": "Print the JSON Schema of a kind.",
     "completion": "Print a shell completion script.",
     "version": "Print the versions of the engine and of the server.",
 }
+COMPLETE_VARIABLE = "_ENGINE_COMPLETE"
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
-"""Specs and manifests are trees without cycles: looking for some at every 700 costs a fifth."""
-
-
-@contextmanager
-def _closed_output() -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError:
-        from engine.cli.exit_codes import OutputClosedError  # noqa: PLC0415 - rare
-
-        raise OutputClosedError from None
+"""Specs and manifests are trees without cycles: a collection every 700 objects costs a fifth."""
 
 
 class LazyGroup(click.Group):
@@ -70,40 +61,18 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(f"engine.cli.{cmd_name}").command
-        if not any(parameter.name == "verbose" for parameter in command.params):
-            from engine.cli.options import tracebacks  # noqa: PLC0415 - as above
-
-            tracebacks(command)
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """`help` is --help. Errors: NoSuchCommand, which knows what might have been meant."""
+        """`help COMMAND` is `COMMAND --help`, and `help` alone is --help."""
+        if args == ["help"]:
+            click.echo(ctx.get_help())
+            ctx.exit()
         if args[0] == "help":
-            if len(args) == 1:
-                click.echo(ctx.get_help())
-                ctx.exit()
             args = [args[1], "--help"]
-        try:
-            return super().resolve_command(ctx, args)
-        except click.NoSuchCommand as error:
-            raise click.NoSuchCommand(error.command_name, None, COMMANDS, ctx) from None
-
-    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """Prints --help and --version. Errors: OutputClosedError, as `invoke`."""
-        with _closed_output():
-            return super().make_context(*args, **kwargs)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Errors: OutputClosedError where click itself would end with 1, as for a failed job; Abort
-        without the empty line that click prints before it.
-        """
-        try:
-            with _closed_output():
-                return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise click.Abort from None
+        return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         """The commands, from COMMANDS alone, and the options."""
@@ -130,40 +99,75 @@ def cli() -> None:
 
     Exit codes: 0 all succeeded, 1 a job failed, 2 invalid input, 3 timeout, 4 image pull,
     5 quota or admission, 6 cluster unreachable or forbidden, 7 ended by the system (pod deleted,
-    evicted, node lost, start timeout), 130 interrupted.
+    evicted, node lost, start timeout), 130 interrupted, 143 terminated.
     """
 
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
-    _open_closed_streams()
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-    with report_crashes(_print_crash):
-        code = _run()
-    sys.exit(int(code or 0))
-
-
-def _open_closed_streams() -> None:
-    """What a shell was told to close (`>&-`) is None in Python, and its number the next file's."""
+    # Python has None for a stream that a shell closed (>&-), and its number for the next file.
     sys.stdin = sys.stdin or open(os.devnull)  # noqa: PTH123,SIM115 - until the process ends
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123,SIM115 - as above
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123,SIM115 - as above
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    with report_crashes(_print_crash):
+        code = _run()
+    sys.exit(code)
 
 
-def _run() -> int | None:
+def _run() -> int:
+    """As `click.Group.main`, which would end with 1 where the output is closed."""
     try:
-        code: int | None = cli.main(prog_name="engine", standalone_mode=False)
+        if instruction := os.environ.get(COMPLETE_VARIABLE):
+            from click.shell_completion import shell_complete  # noqa: PLC0415 - only on Tab
+
+            return shell_complete(cli, {}, "engine", COMPLETE_VARIABLE, instruction)
+        with cli.make_context("engine", sys.argv[1:]) as context:
+            cli.invoke(context)
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - each has its exit code
         from engine.cli.exit_codes import report  # noqa: PLC0415 - --help prints no error
 
         return report(error)
-    return code
+    return 0
+
+
+@contextmanager
+def report_crashes(emit: "Emit") -> Iterator[None]:
+    """Crashes in any thread, and in finalizers, are events for as long as this lasts.
+
+    Python itself prints a traceback as it is: not masked, and in no log format.
+    Guarantees: a hook raises nothing; afterwards the hooks are as they were before.
+    """
+
+    def report(error: BaseException | None) -> None:
+        if error is None or isinstance(error, SystemExit | BrokenPipeError):
+            return
+        import traceback  # noqa: PLC0415 - rare
+
+        from engine.telemetry.events import InternalError  # noqa: PLC0415
+
+        name, kind = threading.current_thread().name, type(error).__name__
+        with suppress(Exception):
+            trace = "".join(traceback.format_exception(error))
+            emit(InternalError(None, name, kind, str(error), trace, retrying=False))
+
+    before = sys.excepthook, threading.excepthook, sys.unraisablehook
+    sys.excepthook = lambda _kind, error, _trace: report(error)
+    threading.excepthook = lambda crash: report(crash.exc_value)
+    sys.unraisablehook = lambda crash: report(crash.exc_value)
+    try:
+        yield
+    finally:
+        sys.excepthook, threading.excepthook, sys.unraisablehook = before
 
 
 def _print_crash(event: "Event") -> None:
-    """Before there is a printer that knows how it is to be done."""
+    """Where no command has opened a printer."""
     from engine.cli.exit_codes import wants_traceback  # noqa: PLC0415 - rare
-    from engine.cli.printers.event_printer import make_event_printer  # noqa: PLC0415
+    from engine.cli.printers.events import TextPrinter  # noqa: PLC0415
     from engine.telemetry.redact import REDACTOR  # noqa: PLC0415
 
-    make_event_printer(REDACTOR, verbose=2 if wants_traceback() else 1)(event)
+    with_traceback = wants_traceback()
+    TextPrinter(sys.stderr, REDACTOR, verbose=True, colour=False, tracebacks=with_traceback)(event)

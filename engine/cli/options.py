@@ -10,11 +10,16 @@ import click
 from click.core import ParameterSource
 
 from engine.durations import format_duration, parse_duration
+from engine.wellknown import DEFAULT_SOURCE
 
 STDIN = "-"
-"""The path that stands for standard input."""
+"""The path that means standard input."""
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+_EXISTING_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -43,20 +48,20 @@ class Duration(click.ParamType[float]):
 
 
 def option(*names: str, **settings: Any) -> Callable[[Command], Command]:
-    """`click.option` with ENGINE_<LONG_NAME> as its variable, shown in the help."""
+    """`click.option` with ENGINE_<LONG_NAME> as its variable."""
     long = next(name for name in names if name.startswith("--"))
     variable = "ENGINE_" + long.split("/")[0].lstrip("-").replace("-", "_").upper()
-    return click.option(*names, envvar=variable, show_envvar=True, **settings)
+    return click.option(*names, envvar=variable, **settings)
 
 
 def file_to_write(*names: str, **settings: Any) -> Callable[[Command], Command]:
     """An option for a file that is written: no variable that is set elsewhere may name it."""
-    return click.option(*names, type=click.Path(path_type=Path, dir_okay=False), **settings)
+    return click.option(*names, type=_FILE, **settings)
 
 
 def folder_to_write(*names: str, **settings: Any) -> Callable[[Command], Command]:
     """The same for a folder that files are written to."""
-    return click.option(*names, type=click.Path(path_type=Path, file_okay=False), **settings)
+    return click.option(*names, type=_FOLDER, **settings)
 
 
 def all_paths(given: tuple[str, ...], filenames: tuple[str, ...]) -> tuple[str, ...]:
@@ -67,11 +72,11 @@ def all_paths(given: tuple[str, ...], filenames: tuple[str, ...]) -> tuple[str, 
 
 
 def require_own_source() -> None:
-    """Errors: UsageError where nobody said whose jobs are removed: `default` is everybody's."""
+    """Errors: UsageError without --source: several users may share the source `default`."""
     if click.get_current_context().get_parameter_source("source") is ParameterSource.DEFAULT:
         raise click.UsageError(
             "--prune needs --source: it removes every job of the source that has no spec here,"
-            " and 'default' is that of everybody who names none"
+            " and several users may share the source 'default'"
         )
 
 
@@ -103,52 +108,40 @@ def output(*choices: str) -> Callable[[Command], Command]:
     )
 
 
-def complete(what: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """`shell_complete` of a parameter: imports what finds them when somebody presses Tab."""
+def complete_jobs(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """`shell_complete` of a parameter that names jobs."""
+    from engine.cli import completion  # noqa: PLC0415 - on Tab alone
 
-    def ask(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-        from engine.cli import completion  # noqa: PLC0415 - as said above
-
-        del parameter
-        return completion.complete(what, context, incomplete)
-
-    return ask
+    return completion.complete_jobs(context, incomplete)
 
 
 def jobs(*, required: bool = False) -> Callable[[Command], Command]:
     """Names of jobs as arguments."""
-    return click.argument("jobs", nargs=-1, required=required, shell_complete=complete("jobs"))
+    return click.argument("jobs", nargs=-1, required=required, shell_complete=complete_jobs)
+
+
+def filenames(words: str) -> Callable[[Command], Command]:
+    """Spec files and folders with -f, as in kubectl."""
+    path = click.Path()
+    return option("-f", "--filename", "filenames", multiple=True, type=path, help=words)
 
 
 def paths(command: Command) -> Command:
-    """Spec files and folders: as arguments, or with -f as in kubectl."""
-    path = click.Path()
-    named = option(
-        "-f",
-        "--filename",
-        "filenames",
-        multiple=True,
-        type=path,
-        help="File, folder, or - (stdin).",
-    )
-    return click.argument("paths", nargs=-1, type=path)(named(command))
+    """Spec files and folders: as arguments, or with -f."""
+    named = filenames("File, folder, or - (stdin).")(command)
+    return click.argument("paths", nargs=-1, type=click.Path())(named)
 
 
 def cluster(command: Command) -> Command:
     """Which cluster, as in kubectl."""
-    path = click.Path()
-    command = option("--kubeconfig", default="", type=path, help="Path of the kubeconfig.")(command)
-    names = complete("contexts")
-    return option("--context", default="", shell_complete=names, help="Context in the kubeconfig.")(
-        command
-    )
+    file = option("--kubeconfig", default="", type=click.Path(), help="Path of the kubeconfig.")
+    return option("--context", default="", help="Context in the kubeconfig.")(file(command))
 
 
 def _label_value(ctx: click.Context, param: click.Parameter, value: str) -> str:
     if not _LABEL_VALUE.fullmatch(value):
-        raise click.BadParameter(
-            "at most 63 letters, digits, '-', '_' and '.', as in a label", ctx, param
-        )
+        words = "at most 63 letters, digits, '-', '_' and '.', as in a label"
+        raise click.BadParameter(words, ctx, param)
     return value
 
 
@@ -162,7 +155,7 @@ def _one_namespace(ctx: click.Context, param: click.Parameter, value: str) -> st
 def can_be_namespaces(
     ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Callback of -n: for another name a cluster says no more than that nothing is there."""
+    """Callback of -n: of an invalid name the API server only says that it has no objects."""
     for value in filter(None, values):
         if not _NAMESPACE.fullmatch(value):
             words = "lowercase letters, digits and, between them, '-'; 63 characters at most"
@@ -171,10 +164,7 @@ def can_be_namespaces(
 
 
 def _namespace(words: str) -> Callable[[Command], Command]:
-    names = complete("namespaces")
-    return option(
-        "-n", "--namespace", default="", callback=_one_namespace, shell_complete=names, help=words
-    )
+    return option("-n", "--namespace", default="", callback=_one_namespace, help=words)
 
 
 namespace = _namespace("Namespace for specs that name none.")
@@ -185,7 +175,6 @@ namespaces = option(
     "namespaces",
     multiple=True,
     callback=can_be_namespaces,
-    shell_complete=complete("namespaces"),
     help="Namespace; default: the context's; may be given several times.",
 )
 color = option(
@@ -197,25 +186,21 @@ color = option(
 )
 record_selector = option("-l", "--selector", default="", help="Label selector on the records.")
 all_namespaces = option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
-config = option(
-    "--config",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The operator's engine.yaml.",
-)
+config = option("--config", type=_FILE, help="The operator's engine.yaml.")
 templates = option(
     "--templates",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Folder with template sets, looked at before the built-in ones.",
+    type=_EXISTING_FOLDER,
+    help="Folder with template sets; before the built-in ones.",
 )
 kubernetes_schema = option(
     "--kubernetes-schema",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=_FILE,
     help="Check the fields of Kubernetes against this OpenAPI v2 document: what kubectl get"
     " --raw /openapi/v2 prints.",
 )
 defaults_root = option(
     "--defaults-root",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=_EXISTING_FOLDER,
     help="Let JobDefaults count from this folder downwards, not from the named paths on.",
 )
 allow_secret_env = option(
@@ -227,7 +212,7 @@ allow_secret_env = option(
 )
 source = option(
     "--source",
-    default="default",
+    default=DEFAULT_SOURCE,
     show_default=True,
     callback=_label_value,
     help="Name of this source of specs; what belongs to another is left alone.",
@@ -256,17 +241,16 @@ def spec_reading(command: Command) -> Command:
 
 
 def reconciling(command: Command) -> Command:
-    """What a reconcile, and whatever says what it would do, is about."""
+    """What a reconcile, or its dry run, is about."""
     for add in (source, spec_reading, cluster, namespace):
         command = add(command)
     return command
 
 
-def concurrency(words: str) -> Callable[[Command], Command]:
+def concurrency(words: str, default: int = 16) -> Callable[[Command], Command]:
     """How much is done at once."""
-    return option(
-        "--concurrency", type=click.IntRange(1, 64), default=16, show_default=True, help=words
-    )
+    kind = click.IntRange(1, 64)
+    return option("--concurrency", type=kind, default=default, show_default=True, help=words)
 
 
 prune = option(
@@ -281,14 +265,8 @@ allow_empty = option(
 )
 no_specs = option("--allow-empty", is_flag=True, help="Let there be no specs at all.")
 logs_dir = folder_to_write(
-    "--logs-dir",
-    help="Save the logs of finished pods below this folder before they go.",
+    "--logs-dir", help="Save the logs of finished pods below this folder before they go."
 )
-tracebacks = option(
-    "-v",
-    "--verbose",
-    count=True,
-    expose_value=False,
-    help="Twice: the traceback of an internal error.",
-)
+_words = "Twice: the traceback of an internal error."
+tracebacks = option("-v", "--verbose", count=True, expose_value=False, help=_words)
 verbose = option("-v", "--verbose", count=True, help="Say more on stderr; twice for tracebacks.")

@@ -1,4 +1,4 @@
-"""What commands print themselves: masked, and harmless to terminals and CI logs."""
+"""Output of the commands: masked, and harmless to terminals and CI logs."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 import click
 
-from engine.cli.printers.text import one_line, to_json
+from engine.cli.printers.text import sanitize_line, to_json
 from engine.errors import Diagnostic, EngineError, InvalidInputError
 from engine.telemetry.redact import REDACTOR
 
@@ -16,21 +16,21 @@ from engine.telemetry.redact import REDACTOR
 def echo(text: str, *, err: bool = False) -> None:
     """One line; what is secret in it was masked before it was made."""
     if err:
-        tell(one_line(text))
+        echo_stderr(sanitize_line(text))
     else:
-        click.echo(one_line(text))
+        click.echo(sanitize_line(text))
 
 
-def tell(text: str, *, color: bool | None = None) -> None:
-    """On stderr; where that can't be written, the work goes on, and the exit code tells how."""
+def echo_stderr(text: str, *, nl: bool = True, color: bool | None = None) -> None:
+    """On stderr; where that can't be written, the work goes on."""
     try:
-        click.echo(text, err=True, color=color)
+        click.echo(text, nl=nl, err=True, color=color)
     except OSError:
         discard(sys.stderr)
 
 
 def echo_result(text: str, *, nl: bool = True, color: bool | None = None) -> None:
-    """On stdout; where nobody reads it, the exit code still tells the result."""
+    """On stdout; if it is closed, the exit code still has the result."""
     try:
         click.echo(text, nl=nl, color=color)
     except BrokenPipeError:
@@ -38,12 +38,12 @@ def echo_result(text: str, *, nl: bool = True, color: bool | None = None) -> Non
 
 
 def discard(out: TextIO) -> None:
-    """Nobody reads it any more: let nothing that is still written there be an error."""
+    """Point a closed stream at /dev/null, so that no later write or flush is an error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
 
 
 def echo_note(text: str) -> None:
-    """One line on stderr, about what somebody waits for."""
+    """One line on stderr, masked."""
     echo(str(REDACTOR(text)), err=True)
 
 

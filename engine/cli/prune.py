@@ -8,13 +8,13 @@ import click
 
 from engine.cli import options
 from engine.cli.loading import load_config
-from engine.cli.output import echo, echo_error, echo_note, tell
+from engine.cli.output import echo, echo_error, echo_note, echo_stderr
 from engine.cli.verb import verb
 from engine.errors import EngineError
-from engine.prune.options import DEFAULT_KINDS, DryRun, PruneOptions
-from engine.prune.result import PruneEntry
+from engine.prune.result import DryRun
 from engine.wellknown import FOREIGN_TTLS
 
+_KINDS = ("pods", "secrets", "configmaps")
 _KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 
@@ -22,7 +22,7 @@ def _kinds(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     named = tuple(name.strip() for given in value for name in given.split(",") if name.strip())
     if value and not named:
         raise click.BadParameter("name at least one kind", ctx, param)
-    return named or DEFAULT_KINDS
+    return named or _KINDS
 
 
 def _keys(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -47,7 +47,7 @@ def _keys(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
     "--kinds",
     multiple=True,
     callback=_kinds,
-    show_default=",".join(DEFAULT_KINDS),
+    show_default=",".join(_KINDS),
     help="Kinds, with their group: pods,deployments.apps,widgets.example.com.",
 )
 @options.option(
@@ -65,22 +65,8 @@ def _keys(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
     help="client: say what would go; server: ask the server, too.",
 )
 @options.option("--max-deletes", type=click.IntRange(min=0), help="Delete no more than this.")
-@options.option(
-    "--grace-period",
-    type=click.IntRange(min=0),
-    help="Seconds for pods to end; default: their own.",
-)
-@options.option(
-    "--keep-failed", type=click.IntRange(min=0), help="Keep the last N failed pods of each job."
-)
 @options.logs_dir
-@options.option(
-    "--concurrency",
-    type=click.IntRange(1, 64),
-    default=8,
-    show_default=True,
-    help="How many deletes are under way at once.",
-)
+@options.concurrency("How many deletes are under way at once.", default=8)
 @options.cluster
 @options.config
 @options.output("table", "json")
@@ -92,8 +78,6 @@ def command(
     annotations: tuple[str, ...],
     dry_run: str,
     max_deletes: int | None,
-    grace_period: int | None,
-    keep_failed: int | None,
     logs_dir: Path | None,
     concurrency: int,
     kubeconfig: str,
@@ -113,14 +97,10 @@ def command(
         raise click.UsageError("give namespaces or --all-namespaces, not both")
     settings = load_config(config)
 
-    from engine.cli.printers.prune import (  # noqa: PLC0415 - for --help
-        PruneProgress,
-        notes,
-        open_printer,
-        summary,
-    )
+    # --help needs no cluster.
+    from engine.cli.printers import prune as printing  # noqa: PLC0415
     from engine.cluster.connect import connect  # noqa: PLC0415
-    from engine.prune.run import prune  # noqa: PLC0415
+    from engine.prune.run import PruneOptions, prune  # noqa: PLC0415
 
     connection = connect(kubeconfig, context, concurrency + 2, echo_note)
     chosen = PruneOptions(
@@ -130,23 +110,14 @@ def command(
         selector=selector,
         annotations=(*FOREIGN_TTLS, *settings.prune.annotations, *annotations),
         dry_run=DryRun(dry_run),
-        grace=grace_period,
         concurrency=concurrency,
         max_deletes=settings.limits.max_deletes_per_pass if max_deletes is None else max_deletes,
-        keep_failed=settings.prune.keep_failed if keep_failed is None else keep_failed,
         records_ttl=settings.records.ttl,
         logs_dir=logs_dir,
     )
-    printer = open_printer(sys.stdout, output)
-    progress = PruneProgress(beside_lines=not sys.stdout.isatty())
-
-    def on_entry(entry: PruneEntry) -> None:
-        progress.on_entry(entry)
-        printer.entry(entry)
-
+    printer = printing.PrunePrinter(sys.stdout, output)
     try:
-        with progress.line:
-            result = prune(connection.client, chosen, on_entry, on_page=progress.on_page)
+        result = prune(connection.client, chosen, printer.entry)
     except EngineError as failure:
         printer.end((failure,))
         raise
@@ -156,8 +127,8 @@ def command(
     printer.end(result.errors)
     for error in result.errors:
         echo_error(error)
-    for note in notes(result):
+    for note in result.note_lines:
         echo(note, err=True)
     if output != "json":
-        tell(summary(result, connection.client.now()))
+        echo_stderr(printing.summary(result))
     sys.exit(result.exit_code)

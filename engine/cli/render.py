@@ -6,14 +6,19 @@ from typing import Any
 
 from engine.api.origins import effective_document
 from engine.cli import options
-from engine.cli.loading import SpecOptions, load_settings, load_valid_specs, require_specs
+from engine.cli.loading import (
+    SpecOptions,
+    first_policies,
+    load_settings,
+    load_valid_specs,
+    require_specs,
+)
 from engine.cli.printers.manifests import print_json, print_yaml
 from engine.cli.printers.origins import print_origins_json, print_origins_yaml
 from engine.cli.verb import verb
-from engine.decide.pull_cursor import policies_of_attempt
 from engine.errors import Diagnostic, InvalidInputError
-from engine.reconcile.rendering import RenderConfig, try_render_attempt
-from engine.reconcile.secret_values import resolve_secrets
+from engine.render.attempt import RenderConfig, try_render_attempt
+from engine.render.secret_values import resolve_secrets
 from engine.render.templates import Templates
 from engine.telemetry.redact import MASK
 
@@ -44,7 +49,7 @@ def command(
     output: str,
     **given: Any,
 ) -> None:
-    """Print the manifests that the specs stand for.
+    """Print the manifests of the specs.
 
     For each job its Pod, its Secret, its ConfigMap.
     Values of secrets are masked, and needn't be there, unless --show-secrets is given. Owner
@@ -73,7 +78,7 @@ def command(
         secrets, missing = (
             resolve_secrets(job, os.environ, settings.limits) if show_secrets else (None, ())
         )
-        policies = policies_of_attempt(job, ())
+        policies = first_policies(job)
         made, found = try_render_attempt(rendering, job, 1, policies, secrets)
         problems.extend((*missing, *found))
         manifests.extend((made.pod, *made.dependents) if made else ())

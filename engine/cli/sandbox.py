@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from engine.cli import options
-from engine.cli.output import tell
-from engine.cli.signals import ending_signals
-from engine.cli.verb import verb
+from engine.cli.output import echo_stderr
+from engine.cli.verb import ending_signals, verb
+from engine.sandbox import Clock, Sandbox
 
 
 @verb(
@@ -22,7 +22,7 @@ from engine.cli.verb import verb
 )
 @options.file_to_write(
     "--write-kubeconfig",
-    help="Write the kubeconfig to this file, which nobody but a sandbox may have written.",
+    help="Write the kubeconfig to this file; a file that is no sandbox's is not overwritten.",
 )
 @options.option(
     "--scenario",
@@ -51,8 +51,6 @@ def command(
     It is a Kubernetes API with a simulated node, which runs no container. Prints
     the path of a kubeconfig on stdout and stops on Ctrl-C.
     """
-    from engine.sandbox import Clock, Sandbox  # noqa: PLC0415 - --help needs no server
-
     stop = threading.Event()
     for number in ending_signals():
         signal.signal(number, lambda *_: stop.set())
@@ -64,6 +62,8 @@ def command(
     ):
         path = sandbox.write_kubeconfig(write_kubeconfig or Path(folder, "kubeconfig"))
         click.echo(str(path))
-        tell(f"sandbox at {sandbox.url}: a simulated node, no container is run; Ctrl-C stops it")
+        echo_stderr(
+            f"sandbox at {sandbox.url}: a simulated node, no container is run; Ctrl-C stops it"
+        )
         stop.wait()
-    tell("sandbox stopped")
+    echo_stderr("sandbox stopped")

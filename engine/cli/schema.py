@@ -2,7 +2,7 @@
 
 import click
 
-from engine.api.versions import API_VERSION, JOB_SPEC, VERSIONS, schema_text
+from engine.api.versions import API_VERSION, JOB_SPEC, SCHEMAS, bundled_schema
 from engine.cli import options
 from engine.cli.verb import verb
 
@@ -10,12 +10,12 @@ from engine.cli.verb import verb
 @verb("engine schema", "engine schema EngineConfig")
 @click.argument(
     "kind",
-    type=click.Choice(sorted({kind for _, kind in VERSIONS}), case_sensitive=False),
+    type=click.Choice(sorted({kind for _, kind in SCHEMAS}), case_sensitive=False),
     default=JOB_SPEC,
 )
 @options.option(
     "--api-version",
-    type=click.Choice(sorted({version for version, _ in VERSIONS})),
+    type=click.Choice(sorted({version for version, _ in SCHEMAS})),
     default=API_VERSION,
     show_default=True,
     help="Version of the kind.",
@@ -25,6 +25,6 @@ def command(kind: str, api_version: str) -> None:
 
     KIND is JobSpec unless another one is named.
     """
-    if (api_version, kind) not in VERSIONS:
+    if (api_version, kind) not in SCHEMAS:
         raise click.UsageError(f"{kind} is no kind of {api_version}")
-    click.echo(schema_text(api_version, kind), nl=False)
+    click.echo(bundled_schema(api_version, kind), nl=False)

@@ -1,4 +1,4 @@
-"""`engine status`: where jobs stand."""
+"""`engine status`: the states of jobs."""
 
 import sys
 import time
@@ -15,10 +15,10 @@ from engine.errors import ApiError, EngineError, NoRecordError, UsageError
 from engine.refs import JobKey
 
 if TYPE_CHECKING:
-    from engine.reconcile.job_overview import JobStatus, Overview
+    from engine.inspect.view import JobView, Overview
 
 _INTERVAL = 2.0
-"""Seconds between two looks of --watch."""
+"""Seconds between two reads of --watch."""
 _BAD_REQUEST = 400
 
 
@@ -42,17 +42,17 @@ def command(
     context: str,
     output: str,
 ) -> None:
-    """Show where jobs stand, by their records and their pods.
+    """Show the states of jobs, by their records and their pods.
 
     All jobs, or those that are named: as they are printed, ci/build, or by their name in the
-    namespaces of -n. On stderr stands how old that is, and whether an engine goes on with them.
+    namespaces of -n. stderr shows the age of the data and whether an engine follows the source.
     """
     if all_namespaces and namespaces:
         raise UsageError("give namespaces or --all-namespaces, not both")
     if watch and output not in ("table", "wide"):
         raise UsageError(f"--watch prints lines of a table, not {output}")
     from engine.cluster.connect import connect  # noqa: PLC0415 - --help needs no cluster
-    from engine.reconcile.job_overview import read_overview  # noqa: PLC0415
+    from engine.inspect.view import read_overview  # noqa: PLC0415
 
     connection = connect(kubeconfig, context, on_silence=echo_note)
     given = ("",) if all_namespaces else namespaces or (connection.namespace,)
@@ -62,44 +62,39 @@ def command(
     if wanted and not all_namespaces:
         read_from = tuple(sorted({key.namespace for key in wanted}))
 
-    def read() -> "Overview":
+    def read() -> tuple["Overview", list["JobView"]]:
         try:
-            return read_overview(connection.client, read_from, selector)
+            overview = read_overview(connection.client, read_from, selector)
         except ApiError as error:
             if selector and error.status == _BAD_REQUEST:
                 raise UsageError(f"the server refuses this selector: {error.cause}") from None
             raise
+        return overview, [job for job in overview.jobs if not wanted or _names(job) & wanted]
 
-    def is_wanted(job: "JobStatus") -> bool:
-        return not wanted or job.key in wanted or JobKey("", job.key.name) in wanted
-
-    overview = read()
-    found = [job for job in overview.jobs if is_wanted(job)]
+    overview, found = read()
     for job in found:
         if job.error is not None:
             echo_error(job.error)
     if watch:
-        _watch(read, is_wanted, wide=output == "wide", color=color)
+        _watch(read, wide=output == "wide", color=color)
     _print(overview, found, output, color)
     if not found and not wanted and output in ("table", "wide"):
-        where = "" if all_namespaces else f" in namespace {', '.join(given)}"
-        hint = "" if all_namespaces else " (-A looks in all)"
-        echo(f"no jobs{where}{hint}", err=True)
-    _refuse_missing(named, found)
-
-
-def _refuse_missing(named: Sequence[set[JobKey]], found: Sequence["JobStatus"]) -> None:
-    """Leave with an error for each name that no job has."""
-    there = {job.key for job in found} | {JobKey("", job.key.name) for job in found}
+        where = "" if all_namespaces else f" in namespace {', '.join(given)} (-A looks in all)"
+        echo(f"no jobs{where}", err=True)
+    there = set().union(*map(_names, found))
     missing = [keys for keys in named if not keys & there]
     for keys in missing:
-        where = ", ".join(sorted(str(key).lstrip("/") for key in keys))
-        echo_error(NoRecordError(where))
+        echo_error(NoRecordError(", ".join(sorted(str(key).lstrip("/") for key in keys))))
     if missing:
         sys.exit(NoRecordError.exit_code)
 
 
-def _print(overview: "Overview", jobs: Sequence["JobStatus"], output: str, color: str) -> None:
+def _names(job: "JobView") -> set[JobKey]:
+    """Its key, and the same in all namespaces: what -A makes of a name alone."""
+    return {job.key, JobKey("", job.key.name)}
+
+
+def _print(overview: "Overview", jobs: Sequence["JobView"], output: str, color: str) -> None:
     from engine.cli.printers import status as printer  # noqa: PLC0415 - --help needs none
 
     match output:
@@ -111,46 +106,42 @@ def _print(overview: "Overview", jobs: Sequence["JobStatus"], output: str, color
         case _ if jobs:
             ordered = printer.failed_first(jobs)
             echo_table(printer.overview_rows(ordered, overview.as_of, wide=output == "wide"), color)
-            for line in printer.knowledge_lines(overview, jobs):
+            for line in printer.freshness_lines(overview, jobs):
                 echo(line, err=True)
 
 
 def _watch(
-    read: Callable[[], "Overview"],
-    is_wanted: Callable[["JobStatus"], bool],
-    *,
-    wide: bool,
-    color: str,
+    read: Callable[[], tuple["Overview", list["JobView"]]], *, wide: bool, color: str
 ) -> None:
-    """Until Ctrl-C: all of it, and then the row of each job that is not as it was, or is gone."""
+    """Until Ctrl-C: all jobs, and then the row of each that has changed, or is gone."""
     from engine.cli.printers.status import failed_first, overview_rows  # noqa: PLC0415
     from engine.cli.printers.table import format_rows, terminal_width, wants_colour  # noqa: PLC0415
 
     colour = wants_colour(color, sys.stdout)
     shown: dict[JobKey, object] = {}
-    is_first, told = True, ""
+    is_first, last_error = True, ""
     while True:
         try:
-            overview = read()
+            overview, jobs = read()
         except EngineError as error:
             if not error.retryable:
                 raise
-            if str(error) != told:
+            if str(error) != last_error:
                 echo_error(error)
-            told = str(error)
+            last_error = str(error)
         else:
-            jobs = failed_first(filter(is_wanted, overview.jobs))
-            found = {job.key: job.timeless for job in jobs}
+            jobs = failed_first(jobs)
+            found = {job.key: job.without_ages for job in jobs}
             gone = sorted(shown.keys() - found.keys())
             rows = overview_rows(jobs, overview.as_of, gone, wide=wide)
             head, *lines = format_rows(rows, width=terminal_width(), colour=colour)
             changed = [
                 line
-                for key, line in zip([*(job.key for job in jobs), *gone], lines, strict=True)
+                for key, line in zip([*found, *gone], lines, strict=True)
                 if shown.get(key) != found.get(key)
             ]
             text = "\n".join([head, *changed] if is_first else changed)
             click.echo(text, nl=bool(text), color=colour)
-            shown, is_first, told = found, False, ""
+            shown, is_first, last_error = found, False, ""
             sys.stdout.flush()
         time.sleep(_INTERVAL)

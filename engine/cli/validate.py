@@ -8,21 +8,20 @@ import click
 
 from engine.api.model import Job
 from engine.cli import options
-from engine.cli.ci import is_github
 from engine.cli.loading import (
     SpecOptions,
     echo_notes,
+    first_policies,
     load_named,
     load_settings,
     require_specs,
 )
-from engine.cli.output import echo_diagnostic, tell
+from engine.cli.output import echo_diagnostic, echo_stderr
 from engine.cli.printers.text import pluralise
 from engine.cli.verb import verb
-from engine.decide.pull_cursor import policies_of_attempt
-from engine.errors import Diagnostic, ExitCode, Severity, TemplateRenderError, in_order
-from engine.reconcile.rendering import RenderConfig, render_problems
-from engine.reconcile.secret_values import resolve_secrets
+from engine.errors import Diagnostic, ExitCode, RenderError, Severity, in_order
+from engine.render.attempt import RenderConfig, render_problems
+from engine.render.secret_values import resolve_secrets
 from engine.render.templates import Templates
 from engine.render.variables import SecretValues
 from engine.telemetry.redact import REDACTOR, SHORTEST, is_maskable
@@ -33,15 +32,15 @@ from engine.telemetry.redact import REDACTOR, SHORTEST, is_maskable
 @options.namespace
 @options.spec_reading
 @options.no_specs
-@options.output("text", "json", "sarif", "code-quality")
+@options.output("text", "json", "sarif")
 def command(paths: tuple[str, ...], filenames: tuple[str, ...], output: str, **given: Any) -> None:
     """Check spec files; print file:line:col for every problem.
 
     A secret whose variable isn't set here is a warning: it need only be set where the job is
     started; so is one that is too short to be masked in messages. Exit code 2 if there is an
     error, else 0. Your own templates and pod patches are rendered too; the built-in templates
-    alone have nothing to go wrong. SARIF is for code scanning on GitHub, code-quality for merge
-    requests on GitLab; as text, problems are annotations besides where GitHub Actions runs this.
+    alone have nothing to go wrong. SARIF is for code scanning on GitHub; as text, problems are also
+    annotations where GitHub Actions runs this.
     """
     asked = SpecOptions(options.all_paths(paths, filenames), **given)
     settings = load_settings(asked)
@@ -54,14 +53,14 @@ def command(paths: tuple[str, ...], filenames: tuple[str, ...], output: str, **g
     for name, job in {job.spec["template"]: job for job in reversed(loaded.jobs)}.items():
         try:
             rendering.templates.check(name)
-        except TemplateRenderError as error:
+        except RenderError as error:
             broken.add(name)
             where = job.place if isinstance(error.where, str) else error.where
             problems.append(Diagnostic(where, error.cause, error.hint))
     for job in loaded.jobs:
         if job.spec["template"] in broken:
             continue
-        problems.extend(render_problems(rendering, job, policies_of_attempt(job, ())))
+        problems.extend(render_problems(rendering, job, first_policies(job)))
         secrets, missing = resolve_secrets(job, os.environ, settings.limits)
         problems.extend(map(_unset_is_a_warning, missing))
         problems.extend(_too_short_to_mask(job, secrets))
@@ -82,11 +81,12 @@ def command(paths: tuple[str, ...], filenames: tuple[str, ...], output: str, **g
 def _print_text(count: int, problems: tuple[Diagnostic, ...], *, allow_empty: bool) -> None:
     for problem in problems:
         echo_diagnostic(problem)
-    if is_github(os.environ):
-        from engine.cli.printers.github import annotations_of_problems  # noqa: PLC0415 - rare
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        # Who asks for no report pays for none.
+        from engine.cli.printers.github import annotations_of_problems  # noqa: PLC0415
 
         for line in annotations_of_problems(problems, os.environ):
-            tell(line)
+            echo_stderr(line)
     is_valid = not any(problem.severity is Severity.ERROR for problem in problems)
     if is_valid and (count or allow_empty):
         click.echo(f"{pluralise(count, 'job')}, all valid")
@@ -96,8 +96,10 @@ def _too_short_to_mask(job: Job, secrets: SecretValues) -> Iterator[Diagnostic]:
     refs = (*job.secrets.values(), *(credential.password for credential in job.credentials))
     for ref, value in zip(refs, secrets.all, strict=True):
         if value and not is_maskable(value):
-            told = f"a secret of fewer than {SHORTEST} characters isn't masked in messages and logs"
-            yield Diagnostic(ref.place, told, severity=Severity.WARNING)
+            words = (
+                f"a secret of fewer than {SHORTEST} characters isn't masked in messages and logs"
+            )
+            yield Diagnostic(ref.place, words, severity=Severity.WARNING)
 
 
 def _unset_is_a_warning(problem: Diagnostic) -> Diagnostic:

@@ -1,13 +1,14 @@
-"""`engine version`: of this program, and of the server that it would work with."""
+"""`engine version`: of this program, and of the server."""
 
 import platform
+from typing import Any
 
 import click
 
 from engine import __version__
 from engine.cli import options
-from engine.cli.output import echo_note
-from engine.cli.printers.text import one_line, to_json
+from engine.cli.output import echo, echo_note
+from engine.cli.printers.text import to_json
 from engine.cli.verb import verb
 
 
@@ -20,35 +21,31 @@ def command(client: bool, kubeconfig: str, context: str, output: str) -> None:
 
     The engine's own is printed even if no server answers; the exit code is 6 then.
     """
-    mine = {"version": __version__, "python": platform.python_version()}
-    if client:
-        click.echo(to_json({"client": mine}, indent=2) if output == "json" else _client_line())
-        return
+    found: dict[str, Any] = {
+        "client": {"version": __version__, "python": platform.python_version()}
+    }
     if output == "text":
-        click.echo(_client_line())
+        echo(f"engine {__version__} (Python {platform.python_version()})")
+    try:
+        if not client:
+            found["server"] = None
+            found["server"] = _server(kubeconfig, context)
+    finally:
+        if output == "json":
+            click.echo(to_json(found, indent=2))
+    if output == "text" and not client:
+        words = "" if found["server"]["supported"] else ", which is too old"
+        echo("server {version} at {url}".format(**found["server"]) + words)
+
+
+def _server(kubeconfig: str, context: str) -> dict[str, Any]:
     # --help needs no cluster.
     from engine.cluster.connect import connect  # noqa: PLC0415
-    from engine.cluster.server import OLDEST_SERVER, server_version  # noqa: PLC0415
-    from engine.errors import EngineError  # noqa: PLC0415
+    from engine.cluster.discovery import OLDEST_SERVER, server_version  # noqa: PLC0415
 
-    try:
-        api = connect(kubeconfig, context, on_silence=echo_note).client
-        answer = api.request("GET", "/version")
-    except EngineError:
-        if output == "json":
-            click.echo(to_json({"client": mine, "server": None}, indent=2))
-        raise
-    found = server_version(answer)
-    supported = found is not None and found >= OLDEST_SERVER
-    told = str(answer.get("gitVersion") or "unknown")
-    if output == "json":
-        theirs = {"version": told, "url": api.server, "supported": supported}
-        click.echo(to_json({"client": mine, "server": theirs}, indent=2))
-        return
-    oldest = "{}.{}".format(*OLDEST_SERVER)
-    words = "" if supported else f", not supported: {oldest} is the oldest version that is"
-    click.echo(one_line(f"server {told} at {api.server}{words}"))
-
-
-def _client_line() -> str:
-    return f"engine {__version__} (Python {platform.python_version()})"
+    api = connect(kubeconfig, context, on_silence=echo_note).client
+    answer = api.request("GET", "/version")
+    version = server_version(answer)
+    supported = version is not None and version >= OLDEST_SERVER
+    name = str(answer.get("gitVersion") or "unknown")
+    return {"version": name, "url": api.server, "supported": supported}

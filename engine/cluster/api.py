@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from engine.cluster.client import Client
-from engine.cluster.transport import JSON, READ_TIMEOUT, Query
+from engine.cluster.client import JSON, READ_TIMEOUT, Client, Query
 from engine.errors import ExpiredError, NotFoundError, UsageError
 from engine.refs import Ref, ref_of
 
@@ -122,9 +121,9 @@ def delete(
     grace: int | None = None,
     dry_run: bool = False,
 ) -> Metadata | None:
-    """Delete the object with this UID, in this version if one is given, and what it owns later.
+    """Delete the object with this UID, in this version if one is given, and its dependents later.
 
-    What is left of its metadata: None if it was gone already, {} if nothing is.
+    Returns its metadata while it is being deleted, {} once it is gone, None if it didn't exist.
     Errors: ConflictError when another object has taken its name, or `version` is not its own.
     """
     preconditions = {"uid": uid, **({"resourceVersion": version} if version else {})}
@@ -184,7 +183,7 @@ def list_page(
 def list_all(client: Client, path: str, selector: str, fields: str = "") -> list[Answer]:
     """All pages of a list; begun again when the server forgets the list half-way.
 
-    Whoever keeps all of it is served by larger pages: a thousand jobs' records come as one.
+    The pages are larger, because all of them are kept: the records of 1,000 jobs come as one.
 
     Errors: ExpiredError when that happens every time.
     """

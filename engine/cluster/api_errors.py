@@ -1,4 +1,4 @@
-"""Turn what the API server or the network says into the engine's own errors."""
+"""Turn answers of the API server, and failures of the network, into the engine's errors."""
 
 import errno
 import json
@@ -24,8 +24,8 @@ _TOO_MANY = 429
 _SERVER_ERROR = 500
 _RBAC = re.compile(r'User "[^"]*" cannot \S+ (resource|path) ')
 _NAMESPACE = re.compile(r'namespaces "([^"]+)" not found')
-_LONGEST_RETRY_AFTER = 30.0
-"""A proxy in between may ask for hours; nobody who waits for a job means that."""
+_MAX_RETRY_AFTER = 30.0
+"""Seconds; a proxy in between may ask for hours."""
 _WRITES = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -101,4 +101,4 @@ def _status_object(body: str) -> dict[str, str]:
 
 def _seconds(text: str | None) -> float:
     """Of a Retry-After in seconds; its other form, a date, is nothing that API servers send."""
-    return min(float(text), _LONGEST_RETRY_AFTER) if text and text.isdecimal() else 0.0
+    return min(float(text), _MAX_RETRY_AFTER) if text and text.isdecimal() else 0.0

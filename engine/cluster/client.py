@@ -4,23 +4,48 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
-from typing import Any
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
 
 from urllib3 import BaseHTTPResponse
 from urllib3.exceptions import HTTPError
 
-from engine.boottime import boottime
 from engine.cluster.api_errors import NO_API, api_error, network_error
-from engine.cluster.server_clock import ServerClock
-from engine.cluster.transport import JSON, READ_TIMEOUT, Query, Request, Transport
 from engine.errors import ExpiredError, UnauthorizedError, UnreachableError
+from engine.times import boottime
 
+if TYPE_CHECKING:
+    from engine.cluster.connect import Transport
+
+JSON = "application/json"
+READ_TIMEOUT = 30.0
 _GONE = 410
 _FIRST_ERROR_STATUS = 300
 _CHUNK_SIZE = 65536
 _SILENCE = 2.0
-"""Seconds after which somebody who waits wants to know for whom."""
+"""Seconds without an answer after which the wait is reported."""
+
+_TOLERANCE = timedelta(seconds=2)
+_RESOLUTION = timedelta(seconds=1)
+"""A Date has no fractions."""
+
+Query = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request; `timeout` is how many seconds of silence end it, `total` how many in all."""
+
+    method: str
+    path: str
+    body: Any
+    query: Query
+    content_type: str = JSON
+    accept: str = JSON
+    timeout: float = READ_TIMEOUT
+    total: float | None = None
 
 
 class Client:
@@ -33,12 +58,12 @@ class Client:
 
     def __init__(
         self,
-        transport_factory: Callable[[], Transport],
+        transport_factory: Callable[[], "Transport"],
         on_silence: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`transport_factory` reads the credentials; it is asked again when they have expired.
 
-        `on_silence` is told, once, of a server that takes long for its first answer.
+        `on_silence` is called once if the server takes long for its first answer.
         """
         self._on_silence = on_silence
         self._was_heard = False
@@ -50,7 +75,7 @@ class Client:
         self._clock = ServerClock()
 
     def now(self) -> datetime:
-        """The server's time, as far as its Date headers tell; ours if they agree within 2 s."""
+        """The server's time by its Date headers; ours if they agree within 2 s."""
         return self._clock.now()
 
     def request(
@@ -93,7 +118,7 @@ class Client:
     def download(
         self, path: str, query: Query, *, timeout: float = READ_TIMEOUT
     ) -> Iterator[bytes]:
-        """What the server sends, piece by piece and as it is: a log is no JSON.
+        """The body, piece by piece and as it is: a log is no JSON.
 
         `timeout` is how many seconds of silence end it. Errors: those of a refusal at once,
         UnreachableError while it is read.
@@ -119,13 +144,13 @@ class Client:
             self._renew(transport)
         return self._send_once(self._transport, request)
 
-    def _renew(self, used: Transport) -> None:
+    def _renew(self, used: "Transport") -> None:
         """Read the credentials again, once for all the threads that met the same refusal."""
         with self._renewed:
             if self._transport is used:
                 self._transport = self._transport_factory()
 
-    def _send_once(self, transport: Transport, request: Request) -> BaseHTTPResponse:
+    def _send_once(self, transport: "Transport", request: Request) -> BaseHTTPResponse:
         self.requests += 1
         began = boottime()
         try:
@@ -156,12 +181,59 @@ class Client:
             timer.cancel()
 
 
+class ServerClock:
+    """Our own time at an answer whose Date agrees within 2 s, else that Date; and on from there
+    by a clock that can't be set.
+
+    Guarantees: safe to use from several threads.
+    """
+
+    def __init__(
+        self,
+        wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        boottime: Callable[[], float] = boottime,
+    ) -> None:
+        self._wall_clock = wall_clock
+        self._boottime = boottime
+        self._known = wall_clock(), boottime()
+        """The server's time, and when that was."""
+        self._date = ""
+
+    def now(self) -> datetime:
+        """The server's time."""
+        time, at = self._known
+        return time + timedelta(seconds=self._boottime() - at)
+
+    def update(self, date: str | None, asked_at: float) -> None:
+        """An answer came with this Date header, to a request that began at `asked_at`.
+
+        The answer may have been on its way all that time, longest where the machine slept.
+        Errors: none; a header that is no date is ignored.
+        """
+        if not date or date == self._date:
+            return
+        self._date = date
+        try:
+            earliest = parsedate_to_datetime(date)
+        except (ValueError, TypeError):
+            return
+        if earliest.tzinfo is None:
+            return
+        ours, now = self._wall_clock(), self._boottime()
+        took = timedelta(seconds=now - asked_at)
+        if -_TOLERANCE <= ours - earliest <= took + _TOLERANCE:
+            self._known = ours, now
+        elif not timedelta() <= self.now() - earliest <= took + _RESOLUTION:
+            self._known = earliest, now
+
+
 class WatchStream:
     """Events of one watch, until it ends, breaks, or is closed from another thread."""
 
     def __init__(self, response: Any, server: str) -> None:
         self._response = response
         self._server = server
+        self._is_closed = False
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Errors: ExpiredError when the version is too old, UnreachableError when it breaks."""
@@ -173,16 +245,18 @@ class WatchStream:
                     if line.strip():
                         yield _event(json.loads(line))
         except (HTTPError, OSError, ValueError, AttributeError) as error:
-            raise network_error(error, self._server) from error
+            if not self._is_closed:
+                raise network_error(error, self._server) from error
         finally:
             self._response.close()
 
     def discard(self) -> None:
-        """Close a watch that nobody reads."""
+        """Close a watch that was never read."""
         self._response.close()
 
     def close(self) -> None:
         """Wake up a reader that waits in another thread, which then closes the connection."""
+        self._is_closed = True
         shutdown = getattr(self._response, "shutdown", None)
         try:
             if shutdown is not None:

@@ -1,14 +1,108 @@
-"""Find the kinds that somebody names, with no more requests than those kinds need."""
+"""What an API server is and offers: its version, its kinds, and what we may do there."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from engine.cluster.api import CONFIG_MAPS, PODS, SECRETS, Resource
+from engine.api.model import Job
+from engine.cluster.api import CONFIG_MAPS, PODS, SECRETS, Resource, get
 from engine.cluster.client import Client
-from engine.errors import NotFoundError, UsageError
+from engine.errors import (
+    ClusterError,
+    Diagnostic,
+    EngineError,
+    ForbiddenError,
+    NotFoundError,
+    UsageError,
+)
+from engine.refs import Ref, Right
+
+OLDEST_SERVER = (1, 30)
+"""The first release that always has scheduling gates and native sidecars, and is tested."""
+REVIEWS = "/apis/authorization.k8s.io/v1"
+TIMEOUT = 5.0
+"""Seconds for the answer to a review."""
 
 _KNOWN = {resource.plural: resource for resource in (PODS, SECRETS, CONFIG_MAPS)}
+
+
+def check_server_version(client: Client) -> None:
+    """Refuse a server that is too old; one request, to be made before any other.
+
+    Errors: ClusterError for an older server, or one without a version; those of a
+    request.
+    """
+    version = server_version(client.request("GET", "/version"))
+    oldest = "{}.{}".format(*OLDEST_SERVER)
+    if version is None:
+        raise ClusterError(
+            f"the server doesn't report a version; {oldest} is the oldest supported one",
+            where=client.server,
+            hint="is this an API server, or a proxy before it?",
+        )
+    if version < OLDEST_SERVER:
+        raise ClusterError(
+            "the server is Kubernetes {}.{}, ".format(*version)
+            + f"older than {oldest}, the oldest supported version",
+            where=client.server,
+            hint="upgrade the cluster, or use another context",
+        )
+
+
+def server_version(answer: Mapping[str, Any]) -> tuple[int, int] | None:
+    """(major, minor) in an answer of /version; providers write minors such as `30+`."""
+    major, minor = _number(answer.get("major")), _number(answer.get("minor"))
+    return None if major is None or minor is None else (major, minor)
+
+
+def missing_namespaces(client: Client, jobs: Mapping[str, Job]) -> list[Diagnostic]:
+    """A problem for each namespace that doesn't exist, at the place of its job.
+
+    A namespace that may not be read is left to the first create. Errors: those of a request.
+    """
+    problems = []
+    for namespace, job in jobs.items():
+        try:
+            if get(client, Ref("Namespace", "", namespace)) is not None:
+                continue
+        except ForbiddenError:
+            continue
+        other = "change metadata.namespace" if job.names_namespace else "choose another with -n"
+        words = f"there is no namespace {namespace} in the cluster"
+        hint = f"kubectl create namespace {namespace}, or {other}"
+        problems.append(Diagnostic(job.place, words, hint))
+    return problems
+
+
+def is_allowed(client: Client, right: Right, namespace: str = "", timeout: float = TIMEOUT) -> bool:
+    """Whether we have `right` in a namespace, or ("") in all of them.
+
+    Errors: those of the API; a server may refuse the question itself.
+    """
+    resource, _, subresource = right.resource.partition("/")
+    attributes = {"namespace": namespace, "verb": right.verb, "group": right.group,
+                  "resource": resource, "subresource": subresource}  # fmt: skip
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
+    }
+    path = f"{REVIEWS}/selfsubjectaccessreviews"
+    answer = client.request("POST", path, body=body, timeout=timeout)
+    return bool((answer.get("status") or {}).get("allowed"))
+
+
+def may_list(client: Client, resource: Resource, namespace: str = "") -> bool:
+    """Whether we may list a kind there, or ("") in all namespaces; True where that is unknown.
+
+    Asked beforehand, because a refused list is an entry in the server's audit log.
+    """
+    group = resource.api_version.rpartition("/")[0]
+    try:
+        return is_allowed(client, Right("list", resource.plural, group), namespace)
+    except EngineError:
+        return True
 
 
 def find_resources(client: Client, names: Iterable[str]) -> tuple[Resource, ...]:
@@ -60,3 +154,8 @@ def _read(client: Client, path: str, documents: dict[str, dict[str, Any]]) -> di
         except NotFoundError:
             return None
     return documents[path]
+
+
+def _number(text: object) -> int | None:
+    digits = re.match(r"\d+", text) if isinstance(text, str) else None
+    return int(digits.group()) if digits else None

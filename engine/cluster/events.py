@@ -1,7 +1,6 @@
 """Kubernetes Events: write ours, read the kubelet's for the first cause of a failure."""
 
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 from engine import __version__
@@ -9,18 +8,10 @@ from engine.cluster import api
 from engine.cluster.client import Client
 from engine.errors import EngineError
 from engine.refs import Ref
+from engine.status.outcome import EventReason
 from engine.times import format_time
 
-_LONGEST_MESSAGE = 1024
-
-
-class EventReason(StrEnum):
-    """What the engine's own Events on pods are about; all are Warnings."""
-
-    PULL_POLICY_FALLBACK = "PullPolicyFallback"
-    """A container's image could not be pulled, and the next attempt uses another pull policy."""
-    ATTEMPT_FAILED = "AttemptFailed"
-    """An attempt failed, and no other pull policy is the answer; the message has its outcome."""
+_MAX_MESSAGE = 1024
 
 
 def record_event(
@@ -63,11 +54,11 @@ def record_event(
 
 
 def _bounded(message: str) -> str:
-    """Both ends of a message that is too long: the cause stands at the end."""
-    if len(message) <= _LONGEST_MESSAGE:
+    """Both ends of a message that is too long: the cause is at the end."""
+    if len(message) <= _MAX_MESSAGE:
         return message
-    head = _LONGEST_MESSAGE // 2
-    return f"{message[:head]}…{message[head + 1 - _LONGEST_MESSAGE :]}"
+    head = _MAX_MESSAGE // 2
+    return f"{message[:head]}…{message[head + 1 - _MAX_MESSAGE :]}"
 
 
 def find_pull_cause(client: Client, ref: Ref, uid: str, image: str) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 
 from engine.cluster import api
 from engine.cluster.client import Client
-from engine.decide.record import Record
-from engine.decide.record_codec import decode_record, encode_record
-from engine.errors import AlreadyExistsError, BrokenRecordError
+from engine.errors import BrokenRecordError
+from engine.lifecycle.record import Record
+from engine.lifecycle.record_codec import decode_record, encode_record
 from engine.refs import JobKey, Ref, record_name
 from engine.times import parse_time
 from engine.wellknown import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD, SOURCE
@@ -70,20 +70,11 @@ def read_record(client: Client, key: JobKey) -> Record | None:
 def write_record(client: Client, record: Record) -> Record:
     """`record` with its new version; annotations that others have made on it stay.
 
-    Errors: ConflictError or AlreadyExistsError when somebody else wrote it meanwhile.
+    Errors: ConflictError or AlreadyExistsError when the record has changed since it was read.
     """
     manifest = _manifest(record)
     written = (api.update if record.version else api.create)(client, manifest)
     return parse_record(written)
-
-
-def check_record(client: Client, record: Record) -> None:
-    """Ask whether the server would take a record that isn't there, as a dry run.
-
-    Errors: those of the API where it wouldn't.
-    """
-    with suppress(AlreadyExistsError):
-        api.create(client, _manifest(record), dry_run=True)
 
 
 def _manifest(record: Record) -> dict[str, Any]:
@@ -122,7 +113,7 @@ def job_of_record(name: str) -> str:
 
 
 def _written_at(item: dict[str, Any]) -> datetime | None:
-    """By the server's clock, as it keeps account of who wrote which field."""
+    """When the record was last written, by its managed fields and the server's clock."""
     times = [entry.get("time") for entry in item["metadata"].get("managedFields") or ()]
     return parse_time(max(filter(None, times), default=None))
 

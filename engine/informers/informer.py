@@ -1,7 +1,7 @@
 """A local store of one resource in one namespace, by job: list once, then watch.
 
-A reply to a write of ours and the watch arrive in any order; so each object is kept in its newest
-version, and what was deleted leaves a tombstone that a late reply doesn't get past.
+A reply to a write of ours and the watch arrive in any order. So each object is kept in its newest
+version, and a deleted object leaves a tombstone that a late reply doesn't get past.
 """
 
 import threading
@@ -92,7 +92,7 @@ class Informer(ABC, Generic[Item]):
 
     @abstractmethod
     def _index(self, manifest: Manifest) -> tuple[JobKey, str] | None:
-        """The object's job and what identifies it for good; None for one that is nobody's."""
+        """The object's job and what identifies it for good; None for one of no job."""
 
     @abstractmethod
     def _convert(self, manifest: Manifest) -> Item:
@@ -102,7 +102,7 @@ class Informer(ABC, Generic[Item]):
         """Hook: any state of an object that is not deleted, in whichever order they come."""
 
     def _before_delete(self, key: JobKey, uid: str, last: Manifest | None) -> None:
-        """Hook: the object is gone; `last` is its last state, if the watch told it."""
+        """Hook: the object is gone; `last` is its last state, if the watch gave it."""
 
     def _on_event(self, kind: str, manifest: Manifest) -> None:
         index = self._index(manifest)

@@ -19,8 +19,8 @@ class PodInformer(Informer[Manifest]):
     """All pods of one namespace that a label selector picks, by job and UID.
 
     Guarantees: a pod is its name's job's, whatever its labels say. One whose deletion was seen
-    never comes back, however late a reply that still has it. One that the selector picks no longer
-    is told as deleted, too: `get` tells them apart.
+    never comes back, however late a reply that still has it. A pod that the selector
+    no longer picks is reported as deleted, too; `get` finds out.
     """
 
     def __init__(self, context: WatchContext, namespace: str, selector: str) -> None:
@@ -32,7 +32,7 @@ class PodInformer(Informer[Manifest]):
         """How pods ended that are gone, by UID; the oldest ones are dropped."""
 
     def refresh(self, key: JobKey) -> None:
-        """Ask the API for the pods of one job, where the watch may be late to tell of them.
+        """Ask the API for the pods of one job, where the watch may be late.
 
         Errors: those of the list.
         """
@@ -44,17 +44,17 @@ class PodInformer(Informer[Manifest]):
     def get(self, name: str, uid: str) -> Manifest | None:
         """The very pod, as the API has it now; None when it is gone.
 
-        What the API says is taken in, also of a pod that was told as deleted before it was asked.
+        The answer is stored, also that of a pod that was reported as deleted before.
         Errors: those of the request.
         """
         key = JobKey(self._namespace, (parse_pod_name(name) or (name,))[0])
-        told = self._tombstones.get(uid)
+        buried = self._tombstones.get(uid)
         found = api.get(self._context.client, Ref("Pod", self._namespace, name))
         if found is None or found["metadata"]["uid"] != uid:
             self.mark_deleted(key, uid)
         else:
             with self._lock:
-                if told is not None and self._tombstones.get(uid) == told:
+                if buried is not None and self._tombstones.get(uid) == buried:
                     del self._tombstones[uid]
                     self._outcomes.pop(uid, None)
         if found is None:
@@ -73,7 +73,7 @@ class PodInformer(Informer[Manifest]):
             return self._deletions.get(uid, UNSEEN)
 
     def deleted_outcome(self, uid: str) -> Outcome | None:
-        """What the states of a pod that is gone told of its end."""
+        """The end of a pod that is gone, where its states gave it."""
         with self._lock:
             return self._outcomes.get(uid)
 
@@ -90,7 +90,7 @@ class PodInformer(Informer[Manifest]):
         return intern_strings(manifest) if finished else manifest
 
     def _before_upsert(self, key: JobKey, uid: str, manifest: Manifest) -> None:
-        """Whatever is seen of a deletion, in whichever order, tells when it was asked for."""
+        """Each state with a deletion, in any order, may say when it was asked for."""
         _, known = self._items.get(key, {}).get(uid, (0, None))
         deletion = self._deletions.get(uid, UNSEEN).seen(manifest, known)
         if deletion is not UNSEEN:

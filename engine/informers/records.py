@@ -1,16 +1,15 @@
 """The run records in one namespace, of every source.
 
-Whoever asks for a job to be cancelled or run again writes its record; an engine that stays hears
-of it here.
+`engine cancel` and `engine rerun` write a job's record; an engine that stays sees it here.
 """
 
 from engine.cluster import api
 from engine.cluster.api import version_number
 from engine.cluster.records import SELECTOR, is_record, key_of, parse_record
-from engine.decide.record import Record
 from engine.errors import BrokenRecordError
 from engine.informers.informer import Informer, Manifest
 from engine.informers.reflector import WatchContext
+from engine.lifecycle.record import Record
 from engine.refs import JobKey
 
 

@@ -14,13 +14,15 @@ from typing import Any
 from engine.cluster.client import Client, WatchStream
 from engine.errors import EngineError, ExpiredError, ForbiddenError, UnreachableError
 from engine.refs import JobKey
-from engine.runtime.backoff import backoff
+from engine.runtime.retry import backoff
 from engine.runtime.supervisor import SupervisedThread, Supervisor
+from engine.telemetry.events import Emit, ErrorReported, Notice
 
 _WATCH_SECONDS = (240, 300)
 _READ_TIMEOUT = 330.0
 _STALL_TIMEOUT = 600.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 10.0
+_REPORT_AGAIN_AFTER = 300.0
 _SHORTEST_WATCH = 1.0
 
 
@@ -44,7 +46,7 @@ class Reflector:
     version expires at once, too. Reconnects with back-off and jitter, and no sooner than the server
     asks for. Where it may list but not watch, it lists from time to time. An event or a list that
     raises is the supervisor's to report.
-    Errors: none; the second failure in a row is told to the context's `on_error`. An `optional`
+    Errors: none; the second failure in a row goes to the context's `on_error`. An `optional`
     watch ends in silence where the right to it is missing.
     """
 
@@ -162,3 +164,36 @@ class Reflector:
             self._version = event["object"]["metadata"]["resourceVersion"]
             if event["type"] != "BOOKMARK":
                 self._on_event(event["type"], event["object"])
+
+
+class WatchErrorReporter:
+    """Sums up the errors of reflectors. Safe to use from several threads.
+
+    An error in other words is reported at once, the same one every five minutes.
+    """
+
+    def __init__(self, emit: Emit, clock: Callable[[], float] = time.monotonic) -> None:
+        self._emit = emit
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._since: float | None = None
+        self._reported: dict[str, float] = {}
+
+    def __call__(self, message: str) -> None:
+        """Report an error, unless its like was reported a moment ago."""
+        words, now = message.partition(": ")[2] or message, self._clock()
+        with self._lock:
+            self._since = now if self._since is None else self._since
+            if now - self._reported.get(words, -_REPORT_AGAIN_AFTER) < _REPORT_AGAIN_AFTER:
+                return
+            self._reported[words] = now
+        self._emit(ErrorReported(None, message, retrying=True))
+
+    def recovered(self) -> None:
+        """Every watch hears its server."""
+        with self._lock:
+            since, self._since = self._since, None
+            self._reported.clear()
+        if since is not None:
+            away = self._clock() - since
+            self._emit(Notice(f"the watches of the cluster are back after {away:.0f} s"))

@@ -1,6 +1,6 @@
 """The operator's limits on the pod as it is sent, whatever it was made of.
 
-What a spec itself asks for is judged by `engine.api.checks`, before there is a pod.
+`engine.api.checks` judges what isn't in a pod: times, attempts, namespaces, sources of secrets.
 """
 
 from collections.abc import Mapping
@@ -8,17 +8,15 @@ from itertools import chain, islice
 from typing import Any
 
 from engine.api.model import Job, Limits
-from engine.errors import Diagnostic
+from engine.errors import MAX_SHOWN, Diagnostic
 from engine.limits.pod_limits import POD_LIMITS
-from engine.limits.written import field_name, location_of
-
-_MOST = 100
+from engine.limits.source_location import field_name, location_of
 
 
 def check_pod(pod: Mapping[str, Any], job: Job, limits: Limits) -> tuple[Diagnostic, ...]:
     """Everything in the final pod of `job` that the limits forbid, where it was asked for.
 
-    No more is told than can be read.
+    At most `MAX_SHOWN` are reported.
     """
     return tuple(
         Diagnostic(
@@ -26,5 +24,13 @@ def check_pod(pod: Mapping[str, Any], job: Job, limits: Limits) -> tuple[Diagnos
             f"the pod's {field_name(pod, excess.path)} {excess.message}",
             excess.hint,
         )
-        for excess in islice(chain.from_iterable(limit(pod, limits) for limit in POD_LIMITS), _MOST)
+        for excess in islice(
+            chain.from_iterable(limit(pod, limits) for limit in POD_LIMITS), MAX_SHOWN
+        )
     )
+
+
+def judges_pods(limits: Limits) -> bool:
+    """Whether a spec of its own, with neither a patch nor a template, can exceed `limits`."""
+    allowed = (limits.allowed_images, limits.allowed_service_accounts, limits.allowed_secrets)
+    return any(names is not None for names in allowed)

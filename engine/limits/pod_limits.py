@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.api.checks import allowed_hint, is_allowed_secret, matches_any
+from engine.api.checks import allowed_hint, matches_any
 from engine.api.model import Limits
+from engine.api.pod_fields import Path, Pod, containers, entries, field_of
 from engine.durations import format_duration
-from engine.podsecurity import Level, evaluate
-from engine.podsecurity.pod import Path, Pod, containers, entries, field_of
 from engine.wellknown import DEFAULT_SERVICE_ACCOUNT
 
 _GRACE_PERIOD = "terminationGracePeriodSeconds"
@@ -19,7 +18,7 @@ _ACCOUNTS = ("serviceAccountName", "serviceAccount")
 _MOUNT = "automountServiceAccountToken"
 _SECRET_NAME = "secretName"  # noqa: S105 - a field's name
 _SECRET_REFS = frozenset({"secret", "secretRef", "secretKeyRef", "nodePublishSecretRef"})
-"""Fields of a pod that refer to a Secret by `name`, wherever they stand."""
+"""Fields of a pod that refer to a Secret by `name`, at any depth."""
 _IDENTITIES = ("serviceAccountToken", "podCertificate")
 
 
@@ -30,7 +29,7 @@ class Excess:
     path: Path
     """The field, there or missing."""
     message: str
-    """What is wrong with it, to stand behind its name."""
+    """The problem, in words that follow the field's name."""
     hint: str
     """The limit."""
 
@@ -71,7 +70,7 @@ def grace_periods_are_capped(pod: Pod, limits: Limits) -> Iterator[Excess]:
 
 
 def service_account_is_allowed(pod: Pod, limits: Limits) -> Iterator[Excess]:
-    """Whom the pod acts as. One that names nobody acts as nobody, unless it mounts a token."""
+    """The account that the pod acts as: none, unless it names one or mounts a token."""
     allowed = limits.allowed_service_accounts
     for path, name in () if allowed is None else _accounts(pod):
         if not matches_any(name, allowed or ()):
@@ -87,17 +86,9 @@ def secrets_are_allowed(pod: Pod, limits: Limits) -> Iterator[Excess]:
         return
     own = field_of(pod, "metadata", "name")
     for path, name in _secrets(field_of(pod, "spec"), ("spec",)):
-        if name != own and not is_allowed_secret(name, limits):
+        if name != own and not matches_any(name, limits.allowed_secrets):
             hint = allowed_hint("allowedSecrets", limits.allowed_secrets)
             yield Excess(path, f"{name} is not allowed", hint)
-
-
-def pod_security_is_kept(pod: Pod, limits: Limits) -> Iterator[Excess]:
-    """The Pod Security Standard."""
-    level = limits.pod_security
-    for control, violation in () if level is Level.PRIVILEGED else evaluate(level, pod):
-        hint = f"limits.podSecurity: {level}, control {control.name}"
-        yield Excess(violation.path, violation.message, hint)
 
 
 POD_LIMITS: tuple[Callable[[Pod, Limits], Iterator[Excess]], ...] = (
@@ -107,7 +98,6 @@ POD_LIMITS: tuple[Callable[[Pod, Limits], Iterator[Excess]], ...] = (
     grace_periods_are_capped,
     service_account_is_allowed,
     secrets_are_allowed,
-    pod_security_is_kept,
 )
 
 

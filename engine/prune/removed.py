@@ -5,7 +5,7 @@ the record is, too, so that the next pass can go on.
 """
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -13,99 +13,55 @@ from pathlib import Path
 from engine.cluster import api
 from engine.cluster.api import CONFIG_MAPS, PODS, SECRETS
 from engine.cluster.client import Client
-from engine.cluster.records import RecordList, list_records, read_record, write_record
-from engine.decide.prune.rule import Delete, Protected, Verdict
-from engine.decide.record import Record, finished
-from engine.decide.transitions import with_attempt_closed
-from engine.errors import AlreadyExistsError, ConflictError, EngineError, ForbiddenError
-from engine.prune.candidate import PruneCandidate
+from engine.cluster.records import RecordList, read_record
+from engine.errors import ClusterError, EngineError
+from engine.lifecycle.record import Record
+from engine.prune.candidate import PruneCandidate, record_ref
 from engine.prune.delete import DeleteBudget, Deleter, error_text
-from engine.prune.options import DryRun
-from engine.prune.outcome_keeper import OutcomeKeeper
-from engine.prune.result import OnEntry, PruneAction, PruneEntry, PruneResult, ResultCollector
+from engine.prune.result import DryRun, OnEntry, PruneAction, PruneEntry
+from engine.prune.rule import Delete, Protected, Verdict
 from engine.prune.run import list_metadata
-from engine.refs import JobKey, Ref, record_name
-from engine.runtime.retry import TRIES, retry_transient
-from engine.status.deletion import read_end
-from engine.status.outcome import Outcome, Reason
+from engine.refs import JobKey, Ref
 from engine.wellknown import HOLD, JOB, MANAGED_BY, MANAGER, SOURCE
 
-_MOST_WRITES = 5
-_LONGEST_END = 90.0
+_MAX_END = 90.0
 _KINDS = (PODS, SECRETS, CONFIG_MAPS)
-
-
-def find_gone(
-    client: Client, source: str, living: Collection[JobKey], namespaces: Iterable[str]
-) -> RecordList:
-    """Records of the source's jobs that are not among the `living`, in the order of their names.
-
-    `namespaces` are where to look for them if the engine may not look everywhere.
-    Errors: those of the list, once it has failed several times.
-    """
-    retry = partial(retry_transient, tries=TRIES)
-    selector = f"{SOURCE}={source}"
-    try:
-        listed = [retry(lambda: list_records(client, "", selector))]
-    except ForbiddenError:
-        listed = [retry(partial(list_records, client, name, selector)) for name in namespaces]
-    gone = RecordList()
-    for records in listed:
-        gone.items.update((k, r) for k, r in sorted(records.items.items()) if k not in living)
-        gone.invalid.update((k, e) for k, e in sorted(records.invalid.items()) if k not in living)
-    return gone
-
-
-def remove_gone(
-    client: Client,
-    source: str,
-    gone: RecordList,
-    on_entry: OnEntry,
-    *,
-    max_deletes: int | None = None,
-    concurrency: int = 8,
-    logs_dir: Path | None = None,
-    dry_run: DryRun = DryRun.NONE,
-) -> PruneResult:
-    """Remove the jobs that `find_gone` found, and no others.
-
-    Guarantees: a record goes only after everything else of its job is confirmed gone, and only in
-    the version that was read. Errors: among the result's; each leaves its job's record in place.
-    """
-    collector = ResultCollector(on_entry)
-    remover = JobRemover(client, source, collector, DeleteBudget(max_deletes), logs_dir, dry_run)
-    for key, error in gone.invalid.items():
-        collector.add(PruneEntry(_ref(key), PruneAction.INVALID, str(error)))
-    if gone.items:
-        with ThreadPoolExecutor(concurrency, "remove") as pool:
-            list(pool.map(remover.remove, gone.items))
-    return collector.result()
+_ON_HOLD = Protected(f"{HOLD} is true")
 
 
 class JobRemover:
-    """Removes jobs of one source in one pass; safe to use from several threads."""
+    """Removes jobs of one source in one pass; safe to use from several threads.
+
+    Guarantees: a record goes only after everything else of its job is confirmed gone, and only in
+    the version that was read then. Errors: none; each is an entry, and leaves its job's record.
+    """
 
     def __init__(
         self,
         client: Client,
         source: str,
-        collector: ResultCollector,
+        on_entry: OnEntry,
         budget: DeleteBudget,
         logs_dir: Path | None = None,
         dry_run: DryRun = DryRun.NONE,
     ) -> None:
         self._client = client
         self._source = source
-        self._collector = collector
-        self._budget = budget
+        self._on_entry = on_entry
         self._dry_run = dry_run
-        self._deleter = Deleter(client, OutcomeKeeper(client, logs_dir), budget, dry_run)
+        self._reason = f"its spec was removed from source {source}"
+        self._deleter = Deleter(client, budget, dry_run=dry_run, logs_dir=logs_dir)
+
+    def remove_all(self, gone: RecordList, concurrency: int) -> None:
+        """Remove the jobs that were found without a spec, and no others."""
+        for key, error in gone.invalid.items():
+            self._on_entry(PruneEntry(record_ref(key), PruneAction.INVALID, str(error)))
+        if gone.items:
+            with ThreadPoolExecutor(concurrency, "remove") as pool:
+                list(pool.map(self.remove, gone.items))
 
     def remove(self, key: JobKey) -> bool:
-        """Whether something failed, so that another try soon may do better than this one.
-
-        Errors: none; what failed is in the result, and the job's record stays.
-        """
+        """Whether something failed, so that another try soon may succeed."""
         try:
             return self._remove(key) is PruneAction.FAILED
         except EngineError as error:
@@ -115,28 +71,26 @@ class JobRemover:
         return True
 
     def _remove(self, key: JobKey) -> PruneAction:
-        """What became of the job as a whole; it may be another source's by now."""
+        """The action for the job as a whole."""
         record = read_record(self._client, key)
-        if record is None or record.source != self._source:
+        if record is None or record.source != self._source:  # another source's by now
             return PruneAction.KEPT
-        reason = f"its spec was removed from source {self._source}"
-        candidates = self._objects(record.key)
-        pods = [candidate for candidate in candidates if candidate.resource is PODS]
-        if any(isinstance(_verdict(candidate, reason), Protected) for candidate in candidates):
-            protected = f"{reason}; {HOLD} is true on an object of its job"
-            self._collector.add(PruneEntry(_ref(record.key), PruneAction.PROTECTED, protected))
+        candidates = self._objects(record)
+        if any(_evaluate(candidate, "") == _ON_HOLD for candidate in candidates):
+            words = f"{self._reason}; {HOLD} is true on an object of its job"
+            self._on_entry(PruneEntry(record_ref(key), PruneAction.PROTECTED, words))
             return PruneAction.PROTECTED
-        if self._dry_run is DryRun.NONE:
-            self._finalize_record(record, reason)
-        came = _most_severe([self._delete(candidate, reason) for candidate in pods])
-        if came is PruneAction.DELETED and self._dry_run is DryRun.NONE:
-            came = self._wait_until_gone(key, reason)
-        if came not in (PruneAction.DELETED, PruneAction.WOULD_DELETE):
-            return came
-        return self._delete_record(key, reason)
+        pods = [candidate for candidate in candidates if candidate.resource is PODS]
+        action = _most_severe([self._delete(candidate) for candidate in pods])
+        if action is PruneAction.DELETED and self._dry_run is DryRun.NONE:
+            action = self._wait_until_gone(record)
+        if action in (PruneAction.DELETED, PruneAction.WOULD_DELETE):
+            return self._delete_record(key)
+        return action
 
-    def _objects(self, key: JobKey) -> list[PruneCandidate]:
-        """Everything of the job but its record."""
+    def _objects(self, record: Record) -> list[PruneCandidate]:
+        """Everything of the job but its record; its last pod whatever labels that has by now."""
+        key, last = record.key, record.last
         selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={self._source},{JOB}={key.name}"
         found = [
             PruneCandidate(resource, metadata)
@@ -144,93 +98,61 @@ class JobRemover:
             for page in list_metadata(self._client, resource, key.namespace, selector)
             for metadata in page
         ]
+        if last is not None and last.uid not in {"", *(candidate.uid for candidate in found)}:
+            pod = api.get_metadata(self._client, Ref("Pod", key.namespace, last.pod))
+            if pod is not None and pod["uid"] == last.uid:
+                found.append(PruneCandidate(PODS, pod))
         return [candidate for candidate in found if not candidate.is_record]
 
-    def _finalize_record(self, record: Record, reason: str) -> None:
-        """Write the outcome down, so that a pass that is cut short leaves a true record."""
-        current: Record | None = record
-        for _ in range(_MOST_WRITES):
-            if current is None or current.state.is_final:
-                return
-            outcome = self._outcome(current, reason)
-            attempt, now = current.open_attempt, self._client.now()
-            over = (
-                with_attempt_closed(current, attempt, outcome, now)
-                if attempt
-                else finished(current, outcome, now)
-            )
-            try:
-                write_record(self._client, over)
-            except (ConflictError, AlreadyExistsError):
-                current = read_record(self._client, record.key)
-            else:
-                return
-        raise EngineError("its record keeps changing")
-
-    def _outcome(self, record: Record, reason: str) -> Outcome:
-        attempt = record.open_attempt
-        ref = Ref("Pod", record.key.namespace, attempt.pod) if attempt else None
-        pod = api.get(self._client, ref) if ref else None
-        if pod is not None and attempt is not None and pod["metadata"]["uid"] == attempt.uid:
-            return read_end(pod) or Outcome(Reason.CANCELLED, reason)
-        return Outcome(Reason.CANCELLED, reason)
-
-    def _delete(self, candidate: PruneCandidate, reason: str) -> PruneAction:
+    def _delete(self, candidate: PruneCandidate) -> PruneAction:
         """DELETED if the object is gone, or on its way."""
         if candidate.metadata.get("deletionTimestamp"):
             return PruneAction.DELETED
-        entry = self._deleter.delete(candidate, reason, lambda fresh: _verdict(fresh, reason))
-        if entry is None:
-            return PruneAction.DELETED
-        self._collector.add(entry)
-        return entry.action
+        evaluate = partial(_evaluate, reason=self._reason)
+        return self._report(self._deleter.delete(candidate, self._reason, evaluate))
 
-    def _wait_until_gone(self, key: JobKey, reason: str) -> PruneAction:
-        """DELETED once nothing of the job is left; what no pod owns any more is deleted, too."""
-        deadline, wait = time.monotonic() + _LONGEST_END, 0.05
+    def _wait_until_gone(self, record: Record) -> PruneAction:
+        """DELETED once nothing of the job is left; an object that no pod owns is deleted, too."""
+        deadline, wait = time.monotonic() + _MAX_END, 0.05
         asked: set[str] = set()
-        while left := self._objects(key):
+        while left := self._objects(record):
             if time.monotonic() > deadline:
-                self._failed(key, f"{reason}; {left[0].ref} is still there")
+                self._failed(record.key, f"{self._reason}; {left[0].ref} is still there")
                 return PruneAction.FAILED
             if not any(candidate.resource is PODS for candidate in left):
                 fresh = [candidate for candidate in left if candidate.uid not in asked]
                 asked |= {candidate.uid for candidate in fresh}
-                came = _most_severe([self._delete(candidate, reason) for candidate in fresh])
-                if came is not PruneAction.DELETED:
-                    return came
+                action = _most_severe([self._delete(candidate) for candidate in fresh])
+                if action is not PruneAction.DELETED:
+                    return action
             time.sleep(wait)
             wait = min(1.0, wait * 2)
         return PruneAction.DELETED
 
-    def _delete_record(self, key: JobKey, reason: str) -> PruneAction:
-        metadata = api.get_metadata(self._client, _ref(key))
+    def _delete_record(self, key: JobKey) -> PruneAction:
+        metadata = api.get_metadata(self._client, record_ref(key))
         if metadata is None:
             return PruneAction.DELETED
         candidate = PruneCandidate(CONFIG_MAPS, metadata)
         if not candidate.is_record or candidate.labels.get(SOURCE) != self._source:
             return PruneAction.KEPT
-        if not self._budget.acquire():
-            self._collector.add(candidate.over_budget(reason))
-            return PruneAction.KEPT
-        try:
-            if self._dry_run is not DryRun.CLIENT:
-                api.delete(
-                    self._client,
-                    candidate.ref,
-                    uid=candidate.uid,
-                    version=metadata["resourceVersion"],
-                    dry_run=self._dry_run is DryRun.SERVER,
-                )
-        except EngineError:
-            self._budget.release()
-            raise
-        is_real = self._dry_run is DryRun.NONE
-        self._collector.add((candidate.deleted if is_real else candidate.would_delete)(reason))
-        return PruneAction.DELETED
+
+        def evaluate(fresh: PruneCandidate) -> Verdict:
+            """A record that has changed may be of a job that has begun again."""
+            if fresh.metadata["resourceVersion"] != metadata["resourceVersion"]:
+                raise ClusterError("its record has changed meanwhile")
+            return Delete(self._reason)
+
+        return self._report(self._deleter.delete(candidate, self._reason, evaluate))
+
+    def _report(self, entry: PruneEntry | None) -> PruneAction:
+        if entry is None:
+            return PruneAction.DELETED
+        self._on_entry(entry)
+        return entry.action
 
     def _failed(self, key: JobKey, words: str) -> None:
-        self._collector.add(PruneEntry(_ref(key), PruneAction.FAILED, words))
+        self._on_entry(PruneEntry(record_ref(key), PruneAction.FAILED, words))
 
 
 def _most_severe(actions: Iterable[PruneAction]) -> PruneAction:
@@ -241,12 +163,6 @@ def _most_severe(actions: Iterable[PruneAction]) -> PruneAction:
     return min(found, default=PruneAction.DELETED)
 
 
-def _verdict(candidate: PruneCandidate, reason: str) -> Verdict | None:
+def _evaluate(candidate: PruneCandidate, reason: str) -> Verdict:
     annotations = candidate.metadata.get("annotations") or {}
-    if annotations.get(HOLD, "false") != "false":
-        return Protected(f"{HOLD} is true")
-    return Delete(reason)
-
-
-def _ref(key: JobKey) -> Ref:
-    return Ref("ConfigMap", key.namespace, record_name(key.name))
+    return _ON_HOLD if annotations.get(HOLD, "false") != "false" else Delete(reason)

@@ -1,29 +1,34 @@
-"""The TTL rule over the kinds and namespaces it is given, or over what was read already.
+"""Carry out the TTL rule over kinds and namespaces, or over objects that were read already.
 
-Memory doesn't grow with what stays: a page is forgotten once it is judged, and only so many deletes
-wait at a time.
+Memory doesn't grow with the objects that stay: a page is forgotten once it is judged, and only so
+many deletes wait at a time.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
-from heapq import heappush, heappushpop
+from pathlib import Path
 from typing import Any
 
-from engine.cluster import api
-from engine.cluster.api import (
-    CONFIG_MAPS,
-    METADATA_LIST,
-    PODS,
-    Metadata,
-    Resource,
-    list_pages,
-)
+from engine.cluster.api import CONFIG_MAPS, METADATA_LIST, PODS, Metadata, Resource, list_pages
 from engine.cluster.client import Client
-from engine.cluster.discovery import find_resources
-from engine.cluster.server import check_server_version
-from engine.decide.prune.rule import (
+from engine.cluster.discovery import check_server_version, find_resources
+from engine.cluster.records import parse_record
+from engine.errors import BrokenRecordError, ClusterError, EngineError, UsageError
+from engine.lifecycle.record import Record
+from engine.prune.candidate import PruneCandidate, record_candidate
+from engine.prune.delete import DeleteBudget, Deleter, error_text
+from engine.prune.result import (
+    DryRun,
+    OnEntry,
+    PruneAction,
+    PruneEntry,
+    PruneResult,
+)
+from engine.prune.rule import (
     Delete,
     Invalid,
     Protected,
@@ -32,49 +37,47 @@ from engine.decide.prune.rule import (
     evaluate_record,
     unnamed_ttls,
 )
-from engine.decide.record import Record
-from engine.errors import ClusterError, EngineError, UsageError
-from engine.prune.candidate import PruneCandidate
-from engine.prune.delete import DeleteBudget, Deleter, error_text
-from engine.prune.keep_record import keep_record
-from engine.prune.options import PruneOptions
-from engine.prune.outcome_keeper import OutcomeKeeper
-from engine.prune.result import (
-    KeepReason,
-    OnEntry,
-    PruneAction,
-    PruneEntry,
-    PruneResult,
-    ResultCollector,
-)
-from engine.refs import JobKey, Ref, parse_pod_name, record_name
+from engine.refs import Ref, pod_name
 from engine.runtime.retry import TRIES, retry_transient
-from engine.wellknown import JOB, MANAGED_BY, MANAGER
+from engine.wellknown import FOREIGN_TTLS, JOB
 
 _WAITING_PER_WORKER = 4
+_ROOT_CERTIFICATE = "kube-root-ca.crt"
 
 
-def prune(
-    client: Client,
-    options: PruneOptions,
-    on_entry: OnEntry,
-    pods: Iterable[dict[str, Any]] | None = None,
-    records: Iterable[Record] = (),
-    on_page: Callable[[int], None] = lambda _count: None,
-) -> PruneResult:
+@dataclass(frozen=True, slots=True)
+class PruneOptions:
+    """What `engine prune` was asked for, and the operator's limits."""
+
+    namespaces: tuple[str, ...] = ("",)
+    """Where to look; "" means all namespaces but `kube-*`."""
+    system_namespaces: tuple[str, ...] = ()
+    """Those of `kube-*` that "" includes, too."""
+    kinds: tuple[str, ...] = ("pods", "secrets", "configmaps")
+    """Plural names, with their group where they have one."""
+    selector: str = ""
+    annotations: tuple[str, ...] = FOREIGN_TTLS
+    """The TTLs that count beside the engine's own."""
+    dry_run: DryRun = DryRun.NONE
+    concurrency: int = 8
+    """Deletes under way at once."""
+    max_deletes: int | None = None
+    records_ttl: float | None = None
+    """Seconds for which an orphaned record stays; None is for ever."""
+    logs_dir: Path | None = None
+    """Where the logs of pods are saved before the pods are deleted."""
+
+
+def prune(client: Client, options: PruneOptions, on_entry: OnEntry) -> PruneResult:
     """Delete what has outlived its TTL; `on_entry` is called for every object that carries one.
 
-    With `pods`, as last seen, only these and `records` are looked at, and `on_entry` hears of none
-    that simply stays: then there is no request where nothing has expired. What the pods own goes
-    with them. A record goes only after the last pod of its job. `on_page` is called with the number
-    of objects of each page that was listed, once they are judged.
-    Guarantees: only what was read completely, judged expired and has not changed since is deleted.
-    A list that fails in the middle ends its own kind and namespace, and is among the errors.
-    Errors: UnsupportedServerError before anything else is asked, UsageError for a kind that isn't
-    there, ClusterError when discovery fails.
+    Pods come first: their dependents go with them.
+    Guarantees: only an object that was read completely, judged expired and has not changed since is
+    deleted. A list that fails in the middle ends its own kind and namespace, and is among the
+    errors.
+    Errors: ClusterError before any other request, UsageError for a kind that doesn't
+    exist, ClusterError when discovery fails.
     """
-    if pods is not None:
-        return _PruneRun(client, options, partial(_hear_changes, on_entry)).run_on(pods, records)
     retry_transient(lambda: check_server_version(client), tries=TRIES)
     resources = find_resources(client, options.kinds)
     for resource in resources:
@@ -83,7 +86,29 @@ def prune(
             raise UsageError(
                 "objects of this kind are in no namespace", where=resource.plural, hint=hint
             )
-    return _PruneRun(client, options, on_entry, on_page).run(resources)
+    run = _PruneRun(client, options, on_entry, DeleteBudget(options.max_deletes))
+    return run.scan(sorted(resources, key=lambda resource: resource.kind != "Pod"))
+
+
+def prune_listed(
+    client: Client,
+    options: PruneOptions,
+    on_entry: OnEntry,
+    budget: DeleteBudget,
+    pods: Iterable[dict[str, Any]],
+    records: Iterable[Record],
+) -> PruneResult:
+    """The same for pods and records that were listed already: no request while none has expired.
+
+    A record is deleted only after the last pod of its job. `on_entry` is called for no object that
+    simply stays.
+    """
+
+    def add(entry: PruneEntry) -> None:
+        if entry.action not in (PruneAction.KEPT, PruneAction.PROTECTED):
+            on_entry(entry)
+
+    return _PruneRun(client, options, add, budget).judge_listed([*pods], records)
 
 
 def list_metadata(
@@ -101,168 +126,162 @@ def list_metadata(
         yield [item["metadata"] for item in page["items"]]
 
 
+class ResultCollector:
+    """Counts entries and hands them on, so that memory doesn't grow with them.
+
+    `add` is safe to use from several threads.
+    """
+
+    def __init__(self, on_entry: OnEntry) -> None:
+        self.errors: list[EngineError] = []
+        self.unnamed: Counter[str] = Counter()
+        """Objects that were left alone, by the words that say why."""
+        self._on_entry = on_entry
+        self._lock = threading.Lock()
+        self._counts: Counter[PruneAction] = Counter()
+
+    def add(self, entry: PruneEntry) -> None:
+        """Count one object's end, and hand it on."""
+        with self._lock:
+            self._counts[entry.action] += 1
+            self._on_entry(entry)
+
+    def result(self, warning: str) -> PruneResult:
+        """The counts so far, and `warning` unless it is empty."""
+        with self._lock:
+            return PruneResult(
+                counts=dict(self._counts),
+                notes=(_unnamed_note(self.unnamed),) if self.unnamed else (),
+                warnings=(warning,) if warning else (),
+                errors=tuple(self.errors),
+            )
+
+
+def _unnamed_note(unnamed: Mapping[str, int]) -> str:
+    found = ", ".join(f"{count} {words}" for words, count in sorted(unnamed.items()))
+    return f"left alone, because neither --annotation nor -n names them: {found}"
+
+
 class _PruneRun:
     """The state of one run."""
 
     def __init__(
-        self,
-        client: Client,
-        options: PruneOptions,
-        on_entry: OnEntry,
-        on_page: Callable[[int], None] = lambda _count: None,
+        self, client: Client, options: PruneOptions, on_entry: OnEntry, budget: DeleteBudget
     ) -> None:
         self._client = client
-        self._on_page = on_page
         self._options = options
         self._collector = ResultCollector(on_entry)
-        self._deleter = Deleter(
-            client,
-            OutcomeKeeper(client, options.logs_dir),
-            DeleteBudget(options.max_deletes),
-            options.dry_run,
-            options.grace,
-        )
+        self._budget = budget
+        self._deleter = Deleter(client, budget, dry_run=options.dry_run, logs_dir=options.logs_dir)
         self._named = {*options.namespaces, *options.system_namespaces}
         self._slots = threading.BoundedSemaphore(options.concurrency * _WAITING_PER_WORKER)
-        self._last_failed: frozenset[str] = frozenset()
 
-    def run(self, resources: tuple[Resource, ...]) -> PruneResult:
-        """Pods come first: what they own may go with them before it is looked at."""
-        ordered = sorted(resources, key=lambda resource: resource.kind != "Pod")
+    def scan(self, resources: Iterable[Resource]) -> PruneResult:
         with ThreadPoolExecutor(self._options.concurrency, "prune") as pool:
             for namespace in dict.fromkeys(self._options.namespaces):
-                for resource in ordered:
+                for resource in resources:
                     self._scan(pool, namespace, resource)
-        return self._result()
+        return self._collector.result(self._budget.warning)
 
-    def run_on(self, pods: Iterable[dict[str, Any]], records: Iterable[Record]) -> PruneResult:
-        """The same for pods and records that somebody has listed already."""
-        listed = list(pods)
-        failed = (p for p in listed if (p.get("status") or {}).get("phase") == "Failed")
-        self._last_failed = newest_failed(
-            (pod["metadata"] for pod in failed), self._options.keep_failed
-        )
+    def judge_listed(self, pods: list[dict[str, Any]], records: Iterable[Record]) -> PruneResult:
+        found = [PruneCandidate(PODS, pod["metadata"], pod) for pod in pods]
         with ThreadPoolExecutor(self._options.concurrency, "prune") as pool:
-            for pod in listed:
-                candidate = PruneCandidate(PODS, pod["metadata"], pod)
-                if isinstance(self._evaluate(candidate), Delete | Invalid):
-                    self._process(pool, candidate)
-            for record in records:
-                if isinstance(self._evaluate_record({"annotations": record.annotations}), Delete):
-                    self._process_record(pool, record)
-        return self._result()
-
-    def _process_record(self, pool: ThreadPoolExecutor, record: Record) -> None:
-        """Judge it once more, as it is now."""
-        ref = Ref("ConfigMap", record.key.namespace, record_name(record.key.name))
-        if self._deleter.budget.is_spent:
-            words = "the limit of deletes is reached"
-            entry = PruneEntry(ref, PruneAction.KEPT, words, KeepReason.OVER_BUDGET)
-            self._collector.add(entry)
-            return
-        try:
-            metadata = retry_transient(partial(api.get_metadata, self._client, ref), tries=TRIES)
-        except EngineError as error:
-            self._collector.add(PruneEntry(ref, PruneAction.FAILED, error_text(error)))
-            return
-        if metadata is not None:
-            self._process(pool, PruneCandidate(CONFIG_MAPS, metadata))
-
-    def _result(self) -> PruneResult:
-        left = self._collector.result().kept.get(KeepReason.OVER_BUDGET, 0)
-        if left:
-            words = f"the limit of {self._options.max_deletes} deletes is reached"
-            self._collector.add_warning(f"{words}, {left} more would go")
-        return self._collector.result()
+            for candidate in (*found, *map(record_candidate, records)):
+                verdict = self._evaluate(candidate)
+                if isinstance(verdict, Delete | Invalid):
+                    self._settle(pool, candidate, verdict)
+        return self._collector.result(self._budget.warning)
 
     def _scan(self, pool: ThreadPoolExecutor, namespace: str, resource: Resource) -> None:
         seen = 0
         try:
-            if resource.kind == "Pod" and self._options.keep_failed > 0:
-                self._last_failed = self._list_failed(namespace)
             for page in list_metadata(self._client, resource, namespace, self._options.selector):
                 for metadata in page:
-                    self._process(pool, PruneCandidate(resource, metadata))
+                    candidate = PruneCandidate(resource, metadata)
+                    self._settle(pool, candidate, self._evaluate(candidate))
                 seen += len(page)
-                self._on_page(len(page))
         except EngineError as error:
             where = f"{resource.plural} in {namespace or 'all namespaces'}"
             words = f"the list ended after {seen} objects: {error_text(error)}"
-            self._collector.add_error(ClusterError(words, where=where, hint=error.hint))
+            self._collector.errors.append(ClusterError(words, where=where, hint=error.hint))
 
-    def _list_failed(self, namespace: str) -> frozenset[str]:
-        selector = f"{MANAGED_BY}={MANAGER},{JOB}"
-        pages = list_metadata(self._client, PODS, namespace, selector, "status.phase=Failed")
-        return newest_failed((m for page in pages for m in page), self._options.keep_failed)
-
-    def _process(self, pool: ThreadPoolExecutor, candidate: PruneCandidate) -> None:
-        verdict = self._evaluate(candidate)
-        system = candidate.system_namespace
+    def _settle(
+        self, pool: ThreadPoolExecutor, candidate: PruneCandidate, verdict: Verdict | None
+    ) -> None:
+        """Have an expired object deleted; report or count any other."""
+        unnamed, system = self._collector.unnamed, candidate.system_namespace
         match verdict:
             case None:
-                self._add_unjudged(candidate)
+                names = unnamed_ttls(candidate.metadata, self._options.annotations)
+                if names:
+                    unnamed[f"with {' and '.join(sorted(names))}"] += 1
             case _ if system and system not in self._named:
-                self._collector.add_system(system)
-            case Delete(reason) if candidate.uid in self._last_failed:
-                words = f"{reason}, one of the last failed"
-                self._collector.add(candidate.kept(words, KeepReason.LAST_FAILED))
+                unnamed[f"in {system}"] += 1
             case Delete(reason):
-                self._slots.acquire()  # what waits is kept in memory
+                self._slots.acquire()  # an object that waits is kept in memory
                 work = pool.submit(self._delete, candidate, reason)
                 work.add_done_callback(lambda _: self._slots.release())
             case _:
                 self._collector.add(candidate.to_entry(verdict))
 
-    def _add_unjudged(self, candidate: PruneCandidate) -> None:
-        names = unnamed_ttls(candidate.metadata, self._options.annotations)
-        if names:
-            self._collector.add_unnamed(names)
-        else:
-            self._collector.add_without_ttl()
-
     def _evaluate(self, candidate: PruneCandidate) -> Verdict | None:
+        metadata, now, options = candidate.metadata, self._client.now(), self._options
         if candidate.is_record:
             is_named = candidate.job_of_record is not None
-            return self._evaluate_record(candidate.metadata) if is_named else None
-        verdict = evaluate(
-            candidate.metadata, self._client.now(), self._options.annotations, candidate.pod
-        )
-        if verdict is not None and candidate.is_root_certificate:
+            return evaluate_record(metadata, now, options.records_ttl) if is_named else None
+        verdict = evaluate(metadata, now, options.annotations, candidate.pod)
+        if verdict is not None and candidate.ref.name == _ROOT_CERTIFICATE:
             return Protected("every namespace needs it")
         return verdict
 
-    def _evaluate_record(self, metadata: Metadata) -> Verdict | None:
-        return evaluate_record(metadata, self._client.now(), self._options.records_ttl)
-
     def _delete(self, candidate: PruneCandidate, reason: str) -> None:
-        asks = candidate.is_record and not self._deleter.budget.is_spent
-        entry = keep_record(self._client, candidate, reason) if asks else None
+        is_guarded = candidate.is_record and not self._budget.is_spent
+        entry = _guard_record(self._client, candidate, reason) if is_guarded else None
         entry = entry or self._deleter.delete(candidate, reason, self._evaluate)
         if entry is not None:
             self._collector.add(entry)
 
 
-def _hear_changes(on_entry: OnEntry, entry: PruneEntry) -> None:
-    if entry.action not in (PruneAction.KEPT, PruneAction.PROTECTED):
-        on_entry(entry)
+def _guard_record(client: Client, candidate: PruneCandidate, reason: str) -> PruneEntry | None:
+    """The entry of a record that stays; None if nothing else of its job is left.
 
-
-def newest_failed(failed: Iterable[Metadata], count: int) -> frozenset[str]:
-    """UIDs of the `count` newest of each job; in memory are no more than those.
-
-    A pod is its name's job's, whatever its labels say; one of another name is no job's.
+    Pods are looked for by their label and, because labels can be changed, the last one by its name.
+    That takes the right to list, and no other. Errors: none; they are the entry's reason.
     """
-    if count <= 0:
-        return frozenset()
-    heaps: dict[JobKey, list[tuple[str, str]]] = {}
-    for metadata in failed:
-        parsed = parse_pod_name(metadata["name"])
-        if parsed is None:
-            continue
-        heap = heaps.setdefault(JobKey(metadata["namespace"], parsed[0]), [])
-        entry = (metadata["creationTimestamp"], metadata["uid"])
-        if len(heap) < count:
-            heappush(heap, entry)
-        else:
-            heappushpop(heap, entry)
-    return frozenset(uid for heap in heaps.values() for _, uid in heap)
+    key = candidate.job_of_record
+    if key is None:
+        return None
+    find = partial(_find, client, key.namespace)
+    try:
+        pods = [*find(PODS, selector=f"{JOB}={key.name}")]
+        for item in find(CONFIG_MAPS, fields=f"metadata.name={candidate.ref.name}"):
+            last = _last_pod(parse_record(item))
+            pods += find(PODS, fields=f"metadata.name={last}") if last else ()
+    except BrokenRecordError as error:
+        words = f"{reason}, but it can't be read: {error.cause}"
+        return candidate.entry(PruneAction.INVALID, words)
+    except EngineError as error:
+        return candidate.entry(PruneAction.FAILED, error_text(error))
+    if not pods:
+        return None
+    left = Ref("Pod", key.namespace, pods[0]["metadata"]["name"])
+    return candidate.entry(PruneAction.KEPT, f"{reason}; {left} is still there")
+
+
+def _find(
+    client: Client, namespace: str, resource: Resource, *, selector: str = "", fields: str = ""
+) -> Iterator[dict[str, Any]]:
+    retry = partial(retry_transient, tries=TRIES)
+    path = resource.path(namespace)
+    for page in list_pages(client, path, selector, fields=fields, retry=retry):
+        yield from page["items"]
+
+
+def _last_pod(record: Record) -> str:
+    """Name of the pod of the last attempt, of this run or else of the one before; "" for none."""
+    if record.last is not None:
+        return record.last.pod
+    if not record.history:
+        return ""
+    past = record.history[0]
+    return pod_name(record.key.name, past.run, past.last_number)

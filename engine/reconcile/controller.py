@@ -8,41 +8,38 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from engine.api.model import Config, Job
-from engine.cluster.access import may_list
 from engine.cluster.api import CONFIG_MAPS, PODS
 from engine.cluster.client import Client
+from engine.cluster.discovery import may_list
 from engine.cluster.records import list_records
 from engine.errors import EngineError, ForbiddenError, InvalidInputError
-from engine.informers.factory import InformerFactory, stop_all
-from engine.informers.reflector import Reflector, WatchContext
-from engine.reconcile.cache_sync import CacheSync
-from engine.reconcile.completion import Completion, Until
+from engine.informers.factory import CacheSync, InformerFactory, stop_all
+from engine.informers.reflector import Reflector, WatchContext, WatchErrorReporter
+from engine.reconcile.completion import CompletionTracker, FailurePolicy, StopCondition
 from engine.reconcile.executor import ActionExecutor
-from engine.reconcile.failure_policy import FailurePolicy, GiveUp
-from engine.reconcile.image_locator import ImageLocator
-from engine.reconcile.job_state import JobState, Rendered
-from engine.reconcile.job_store import Changes, JobStore
+from engine.reconcile.job_store import Changes, JobStore, Rendered, TrackedJob
 from engine.reconcile.preflight import resolve_and_render
-from engine.reconcile.quota_queue import QuotaQueue
 from engine.reconcile.reconciler import Reconciler, Result
-from engine.reconcile.rendering import RenderConfig
 from engine.reconcile.reporter import AttemptReporter
-from engine.reconcile.start_brake import StartBrake
-from engine.reconcile.watch_errors import WatchErrorReporter
 from engine.refs import JobKey
+from engine.render.attempt import RenderConfig
 from engine.render.templates import Templates
 from engine.runtime.retry import retry_transient
 from engine.runtime.supervisor import Supervisor
-from engine.runtime.workers import Workers
-from engine.runtime.workqueue import WorkQueue
+from engine.runtime.workqueue import Workers, WorkQueue
 from engine.telemetry.events import Emit, JobUnchanged, JobUnmanaged, Ready, SpecProblem
 from engine.telemetry.redact import Redactor
 from engine.wellknown import SOURCE
 
 if TYPE_CHECKING:
+    from engine.reconcile.image_locator import ImageLocator
+    from engine.reconcile.quota_queue import QuotaQueue
+    from engine.reconcile.start_limiter import StartLimiter
     from engine.runtime.leader_election import LeaderElector
 
 _TICK, _SYNC_TICK = 1.0, 0.02
@@ -65,23 +62,13 @@ class ControllerDependencies:
     """Gets for how many seconds a job was ready before a worker took it."""
 
 
-class Takeover(Protocol):
-    """Who may take a job out of the controller's hands."""
-
-    def take_over(self, key: JobKey) -> bool:
-        """Whether `key` is worked on elsewhere from now on; then `JobController.give_back` ends it.
-
-        Guarantees: quick.
-        """
-
-
 class JobController:
     """Reconciles the jobs of one source. Safe to use from several threads.
 
     It owns the queue and hands each key to the reconciler, if that may be: not before the namespace
     has been read (`CacheSync`), nor while this engine doesn't lead, nor more new runs at once than
-    are allowed (`StartBrake`). What comes of it goes to the quota's queue, to `FailurePolicy`, or,
-    with `until`, to `Completion`.
+    are allowed (`StartLimiter`). What comes of it goes to the quota's queue, to `FailurePolicy`,
+    or, with `until`, to `CompletionTracker`.
 
     Guarantees: a job's reconcile never runs twice at once. A job whose spec is gone isn't started
     any more, but what runs of it goes on to its outcome.
@@ -96,7 +83,7 @@ class JobController:
         source: str,
         concurrency: int,
         dependencies: ControllerDependencies,
-        until: Until | None = None,
+        until: StopCondition | None = None,
         max_starts: int | None = None,
     ) -> None:
         self.client = client
@@ -107,47 +94,67 @@ class JobController:
         self.supervisor = Supervisor(self.emit)
         self.failures = FailurePolicy(self.emit, self.supervisor, until)
         self.on_watch_error = WatchErrorReporter(self.emit)
-        context = WatchContext(client, self.supervisor, self._on_change, self.on_watch_error)
-        self.informers = InformerFactory(context, source)
+        self._context = WatchContext(client, self.supervisor, self._on_change, self.on_watch_error)
+        self.informers = InformerFactory(self._context, source)
         self.caches = CacheSync(self.informers)
-        self.brake = StartBrake(self.store, self.informers, max_starts)
-        self.quota_queue = QuotaQueue(context, self.queue.add_after)
-        self._image_locator = ImageLocator(client, self.emit)
+        self._max_starts = max_starts
+        self._quota_queue: QuotaQueue | None = None
+        """Imported, and made, once a quota has no room for a job."""
+        self._quota_lock = threading.Lock()
+        self._image_locator: ImageLocator | None = None
         self.config: Config
         """What `configure` was given last."""
         self.elector: LeaderElector | None = None
         """Who says whether this engine may act; None where it may."""
-        self.takeover: Takeover | None = None
-        self.completion = Completion()
+        self.claim: Callable[[JobKey], bool] = lambda _key: False
+        """Takes over a job that is to be removed; the queue's `done` gives it back."""
+        self.completion = CompletionTracker()
         """Jobs that need no more, as `until` says."""
         self._dependencies = dependencies
         self._until = until
         self._render_config: RenderConfig
         self._reconciler: Reconciler
-        self._reporter: AttemptReporter
         self._concurrency = concurrency
         self._blocked: set[JobKey] = set()
-        """Jobs whose secrets or templates stand in the way: another file may help."""
+        """Jobs with problems in secrets or templates: another file may help."""
         self._resync_at = time.monotonic() + _RESYNC_PERIOD
         self._workers: Workers[JobKey] | None = None
 
     def configure(self, config: Config, templates: Templates) -> RenderConfig:
         """Put `config` in force; what was prepared under another one is prepared anew."""
         self.config = config
-        self.brake.configure(config.limits)
+        if self._until is None:
+            self.start_limiter.configure(config.limits)
         self._render_config = RenderConfig(templates, self.source, config.limits)
-        reporter = AttemptReporter(self.client, self.emit, on_pods=config.features.events)
-        self._reporter = reporter
         executor = ActionExecutor(
             self.client,
             self.informers,
             self._render_config,
-            self._image_locator,
-            reporter,
+            self._hosts_with,
+            AttemptReporter(self.client, self.emit, on_pods=config.features.events),
             self._dependencies.redactor,
         )
         self._reconciler = Reconciler(executor, config.pull, config.records.history)
         return self._render_config
+
+    @cached_property
+    def start_limiter(self) -> "StartLimiter":
+        """Of an engine that stays; `--once` counts its new runs before it starts any."""
+        from engine.reconcile.start_limiter import StartLimiter  # noqa: PLC0415
+
+        return StartLimiter(self.store, self.informers, self._max_starts)
+
+    def _hosts_with(self, image: str) -> tuple[str, ...]:
+        if self._image_locator is None:
+            from engine.reconcile.image_locator import ImageLocator  # noqa: PLC0415 - rarely needed
+
+            self._image_locator = ImageLocator(self.client, self.emit)
+        return self._image_locator.hosts_with(image)
+
+    @property
+    def quota_waiting(self) -> int:
+        """How many jobs wait for room in a quota."""
+        return len(self._quota_queue) if self._quota_queue is not None else 0
 
     def start(self, concurrency: int) -> None:
         """Begin to reconcile what is in the queue."""
@@ -164,7 +171,7 @@ class JobController:
         """Reconcile, and see to what comes with time, until `stop` is set."""
         if self._workers is None:
             self.start(self._concurrency)
-        while not stop.wait(self._until_tick()):
+        while not stop.wait(_SYNC_TICK if self.caches.waits and not self.failing else _TICK):
             heartbeat(_STALL_TIMEOUT)
             self._tick()
         self.stop(_SHUTDOWN_TIMEOUT)
@@ -175,10 +182,12 @@ class JobController:
         A job whose namespace has not been read yet is queued once it has been. To be called from
         one thread.
         """
-        changes = self.brake.sync(jobs)
+        changes = self.start_limiter.sync(jobs)
         for key in (*changes.added, *changes.changed):
             self.caches.watch(key.namespace)
-        self.caches.drop(self._abandoned(changes))
+        # Namespaces that no spec names any more.
+        named = {key.namespace for key in self.store.desired}
+        self.caches.drop({key.namespace for key in changes.removed} - named)
         changed = (*changes.added, *changes.changed, *changes.removed)
         for key in dict.fromkeys((*changed, *tuple(self._blocked))):
             self.failures.forget(key)
@@ -209,16 +218,12 @@ class JobController:
 
     def complete(self, key: JobKey, error: EngineError | None = None) -> None:
         """The job needs no more; `error` is why it was given up."""
-        self.quota_queue.dequeue(key)
+        self._dequeue(key)
         self.completion.add(key, error)
-
-    def give_back(self, key: JobKey) -> None:
-        """A takeover of this job is over."""
-        self.queue.done(key)
 
     def forget(self, key: JobKey) -> None:
         """Nothing is left to be done for a job without a spec; one that has a spec is kept."""
-        self.quota_queue.dequeue(key)
+        self._dequeue(key)
         self.failures.forget(key)
         self._blocked.discard(key)
         if self.store.forget(key):
@@ -233,7 +238,8 @@ class JobController:
 
     def reflectors(self) -> list[Reflector]:
         """Every watch there is."""
-        return [*self.informers.reflectors(), *self.quota_queue.reflectors()]
+        quotas = self._quota_queue.reflectors() if self._quota_queue is not None else ()
+        return [*self.informers.reflectors(), *quotas]
 
     @property
     def failing(self) -> list[str]:
@@ -268,19 +274,20 @@ class JobController:
 
     def _handle(self, key: JobKey) -> bool:
         """Reconcile one job; whether the key is done."""
-        if self.takeover is not None and self.takeover.take_over(key):
+        if self.claim(key):
+            self.forget(key)
             return False
         if self.elector is not None and not self.elector.is_leader:
             self.queue.add_after(key, _NOT_LEADING)
             return True
-        state = self.store.checkout(key)
-        if state is None or key in self.completion:
+        tracked = self.store.checkout(key)
+        if tracked is None or key in self.completion:
             return True
         began, kind = time.monotonic(), ""
         try:
-            requeue_after = self._reconcile(state)
+            requeue_after = self._reconcile(tracked)
         except Exception as error:  # noqa: BLE001 - one job's defect must not stop the others
-            requeue_after, kind = self._on_failure(state, error), type(error).__name__
+            requeue_after, kind = self._on_failure(tracked, error), type(error).__name__
         self._dependencies.on_reconcile(time.monotonic() - began, kind)
         if requeue_after is None:
             self.queue.forget_delayed(key)
@@ -290,114 +297,124 @@ class JobController:
             self.informers.pods(key.namespace).start()
         return True
 
-    def _reconcile(self, state: JobState) -> float | None:
+    def _reconcile(self, tracked: TrackedJob) -> float | None:
         """Seconds until the job is to be reconciled without an event; None for not before one."""
-        key = state.job.key
+        key = tracked.job.key
         desired = self.store.is_desired(key)
         if not self.informers.has_synced(key.namespace):
             if not desired:
                 self.forget(key)
             return None
         if self._until is None:
-            state.record = self.informers.records(key.namespace).newest(key, state.record)
-        if not desired and not self._has_started(state):
-            self._reporter.report_end(state)
+            tracked.record = self.informers.records(key.namespace).newest(key, tracked.record)
+        if not desired and not self._has_started(tracked):
+            self._reconciler.reporter.report_end(tracked)
             self.forget(key)
             return None
-        if key in self.brake:
+        if self._until is None and key in self.start_limiter:
             return None
-        self._prepare(state)
-        rejection = state.observed.rejection
-        if rejection is not None and self.quota_queue.take_turn(key):
-            state.observed.rejection = replace(rejection, retry_at=self.client.now())
-        result = self._reconciler.reconcile(state)
-        record = state.unrecorded or state.record
-        if state.observed.rejection is None or result.finished:
-            self.quota_queue.dequeue(key)
+        self._prepare(tracked)
+        rejection = tracked.observed.rejection
+        queue = self._quota_queue
+        if rejection is not None and queue is not None and queue.take_turn(key):
+            tracked.observed.rejection = replace(rejection, retry_at=self.client.now())
+        result = self._reconciler.reconcile(tracked)
+        record = tracked.unrecorded or tracked.record
+        if tracked.observed.rejection is None or result.finished:
+            self._dequeue(key)
         elif record is not None:
-            self.quota_queue.enqueue(key, record.queued_at or self.client.now())
-        return self._on_success(state, result)
+            self._enqueue(key, record.queued_at or self.client.now())
+        return self._on_success(tracked, result)
 
-    def _prepare(self, state: JobState) -> None:
-        """Errors: InvalidInputError with what stands in the way of the next attempt."""
+    def _enqueue(self, key: JobKey, since: datetime) -> None:
+        from engine.reconcile.quota_queue import QuotaQueue  # noqa: PLC0415 - rarely needed
+
+        with self._quota_lock:
+            if self._quota_queue is None:
+                self._quota_queue = QuotaQueue(self._context, self.queue.add_after)
+        self._quota_queue.enqueue(key, since)
+
+    def _dequeue(self, key: JobKey) -> None:
+        if self._quota_queue is not None:
+            self._quota_queue.dequeue(key)
+
+    def _prepare(self, tracked: TrackedJob) -> None:
+        """Errors: InvalidInputError with what keeps the next attempt from starting."""
         config = self._render_config
-        if state.rendered.config is not None and state.rendered.config is not config:
-            state.rendered = Rendered()
-        if state.rendered.config is config or state.is_finished(self.source):
+        if tracked.rendered.config is not None and tracked.rendered.config is not config:
+            tracked.rendered = Rendered()
+        if tracked.rendered.config is config or tracked.is_finished(self.source):
             return
-        key = state.job.key
+        key = tracked.job.key
         problems = resolve_and_render(
-            state,
+            tracked,
             config,
             self._dependencies.environment,
             self._dependencies.redactor,
-            to_start=not state.is_started(self.informers.pods(key.namespace).items(key)),
+            to_start=not tracked.is_started(self.informers.pods(key.namespace).items(key)),
         )
         if problems:
             raise InvalidInputError(problems)
         self._blocked.discard(key)
 
-    def _has_started(self, state: JobState) -> bool:
+    def _has_started(self, tracked: TrackedJob) -> bool:
         """Whether there is anything to see through to its end.
 
         Where a watch may not tell in time of a pod whose create was never answered, the API is
         asked. Errors: those of the list.
         """
-        record, key = state.record, state.job.key
+        record, key = tracked.record, tracked.job.key
         if record is not None and record.state.is_final:
             return False
         attempt = record.open_attempt if record else None
         informer = self.informers.pods(key.namespace)
-        if state.observed.create_unanswered:
+        if tracked.observed.create_unanswered:
             informer.refresh(key)
-            state.observed.create_unanswered = False
-        return attempt is not None or state.has_begun(informer.items(key))
+            tracked.observed.create_unanswered = False
+        return attempt is not None or tracked.has_begun(informer.items(key))
 
-    def _on_success(self, state: JobState, result: Result) -> float | None:
-        self.failures.succeeded(state)
+    def _on_success(self, tracked: TrackedJob, result: Result) -> float | None:
+        self.failures.succeeded(tracked)
         if result.finished:
-            self._on_finished(state)
+            self._on_finished(tracked)
             return None
-        if self._until is not None and self.completion.is_enough(state, result, self._until):
-            self.complete(state.job.key)
+        if self._until is not None and self.completion.is_satisfied(tracked, result, self._until):
+            self.complete(tracked.job.key)
             return None
         if result.requeue_at is None:
             return None
         return max(0.0, (result.requeue_at - self.client.now()).total_seconds())
 
-    def _on_finished(self, state: JobState) -> None:
-        key, reported = state.job.key, state.reported
-        told = state.writes or reported.unchanged or reported.state
-        if not told and state.record is not None:
-            self.emit(JobUnchanged(key, state.record.state))
+    def _on_finished(self, tracked: TrackedJob) -> None:
+        key, reported = tracked.job.key, tracked.reported
+        was_reported = tracked.writes or reported.unchanged or reported.state
+        if not was_reported and tracked.record is not None:
+            self.emit(JobUnchanged(key, tracked.record.state))
         reported.unchanged = True
-        state.release()
+        tracked.release()
         if self._until is not None:
             self.complete(key)
         elif not self.store.is_desired(key):
             self.forget(key)
 
-    def _on_failure(self, state: JobState, error: Exception) -> float | None:
-        key = state.job.key
-        verdict = self.failures.judge(state, error)
-        if isinstance(verdict, GiveUp):
-            self.complete(key, verdict.error)
+    def _on_failure(self, tracked: TrackedJob, error: Exception) -> float | None:
+        key = tracked.job.key
+        verdict = self.failures.judge(tracked, error)
+        if isinstance(verdict, EngineError):
+            self.complete(key, verdict)
             return None
         if isinstance(error, InvalidInputError):
             self._blocked.add(key)
-            state.rendered = Rendered()
+            tracked.rendered = Rendered()
         return verdict
 
     def _release_starts(self) -> None:
         """Let jobs begin, unless there are more new runs among them than may."""
-        released, refusal = self.brake.judge()
+        released, errors = self.start_limiter.release()
         for key in released:
             self.queue.add(key)
-        if refusal is not None:
-            self.emit(SpecProblem(str(refusal)))
-
-    def _until_tick(self) -> float:
-        return _SYNC_TICK if self.caches.waits and not self.failing else _TICK
+        for error in errors:
+            self.emit(SpecProblem(str(error)))
 
     def _tick(self) -> None:
         """What is to be seen to from time to time."""
@@ -414,9 +431,3 @@ class JobController:
             self._resync_at = time.monotonic() + _RESYNC_PERIOD
             for key in self.store.known:
                 self.queue.add(key)
-
-    def _abandoned(self, changes: Changes) -> set[str]:
-        """Namespaces that no spec names any more."""
-        return {key.namespace for key in changes.removed} - {
-            k.namespace for k in self.store.desired
-        }

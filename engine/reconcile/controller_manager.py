@@ -1,23 +1,28 @@
-"""An engine that stays: what its manager runs, and how the parts know each other."""
+"""An engine that stays: its runnables, how they know each other, and how they start and end."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
+from typing import Protocol
 
 from engine.api.model import Config
 from engine.cluster.client import Client
-from engine.cluster.server import check_server_version
+from engine.cluster.discovery import check_server_version
+from engine.errors import EngineError
+from engine.prune.source import SourcePruner, SourceState
 from engine.reconcile.controller import ControllerDependencies, JobController
 from engine.reconcile.removed_jobs import RemovedJobs
 from engine.reconcile.spec_sync import SpecSync
 from engine.reconcile.ttl_controller import TtlController
 from engine.render.templates import Templates
-from engine.runtime.leader_election import LeaderElector
-from engine.runtime.lease_lock import LeaseLock
-from engine.runtime.manager import Manager, Runnable
+from engine.runtime.leader_election import LeaderElector, LeaseLock
 from engine.runtime.retry import retry_transient
+from engine.runtime.supervisor import SupervisedThread
 from engine.specdir.source import DirectorySource
+from engine.telemetry.events import Stopping
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,8 @@ class ManagerOptions:
     """Whether jobs whose spec is gone are removed."""
     allow_empty: bool = False
     """Whether that may be all of them."""
+    ages: bool = False
+    """Whether the records of jobs without a spec are marked, and age."""
     prune_interval: float = 60.0
     leader_elect: bool = False
     """Whether to stand by while another engine leads, rather than to end."""
@@ -43,11 +50,29 @@ class ManagerOptions:
     """Where the logs of pods are saved before the TTL rule, or --prune, deletes them."""
 
 
+class Runnable(Protocol):
+    """A part of an engine that runs in a thread of its own."""
+
+    name: str
+    grace: float
+    """Seconds for which its end is waited for."""
+
+    def run(self, stop: threading.Event, heartbeat: Callable[[float], None]) -> None:
+        """Work until `stop` is set.
+
+        `heartbeat` gets the seconds within which it is called again. Errors: an EngineError ends
+        the manager with it; anything else is reported, and this is called again.
+        """
+
+
 class ControllerManager:
     """Runs one source's jobs until it is stopped.
 
-    Guarantees: after `stop` nothing new is begun, what is half-way is brought to the next safe
-    point, and the Lease is released.
+    Guarantees: after `stop` nothing new is begun, a reconcile that is half-way reaches its next
+    safe point, and the Lease is released. The runnables are started in order once the server was
+    checked, and stopped in the reverse order: each has ended, or had its grace, before the one
+    before it is stopped. The thread that calls `run` only waits, so that a signal is answered at
+    once.
     """
 
     def __init__(
@@ -74,34 +99,41 @@ class ControllerManager:
             emit=dependencies.emit,
             on_change=controller.on_leadership,
         )
-        logs_dir = options.logs_dir
+        emit, interval = dependencies.emit, options.prune_interval
         removed_jobs = None
         if options.prune:
-            removed_jobs = RemovedJobs(controller, options.prune_interval, logs_dir)
+            removed_jobs = RemovedJobs(controller, interval, options.logs_dir)
+            controller.claim = removed_jobs.claim
         self.specs = SpecSync(
             source,
-            controller,
-            templates,
-            namespace=options.namespace,
-            removed_jobs=removed_jobs,
+            config,
+            emit=emit,
+            configure=lambda config: controller.configure(config, templates()),
+            sync=controller.sync,
             allow_empty=options.allow_empty,
             wait_for=None if options.leader_elect else self.elector,
         )
+        pruner = SourcePruner(
+            client,
+            options.source,
+            ages=options.ages and not options.prune,
+            asks_first=True,
+            concurrency=options.concurrency,
+            logs_dir=options.logs_dir,
+        )
         ttl = TtlController(
-            controller,
-            self.elector,
-            None if options.prune else self.specs,
-            options.prune_interval,
-            options.concurrency,
-            logs_dir,
+            controller, pruner, self._source_state, lambda: self.elector.is_leader, interval
         )
-        runnables: list[Runnable] = [self.elector, controller, ttl]
+        self._runnables: list[Runnable] = [self.elector, controller, ttl]
         if removed_jobs is not None:
-            runnables.append(removed_jobs)
-        runnables.append(self.specs)
-        self._manager = Manager(
-            self._check_server, runnables, controller.supervisor, dependencies.emit
-        )
+            home = options.namespace
+            self.specs.on_incomplete = removed_jobs.set_blocked
+            self.specs.on_first_read = partial(controller.watch_namespaces_with_records, home)
+            self._runnables.append(removed_jobs)
+        self._runnables.append(self.specs)
+        self._emit = emit
+        self._messages: SimpleQueue[str | EngineError | None] = SimpleQueue()
+        """Why to stop, the error of a runnable, or None once the server was checked."""
 
     def run(self) -> None:
         """Returns once `stop` was called.
@@ -110,11 +142,26 @@ class ControllerManager:
         LeaseHeldError when another engine leads this source; later ones are reported, and it goes
         on.
         """
-        self._manager.run()
+        supervisor = self.controller.supervisor
+        running: list[tuple[Runnable, threading.Event, SupervisedThread]] = []
+        supervisor.start("start", self._check_server)
+        while (message := self._messages.get()) is None:
+            for runnable in self._runnables:
+                stop = threading.Event()
+                run = partial(self._run, runnable, stop)
+                running.append((runnable, stop, supervisor.start(runnable.name, run)))
+        if running or isinstance(message, str):
+            self._emit(Stopping(str(message)))
+        for runnable, stop, thread in reversed(running):
+            stop.set()
+            thread.stop()
+            thread.join(runnable.grace)
+        if isinstance(message, EngineError):
+            raise message
 
     def stop(self, reason: str) -> None:
         """End in order. May be called from a signal handler."""
-        self._manager.stop(reason)
+        self._messages.put(reason)
 
     def reload(self) -> None:
         """Read configuration, templates and every spec again. May be called as `stop` may."""
@@ -134,14 +181,37 @@ class ControllerManager:
         }
 
     def remarks(self) -> dict[str, str]:
-        """What is not as it should be although the engine is ready."""
+        """Troubles that leave the engine ready."""
         _, refused = self.controller.unheard
         return {
             "namespaces": refused,
             "records": self.controller.unrecorded,
-            "starts": self.controller.brake.remark,
+            "starts": self.controller.start_limiter.remark,
         }
 
-    def _check_server(self) -> None:
+    def _source_state(self) -> SourceState:
+        informers, store = self.controller.informers, self.controller.store
+        pods = [pod for name in informers.namespaces for pod in informers.pods(name).all_items()]
+        return SourceState(
+            store.__contains__,
+            not self.specs.incomplete,
+            informers.namespaces,
+            pods,
+            informers.own_records(),
+        )
+
+    def _check_server(self, thread: SupervisedThread) -> None:
+        del thread
         check = partial(check_server_version, self._client)
-        retry_transient(check, self.controller.on_watch_error)
+        try:
+            retry_transient(check, self.controller.on_watch_error)
+        except EngineError as error:
+            self._messages.put(error)
+        else:
+            self._messages.put(None)
+
+    def _run(self, runnable: Runnable, stop: threading.Event, thread: SupervisedThread) -> None:
+        try:
+            runnable.run(stop, thread.expect)
+        except EngineError as error:
+            self._messages.put(error)

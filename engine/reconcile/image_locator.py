@@ -21,7 +21,7 @@ _FRESH_FOR = 10.0
 class ImageLocator:
     """Finds nodes that have an image. Safe to use from several threads.
 
-    Guarantees: no error. Whoever may not list nodes gets no answer; that is told once, at -v.
+    Guarantees: no error. Without the right to list nodes there is no answer; -v reports that once.
     """
 
     def __init__(self, client: Client, emit: Emit) -> None:

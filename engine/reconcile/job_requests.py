@@ -1,7 +1,6 @@
-"""Carry out what a person asks of one job: record first, by compare-and-swap, then the pod.
+"""Carry out a user's request for one job: record first, by compare-and-swap, then the pod.
 
-An engine that works on the job at the same time loses the race for the record, reads it again,
-and finds the job over.
+An engine that works on the job at the same time loses the race for the record and reads it again.
 """
 
 from collections.abc import Callable
@@ -11,9 +10,9 @@ from engine.api.model import Job
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.records import read_record, write_record
-from engine.decide.record import Record
-from engine.decide.transitions import cancelled, completed, rerun
 from engine.errors import AlreadyExistsError, ConflictError, NoRecordError, UsageError
+from engine.lifecycle.record import Record
+from engine.lifecycle.transitions import cancelled, completed, rerun
 from engine.refs import JobKey, Ref
 from engine.status.outcome import State
 
@@ -21,7 +20,7 @@ _TRIES = 5
 
 
 def cancel_job(client: Client, key: JobKey, message: str) -> str:
-    """What was done, in words. Errors: UsageError for a job without a record."""
+    """Returns the change in words. Errors: UsageError for a job without a record."""
     before = _change(client, key, lambda record: cancelled(record, message, client.now()))
     if before.state.is_final:
         return f"is already over: {before.state}"
@@ -33,7 +32,7 @@ def cancel_job(client: Client, key: JobKey, message: str) -> str:
 
 
 def rerun_job(client: Client, key: JobKey) -> str:
-    """What was done, in words. Errors: UsageError for a job without a record, or not over."""
+    """Returns the change in words. Errors: UsageError for a job without a record, or not over."""
     before = _change(client, key, rerun, only_final=True)
     return f"will run again; its last run was {before.state}"
 
@@ -41,7 +40,7 @@ def rerun_job(client: Client, key: JobKey) -> str:
 def complete_job(
     client: Client, key: JobKey, message: str, source: str, job: Job | None = None
 ) -> str:
-    """What was done, in words. Without `job`, its spec, the record says which run is done.
+    """Returns the change in words. Without `job`, its spec, the record says which run is done.
 
     Errors: UsageError for a job without a record and without a spec, one of another source, and
     one that is under way.

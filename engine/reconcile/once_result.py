@@ -1,31 +1,34 @@
-"""What `reconcile --once` is asked, and what it answers."""
+"""The request and the result of `reconcile --once`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
-from engine.api.model import Job
-from engine.decide.record import Record
+from engine.api.model import Config, Job
+from engine.cluster.client import Client
 from engine.errors import EngineError
+from engine.lifecycle.record import Record
+from engine.render.templates import Templates
 
 
-class WaitFor(StrEnum):
-    """How far `--wait` lets every job get."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnceRequest:
+    """Which jobs are to be reconciled, where, and how.
 
-    FINISHED = "finished"
-    """Until its run is over."""
-    APPLIED = "applied"
-    """Until it is started."""
+    Times are seconds; a `timeout` of None waits for as long as it takes.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class OnceOptions:
-    """How to run: times are seconds, a `timeout` of None waits for as long as it takes."""
-
+    client: Client
+    jobs: Sequence[Job]
+    config: Config
+    templates: Templates
     source: str
+    is_whole: bool = False
+    """Whether the source has no other jobs for certain: only then can a spec be missed."""
     concurrency: int = 16
     timeout: float | None = None
     queue_timeout: float = 600.0
-    wait_for: WaitFor = WaitFor.FINISHED
+    until_started: bool = False
+    """Whether it is enough that every job was started."""
     max_starts: int | None = None
     """How many new runs may begin; None for what `limits.maxStarts` says."""
     prune_in: tuple[str, ...] | None = None
@@ -50,7 +53,7 @@ class LogEnd:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """What became of one job in this invocation; `over` is false where nobody waited any longer."""
+    """What became of one job in this invocation; `over` is false where the wait ended first."""
 
     job: Job
     record: Record | None
@@ -59,11 +62,6 @@ class JobResult:
     error: EngineError | None = None
     log: LogEnd | None = None
     """Of what failed in this invocation, if there was a log."""
-
-    @property
-    def log_tail(self) -> tuple[str, ...]:
-        """Its lines."""
-        return self.log.lines if self.log is not None else ()
 
 
 @dataclass(frozen=True, slots=True)

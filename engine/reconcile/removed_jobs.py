@@ -9,30 +9,29 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from engine.decide.record import Record
+from engine.lifecycle.record import Record
 from engine.prune.delete import DeleteBudget
 from engine.prune.removed import JobRemover
-from engine.prune.result import PruneEntry, ResultCollector
+from engine.prune.result import PruneEntry
 from engine.reconcile.controller import JobController
 from engine.refs import JobKey
-from engine.runtime.rate_limiter import ItemRateLimiter
-from engine.runtime.workers import Workers
-from engine.runtime.workqueue import WorkQueue
+from engine.runtime.workqueue import ItemRateLimiter, Workers, WorkQueue
 from engine.telemetry.events import JobGone, Notice, ObjectPruned
 
 _TICK = 1.0
 _STALL_TIMEOUT = 60.0
 _GRACE_PERIOD = 2.0
-_WORKERS, _LONGEST_REMOVAL = 4, 3600.0
+_WORKERS, _MAX_REMOVAL = 4, 3600.0
 
 
 class RemovedJobs:
     """Finds and removes jobs of a source that have a record and no spec any more.
 
-    Guarantees: nothing is removed unless `set_blocked` was told last that the source is whole; of
-    one job there is one reconcile or one removal at a time. A removal takes long, so it has workers
-    of its own. Every record is looked for again after `interval`, whatever became of its removal,
-    and one whose removal failed sooner than that, with back-off.
+    The controller's worker hands a job over by `claim`, and gets it back by the queue's `done`.
+    Guarantees: nothing is removed while `set_blocked` has a reason; of one job there is one
+    reconcile or one removal at a time. Every record is looked for again after `interval`; a removal
+    that failed is tried again sooner, with back-off. A removal takes long, so it has workers of its
+    own.
     """
 
     name = "removed jobs"
@@ -55,12 +54,11 @@ class RemovedJobs:
         self._remover_since: tuple[float, JobRemover] | None = None
         self._queue: WorkQueue[JobKey] = WorkQueue()
         self._workers: Workers[JobKey] | None = None
-        controller.takeover = self
 
     def run(self, stop: threading.Event, heartbeat: Callable[[float], None]) -> None:
-        """Remove what is ready, until `stop` is set.
+        """Remove jobs until `stop` is set.
 
-        What is half-way needs no end: the next engine goes on with it.
+        A removal that is half-way is left to the next engine.
         """
         if self._workers is None:
             self._workers = Workers(
@@ -69,7 +67,7 @@ class RemovedJobs:
                 _WORKERS,
                 self._controller.supervisor,
                 "remover",
-                stall_timeout=_LONGEST_REMOVAL,
+                stall_timeout=_MAX_REMOVAL,
             )
             self._workers.start()
         while not stop.wait(_TICK):
@@ -79,12 +77,12 @@ class RemovedJobs:
         self._queue.shut_down()
 
     def set_blocked(self, why: str) -> None:
-        """From now on jobs may be removed, unless `why` says otherwise."""
+        """Jobs may be removed from now on if `why` is empty."""
         self._blocked_by = why
         if not why:
             self._reported = ""
 
-    def take_over(self, key: JobKey) -> bool:
+    def claim(self, key: JobKey) -> bool:
         """Whether the job is removed from now on instead of reconciled."""
         with self._lock:
             since = self._since.get(key)
@@ -114,21 +112,19 @@ class RemovedJobs:
         return ready
 
     def _remove(self, key: JobKey) -> bool:
-        """Remove everything of the job, its record last. Errors are in the pruning's reports."""
-        controller = self._controller
+        """Remove everything of the job, its record last. Errors are reported as entries."""
         try:
-            controller.forget(key)
-            known = controller.informers.records(key.namespace).items(key)
+            known = self._controller.informers.records(key.namespace).items(key)
             record = next((found for found in known if isinstance(found, Record)), None)
             self._postpone(key, self._interval)
-            if record is None or controller.store.is_desired(key):
+            if record is None or self._controller.store.is_desired(key):
                 return True
             if self._remover().remove(key):
                 self._postpone(key, self._rate_limiter.when(key, longest=self._interval))
             else:
                 self._rate_limiter.forget(key)
         finally:
-            controller.give_back(key)
+            self._controller.queue.done(key)
         return True
 
     def _postpone(self, key: JobKey, seconds: float) -> None:
@@ -136,14 +132,17 @@ class RemovedJobs:
             self._since[key] = time.monotonic() + seconds - _GRACE_PERIOD
 
     def _remover(self) -> JobRemover:
-        """One for each interval: so often the operator's limit of deletes begins anew."""
-        now, controller = time.monotonic(), self._controller
+        """A new one for each interval, with the whole limit of deletes again."""
+        now = time.monotonic()
         with self._lock:
             if self._remover_since is None or now - self._remover_since[0] >= self._interval:
-                budget = DeleteBudget(controller.config.limits.max_deletes_per_pass)
-                collector = ResultCollector(self._report)
+                budget = DeleteBudget(self._controller.config.limits.max_deletes_per_pass)
                 remover = JobRemover(
-                    controller.client, controller.source, collector, budget, self._logs_dir
+                    self._controller.client,
+                    self._controller.source,
+                    self._report,
+                    budget,
+                    self._logs_dir,
                 )
                 self._remover_since = (now, remover)
             return self._remover_since[1]

@@ -4,17 +4,18 @@ from dataclasses import dataclass
 
 from engine.api.model import Job
 from engine.cluster.client import Client
-from engine.cluster.events import EventReason, record_event
-from engine.decide.pull_cursor import policies_of_attempt
-from engine.decide.record import Attempt, Record
-from engine.decide.situation import Situation, name_of, uid_of
-from engine.reconcile.job_state import JobState
+from engine.cluster.events import record_event
+from engine.lifecycle.pull_fallback import policies_of_attempt
+from engine.lifecycle.record import Attempt, Record
+from engine.lifecycle.state import LifecycleState, changed_labels, name_of, uid_of
+from engine.reconcile.job_store import TrackedJob
 from engine.refs import Ref
 from engine.status.containers import has_started
-from engine.status.outcome import Reason, State
+from engine.status.outcome import EventReason, Reason, State
 from engine.telemetry.events import (
     AttemptFailed,
     Emit,
+    LabelsChanged,
     PodIgnored,
     PullPolicyFallback,
     StateChanged,
@@ -35,54 +36,58 @@ class AttemptReporter:
     on_pods: bool
     """Whether Events are written on pods, too."""
 
-    def report_record(self, state: JobState, before: Record | None, record: Record) -> None:
+    def report_record(self, tracked: TrackedJob, before: Record | None, record: Record) -> None:
         """`before` and `record` are the record as it was and as it has been written now."""
         attempt = record.last
         ended = attempt is not None and attempt.outcome not in _NO_FAILURE
         if attempt is not None and ended and not _was_reported(before, record, attempt):
             if attempt.failures and not record.state.is_final:
-                self._report_fallback(state.job, record, attempt)
+                self._report_fallback(tracked.job, record, attempt)
             else:
-                self._report_failure(state.job, attempt)
-        self._report_state(state, record.state, record, record.message)
+                self._report_failure(tracked.job, attempt)
+        self._report_state(tracked, record.state, record, record.message)
 
-    def report_progress(self, state: JobState, situation: Situation) -> None:
-        """That the pod of the open attempt runs is in no record."""
-        record = situation.run_record
+    def report_waiting(self, tracked: TrackedJob, state: LifecycleState) -> None:
+        """What no record says: that the open attempt's pod runs, or the state of a job without one.
+
+        Also pods that are left alone, and one that no watch follows any more.
+        """
+        record = state.run_record
         attempt = record.open_attempt
-        pod = situation.pod_of(attempt.uid) if attempt and attempt.uid else None
+        pod = state.pod_of(attempt.uid) if attempt and attempt.uid else None
         if pod is not None and has_started(pod):
-            self._report_state(state, State.RUNNING, record, "")
+            self._report_state(tracked, State.RUNNING, record, "")
+        if (unrecorded := tracked.unrecorded) is not None:
+            self._report_state(tracked, unrecorded.state, unrecorded, unrecorded.message)
+        reported = tracked.reported
+        for pod in state.unowned_pods():
+            if uid_of(pod) not in reported.ignored:
+                reported.ignored |= {uid_of(pod)}
+                self.emit(PodIgnored(tracked.job.key, name_of(pod)))
+        pod = state.unlabelled_pod()
+        if pod is not None and uid_of(pod) not in reported.relabelled:
+            reported.relabelled |= {uid_of(pod)}
+            labels = changed_labels(pod, state.source)
+            self.emit(LabelsChanged(tracked.job.key, name_of(pod), labels))
 
-    def report_end(self, state: JobState) -> None:
+    def report_end(self, tracked: TrackedJob) -> None:
         """The end of a run that was followed, where another hand wrote it down: that of the TTL
         rule, or of a person.
         """
-        record = state.record
-        if record is not None and record.state.is_final and state.reported.state:
-            self._report_state(state, record.state, record, record.message)
+        record = tracked.record
+        if record is not None and record.state.is_final and tracked.reported.state:
+            self._report_state(tracked, record.state, record, record.message)
 
-    def report_unrecorded(self, state: JobState) -> None:
-        """The state that the job is in without a record of it."""
-        record = state.unrecorded
-        if record is not None:
-            self._report_state(state, record.state, record, record.message)
-
-    def report_strangers(self, state: JobState, situation: Situation) -> None:
-        """Pods that are left alone, once each."""
-        for pod in situation.strangers():
-            if uid_of(pod) not in state.reported.ignored:
-                state.reported.ignored |= {uid_of(pod)}
-                self.emit(PodIgnored(state.job.key, name_of(pod)))
-
-    def _report_state(self, job: JobState, state: State, record: Record, message: str) -> None:
+    def _report_state(
+        self, tracked: TrackedJob, state: State, record: Record, message: str
+    ) -> None:
         """A line per change of state, not per write."""
         number = record.last.number if record.last else 0
         reported = (record.run, state, number if not state.is_final else 0, record.reason)
-        if job.reported.state != reported:
-            job.reported.state = reported
+        if tracked.reported.state != reported:
+            tracked.reported.state = reported
             since = record.queued_at if state is State.QUEUED else None
-            self.emit(StateChanged(job.job.key, state, record.reason, message, number, since))
+            self.emit(StateChanged(tracked.job.key, state, record.reason, message, number, since))
 
     def _report_failure(self, job: Job, attempt: Attempt) -> None:
         reason = attempt.outcome or Reason.CANCELLED

@@ -1,40 +1,31 @@
-"""From the directory to the controller: what the specs say now, and what is reported of it."""
+"""Bring the jobs of the directory to the controller, and report what has changed."""
 
 import os
 import threading
 import time
-from collections.abc import Callable
-from enum import Enum
+from collections.abc import Callable, Mapping
 from functools import partial
-from queue import Empty, SimpleQueue
 
-from engine.api.foreign import ForeignDocument, foreign_notes
+from engine.api.model import Config, Job
+from engine.api.other_kinds import foreign_notes
 from engine.errors import Diagnostic, Severity
-from engine.reconcile.controller import JobController
 from engine.reconcile.job_store import Changes
-from engine.reconcile.removed_jobs import RemovedJobs
-from engine.render.templates import Templates
+from engine.refs import JobKey
 from engine.runtime.leader_election import LeaderElector
 from engine.specdir.source import DirectorySource, Snapshot
 from engine.telemetry.events import Emit, Notice, Progress, SpecFixed, SpecProblem, SpecsRead
 
 _TICK, _LEADER_TICK = 1.0, 0.02
-_LONG = 0.5
+_LONG_READ = 0.5
 _STALL_TIMEOUT = 300.0
 """A busy server may be waited for a minute; that is no reason to start again."""
 
 
-class _Call(Enum):
-    CHANGED = "changed"
-    RELOAD = "reload"
-
-
 class SpecSync:
-    """Reads the directory whenever it changes, and makes its jobs the controller's.
+    """Reads the directory whenever it changes, and makes its jobs the desired ones.
 
-    `unreadable` and `problems` are for everybody to read. `templates` reads the templates;
-    `namespace` is that of a spec without one; with `wait_for` nothing is read before that elector
-    leads.
+    `configure` puts a configuration in force, with templates that are read anew; `sync` makes jobs
+    the desired ones. With `wait_for` nothing is read before that elector leads.
     """
 
     name = "spec directory"
@@ -43,36 +34,40 @@ class SpecSync:
     def __init__(
         self,
         source: DirectorySource,
-        controller: JobController,
-        templates: Callable[[], Templates],
+        config: Config,
         *,
-        namespace: str,
-        removed_jobs: RemovedJobs | None,
+        emit: Emit,
+        configure: Callable[[Config], object],
+        sync: Callable[[Mapping[JobKey, Job]], Changes],
         allow_empty: bool,
         wait_for: LeaderElector | None,
     ) -> None:
         self.unreadable = "not read yet"
         """Why the directory can't be read; "" if it can."""
         self.problems = 0
-        """Of its files, warnings counted."""
+        """Of its files, warnings included."""
         self.incomplete = "the specs have not been read"
         """Why a job without a spec may have one all the same; "" if none has."""
         self._source = source
-        self._controller = controller
-        self._templates = templates
-        self._namespace = namespace
-        self._removed_jobs = removed_jobs
+        self._config = config
+        self._emit = emit
+        self._configure = configure
+        self._sync_jobs = sync
+        self.on_incomplete: Callable[[str], None] = lambda _why: None
+        """Gets what `incomplete` says after each reading."""
+        self.on_first_read: Callable[[], None] = lambda: None
         self._allow_empty = allow_empty
         self._wait_for = wait_for
-        self._reporter = SpecReporter(controller.emit)
-        self._calls: SimpleQueue[_Call] = SimpleQueue()
-        self._pending: set[_Call] = set()
-        self._started = False
+        self._is_started = False
+        self._is_pending = True
+        self._is_reloading = False
         self._snapshot: Snapshot | None = None
+        self._reported = Snapshot({}, config, (), "", complete=False, files=0)
 
     def reload(self) -> None:
         """Read configuration, templates and specs again. May be called from a signal handler."""
-        self._calls.put(_Call.RELOAD)
+        self._is_reloading = True
+        self._source.reload()
 
     def run(self, stop: threading.Event, heartbeat: Callable[[float], None]) -> None:
         """Read, and read again after each change, until `stop` is set.
@@ -83,79 +78,63 @@ class SpecSync:
             heartbeat(_STALL_TIMEOUT)
             if stop.wait(_LEADER_TICK):
                 return
-        if not self._started:
-            self._started = True
-            self._pending.add(_Call.CHANGED)
-            self._source.start(self._on_change, self._controller.supervisor)
+        if not self._is_started:
+            self._is_started = True
+            self._source.start()
         while not stop.is_set():
             heartbeat(_STALL_TIMEOUT)
-            try:
+            if self._is_pending:
                 self._sync(stop, partial(heartbeat, _STALL_TIMEOUT))
-            except Exception as error:
-                self.unreadable = self.incomplete = f"internal error: {type(error).__name__}"
-                if self._removed_jobs is not None:
-                    self._removed_jobs.set_blocked(self.unreadable)
-                raise
-            self._listen()
+            self._is_pending = self._source.wait(_TICK)
         self._source.stop()
 
-    def _on_change(self) -> None:
-        self._calls.put(_Call.CHANGED)
-
-    def _listen(self) -> None:
-        """Wait for a call, and take all there are."""
-        try:
-            self._pending.add(self._calls.get(timeout=_TICK))
-            while True:
-                self._pending.add(self._calls.get_nowait())
-        except Empty:
-            return
-
     def _sync(self, stop: threading.Event, on_file: Callable[[], None]) -> None:
-        """Put in force what the source says now, if it may have changed."""
-        if not self._pending:
-            return
-        controller = self._controller
-        if _Call.RELOAD in self._pending:
-            controller.emit(Notice("reading configuration, templates and specs again"))
-            self._source.reload()
-            controller.configure(controller.config, self._templates())
-            self._pending = {_Call.CHANGED}
-        snapshot = self._read(on_file)
-        if stop.is_set():
-            return
-        if snapshot.config is not controller.config:
-            controller.configure(snapshot.config, self._templates())
-        self.unreadable, self.problems = snapshot.unreadable, len(snapshot.problems)
-        changes = controller.sync(snapshot.jobs)
-        self.incomplete = self._incomplete(snapshot)
-        if self._removed_jobs is not None:
-            self._removed_jobs.set_blocked(self.incomplete)
-        if snapshot is not self._snapshot:
-            self._reporter.report(snapshot, changes)
-        if self._snapshot is None and self._removed_jobs is not None:
-            controller.watch_namespaces_with_records(self._namespace)
-        self._snapshot = snapshot
-        self._pending.clear()
+        """Put in force what the source says now."""
+        if self._is_reloading:
+            self._emit(Notice("reading configuration, templates and specs again"))
+        try:
+            snapshot = self._read(on_file)
+            if not stop.is_set():
+                self._apply(snapshot)
+        except Exception as error:
+            self.unreadable = f"internal error: {type(error).__name__}"
+            self._set_incomplete(self.unreadable)
+            raise
 
     def _read(self, on_file: Callable[[], None]) -> Snapshot:
-        """What the source says now; that it takes long is shown to who looks on."""
-        begun, is_long = time.monotonic(), False
+        """What the source says now; a long read is shown as progress."""
+        begun, is_long, emit = time.monotonic(), False, self._emit
 
         def on_any_file() -> None:
             nonlocal is_long
             on_file()
-            if not is_long and time.monotonic() - begun > _LONG:
+            if not is_long and time.monotonic() - begun > _LONG_READ:
                 is_long = True
-                self._controller.emit(Progress("reading specs"))
+                emit(Progress("reading specs"))
 
         snapshot = self._source.read(on_any_file)
         if is_long:
-            self._controller.emit(Progress(""))
+            emit(Progress(""))
         return snapshot
 
-    def _incomplete(self, snapshot: Snapshot) -> str:
-        """Why nothing may be removed for want of a spec now; "" if it may."""
+    def _apply(self, snapshot: Snapshot) -> None:
+        if self._is_reloading or snapshot.config is not self._config:
+            self._configure(snapshot.config)
+            self._is_reloading, self._config = False, snapshot.config
+        self.unreadable, self.problems = snapshot.unreadable, len(snapshot.problems)
+        changes = self._sync_jobs(snapshot.jobs)
+        self._set_incomplete(self._why_incomplete(snapshot))
+        if snapshot is not self._snapshot:
+            self._report(snapshot, changes)
+        if self._snapshot is None:
+            self.on_first_read()
+        self._snapshot = snapshot
+
+    def _set_incomplete(self, why: str) -> None:
+        self.incomplete = why
+        self.on_incomplete(why)
+
+    def _why_incomplete(self, snapshot: Snapshot) -> str:
         if snapshot.unreadable:
             return snapshot.unreadable
         in_error = any(problem.severity is Severity.ERROR for problem in snapshot.problems)
@@ -165,32 +144,26 @@ class SpecSync:
             return "there are no specs at all (--allow-empty, if that is meant)"
         return ""
 
-
-class SpecReporter:
-    """What another reading of the specs brought: what stays as it is is reported once."""
-
-    def __init__(self, emit: Emit) -> None:
-        self._emit = emit
-        self._problems: frozenset[Diagnostic] = frozenset()
-        self._foreign: tuple[ForeignDocument, ...] = ()
-        self._unreadable = ""
-
-    def report(self, snapshot: Snapshot, changes: Changes) -> None:
-        """New problems, files that are fixed or gone, what was skipped, counts."""
-        problems = frozenset(snapshot.problems)
+    def _report(self, snapshot: Snapshot, changes: Changes) -> None:
+        """Report new problems, fixed or removed files, skipped documents, and counts."""
+        emit, before = self._emit, self._reported
+        self._reported = snapshot
+        known = frozenset(before.problems)
         for problem in snapshot.problems:
-            if problem not in self._problems:
-                self._emit(SpecProblem(problem))
-        files = {problem.where.file for problem in problems}
-        for file in sorted({problem.where.file for problem in self._problems} - files):
-            self._emit(SpecFixed(file, gone=not os.path.lexists(file)))
-        self._problems = problems
-        self._report_unreadable(snapshot.unreadable)
-        if snapshot.foreign != self._foreign:
-            self._foreign = snapshot.foreign
+            if problem not in known:
+                emit(SpecProblem(problem))
+        for file in sorted(_files(before.problems) - _files(snapshot.problems)):
+            emit(SpecFixed(file, gone=not os.path.lexists(file)))
+        if snapshot.unreadable and snapshot.unreadable != before.unreadable:
+            emit(
+                SpecProblem(f"{snapshot.unreadable}; the specs that were read before stay in force")
+            )
+        if before.unreadable and not snapshot.unreadable:
+            emit(Notice("the specs can be read again"))
+        if snapshot.foreign != before.foreign:
             for note in foreign_notes(snapshot.foreign):
-                self._emit(Notice(note))
-        self._emit(
+                emit(Notice(note))
+        emit(
             SpecsRead(
                 snapshot.files,
                 len(snapshot.jobs),
@@ -200,9 +173,6 @@ class SpecReporter:
             )
         )
 
-    def _report_unreadable(self, why: str) -> None:
-        if why and why != self._unreadable:
-            self._emit(SpecProblem(f"{why}; what was read before stays in force"))
-        if self._unreadable and not why:
-            self._emit(Notice("the specs can be read again"))
-        self._unreadable = why
+
+def _files(problems: tuple[Diagnostic, ...]) -> set[str]:
+    return {problem.where.file for problem in problems}

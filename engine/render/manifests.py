@@ -1,12 +1,13 @@
 """All manifests of one attempt, as the templates make them: before any transform."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.api.kubernetes_fields import manifest_faults, place_in_text
 from engine.api.model import Job
-from engine.errors import Diagnostic, InvalidInputError, SourceLocation, TemplateRenderError
+from engine.api.schema import check_manifest
+from engine.errors import InvalidInputError, RenderError, SourceLocation
 from engine.render.templates import Templates
 from engine.render.variables import (
     SecretValues,
@@ -38,7 +39,7 @@ def render_job(
 ) -> Manifests:
     """Manifests of attempt `attempt`; without `secrets` the Secret's values are masked.
 
-    Errors: TemplateRenderError; InvalidInputError for fields that Kubernetes doesn't know.
+    Errors: RenderError; InvalidInputError for fields that Kubernetes doesn't know.
     """
     variables = template_variables(job, attempt)
     pod = _render(templates, job, "pod", variables)
@@ -71,36 +72,55 @@ def place_in_template(
     own = templates.own_file(job.spec["template"], name)
     if own is None:
         return None
-    return place_in_text(own.read_text(encoding="utf-8"), str(own), field)
+    return _TemplateText(own).locate(field)
 
 
 def _render(templates: Templates, job: Job, name: str, variables: dict[str, Any]) -> dict[str, Any]:
     try:
         manifest = templates.render(job.spec["template"], name, variables)
-    except TemplateRenderError as error:
+    except RenderError as error:
         if not error.where:
             error.where = job.place
         raise
     if manifest.get("apiVersion") != "v1" or manifest.get("kind") != _KINDS[name]:
-        raise TemplateRenderError(
+        raise RenderError(
             f"{name}.yaml.j2 must make a v1 {_KINDS[name]}, "
             f"not {manifest.get('apiVersion')} {manifest.get('kind')}",
             where=SourceLocation(f"{job.spec['template']}/{name}.yaml.j2"),
         )
+    if name == "pod" and not manifest.get("spec"):
+        raise RenderError(
+            f"the template set {job.spec['template']} makes a Pod in which spec is missing",
+            where=job.place,
+        )
     own = templates.own_file(job.spec["template"], name)
     if own is not None:
-        _check_fields(templates, own, manifest)
+        problems = tuple(check_manifest(manifest, templates.kubernetes, _TemplateText(own)))
+        if problems:
+            raise InvalidInputError(problems)
     return manifest
 
 
-def _check_fields(templates: Templates, own: Path, manifest: dict[str, Any]) -> None:
-    """Errors: InvalidInputError with everything in the manifest that Kubernetes would refuse."""
-    faults = [*manifest_faults(templates.kubernetes, manifest)]
-    if faults:
-        text = own.read_text(encoding="utf-8")
-        raise InvalidInputError(
-            tuple(
-                Diagnostic(place_in_text(text, str(own), fault.path), fault.message, fault.hint)
-                for fault in faults
-            )
-        )
+@dataclass(frozen=True, slots=True)
+class _TemplateText:
+    """Where fields are written in the text of a template, if a field is written there just once."""
+
+    file: Path
+
+    def locate(self, path: Sequence[str | int], *, key: bool = False) -> SourceLocation:
+        """The place of the last name in `path`."""
+        del key
+        name = next((step for step in reversed(path) if isinstance(step, str)), "")
+        starts = (f"{name}:", f'"{name}":', f"'{name}':")
+        lines = self.file.read_text(encoding="utf-8").splitlines()
+        found = [
+            (number, len(line) - len(rest) + 1)
+            for number, line in enumerate(lines, 1)
+            if (rest := line.lstrip(" -")).startswith(starts)
+        ]
+        return SourceLocation(str(self.file), *(found[0] if len(found) == 1 else ()))
+
+    def written_scalar(self, path: Sequence[str | int]) -> str:
+        """Unknown: an expression may have made it."""
+        del path
+        return ""

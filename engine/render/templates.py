@@ -1,7 +1,7 @@
 """The template sets: find, compile once, render, and read the result back.
 
 Guarantees: a template sees only what it is given (sandboxed, strict about undefined variables),
-and no value can add structure to the output. Errors are TemplateRenderError at the template's
+and no value can add structure to the output. Errors are RenderError at the template's
 file and line.
 """
 
@@ -19,18 +19,16 @@ from jinja2 import (
 )
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from engine.api.yaml_composer import Bounds, compose
-from engine.api.yaml_syntax import NOT_YAML
-from engine.errors import SourceLocation, TemplateRenderError
-from engine.kubeschema import KubernetesTypes, shipped_types
-from engine.package_data import resource_dir
+from engine.api.kubernetes_schema import SHIPPED, KubernetesSchema
+from engine.api.yaml_nodes import NOT_YAML
+from engine.api.yaml_reader import read_bounded
+from engine.errors import RenderError, SourceLocation
+from engine.files import resource_dir
 from engine.render.yaml_value import to_yaml_value
 
 SUFFIX = ".yaml.j2"
 BUILT_IN_SET = "job"
 _WHOLE_VALUE = "an {{ expression }} must be a whole value: write {{ 'a-' ~ b }}, not a-{{ b }}"
-_BOUNDS = Bounds(values=1_000_000, entries=1_000_000, nul=True)
-"""A spec that is within the bounds of a file comes to no more."""
 _UNREADABLE = (TemplateNotFound, TemplateSyntaxError, UnicodeDecodeError)
 _WHILE_RENDERING = (
     TemplateError,
@@ -50,9 +48,7 @@ class Templates:
     `kubernetes`: what the manifests may hold.
     """
 
-    def __init__(
-        self, folder: Path | None = None, kubernetes: KubernetesTypes = shipped_types
-    ) -> None:
+    def __init__(self, folder: Path | None = None, kubernetes: KubernetesSchema = SHIPPED) -> None:
         self.kubernetes = kubernetes
         self.has_own = folder is not None
         self._folders = [*([folder] if folder else []), resource_dir("templates")]
@@ -74,7 +70,7 @@ class Templates:
         return sorted(found)
 
     def check(self, template_set: str) -> None:
-        """Compile all of a set. Errors: TemplateRenderError when one is missing or broken."""
+        """Compile all of a set. Errors: RenderError when one is missing or broken."""
         for name in ("pod", "secret", "configmap"):
             self._template(template_set, name)
 
@@ -88,7 +84,7 @@ class Templates:
             raise self._unreadable(template_set, path, error) from None
         except _WHILE_RENDERING as error:
             hint = "test for it first: {% if x is defined %}" if "undefined" in str(error) else ""
-            raise TemplateRenderError(str(error), where=_line(error, path), hint=hint) from None
+            raise RenderError(str(error), where=_line(error, path), hint=hint) from None
         return _read_back(text, path)
 
     def own_file(self, template_set: str, name: str) -> Path | None:
@@ -106,33 +102,33 @@ class Templates:
             raise self._unreadable(template_set, path, error) from None
         except OSError as error:
             words = f"can't be read: {error.strerror}"
-            raise TemplateRenderError(words, where=SourceLocation(path)) from None
+            raise RenderError(words, where=SourceLocation(path)) from None
 
     def _unreadable(
         self,
         template_set: str,
         path: str,
         error: TemplateNotFound | TemplateSyntaxError | UnicodeDecodeError,
-    ) -> TemplateRenderError:
+    ) -> RenderError:
         if isinstance(error, TemplateNotFound):
             return self._missing(template_set, error)
         if isinstance(error, TemplateSyntaxError):
             where = SourceLocation(error.filename or path, error.lineno, 1)
-            return TemplateRenderError(error.message or "syntax error", where=where)
+            return RenderError(error.message or "syntax error", where=where)
         line = error.object.count(b"\n", 0, error.start) + 1
-        return TemplateRenderError(
+        return RenderError(
             "the template is not UTF-8 text",
             where=SourceLocation(path, line, 1),
             hint="save it as UTF-8",
         )
 
-    def _missing(self, template_set: str, error: TemplateNotFound) -> TemplateRenderError:
+    def _missing(self, template_set: str, error: TemplateNotFound) -> RenderError:
         if template_set in self.sets():
-            return TemplateRenderError(
+            return RenderError(
                 f"the template set {template_set} has no {error.name}",
                 hint=f"it must be in one of: {', '.join(str(f) for f in self._folders)}",
             )
-        return TemplateRenderError(
+        return RenderError(
             f"there is no template set {template_set}", hint=f"there are: {', '.join(self.sets())}"
         )
 
@@ -148,23 +144,23 @@ def _line(error: Exception, path: str) -> SourceLocation:
 
 
 def _read_back(text: str, path: str) -> dict[str, Any]:
-    found = compose(text, _BOUNDS)
-    for mark, message, hint in found.findings[:1]:
-        line = next(iter(text.splitlines()[mark[0] - 1 :]), "").strip()
-        cause = message.removeprefix(NOT_YAML)
-        raise TemplateRenderError(
-            f"the template's output is not valid YAML: {cause}, at {line!r}",
+    """A spec is within bounds, so what a template makes of it is, too."""
+    found = read_bounded(text, path)
+    if found.problems:
+        problem = found.problems[0]
+        line = next(iter(text.splitlines()[problem.where.line - 1 :]), "").strip()
+        raise RenderError(
+            "the template's output is not valid YAML: "
+            f"{problem.message.removeprefix(NOT_YAML)}, at {line!r}",
             where=SourceLocation(path),
-            hint=_WHOLE_VALUE if message.startswith(NOT_YAML) else hint,
+            hint=_WHOLE_VALUE if problem.message.startswith(NOT_YAML) else problem.hint,
         )
     if len(found.documents) > 1:
-        raise TemplateRenderError(
+        raise RenderError(
             "the template's output is not valid YAML: it is more than one document",
             where=SourceLocation(path),
         )
     data = found.documents[0].data if found.documents else None
     if not isinstance(data, dict):
-        raise TemplateRenderError(
-            "the template's output is not one mapping", where=SourceLocation(path)
-        )
+        raise RenderError("the template's output is not one mapping", where=SourceLocation(path))
     return data

@@ -31,7 +31,7 @@ class SecretValues:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Every secret value, for whoever has to mask them."""
+        """Every secret value, to be masked."""
         return (*self.variables.values(), *self.passwords)
 
 

@@ -1,8 +1,8 @@
 """Write any value as YAML that reads back as exactly the same value, wherever it is put.
 
 This is what every `{{ expression }}` of a template goes through. The form is JSON, which YAML
-reads as it is, but for a few characters that YAML takes for line breaks or refuses, and for keys
-too long to stand without an explicit `?`.
+reads as it is. Two things differ: a few characters that YAML takes for line breaks or refuses, and
+long keys, which need an explicit `?`.
 """
 
 import json

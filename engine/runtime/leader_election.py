@@ -1,36 +1,142 @@
 """One engine at a time acts for a source: it holds the source's Lease and renews it.
 
-Written by hand because the client's own leader election can neither be stopped nor give up.
+The algorithm is client-go's. Written by hand because the client's own leader election can neither
+be stopped nor release its Lease. `engine.runtime.lease` has the pure half.
 """
 
 import os
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Callable
 
-from engine.boottime import boottime
-from engine.decide.lease import LeaseStatus, ObservedLease, observe
-from engine.errors import EngineError, ForbiddenError, LeaseHeldError
-from engine.runtime.backoff import backoff
-from engine.runtime.lease_lock import LeaseLock
+from engine.cluster import api
+from engine.cluster.client import Client
+from engine.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    EngineError,
+    ForbiddenError,
+    LeaseHeldError,
+    NotFoundError,
+)
+from engine.refs import Ref
+from engine.runtime.lease import (
+    LeaseObject,
+    LeaseRecord,
+    ObservedLease,
+    acquired,
+    lease_name,
+    observe,
+    read_lease_record,
+    released,
+)
+from engine.runtime.retry import backoff
 from engine.telemetry.events import Emit, LeaderChanged, Notice
+from engine.times import boottime
 
 _RENEWALS, _RETRIES = 3, 5
-_RELEASE_TIMEOUT, _STALL_TIMEOUT = 2.0, 60.0
-_FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
+"""How often the Lease is renewed within its duration, and how often after a failure."""
+_REQUEST_TIMEOUT, _MIN_TIMEOUT = 5.0, 0.1
+_RELEASE_TIMEOUT, _RETRY_RELEASE = 2.0, 0.1
+_STALL_TIMEOUT = 60.0
+_FIRST_WAIT, _MAX_WAIT = 0.1, 5.0
 _REPORT_FAILURES_OF_ACQUIRE, _REPORT_FAILURES_OF_RENEWAL = 3, 2
 _RIGHTS = "leader election needs get, create and update on leases in coordination.k8s.io"
+
+
+class LeaseLock:
+    """One engine's hold on the Lease of `source` in `namespace`; used from one thread.
+
+    Guarantees: no request takes longer than 5 s, nor than the hold lasts. Assumptions: no other
+    process has this `identity`.
+    """
+
+    def __init__(
+        self, client: Client, namespace: str, source: str, identity: str, duration: float
+    ) -> None:
+        self.source = source
+        self.identity = identity
+        self.duration = duration
+        self._client = client
+        self._namespace = namespace
+        self._lease: LeaseObject | None = None
+        self._expires = 0.0
+        """By `boottime`: another engine may begin while this machine sleeps."""
+        self._may_be_ours = False
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until our hold expires, 0 without one. May be asked from any thread."""
+        return max(0.0, self._expires - boottime())
+
+    def get(self, timeout: float | None = None) -> LeaseRecord:
+        """Read the Lease; one with another holder ends our hold. Errors: any of the client's."""
+        ref = Ref("Lease", self._namespace, lease_name(self.source))
+        self._lease = api.get(self._client, ref, timeout=timeout or self._timeout)
+        record = read_lease_record(self._lease)
+        if record.holder not in ("", self.identity):
+            self._expires = 0.0
+        return record
+
+    def update(self) -> None:
+        """Write the Lease in our name. The hold counts from before the write.
+
+        Errors: ConflictError or AlreadyExistsError when the Lease has changed since it was read.
+        """
+        began = boottime()
+        mine = acquired(
+            self._lease,
+            namespace=self._namespace,
+            source=self.source,
+            identity=self.identity,
+            duration=self.duration,
+            now=self._client.now(),
+        )
+        self._may_be_ours = True  # also if the answer is lost
+        self._lease = self._write(mine, self._timeout)
+        self._expires = began + self.duration
+
+    def release(self, timeout: float) -> None:
+        """Leave the Lease to the next engine. Errors: none; after `timeout` it is left to expire.
+
+        It is read first: a request of ours that timed out may have been carried out.
+        """
+        until = boottime() + timeout
+        self._expires = 0.0
+        while self._may_be_ours and (left := until - boottime()) > 0:
+            try:
+                if self.get(max(_MIN_TIMEOUT, left)).holder == self.identity and self._lease:
+                    empty = released(self._lease, source=self.source, now=self._client.now())
+                    self._write(empty, max(_MIN_TIMEOUT, until - boottime()))
+                self._may_be_ours = False
+            except EngineError as error:
+                if not error.retryable:
+                    return
+                time.sleep(max(0.0, min(_RETRY_RELEASE, until - boottime())))
+
+    @property
+    def _timeout(self) -> float:
+        left = self.remaining
+        return max(_MIN_TIMEOUT, min(_REQUEST_TIMEOUT, left)) if left else _REQUEST_TIMEOUT
+
+    def _write(self, lease: LeaseObject, timeout: float) -> LeaseObject:
+        if not lease["metadata"].get("resourceVersion"):
+            return api.create(self._client, lease, timeout=timeout)
+        try:
+            return api.update(self._client, lease, timeout=timeout)
+        except NotFoundError as error:  # deleted since it was read
+            raise ConflictError(error.cause, status=error.status, reason=error.reason) from None
 
 
 class LeaderElector:
     """Acquires the Lease, renews it, and acquires it again after another engine had it.
 
-    Guarantees: of two engines that both may use Leases, at most one `is_leader` at any time,
-    whatever their clocks show and however long they slept; an engine that may not use them is told
-    so. While it leads, it writes once every third of the Lease's duration. `on_change` is called
-    with True and False in turn, beginning with True. Assumptions: nobody deletes or edits the Lease
-    by hand; clocks run at about the same speed.
+    Guarantees: at most one engine `is_leader` at any time, whatever their clocks show and however
+    long they slept. While it leads, it writes once every third of the Lease's duration. `on_change`
+    is called with True and False in turn, beginning with True. Assumptions: the engines of a source
+    have the same lease duration; their clocks run at about the same speed.
     """
 
     name = "leader election"
@@ -39,7 +145,7 @@ class LeaderElector:
     def __init__(
         self, lock: LeaseLock, *, wait: bool, emit: Emit, on_change: Callable[[bool], None]
     ) -> None:
-        """`wait` stands by while another engine leads; without it `run` ends then."""
+        """With `wait` it waits while another engine leads; without, `run` ends then."""
         self._lock = lock
         self._wait = wait
         self._emit = emit
@@ -47,29 +153,30 @@ class LeaderElector:
         self._what = f'source "{lock.source}"'
         self._holder = ""
         self._reported_holder = ""
+        self._observed: ObservedLease | None = None
         self._unconfirmed_until = 0.0
         """When the Lease expires of a holder that has not been seen to renew it; else 0."""
-        self._without_lease = False
+        self._failures = 0
         self._leads = False
 
     @property
     def is_leader(self) -> bool:
         """Whether the Lease was renewed within its duration, by a clock that counts sleep too."""
-        return self._without_lease or self._lock.remaining > 0
+        return self._lock.remaining > 0
 
     @property
     def holder(self) -> str:
-        """Who was last known to hold the Lease; "" for nobody, or once our own hold has expired."""
+        """The last known holder; "" without one, or once our own hold has expired."""
         holder = self._holder
         return "" if holder == self._lock.identity and not self.is_leader else holder
 
     @property
     def unknown_leader(self) -> str:
-        """Why it isn't known who leads; "" while this engine does, or another one is seen alive."""
+        """Why the leader is unknown; "" while this engine leads, or another one is seen alive."""
         if self.is_leader:
             return ""
         if not self.holder:
-            return "nobody is known to lead this source"
+            return "no leader of this source is known"
         if not self._unconfirmed_until:
             return ""
         left = max(0.0, self._unconfirmed_until - boottime())
@@ -78,114 +185,99 @@ class LeaderElector:
     def run(self, stop: threading.Event, heartbeat: Callable[[float], None]) -> None:
         """Lead whenever that is possible until `stop` is set, then release the Lease within 2 s.
 
-        A server that is away is waited for. `heartbeat` is told how soon it is called again.
-        Errors: LeaseHeldError when another engine is seen alive and this one doesn't wait;
-        ForbiddenError when it does, without the rights; what can't get better by waiting.
+        A server that is away is waited for. Errors: LeaseHeldError when another engine is seen
+        alive and this one doesn't wait; ForbiddenError without the rights; any other error that
+        waiting can't mend.
         """
         try:
-            while self._acquire(stop, heartbeat):
-                self._renew_loop(stop, heartbeat)
+            while not stop.is_set():
+                heartbeat(self._lock.duration + _STALL_TIMEOUT)
+                self._report_change()
+                wait = self._acquire_or_renew(stop)
+                self._report_change()
+                heartbeat(wait + _STALL_TIMEOUT)
+                stop.wait(wait)
         finally:
             if stop.is_set():
-                self._release()
+                self._leads = False
+                if self._holder == self._lock.identity:
+                    self._holder = ""
+                self._lock.release(_RELEASE_TIMEOUT)
 
-    def _acquire(self, stop: threading.Event, heartbeat: Callable[[float], None]) -> bool:
-        """Wait until this engine holds the Lease: True; False once `stop` is set."""
-        sighting: ObservedLease | None = None
-        failures, self._reported_holder = 0, ""
-        while not stop.is_set():
-            heartbeat(self._lock.duration + _STALL_TIMEOUT)
-            self._report_change()
-            try:
-                sighting = observe(sighting, self._lock.get(), boottime())
-                if self._can_acquire(sighting):
-                    self._take(sighting)
-                    return True
-                failures, wait = 0, sighting.next_look(boottime(), self._lock.duration)
-            except ForbiddenError as error:
-                self._run_without_lease(error)
-                return True
-            except EngineError as error:
-                if not error.retryable:
-                    raise
-                failures += 1
-                if failures == _REPORT_FAILURES_OF_ACQUIRE:
-                    self._say(f"the Lease of {self._what} is out of reach: {error}")
-                wait = backoff(failures, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
-                wait = max(wait, error.retry_after)
-            heartbeat(wait + _STALL_TIMEOUT)
-            stop.wait(wait)
-        return False
+    def _acquire_or_renew(self, stop: threading.Event) -> float:
+        """Seconds until the next call.
 
-    def _renew_loop(self, stop: threading.Event, heartbeat: Callable[[float], None]) -> None:
-        """Renew until another engine holds the Lease, or until `stop` is set.
-
-        A Lease that expired is renewed still: it is ours again as soon as the server answers,
+        A Lease that expired is still renewed: it is ours again as soon as the server answers,
         unless another engine took it.
         """
-        failures = 0
-        self._report_change()
-        while not stop.wait(self._until_renewal(failures)):
-            heartbeat(self._lock.duration + _STALL_TIMEOUT)
-            self._report_change()
-            if self._without_lease:
-                continue
-            try:
-                other = self._lock.renew(stop)
-            except EngineError as error:
-                failures += 1
-                if failures == _REPORT_FAILURES_OF_RENEWAL:
-                    self._say(f"the Lease of {self._what} can't be renewed: {error}")
-            else:
-                failures = 0
-                if other:
-                    self._holder = other
-            self._report_change()
-            if self._holder != self._lock.identity:
-                return
+        try:
+            if not (self._holder == self._lock.identity and self._renew()):
+                self._observed = seen = observe(self._observed, self._lock.get(), boottime())
+                left = seen.remaining(self._lock.identity, boottime(), self._lock.duration)
+                if left:
+                    self._stand_by(seen, left)
+                    self._failures = 0
+                    return seen.next_look(left, self._lock.duration)
+                if not stop.is_set():
+                    self._take(seen)
+            self._failures = 0
+        except EngineError as error:
+            return self._wait_after(error)
+        return self._until_renewal()
 
-    def _can_acquire(self, sighting: ObservedLease) -> bool:
-        """False while another engine may be alive. Errors: LeaseHeldError."""
-        standing = sighting.standing(self._lock.identity, boottime(), self._lock.duration)
-        if standing in (LeaseStatus.FREE, LeaseStatus.OURS, LeaseStatus.EXPIRED):
-            self._holder = ""
-            return True
-        self._holder = holder = sighting.record.holder
-        expires = sighting.expires(self._lock.duration)
-        self._unconfirmed_until = expires if standing is LeaseStatus.UNCONFIRMED else 0.0
-        if standing is LeaseStatus.ALIVE and not self._wait:
+    def _renew(self) -> bool:
+        """Whether the Lease is ours still; False if it has to be read first."""
+        try:
+            self._lock.update()
+        except (ConflictError, AlreadyExistsError):
+            return False
+        return True
+
+    def _stand_by(self, seen: ObservedLease, left: float) -> None:
+        """Errors: LeaseHeldError when the holder is alive, and this engine doesn't wait."""
+        self._holder = holder = seen.record.holder
+        self._unconfirmed_until = 0.0 if seen.renewed else boottime() + left
+        if seen.renewed and not self._wait:
             raise LeaseHeldError(self._lock.source, holder)
         if self._reported_holder != holder:
             self._reported_holder = holder
-            left = expires - boottime()
             looking = f"was last held by {holder}: looking whether it lives, for {left:.0f} s"
             waiting = f"is held by {holder}: standing by, for {left:.0f} s unless it is renewed"
-            self._say(f"{self._what} {waiting if self._wait else looking}")
-        return False
+            self._emit(Notice(f"{self._what} {waiting if self._wait else looking}"))
 
-    def _take(self, sighting: ObservedLease) -> None:
+    def _take(self, seen: ObservedLease) -> None:
         """Errors: ConflictError or AlreadyExistsError when another engine was quicker."""
         self._lock.update()
+        former = seen.record.holder or self._reported_holder
         self._holder, self._unconfirmed_until = self._lock.identity, 0.0
-        former = sighting.record.holder or self._reported_holder
+        self._reported_holder, self._observed = "", None
         if former not in ("", self._lock.identity):
-            self._say(f"took {self._what} over from {former}")
+            self._emit(Notice(f"took {self._what} over from {former}"))
 
-    def _run_without_lease(self, error: ForbiddenError) -> None:
-        """Errors: ForbiddenError where a second engine is wanted, or known."""
-        if self._wait or self._holder not in ("", self._lock.identity):
+    def _wait_after(self, error: EngineError) -> float:
+        """Seconds until the next try. Errors: `error`, where waiting can't mend it."""
+        leads = self._holder == self._lock.identity
+        if not leads and isinstance(error, ForbiddenError):
             raise ForbiddenError(
                 error.cause, hint=_RIGHTS, status=error.status, reason=error.reason
             ) from error
-        self._without_lease = True
-        self._holder = self._lock.identity
-        self._say(f"a second engine of {self._what} can't be noticed: {error.cause} ({_RIGHTS})")
+        if not leads and not error.retryable:
+            raise error
+        self._failures += 1
+        if leads and self._failures == _REPORT_FAILURES_OF_RENEWAL:
+            self._emit(Notice(f"the Lease of {self._what} can't be renewed: {error}"))
+        if not leads and self._failures == _REPORT_FAILURES_OF_ACQUIRE:
+            self._emit(Notice(f"the Lease of {self._what} is out of reach: {error}"))
+        if leads:
+            return self._until_renewal()
+        wait = backoff(self._failures, first=_FIRST_WAIT, longest=_MAX_WAIT)
+        return max(wait, error.retry_after)
 
-    def _release(self) -> None:
-        self._leads = self._without_lease = False
-        if self._holder == self._lock.identity:
-            self._holder = ""
-        self._lock.release(_RELEASE_TIMEOUT)
+    def _until_renewal(self) -> float:
+        """Seconds to wait; never longer than we hold, so that a loss is reported in time."""
+        pause = self._lock.duration / (_RETRIES if self._failures else _RENEWALS)
+        left = self._lock.remaining
+        return min(pause, left) if left else pause
 
     def _report_change(self) -> None:
         leads = self.is_leader
@@ -194,16 +286,7 @@ class LeaderElector:
             self._on_change(leads)
             self._emit(LeaderChanged(leads, self.holder))
 
-    def _until_renewal(self, failures: int) -> float:
-        """Seconds to wait; never longer than we hold, so that a loss is reported in time."""
-        pause = self._lock.duration / (_RETRIES if failures else _RENEWALS)
-        left = self._lock.remaining
-        return min(pause, left) if left else pause
-
-    def _say(self, message: str) -> None:
-        self._emit(Notice(message))
-
 
 def default_identity() -> str:
-    """Tells this process apart from every other, and people where it runs."""
+    """Unique to this process; people read from it where the engine runs."""
     return f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(4)}"

@@ -1,11 +1,11 @@
-"""Ask again when the server is busy, or the connection is bad; anything else goes up at once."""
+"""Try again when the server is busy or the connection is bad; other errors are raised at once."""
 
+import random
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
 from engine.errors import BusyError, UnreachableError
-from engine.runtime.backoff import backoff
 
 T = TypeVar("T")
 
@@ -13,8 +13,21 @@ TRIES = 5
 """For one of many objects: it must not keep the others waiting."""
 BUSY_TIMEOUT, UNREACHABLE_TIMEOUT = 60.0, 10.0
 """A server that says it is busy is worth a minute; a silent one's address may be wrong."""
-_FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
+_FIRST_WAIT, _MAX_WAIT = 0.1, 2.0
 _REPORT_AFTER = 3
+_SPREAD = 0.2
+
+
+def backoff(
+    tries: int, *, first: float, longest: float, chance: random.Random | None = None
+) -> float:
+    """Seconds before try number `tries` + 1 (`tries` counts from 1), give or take a fifth.
+
+    The wait doubles with each try, up to `longest`.
+    """
+    exact = min(longest, first * 2.0 ** min(tries - 1, 32))
+    spread: float = (chance or random).uniform(1 - _SPREAD, 1 + _SPREAD)
+    return exact * spread
 
 
 def retry_transient(
@@ -47,5 +60,5 @@ def retry_transient(
 
 
 def retry_delay(error: BusyError | UnreachableError, failures: int) -> float:
-    """Seconds to wait after so many failures: back-off, and what the server asks for."""
-    return max(backoff(failures, first=_FIRST_WAIT, longest=_LONGEST_WAIT), error.retry_after)
+    """Seconds to wait after so many failures: back-off, or longer if the server asks for it."""
+    return max(backoff(failures, first=_FIRST_WAIT, longest=_MAX_WAIT), error.retry_after)

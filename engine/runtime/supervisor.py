@@ -1,8 +1,8 @@
-"""The threads of one engine: what they raise is contained, and liveness knows each of them.
+"""The threads of one engine: their exceptions are contained, and liveness covers each of them.
 
 A thread that ends in silence is worse than a process that ends: nothing starts it again. So every
-loop of the engine runs here, a panic is reported and the loop run again, and a thread that is dead
-or hangs is told to whoever asks for liveness.
+loop of the engine runs here. A panic is reported and the loop run again; liveness names a thread
+that is dead or hangs.
 """
 
 import math
@@ -13,10 +13,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from engine.refs import JobKey
-from engine.runtime.backoff import backoff
+from engine.runtime.retry import backoff
 from engine.telemetry.events import Emit, InternalError
 
-_FIRST_WAIT, _LONGEST_WAIT = 0.1, 10.0
+_FIRST_WAIT, _MAX_WAIT = 0.1, 10.0
 _REPORT_AGAIN_AFTER = 300.0
 
 Run = Callable[["SupervisedThread"], None]
@@ -27,8 +27,8 @@ class SupervisedThread:
 
     Guarantees: an exception doesn't end it; it is reported, and `run` is called again after a
     back-off that starts anew once a call has lasted longer than the longest wait.
-    Assumptions: `run` says with `expect` how long it may be silent, and returns when it is asked to
-    by whatever it watches.
+    Assumptions: `run` says with `expect` how long it may be silent, and its owner can make it
+    return.
     """
 
     def __init__(self, supervisor: "Supervisor", name: str, run: Run) -> None:
@@ -46,7 +46,7 @@ class SupervisedThread:
         self._deadline = time.monotonic() + seconds
 
     def stop(self) -> None:
-        """Don't call `run` again after a failure; to make it return is its owner's business."""
+        """Don't call `run` again after a failure; its owner makes it return."""
         self._stopped.set()
 
     def join(self, seconds: float) -> bool:
@@ -57,7 +57,7 @@ class SupervisedThread:
 
     @property
     def trouble(self) -> str:
-        """What is wrong with it, "" for one that works, waits for work, or has returned."""
+        """Why it is unhealthy; "" while it works or waits for work, and once it has returned."""
         if self._returned:
             return ""
         if not self._thread.is_alive():
@@ -72,11 +72,11 @@ class SupervisedThread:
             try:
                 self._run(self)
                 break
-            except Exception as error:  # noqa: BLE001 - this is where panics end
+            except Exception as error:  # noqa: BLE001 - panics end here
                 self._supervisor.report(self.name, error)
-            failures = 1 if time.monotonic() - began > _LONGEST_WAIT else failures + 1
+            failures = 1 if time.monotonic() - began > _MAX_WAIT else failures + 1
             self.expect(math.inf)
-            self._stopped.wait(backoff(failures, first=_FIRST_WAIT, longest=_LONGEST_WAIT))
+            self._stopped.wait(backoff(failures, first=_FIRST_WAIT, longest=_MAX_WAIT))
         self._returned = True
 
 

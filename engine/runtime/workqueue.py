@@ -1,19 +1,27 @@
-"""A work queue with client-go's semantics.
+"""A work queue with client-go's semantics, its rate limiter, and the threads that take keys.
 
-Guarantees: a key that is being worked on is never handed out a second time; a key added meanwhile
-is handed out again afterwards; a key added many times before it is taken is handed out once.
+Guarantees: a key is never handed out twice at once. A key that is added meanwhile is handed out
+again afterwards. A key that is added many times before it is taken is handed out once.
 """
 
 import heapq
+import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from engine.runtime.retry import backoff
+from engine.runtime.supervisor import SupervisedThread, Supervisor
+
 Key = TypeVar("Key", bound=Hashable)
 
 _SLACK = 1000
+_STALL_TIMEOUT = 600.0
+_RETRY_AFTER = 5.0
+_FIRST_WAIT, _MAX_WAIT = 0.1, 15.0
+_RATE, _BURST = 100.0, 500.0
 
 
 class WorkQueue(Generic[Key]):
@@ -101,7 +109,7 @@ class WorkQueue(Generic[Key]):
                 self._condition.notify()
 
     def pause(self) -> None:
-        """Hand nothing out until `resume`; what is being worked on goes on."""
+        """Hand nothing out until `resume`; keys that are being processed go on."""
         with self._condition:
             self._paused = True
 
@@ -140,3 +148,115 @@ class WorkQueue(Generic[Key]):
             else:
                 return due - now
         return None
+
+
+class Workers(Generic[Key]):
+    """`count` threads; `handle` is called with one key at a time.
+
+    A key is done when `handle` returns True; otherwise its new owner calls the queue's `done`.
+    Guarantees: the supervisor reports what `handle` raises, and the key is handed out again. A call
+    that takes longer than `stall_timeout` makes liveness fail.
+    """
+
+    def __init__(
+        self,
+        queue: WorkQueue[Key],
+        handle: Callable[[Key], bool],
+        count: int,
+        supervisor: Supervisor,
+        name: str = "worker",
+        *,
+        stall_timeout: float = _STALL_TIMEOUT,
+    ) -> None:
+        self._queue = queue
+        self._handle = handle
+        self._count = count
+        self._supervisor = supervisor
+        self._name = name
+        self._stall_timeout = stall_timeout
+        self._threads: list[SupervisedThread] = []
+
+    def start(self) -> None:
+        """Begin to take keys."""
+        self._threads = [
+            self._supervisor.start(f"{self._name}-{number}", self._run)
+            for number in range(self._count)
+        ]
+
+    def stop(self, seconds: float) -> bool:
+        """Shut the queue down and wait for the threads; whether all ended within `seconds`."""
+        self._queue.shut_down()
+        deadline = time.monotonic() + seconds
+        ended = [thread.join(deadline - time.monotonic()) for thread in self._threads]
+        return all(ended)
+
+    def _run(self, thread: SupervisedThread) -> None:
+        while True:
+            thread.expect(math.inf)
+            key = self._queue.get()
+            if key is None:
+                return
+            thread.expect(self._stall_timeout)
+            done = True
+            try:
+                done = self._handle(key)
+            except Exception:
+                self._queue.add_after(key, _RETRY_AFTER)
+                raise
+            finally:
+                if done:
+                    self._queue.done(key)
+
+
+class TokenBucket:
+    """A token bucket: `burst` at once, then `rate` a second. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        rate: float = _RATE,
+        burst: float = _BURST,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._rate, self._burst, self._clock = rate, burst, clock
+        self._tokens, self._at = burst, clock()
+        self._lock = threading.Lock()
+
+    def reserve(self) -> float:
+        """Take a token; the seconds until it is there."""
+        with self._lock:
+            now = self._clock()
+            self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate) - 1
+            self._at = now
+            return max(0.0, -self._tokens / self._rate)
+
+
+class ItemRateLimiter:
+    """Waits for keys that failed. Safe to use from several threads.
+
+    A key's waits double, and however many keys fail at once, they don't all come back at once.
+    """
+
+    def __init__(self, bucket: TokenBucket | None = None) -> None:
+        self.retries_total = 0
+        """How often `when` was asked."""
+        self._bucket = bucket or TokenBucket()
+        self._failures: dict[Hashable, int] = {}
+        self._lock = threading.Lock()
+
+    def when(self, key: Hashable, *, longest: float = _MAX_WAIT) -> float:
+        """Seconds to wait after one more failure of `key`."""
+        with self._lock:
+            self.retries_total += 1
+            failures = self._failures[key] = self._failures.get(key, 0) + 1
+        own = backoff(failures, first=_FIRST_WAIT, longest=longest)
+        return max(own, self._bucket.reserve())
+
+    def failures(self, key: Hashable) -> int:
+        """How often `key` has failed since it was forgotten."""
+        with self._lock:
+            return self._failures.get(key, 0)
+
+    def forget(self, key: Hashable) -> None:
+        """`key` has succeeded, or is gone."""
+        with self._lock:
+            self._failures.pop(key, None)

@@ -1,6 +1,6 @@
 """The embedded cluster for demos and tests: a Kubernetes API over loopback HTTP, and its node.
 
-It runs no container and says so. ``docs/sandbox.md`` tells what it does and what it leaves out.
+It runs no container and says so. ``docs/sandbox.md`` lists what it does and what it leaves out.
 """
 
 from engine.sandbox.clock import Clock

@@ -1,7 +1,7 @@
 """The sandbox's one clock: server, node, garbage collector and quotas all read and wait on it.
 
-It exists so that a test can let three hours pass in a millisecond: every wait is a timer in one
-heap, and ``advance`` runs the timers that fall due, in order, in the caller's thread.
+It exists so that a test can let three hours pass in a millisecond. Every wait is a timer in one
+heap. ``advance`` runs the timers that fall due, in order, in the caller's thread.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Timer:
 
 
 class Clock:
-    """Time at ``speed`` times the machine's; ``speed=0`` stands still until ``advance``.
+    """Time at ``speed`` times the machine's; with ``speed=0`` it moves by ``advance`` alone.
 
     Guarantees: timers run one at a time, in the order of their times; while ``advance`` runs them,
     ``now()`` is each timer's own time, so what it writes carries the right timestamp.

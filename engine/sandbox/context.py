@@ -7,14 +7,14 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.kubeschema import shipped_types
 from engine.sandbox.admission.quota import Quotas
 from engine.sandbox.kinds import Kind
+from engine.sandbox.schema.types import struct_of
 from engine.sandbox.store import Storage
 
 if TYPE_CHECKING:
-    from engine.kubeschema.model import Struct
     from engine.sandbox.clock import Clock
+    from engine.sandbox.schema.types import Struct
     from engine.sandbox.values import Json
 
 
@@ -46,7 +46,7 @@ class Context:
     @staticmethod
     def struct(kind: Kind) -> Struct:
         """The fields that a kind has."""
-        return shipped_types().kind(kind.api_version, kind.kind)
+        return struct_of(kind.api_version, kind.kind)
 
     @staticmethod
     def new_uid() -> str:

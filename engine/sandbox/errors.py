@@ -75,7 +75,7 @@ def shown(value: object) -> str:
 
 
 def field_invalid(path: str, value: object, why: str) -> FieldError:
-    """A value that may not stand there."""
+    """A value that is forbidden there."""
     return FieldError(path, "FieldValueInvalid", f"Invalid value: {shown(value)}: {why}")
 
 
@@ -90,7 +90,7 @@ def field_forbidden(path: str, why: str) -> FieldError:
 
 
 def field_duplicate(path: str, value: object) -> FieldError:
-    """A value that stands there twice."""
+    """A value that occurs twice."""
     return FieldError(path, "FieldValueDuplicate", f"Duplicate value: {shown(value)}")
 
 

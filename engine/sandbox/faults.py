@@ -22,12 +22,12 @@ class ServerError:
     """500, 502, 503 or 504; nothing is done."""
 
     code: int = 500
-    message: str = "the sandbox was told to fail"
+    message: str = "a fault of the sandbox"
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """409 as if somebody else had written first; nothing is done."""
+    """409 as if another client had written first; nothing is done."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def furnish(context: Context, namespace: str) -> None:
 
 
 def is_spoilt(config: Entry) -> bool:
-    """Whether somebody has changed what only the control plane writes."""
+    """Whether its data differs from what the control plane writes."""
     return config.name == ROOT_CERTIFICATE and config.obj.get("data") != _DATA
 
 

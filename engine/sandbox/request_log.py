@@ -58,7 +58,7 @@ class RequestLog:
         self._records.clear()
 
     def where(self, verb: str | None = None, resource: str | None = None) -> list[LoggedRequest]:
-        """Those of this verb and resource; None stands for any."""
+        """Those of this verb and resource; None means any."""
         return [
             record
             for record in self

@@ -1,4 +1,4 @@
-"""The sandbox as one object: start it, point a client at it, tell it what should go wrong."""
+"""The sandbox as one object: start it, point a client at it, say what should go wrong."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from engine.sandbox.controllers import (
 )
 from engine.sandbox.errors import SandboxError, expired
 from engine.sandbox.faults import Faults
-from engine.sandbox.http.server import HttpServer
+from engine.sandbox.http_server import HttpServer
 from engine.sandbox.node.node import Node
 from engine.sandbox.node.scheduler import Scheduler
 from engine.sandbox.node.subresources import PodSubresources
@@ -137,7 +137,7 @@ class Sandbox:
             create(self.context, kinds.NAMESPACES, "", body, _ITSELF)
 
     def add_node(self, name: str) -> Node:
-        """One more node, which has no image yet; what containers do is told at any of them."""
+        """One more node, which has no image yet; a scenario holds for all of them."""
         with self.context.storage.lock:
             self._nodes.append(Node(self.context, self._plan, name, tuple(self._nodes)))
         return self._nodes[-1]
@@ -200,8 +200,8 @@ class Sandbox:
     def restore(self, obj: Obj) -> None:
         """Store an object as it was stored elsewhere, UID, times and status included.
 
-        Nothing is checked and nothing filled in, as when a backup is brought back: whoever owns
-        another object comes before it. A pod of another node stays as it is until somebody writes.
+        As with a backup, nothing is checked or filled in: owners come first. A pod of another node
+        stays as it is until its next write.
         """
         kind = kinds.BY_KIND[obj["apiVersion"], obj["kind"]]
         self.context.storage.put(kind, copy.deepcopy(obj))

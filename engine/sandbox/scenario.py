@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from engine.durations import parse_duration
 from engine.sandbox.errors import SandboxError
-from engine.sandbox.outages import OUTAGES
-from engine.sandbox.yaml_text import YamlError, read_yaml
+from engine.sandbox.node.images import OUTAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +42,7 @@ _RUN_FIELDS = {
 class Run:
     """One run of one container.
 
-    ``stop`` is how long it takes to end when it is told to, ``stop_exit_code`` what it exits with
+    ``stop`` is how long it takes to end after SIGTERM, ``stop_exit_code`` what it exits with
     then. One that has not ended at the end of its grace is killed, and exits with 137.
     """
 
@@ -131,11 +130,18 @@ def _read(text: str, where: str) -> Json:
         except json.JSONDecodeError as error:
             place = f"{where}:{error.lineno}:{error.colno}"
             raise SandboxError(f"malformed scenario: {error.msg}", where=place) from None
+    # Its import takes a tenth of a second, which a server without a scenario need not pay.
+    from ruamel.yaml import YAML  # noqa: PLC0415
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError  # noqa: PLC0415
+
     try:
-        return read_yaml(text)
-    except YamlError as error:
-        place = f"{where}:{error.line}:{error.column}" if error.line else where
-        raise SandboxError(f"malformed scenario: {error}", where=place) from None
+        return YAML(typ="safe").load(text)
+    except YAMLError as error:
+        marked = error if isinstance(error, MarkedYAMLError) else None
+        mark = marked.problem_mark if marked else None
+        place = f"{where}:{mark.line + 1}:{mark.column + 1}" if mark else where
+        words = marked.problem if marked else str(error).splitlines()[0]
+        raise SandboxError(f"malformed scenario: {words}", where=place) from None
 
 
 def parse_scenario(data: Json, where: str = "scenario") -> Scenario:

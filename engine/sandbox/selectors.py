@@ -14,7 +14,7 @@ _TERM = re.compile(
     r"""\s*(?:
       (?P<absent>!)\s*(?P<not_key>[\w./-]+)
     | (?P<set_key>[\w./-]+)\s+(?P<op>in|notin)\s*\((?P<values>[^()]*)\)
-    | (?P<key>[\w./-]+)\s*(?:(?P<eq>==|=|!=|>|<)\s*(?P<value>[\w.-]*))?
+    | (?P<key>[\w./-]+)\s*(?:(?P<eq>==|=|!=)\s*(?P<value>[\w.-]*))?
     )\s*(?:,|$)""",
     re.VERBOSE,
 )
@@ -82,17 +82,7 @@ def _label_test(found: re.Match[str]) -> Callable[[dict[str, str]], bool]:
             return lambda have: key in have
         case "!=":
             return lambda have: have.get(key) != value
-        case ">" | "<" as sign:
-            return lambda have: _compare(have.get(key), value, sign)
     return lambda have: have.get(key) == value
-
-
-def _compare(have: str | None, bound: str, sign: str) -> bool:
-    try:
-        number = int(have or "")
-        return number > int(bound) if sign == ">" else number < int(bound)
-    except ValueError:
-        return False
 
 
 def fields(text: str, resource: str) -> Match | None:

@@ -1,28 +1,21 @@
-"""A directory of specs while the engine runs: watch it, and say what is active."""
+"""A directory of specs while the engine runs: watch it, and find the active jobs."""
 
 import math
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from engine.api.foreign import ForeignDocument
+from engine.api.config import parse_config
 from engine.api.model import Config, Job
-from engine.errors import Diagnostic, in_order
+from engine.api.other_kinds import ForeignDocument
+from engine.errors import Diagnostic, InvalidInputError, SourceLocation, in_order, internal_error
 from engine.refs import JobKey
-from engine.runtime.supervisor import Supervisor
-from engine.specdir.active import ActiveSpecs, NamespaceDefaults
-from engine.specdir.clocks import SYSTEM_CLOCKS, Clocks
-from engine.specdir.config_file import ConfigFile
-from engine.specdir.directory_watch import DirectoryWatch, inotify_observer
-from engine.specdir.parse_cache import ParseCache
-from engine.specdir.scan import Scan, Signature, make_roots, scan, signature_of
-from engine.specdir.watch_set import watch_set_of
-from engine.specdir.write_guard import WriteGuard
-
-if TYPE_CHECKING:
-    from watchdog.observers.api import BaseObserver
+from engine.specdir.active import ActiveSpecs
+from engine.specdir.compile import CompileOptions
+from engine.specdir.parse_cache import ParseCache, read_file, stable_signature
+from engine.specdir.scan import Scan, ScannedFile, Signature, make_roots, reason, scan, signature_of
+from engine.specdir.watch import DirectoryWatch
+from engine.specdir.write_detector import WriteDetector
 
 _SOON = 0.02
 
@@ -40,35 +33,23 @@ class Snapshot:
     unreadable: str
     """Why a root can't be read; empty if all can."""
     complete: bool
-    """False while jobs may exist that are not known: a root or a folder can't be read or is a link
-    that isn't followed, or no version of a file counts. Nothing may be pruned then."""
+    """False while there may be unknown jobs: a folder can't be read, a link isn't followed, or no
+    version of a file counts. Nothing may be pruned then."""
     files: int
-    """How many spec files there are."""
+    """The number of spec files."""
     foreign: tuple[ForeignDocument, ...] = ()
     """Documents of other API groups that were skipped."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Fingerprint:
-    """What tells that a read would find something else."""
-
-    files: Mapping[str, Signature]
-    unseen: frozenset[Diagnostic]
-    secrets: tuple[Signature, ...]
-    """Of the files that values of secrets come from: what they hold is no part of a job."""
-
-
 class DirectorySource:
-    """The spec files below `paths`, read again when they change.
+    """The spec files below `paths`, to be read again whenever `wait` returns True.
 
-    `config` is what `config_file` said when it was read before; `namespace` goes before the
-    namespaces of JobDefaults, and `context_namespace` is for jobs that have none still. JobDefaults
-    count from `defaults_root` downwards, if there is one. `poll` scans every so many seconds
-    instead of using inotify, for network folders. Documents of other API groups are errors if
-    `strict`. `on_notice` is given what an operator should know, from any thread.
+    `config` is the last good content of `config_file`. JobDefaults count from `defaults_root`
+    downwards, if it is given. `poll` polls every so many seconds, for network folders, which report
+    no changes. `on_notice` gets what an operator should know.
 
-    Assumptions: JobDefaults are there before the jobs that need them. `read` is called from one
-    thread; the other methods may be called from any.
+    Assumptions: `reload` may be called from any thread, even from a signal handler; the other
+    methods are called from one.
     """
 
     def __init__(
@@ -77,105 +58,86 @@ class DirectorySource:
         *,
         config_file: Path | None,
         config: Config,
-        namespace: str,
-        context_namespace: str,
+        options: CompileOptions,
         defaults_root: Path | None = None,
         poll: float | None = None,
-        strict: bool = False,
         on_notice: Callable[[str], None],
-        make_observer: "Callable[[], BaseObserver]" = inotify_observer,
-        clocks: Clocks = SYSTEM_CLOCKS,
     ) -> None:
         self._roots = make_roots(paths, defaults_root)
-        self._watch = DirectoryWatch(
-            poll=poll,
-            has_changed=self._has_changed,
-            on_notice=on_notice,
-            make_observer=make_observer,
-            clocks=clocks,
-        )
-        self._guard = WriteGuard(self._watch, clocks)
-        self._config = ConfigFile(config_file, config)
-        self._cache = ParseCache(config.kubernetes, self._guard)
-        namespaces = NamespaceDefaults(namespace, context_namespace)
-        self._active = ActiveSpecs(namespaces, strict=strict)
-        self._was_dir: Mapping[str, bool] = {}
-        self._secret_files: tuple[str, ...] = ()
-        self._fingerprint: _Fingerprint | None = None
+        self._watch = DirectoryWatch(poll, on_notice)
+        self._config = _ConfigFile(config_file, config)
+        self._cache = ParseCache(config.kubernetes)
+        self._active = ActiveSpecs(options)
         self._snapshot = Snapshot({}, config, (), "", complete=False, files=0)
         self._reload, self._outdated = False, True
 
-    @property
-    def polling(self) -> bool:
-        """Whether changes are found by a scan every few seconds."""
-        return self._watch.polling
-
-    def start(self, on_change: Callable[[], None], supervisor: Supervisor) -> None:
-        """Watch from now on: `on_change` is called, from a thread, when it is time to read.
-
-        Guarantees: every change after this leads to a call; after a burst there is one. Errors:
-        none; where inotify doesn't do, the source polls and says so.
-        """
-        self._watch.start(on_change, supervisor)
+    def start(self) -> None:
+        """Watch from now on. Errors: none; where the system's events don't do, it polls."""
+        self._watch.start()
         self._set_watches(Scan())
 
-    def stop(self) -> None:
-        """Guarantees: `on_change` isn't called any more once this returns."""
-        self._watch.stop()
+    def wait(self, seconds: float) -> bool:
+        """Wait until it is time to read, at most `seconds`; whether it is.
+
+        Guarantees: it is soon after every change since `start`, once after a burst of changes, and
+        at least every minute.
+        """
+        return self._watch.wait(seconds)
 
     def reload(self) -> None:
-        """Let the next read read every file again; what is active stays so until then."""
+        """Let it be time to read, and let `read` read every file again."""
         self._reload = True
+        self._watch.wake()
+
+    def stop(self) -> None:
+        """End the threads that watch."""
+        self._watch.stop()
 
     def read(self, on_file: Callable[[], None] = lambda: None) -> Snapshot:
-        """What is active now. `on_file` is called before each file: many may take their time.
+        """The jobs and settings that are active now; `on_file` is called before each file is read.
 
         Guarantees: a file becomes active as a whole or not at all; with any error its last good
         version stays. The same Job and Config objects come back while nothing about them has
         changed, and the same Snapshot while nothing at all has. Errors: none of the files'; a
-        defect goes up, what was active stays so, and the next call tries again.
+        defect is raised, the active jobs stay so, and the next call tries again.
         """
-        self._snapshot = self._read(on_file)
+        if self._reload:
+            self._reload = False
+            self._cache.reload()
+            self._config.reload()
+        writes = self._watch.writes if self._watch.started else None
+        if writes is not None:
+            writes.begin()
+        found = scan(self._roots)
+        found.files.pop(self._config.path, None)
+        self._config.update(writes)
+        # True until all is well: after a defect the next call must not take half an update as done.
+        was_outdated, self._outdated = self._outdated, True
+        has_changed = self._cache.update(found, writes, on_file)
+        if was_outdated or has_changed or self._config.config is not self._snapshot.config:
+            self._active.update(self._cache.files, self._config.config, on_file)
+        self._outdated = False
+        if writes is not None and writes.recheck_in < math.inf:
+            self._watch.schedule(writes.recheck_in)
+        if self._set_watches(found):
+            # A file that came before the watch was set has caused no event.
+            self._watch.schedule(_SOON)
+        self._snapshot = self._compose(found)
         return self._snapshot
 
-    def _read(self, on_file: Callable[[], None]) -> Snapshot:
-        if self._reload:
-            self._reload, self._was_dir = False, {}
-            self._cache.clear()
-            self._config.clear()
-        found = self._scan()
-        self._guard.begin(self._fingerprint.files if self._fingerprint is not None else None)
-        self._config.update(self._guard)
-        self._outdated |= self._cache.update(found, on_file)
-        self._outdated |= self._config.config is not self._snapshot.config
-        if self._outdated:
-            self._active.update(self._cache.files, self._config.config, on_file)
-            self._secret_files = _secret_files(self._active.jobs.values())
-            self._outdated = False
-        self._was_dir = found.was_dir
-        self._fingerprint = self._fingerprint_of(found)
-        if self._guard.recheck_in < math.inf:
-            self._watch.schedule(self._guard.recheck_in)
-        if self._set_watches(found):
-            self._watch.schedule(_SOON)
-        return self._compose(found)
+    def _set_watches(self, found: Scan) -> bool:
+        return self._watch.watch(self._roots, self._config.path, found.link_targets)
 
     def _compose(self, found: Scan) -> Snapshot:
         active = self._active
-        unreadable = "; ".join(sorted(set(map(str, found.unreadable_roots.values()))))
-        unseen = found.unreadable_dirs or found.linked_dirs
-        unknown = bool(unreadable or unseen or self._cache.unread)
-        problems = (
-            *active.problems,
-            *active.waiting,
-            *found.unreadable_dirs.values(),
-            *found.linked_dirs.values(),
-            *self._config.problems,
-        )
+        unreadable = "; ".join(sorted(set(map(str, found.unreadable_roots))))
+        unknown = bool(unreadable or found.problems or self._cache.unread)
         now = Snapshot(
             jobs=active.jobs,
             config=self._config.config,
-            problems=in_order(problems),
+            problems=in_order(
+                (*active.problems, *active.waiting, *found.problems, *self._config.problems)
+            ),
             unreadable=unreadable,
             complete=active.complete and not unknown,
             files=sum(not file.defaults_only for file in found.files.values()),
@@ -185,36 +147,57 @@ class DirectorySource:
         same = now.jobs is before.jobs and now.config is before.config
         return before if same and replace(now, jobs={}) == replace(before, jobs={}) else now
 
-    def _scan(self) -> Scan:
-        found = scan(self._roots, self._was_dir)
-        found.files.pop(self._config.path, None)
-        return found
 
-    def _set_watches(self, found: Scan) -> bool:
-        if not self._watch.started:
-            return False
-        return self._watch.set_watches(watch_set_of(self._roots, self._config.path, found.links))
+class _ConfigFile:
+    """The operator's engine.yaml: its last good version, `config`, is in force.
 
-    def _has_changed(self) -> bool:
-        """Whether the files look different from what was read; the watch's thread calls this."""
-        return self._fingerprint is None or self._fingerprint_of(self._scan()) != self._fingerprint
+    `config` stays the same object while it says the same.
+    """
 
-    def _fingerprint_of(self, found: Scan) -> _Fingerprint:
-        files = {key: file.signature for key, file in found.files.items()}
-        if self._config.path:
-            files[self._config.path] = self._config.signature()
-        unseen = (found.unreadable_dirs, found.linked_dirs, found.unreadable_roots)
-        problems = frozenset(problem for by_path in unseen for problem in by_path.values())
-        secrets = tuple(map(signature_of, self._secret_files))
-        return _Fingerprint(files, problems, secrets)
+    def __init__(self, path: Path | None, config: Config) -> None:
+        self.path = str(path.absolute()) if path is not None else ""
+        self.config = config
+        self.problems: tuple[Diagnostic, ...] = ()
+        self._shown = str(path)
+        self._signature: Signature | None = None
+        self._text: bytes | None = None
 
+    def update(self, writes: WriteDetector | None) -> None:
+        """Read the file if it has changed and, with `writes`, is complete. Errors: none."""
+        if not self.path:
+            return
+        found = ScannedFile(self.path, self._shown, "", signature_of(self.path))
+        if found.signature and found.signature == self._signature:
+            return
+        if writes is None or writes.is_complete(found):
+            self._signature = stable_signature(found.signature)
+            self.problems = self._read(found)
 
-def _secret_files(jobs: Iterable[Job]) -> tuple[str, ...]:
-    return tuple(
-        sorted(
-            os.path.join(job.folder, source.from_file)  # noqa: PTH118
-            for job in jobs
-            for source in (*job.secrets.values(), *(c.password for c in job.credentials))
-            if source.from_file is not None
-        )
-    )
+    def reload(self) -> None:
+        """Read the file again at the next update."""
+        self._signature = None
+
+    def _read(self, found: ScannedFile) -> tuple[Diagnostic, ...]:
+        try:
+            text = read_file(found)
+        except OSError as error:
+            self._text = None
+            message = f"can't be read: {reason(error)}"
+            return (Diagnostic(SourceLocation(self._shown), message, "--config"),)
+        if text == self._text:
+            return self.problems
+        if signature_of(self.path) != found.signature:
+            # It was written since: its event leads to the next update.
+            self._signature = None
+            return self.problems
+        self._text = text
+        try:
+            before = self.config
+            config = parse_config(text, self._shown, before.kubernetes, before.allow_secret_env)
+        except InvalidInputError as error:
+            return error.problems
+        except Exception as error:  # noqa: BLE001 - the source goes on with the last good one
+            return (internal_error(self._shown, error),)
+        if config != self.config:
+            self.config = config
+        return ()

@@ -6,10 +6,9 @@ A reading is pure, takes a pod as the API returned it, and knows nothing of jobs
 from collections.abc import Callable
 from typing import Any
 
+from engine.status.container_end import read_failed_pod, read_main_container
 from engine.status.deadline import read_deadline
 from engine.status.disruption import read_disruption
-from engine.status.failed_pod import read_failed_pod
-from engine.status.main_container import read_main_container
 from engine.status.outcome import Outcome
 
 OutcomeRule = Callable[[dict[str, Any]], Outcome | None]

@@ -1,9 +1,10 @@
-"""How one container of the job's own work ended, in the words that its outcome is told in."""
+"""How a container of the job's own work ended, and with it the pod."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from engine.status.containers import ContainerState
+from engine.status.containers import ContainerState, container_states, main_state
 from engine.status.outcome import Outcome, Reason
 
 _NEVER_STARTED = frozenset({"StartError", "ContainerCannotRun"})
@@ -26,8 +27,8 @@ def read_container_end(pod: Mapping[str, Any], state: ContainerState) -> Outcome
             Reason.NODE_LOST if was_interrupted(state.terminated) else Reason.CONTAINER_CONFIG_ERROR
         )
         return Outcome(named, words or reason, code)
-    told = f": {words}" if words else ""
-    return Outcome(Reason.SCRIPT_FAILED, f"exit code {code}{_signal(code)}{told}", code)
+    cause = f": {words}" if words else ""
+    return Outcome(Reason.SCRIPT_FAILED, f"exit code {code}{_signal(code)}{cause}", code)
 
 
 def was_interrupted(state: Mapping[str, Any]) -> bool:
@@ -49,3 +50,27 @@ def _memory_limit(pod: Mapping[str, Any], state: ContainerState) -> str:
 def _signal(code: int | None) -> str:
     number = (code or 0) - _SIGNAL_BASE
     return f" (signal {number})" if 0 < number <= _HIGHEST_SIGNAL else ""
+
+
+def read_main_container(pod: dict[str, Any]) -> Outcome | None:
+    """Outcome of the main container, once it has ended."""
+    main = main_state(pod)
+    if main is None or not main.terminated:
+        return None
+    return read_container_end(pod, main)
+
+
+def read_failed_pod(pod: dict[str, Any]) -> Outcome | None:
+    """The end of a pod in a final phase, by its init containers or the kubelet's words."""
+    status = pod.get("status") or {}
+    phase = status.get("phase")
+    if phase == "Succeeded":
+        return Outcome(Reason.SUCCEEDED, exit_code=0)
+    if phase != "Failed":
+        return None
+    for state in container_states(pod):
+        if state.is_init and not state.is_sidecar and state.terminated.get("exitCode"):
+            ended = read_container_end(pod, state)
+            return replace(ended, message=f"init container {state.name}: {ended.message}")
+    words = ": ".join(filter(None, (status.get("reason"), status.get("message"))))
+    return Outcome(Reason.CONTAINER_CONFIG_ERROR, words or "the pod failed without a word")

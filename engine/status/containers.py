@@ -20,7 +20,7 @@ class ContainerState:
     image: str
     """The image that the kubelet names."""
     is_init: bool
-    """Whether it stands among the init containers, as sidecars do, too."""
+    """Whether it is one of the init containers, as sidecars are, too."""
     is_sidecar: bool
     """Whether it runs beside the main container until that ends."""
     waiting: Mapping[str, Any]

@@ -23,7 +23,7 @@ def read_deadline(pod: dict[str, Any]) -> Outcome | None:
 
 
 def exceeded_deadline(seconds: int | None, exit_code: int | None = None) -> Outcome:
-    """The end of a pod that ran for so long, whoever ended it."""
+    """The end of a pod that ran for so long, ended by the kubelet or by the engine."""
     words = f"ran longer than its timeout of {seconds}s"
     return Outcome(Reason.DEADLINE_EXCEEDED, words, exit_code)
 

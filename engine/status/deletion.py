@@ -1,14 +1,13 @@
-"""A pod that is being deleted, or is gone: how it ended, as far as anybody can tell.
+"""How a pod ended that is being deleted, or is gone.
 
-A container that dies of the deletion has not failed; one that was done before has. When the
-deletion was asked for is `deletionTimestamp` less `deletionGracePeriodSeconds`, but not in every
-state of the pod: the kubelet's own last delete, once its containers have stopped, sets the grace
-to 0 and the time to that of this delete. So the earliest time counts that was seen of a UID, and
-a grace of 0 tells nothing.
+A container that dies of the deletion has not failed; one that was done before has. The deletion was
+asked for at `deletionTimestamp` less `deletionGracePeriodSeconds`. The kubelet's own last delete,
+once the containers have stopped, sets the grace to 0 and the time to its own. So the earliest time
+of a UID counts, and a grace of 0 says nothing.
 
-What the last state alone can't tell, to an engine that has seen no other: whether a container that
-the kubelet had stopped, with a grace of 0 by now, would have ended anyway. It counts as deleted.
-Nor can times tell the order of two things in one second: of those, too, the deletion counts.
+An engine that has seen only the last state, with a grace of 0, doesn't know whether the container
+would have ended anyway. Nor do times show the order of two things in one second. In both cases the
+pod counts as deleted.
 """
 
 from collections.abc import Mapping
@@ -27,7 +26,7 @@ Pod = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What the states of one pod that were seen so far tell of its deletion."""
+    """What the states of one pod that were seen so far say of its deletion."""
 
     asked_at: datetime | None = None
     """The earliest time at which one of them says that it was asked for."""
@@ -35,7 +34,7 @@ class Deletion:
     """How the pod had ended when it was last seen without a deletion."""
 
     def seen(self, pod: Pod, last: Pod | None = None) -> "Deletion":
-        """The same, and what `pod` tells; `last` is the state that was known before it.
+        """The same, and what `pod` says; `last` is the state that was known before it.
 
         Itself as long as nothing tells of a deletion.
         """

@@ -32,7 +32,7 @@ def read_announced_disruption(pod: Mapping[str, Any]) -> Outcome | None:
     """What the cluster says it is about to do; final once the pod is being deleted.
 
     A lost node can't report a phase: its pods stay Running until the node is back, and their
-    containers may go on there. So much is told.
+    containers may go on there. The message says so.
     """
     status, main = pod.get("status") or {}, main_state(pod)
     if main is not None and main.terminated.get("exitCode") == 0:

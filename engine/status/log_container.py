@@ -1,4 +1,4 @@
-"""Which container's log tells where a job stands."""
+"""The container whose log shows the state of a job."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,10 +18,7 @@ def read_log_container(pod: Mapping[str, Any]) -> ContainerState | None:
         if state.waiting and state.last_terminated:
             return state
     for state in states:
-        if state.is_init and not state.is_sidecar and _stands_in_the_way(state):
+        is_in_the_way = state.running or state.terminated.get("exitCode")
+        if state.is_init and not state.is_sidecar and is_in_the_way:
             return state
     return next((s for s in states if s.name == MAIN_CONTAINER and s.has_started), None)
-
-
-def _stands_in_the_way(state: ContainerState) -> bool:
-    return bool(state.running or state.terminated.get("exitCode"))

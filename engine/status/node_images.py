@@ -1,6 +1,6 @@
-"""Which images a node has, as far as its status tells.
+"""Which images a node has, by its status.
 
-The kubelet names the 50 largest unless it was told otherwise, and a new one within a minute.
+By default the kubelet names the 50 largest, and a new one within a minute.
 """
 
 from collections.abc import Mapping

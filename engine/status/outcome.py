@@ -7,7 +7,7 @@ from engine.errors import ExitCode
 
 
 class State(StrEnum):
-    """Where a run stands."""
+    """The state of a run."""
 
     QUEUED = "Queued"
     STARTING = "Starting"
@@ -44,7 +44,7 @@ class Reason(StrEnum):
     ADMISSION_REFUSED = "AdmissionRefused"
     """The API server or an admission webhook refused an object of the job."""
     POD_DELETED = "PodDeleted"
-    """Somebody deleted the pod while it ran, and its main container did not end with 0."""
+    """The pod was deleted while it ran, and its main container did not end with 0."""
     EVICTED = "Evicted"
     """The cluster ended the pod: its node ran out of room, it was preempted or drained."""
     NODE_LOST = "NodeLost"
@@ -79,6 +79,15 @@ class Reason(StrEnum):
                 return ExitCode.SYSTEM_FAILURE
             case _:
                 return ExitCode.JOB_FAILED
+
+
+class EventReason(StrEnum):
+    """Reasons of the engine's own Events on pods; all are Warnings."""
+
+    PULL_POLICY_FALLBACK = "PullPolicyFallback"
+    """A container's image could not be pulled, and the next attempt uses another pull policy."""
+    ATTEMPT_FAILED = "AttemptFailed"
+    """An attempt failed, and no other pull policy is the answer; the message has its outcome."""
 
 
 @dataclass(frozen=True, slots=True)

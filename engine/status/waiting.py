@@ -154,11 +154,11 @@ def lacks_dependents(pod: Mapping[str, Any]) -> bool:
 
 def _config_words(state: ContainerState) -> str:
     last = state.last_terminated
-    told = (last.get("message") or "").strip() or (
+    cause = (last.get("message") or "").strip() or (
         f"exit code {last['exitCode']}" if last.get("exitCode") else ""
     )
     waiting = (state.waiting.get("message") or "").strip()
     reason: str = state.waiting["reason"]
-    if reason == _CRASH_LOOP and told:
-        return told
-    return waiting or told or reason
+    if reason == _CRASH_LOOP and cause:
+        return cause
+    return waiting or cause or reason

@@ -1,1 +1,1 @@
-"""What the engine tells while it works: typed events, and keeping secrets out of all of it."""
+"""Typed events, metrics and probes, and the redactor that keeps secrets out of all output."""

@@ -11,9 +11,9 @@ from engine.refs import JobKey, Ref
 from engine.status.outcome import Reason, State
 
 Text = Annotated[str, "free text"]
-"""What a container, a registry, a server or an exception said; names, states and reasons are not.
+"""Words of a container, a registry, a server or an exception.
 
-It may hold anything, secrets included: printers mask it before they make something of it.
+They may hold secrets: printers mask them.
 """
 
 
@@ -22,17 +22,15 @@ class StateChanged:
     """A job is in a new state."""
 
     key: JobKey
-    """The job."""
     state: State
-    """The state."""
     reason: Reason | None = None
     """Why, once it is final."""
     message: Text = ""
     """The cause, where there is one."""
     attempt: int = 0
-    """Number of the attempt; 0 if there was none yet."""
+    """0 if there was none yet."""
     queued_at: datetime | None = None
-    """Since when it waits for its turn, while it is Queued."""
+    """Since when a Queued job waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +38,18 @@ class PullPolicyFallback:
     """A container's next attempt uses another pull policy, or the same once more."""
 
     key: JobKey
-    """The job."""
     attempt: int
-    """Number of the attempt that failed."""
+    """The one that failed."""
     container: str
     """The container that could not get its image, or has the image and policy of one that could
     not.
     """
     image: str
-    """The image."""
     before: str
-    """The policy it had."""
     after: str
-    """The policy it gets."""
     message: Text
     """The registry's own words, or which container failed."""
     pull_class: PullClass = PullClass.OTHER
-    """What was wrong, as far as they tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +60,9 @@ class AttemptFailed:
     """
 
     key: JobKey
-    """The job."""
     attempt: int
-    """The attempt's number."""
     pod: str
-    """The pod's name."""
     reason: Reason
-    """How it ended."""
     message: Text
     """The first real cause."""
 
@@ -83,11 +72,8 @@ class PodRemoved:
     """The engine has asked for the deletion of a pod."""
 
     key: JobKey
-    """The job."""
     pod: str
-    """The pod's name."""
     why: Text
-    """The reason, for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +81,7 @@ class JobUnchanged:
     """The job's run was over before; nothing was written for it."""
 
     key: JobKey
-    """The job."""
     state: State
-    """How the run ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,26 +89,16 @@ class DependentRestored:
     """A Secret or ConfigMap was deleted before its pod had started, and is there again."""
 
     key: JobKey
-    """The job."""
     ref: Ref
-    """What was created anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelsChanged:
-    """Somebody changed labels of the engine's on a pod of ours that has not been recorded as over.
-
-    They were put back, or that was refused, and the pod is asked for by its name.
-    """
+    """A running pod of ours has lost labels by which watches find it; it is read by its name."""
 
     key: JobKey
-    """The job."""
     pod: str
-    """The pod's name."""
     labels: tuple[str, ...]
-    """Which labels."""
-    refused: str = ""
-    """Why they can't be put back; "" if they were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,31 +106,27 @@ class PodIgnored:
     """A pod is named and labelled as one of the job's, but in no record; it is left alone."""
 
     key: JobKey
-    """The job."""
     pod: str
-    """The pod's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorReported:
-    """The cluster said no or nothing."""
+    """The API server refused a request, or did not answer."""
 
     key: JobKey | None
-    """The job; None if it is not about one."""
+    """None if it is not about one job."""
     message: Text
-    """Its words, or the error."""
     retrying: bool
-    """Whether the engine goes on trying."""
 
 
 @dataclass(frozen=True, slots=True)
 class InternalError:
-    """Something raised what it never should have: a defect, contained so that the rest goes on."""
+    """An exception that no part of the engine expects: a defect, contained."""
 
     key: JobKey | None
-    """The job whose problem alone it is, if it is one's."""
+    """None if it is not about one job."""
     component: str
-    """The thread or part of the engine that it happened in."""
+    """The thread or part of the engine."""
     kind: str
     """The exception's class."""
     message: Text
@@ -167,54 +137,47 @@ class InternalError:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something worth saying once."""
+    """A note to the user."""
 
     message: Text
-    """The words."""
     detail: bool = False
-    """Whether only -v tells it."""
+    """Printed with -v only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far something is that takes long; for who looks on, and in no log."""
+    """How far a slow step is; for terminals, never for logs."""
 
     message: Text
-    """What, and how much of it; "" once it is over."""
+    """"" once the step is over."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpecsRead:
-    """The specs were read, all of them."""
+    """All specs were read; the counts compare with the reading before."""
 
     files: int
-    """Files that there are now."""
     jobs: int
-    """Jobs that there are now."""
     added: int
-    """Jobs that were not there before."""
     changed: int
-    """Jobs whose spec is another."""
     removed: int
-    """Jobs that are gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpecProblem:
-    """Something is wrong with a spec file; told once for as long as it stays so."""
+    """A spec file is invalid; reported once for as long as it is."""
 
     problem: Diagnostic | Text
-    """The finding, or what is wrong with all of them."""
+    """A finding in one file, or a problem of the whole source."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpecFixed:
-    """Nothing is wrong any more with a file that had problems."""
+    """A file that had problems has none any more."""
 
     file: str
-    """The file's name in messages."""
     gone: bool = False
-    """Because it is no longer there."""
+    """The file was removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,29 +185,24 @@ class JobUnmanaged:
     """The engine no longer manages this job: its spec was removed."""
 
     key: JobKey
-    """The job."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobGone:
-    """The job has a record and no spec any more: it will be removed, with everything of it."""
+    """The job has a record and no spec: the job and all its objects will be removed."""
 
     key: JobKey
-    """The job."""
     source: str
-    """The source that the spec was in."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectPruned:
-    """What the pruning rule did to an object, or why it could not."""
+    """The pruning rule settled an object."""
 
     ref: Ref
-    """The object."""
     action: str
-    """What was done: deleted, failed and so on."""
+    """deleted, failed and so on."""
     reason: Text
-    """Why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,22 +210,20 @@ class LeaderChanged:
     """This engine began or ceased to lead."""
 
     leads: bool
-    """Whether it leads now."""
     holder: str
-    """Who leads now; "" if nobody is known to."""
+    """The leader's identity; "" if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Every cache has been filled for the first time: from now on the engine keeps up."""
+    """Every cache has been filled for the first time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """The engine has been asked to end, or has to."""
+    """The engine is about to end."""
 
     reason: Text
-    """Why."""
 
 
 Event = (

@@ -1,98 +1,220 @@
-"""Metrics of an engine that stays: what has happened, counted, and what is asked at each scrape.
+"""Metrics of an engine that stays. Imports prometheus_client, which most commands never need.
 
-Nothing here imports prometheus_client before there is a `Metrics`: most commands never have one.
-No label ever holds a job's name, so that the number of series doesn't grow with the jobs.
+No label holds a job's name, so that the number of series doesn't grow with the jobs.
 """
 
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections import Counter as Tally
+from collections.abc import Callable, Iterator, Mapping
 
-from engine.refs import JobKey
-from engine.status.outcome import State
-from engine.telemetry.events import (
-    AttemptFailed,
-    Event,
-    LeaderChanged,
-    ObjectPruned,
-    PullPolicyFallback,
-    SpecsRead,
-    StateChanged,
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Info,
+    ProcessCollector,
+    disable_created_metrics,
 )
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
 
-if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
+from engine import __version__
+from engine.api.model import PullClass
+from engine.errors import ForbiddenError, UnreachableError
+from engine.refs import JobKey
+from engine.status.outcome import Reason, State
+from engine.telemetry import events
+from engine.telemetry.events import Event
 
-    from engine.telemetry.instruments import GaugeSources
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_MINUTES = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 150.0, 300.0, 600.0)
 
-OK = ""
+
+_GAUGES = {
+    "engine_quota_waiting_jobs": "Jobs that wait for room in a quota, or for their record.",
+    "engine_held_jobs": (
+        "Jobs that may not start because more new runs would than maxStarts allows."
+    ),
+    "engine_spec_problems": "Errors in spec files; warnings are not counted.",
+    "engine_workqueue_depth": "Jobs that are ready to be reconciled.",
+}
+_COUNTERS = {
+    "engine_workqueue_adds": "Jobs put into the work queue.",
+    "engine_workqueue_retries": "Jobs put into the work queue once more after an error.",
+    "engine_internal_errors": (
+        "Defects of the engine that were contained; the log has their tracebacks."
+    ),
+    "engine_api_requests": "Requests to the API server, watches included.",
+    "engine_watch_restarts": "Watches that were opened again after they broke.",
+}
+SOURCES = (*_GAUGES, *_COUNTERS)
+"""Metrics that are asked for at each scrape; `Metrics.bind` gets a source for each."""
 
 
-class Metrics:
+class Metrics(Collector):
     """An `Emit` listener with a registry of its own; safe to use from several threads.
 
     Guarantees: listening never raises and does no I/O. A source that raises costs its own metric
-    in that scrape, nothing else.
+    in that scrape, nothing else. Labels whose values are known start at 0.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        from engine.telemetry.instruments import Instruments  # noqa: PLC0415 - see above
-
-        self._instruments = Instruments()
         self._monotonic = monotonic
         self._starting_since: dict[JobKey, float] = {}
+        self._states: dict[JobKey, State] = {}
+        self._sources: Mapping[str, Callable[[], int]] = {}
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.registry = registry = CollectorRegistry()
 
-    @property
-    def registry(self) -> "CollectorRegistry":
-        """Where the metrics are registered."""
-        return self._instruments.registry
+        def counter(name: str, words: str, *labels: str) -> Counter:
+            return Counter(name, words, labels, registry=registry)
 
-    def bind(self, sources: "GaugeSources") -> None:
-        """From now on ask these; metrics may be served before there is anything to ask."""
-        self._instruments.asked.sources = sources
+        def histogram(name: str, words: str, buckets: tuple[float, ...]) -> Histogram:
+            return Histogram(name, words, buckets=buckets, registry=registry)
+
+        self._outcomes = counter("engine_outcomes", "Runs that ended, by outcome.", "reason")
+        self._attempts_failed = counter(
+            "engine_attempts_failed",
+            "Attempts that failed, by outcome; not those that another pull policy answers.",
+            "reason",
+        )
+        self._pull_fallbacks = counter(
+            "engine_pull_fallbacks",
+            "Containers that go on with their next pull policy, by the class of the failure.",
+            "class",
+        )
+        self._pruned = counter(
+            "engine_pruned_objects",
+            "Objects that pruning judged, by the result: deleted, failed, invalid, …",
+            "kind",
+            "action",
+        )
+        self._starting = histogram(
+            "engine_starting_seconds",
+            "How long jobs were Starting before they ran: scheduling and pulling included.",
+            _MINUTES,
+        )
+        self._reconcile_duration = histogram(
+            "engine_reconcile_duration_seconds",
+            "How long one reconcile of one job takes, requests included.",
+            _SECONDS,
+        )
+        self._reconcile_errors = counter(
+            "engine_reconcile_errors",
+            "Reconciles of a job that ended with an error, by its kind: UnreachableError, say.",
+            "kind",
+        )
+        self._queue_wait = histogram(
+            "engine_workqueue_wait_seconds",
+            "How long a job was ready before a worker took it.",
+            _SECONDS,
+        )
+        self._spec_files = Gauge(
+            "engine_spec_files", "Spec files at the last reading.", registry=registry
+        )
+        self._spec_reads = counter("engine_spec_reads", "How often the specs were read.")
+        self._leader = Gauge(
+            "engine_leader",
+            "1 while this engine leads its source, 0 while it does not.",
+            registry=registry,
+        )
+        info = Info("engine_build", "The version of the engine.", registry=registry)
+        info.info({"version": __version__})
+        ProcessCollector(registry=registry)
+        registry.register(self)
+        self._start_at_zero()
+
+    def bind(self, sources: Mapping[str, Callable[[], int]]) -> None:
+        """From now on ask these, by metric; one without a source is left out.
+
+        They are called from the server's threads and have to be quick.
+        """
+        self._sources = sources
 
     def __call__(self, event: Event) -> None:
-        """Count what the event says."""
-        count = self._instruments
+        """Count the event."""
         match event:
-            case StateChanged(key, state, reason):
+            case events.StateChanged(key, state, reason):
                 self._observe_start(key, state)
+                self._states[key] = state
                 if state.is_final:
-                    count.outcomes.labels(reason or state).inc()
-            case AttemptFailed(_, _, _, reason):
-                count.attempts_failed.labels(reason).inc()
-            case PullPolicyFallback():
-                count.pull_fallbacks.labels(event.pull_class).inc()
-            case ObjectPruned(ref, action):
-                count.pruned.labels(ref.kind, action).inc()
-            case SpecsRead(files):
-                count.spec_reads.inc()
-                count.spec_files.set(files)
-            case LeaderChanged(leads):
-                count.asked.leads = leads
+                    self._outcomes.labels(reason or state).inc()
+            case events.JobUnchanged(key, state):
+                self._states[key] = state
+            case events.JobUnmanaged(key):
+                self._states.pop(key, None)
+            case events.AttemptFailed(_, _, _, reason):
+                self._attempts_failed.labels(reason).inc()
+            case events.PullPolicyFallback():
+                self._pull_fallbacks.labels(event.pull_class).inc()
+            case events.ObjectPruned(ref, action):
+                self._pruned.labels(ref.kind, action).inc()
+            case events.SpecsRead(files):
+                self._spec_reads.inc()
+                self._spec_files.set(files)
+            case events.LeaderChanged(leads):
+                self._leader.set(leads)
                 self._starting_since.clear()
             case _:
                 pass
 
+    def observe_reconcile(self, seconds: float, error: str = "") -> None:
+        """One reconcile of one job; `error` is the name of the error's class, "" without one."""
+        self._reconcile_duration.observe(seconds)
+        if error:
+            self._reconcile_errors.labels(error).inc()
+
+    def observe_queue_wait(self, seconds: float) -> None:
+        """How long a key was ready before a worker took it."""
+        self._queue_wait.observe(seconds)
+
+    def exposition(self, accept: str) -> tuple[str, bytes]:
+        """Content type and text of all metrics, in the format that an Accept header asks for."""
+        generate, content_type = choose_encoder(accept)
+        return content_type, generate(self.registry)
+
+    def describe(self) -> list[Metric]:
+        """Empty, so that registering doesn't call `collect`."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics that are asked for at each scrape."""
+        jobs = GaugeMetricFamily("engine_jobs", "Jobs by state.", labels=["state"])
+        counts = Tally(self._states.copy().values())
+        for state in State:
+            jobs.add_metric([state], counts[state])
+        yield jobs
+        for family, metrics in (GaugeMetricFamily, _GAUGES), (CounterMetricFamily, _COUNTERS):
+            for name, words in metrics.items():
+                if name not in self._sources:
+                    continue
+                try:
+                    value = self._sources[name]()
+                except Exception:  # noqa: BLE001,S112 - one number less must not cost the others
+                    continue
+                yield family(name, words, value=value)
+
     def _observe_start(self, key: JobKey, state: State) -> None:
-        """What ran and ended between two looks counts with its running."""
+        """A run that began and ended between two reconciles counts with its running."""
         if state is State.STARTING:
             self._starting_since.setdefault(key, self._monotonic())
             return
         since = self._starting_since.pop(key, None)
         if since is not None and state in (State.RUNNING, State.SUCCEEDED):
-            self._instruments.starting.observe(self._monotonic() - since)
+            self._starting.observe(self._monotonic() - since)
 
-    def observe_reconcile(self, seconds: float, error: str = OK) -> None:
-        """One look at one job; `error` is the name of the error's class, "" without one."""
-        self._instruments.reconcile_duration.observe(seconds)
-        if error != OK:
-            self._instruments.reconcile_errors.labels(error).inc()
-
-    def observe_queue_wait(self, seconds: float) -> None:
-        """How long a key was ready before a worker took it."""
-        self._instruments.queue_wait.observe(seconds)
-
-    def exposition(self, accept: str) -> tuple[str, bytes]:
-        """Content type and text in the format that an Accept header asks for."""
-        return self._instruments.expose(accept)
+    def _start_at_zero(self) -> None:
+        """An alert sees an increase only of a series that was there before."""
+        for reason in Reason:
+            self._outcomes.labels(reason)
+            if reason not in (Reason.SUCCEEDED, Reason.CANCELLED):
+                self._attempts_failed.labels(reason)
+        for pull_class in PullClass:
+            self._pull_fallbacks.labels(pull_class)
+        for error in (ForbiddenError, UnreachableError):
+            self._reconcile_errors.labels(error.__name__)
+        for kind in ("ConfigMap", "Pod", "Secret"):
+            for action in ("deleted", "failed"):
+                self._pruned.labels(kind, action)

@@ -12,7 +12,7 @@ MASK = "***"
 SHORTEST = 4
 """Characters of the shortest value that is masked: shorter ones are in every other word."""
 _CUT_FROM = 250
-"""A text of so many characters may have been cut off by whoever wrote it."""
+"""A text of so many characters may have been cut off by its author."""
 _FEW_LINES = 100
 """Lines of a value up to which each is looked for in encoded forms of its own; a key has fewer."""
 _TRIES = 16
@@ -27,8 +27,7 @@ class Redactor:
     doesn't end with the beginning of a value; learning a value takes as long as the value is long,
     masking a text as long as the text is, however many values are known and however they begin.
     Safe to use from several threads.
-    Assumptions: it is given what somebody said, not what was made of it: it masks before anything
-    is encoded, and leaves names, states and structure to those who know them.
+    Assumptions: it gets free text before anything is encoded, never names, states or structure.
     """
 
     def __init__(self) -> None:
@@ -36,7 +35,7 @@ class Redactor:
         self._values: set[str] = set()
         self._known: set[str] = set()
         self._forms: dict[str, list[str]] = {}
-        """What is known, sorted, by the characters that it begins with."""
+        """Forms of values, sorted, by their first characters."""
         self._longest = 0
 
     def add(self, values: Iterable[str]) -> None:
@@ -66,7 +65,7 @@ class Redactor:
         return "".join([*pieces, text[end:]])
 
     def _spans(self, text: str) -> list[tuple[int, int]]:
-        """Where values stand, from and to; those that overlap are one."""
+        """Where values begin and end; those that overlap are one."""
         spans: list[tuple[int, int]] = []
         is_cut = len(text) >= _CUT_FROM or text.endswith(("…", "..."))
         end = len(text.rstrip(" .…")) if is_cut else 0
@@ -118,7 +117,7 @@ def _common_length(one: str, other: str) -> int:
 
 
 def _forms(value: str) -> set[str]:
-    """`value`, and each line of it, as it may stand in a text."""
+    """`value`, and each line of it, in every form that a text may hold."""
     lines = value.splitlines()
     whole = {value, value.strip(), "\n".join(lines), "\r\n".join(lines)}
     texts = {*whole, *map(str.strip, lines)}
@@ -143,7 +142,7 @@ def _in_urls(raw: bytes) -> set[str]:
 
 
 def _in_base64(raw: bytes) -> set[str]:
-    """`raw` encoded by itself, and what is the same wherever it stands in what was encoded."""
+    """`raw` encoded alone, and the characters that are the same at any offset in encoded data."""
     forms = {(alone := base64.b64encode(raw).decode()), alone.rstrip("=")}
     for before in range(3):
         coded = base64.b64encode(bytes(before) + raw).decode()
@@ -157,4 +156,4 @@ def is_maskable(value: str) -> bool:
 
 
 REDACTOR = Redactor()
-"""What this process has learnt: everything that it prints goes through here, a crash included."""
+"""The secrets of this process: all its output goes through here, crashes included."""

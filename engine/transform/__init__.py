@@ -1,9 +1,8 @@
 """Pure render-time transforms, `(manifest, context) -> manifest`, one per file.
 
-`TRANSFORMS` is the whole list in its order, opened by checks of what the template
-made. The owner reference is the last step, applied once the pod's UID is known: see
-`engine.transform.set_owner_reference`. Whether what comes out is a job, with all that keeps it
-from being one, `engine.transform.check_job` says.
+`TRANSFORMS` is the whole list in its order, opened by a check of the template's metadata. The
+owner reference is the last step, once the pod's UID is known (`set_owner_reference`).
+`check_job` says whether the final pod is a run-to-completion job.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,7 +11,6 @@ from typing import Any
 
 from engine.transform.apply_pod_patch import apply_pod_patch
 from engine.transform.check_metadata import check_metadata
-from engine.transform.check_shape import check_shape
 from engine.transform.context import TransformContext
 from engine.transform.set_active_deadline import set_active_deadline
 from engine.transform.set_grace_period import set_grace_period
@@ -25,7 +23,6 @@ from engine.transform.set_ttl_annotation import set_ttl_annotation
 Transform = Callable[[dict[str, Any], TransformContext], dict[str, Any]]
 
 TRANSFORMS: tuple[Transform, ...] = (
-    check_shape,
     check_metadata,
     apply_pod_patch,
     set_names_and_labels,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from engine.api.pod_fields import Path, containers, entries, field_of
 from engine.api.schema_messages import show
 from engine.errors import MAX_SHOWN
-from engine.podsecurity.pod import Path, containers, entries, field_of
 from engine.refs import MAIN_CONTAINER
 
 _POLICY = "Never"
@@ -19,15 +19,15 @@ class JobFault:
     """One thing by which a pod is no run-to-completion job."""
 
     path: Path
-    """The field, or the nearest one above what is missing."""
+    """The field; if it is missing, the nearest one above it."""
     message: str
-    """What is wrong, to stand behind `a pod in which`."""
+    """The problem, in words that follow `a pod in which`."""
     hint: str
     """What the reader can do."""
 
 
 def job_faults(pod: Mapping[str, Any]) -> tuple[JobFault, ...]:
-    """Everything by which `pod` is no run-to-completion job; no more is told than can be read.
+    """Everything by which `pod` is no run-to-completion job, within the bound on problems.
 
     Its shape has been checked. A container may have any `restartPolicy`: that of a sidecar is
     Always.

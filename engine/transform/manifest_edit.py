@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from engine.podsecurity.pod import CONTAINER_FIELDS
+from engine.api.pod_fields import CONTAINER_FIELDS
 
 
 def with_field(manifest: Mapping[str, Any], *path: str, value: Any) -> dict[str, Any]:

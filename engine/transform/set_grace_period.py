@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from engine.kubeschema.defaults import GRACE_PERIOD
 from engine.transform.context import TransformContext
 from engine.transform.manifest_edit import is_pod, with_field
+from engine.wellknown import GRACE_PERIOD
 
 
 def set_grace_period(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:

@@ -6,9 +6,9 @@ attempt is a new pod: a policy can't be changed on a live one, and the kubelet's
 
 from typing import Any
 
-from engine.kubeschema.defaults import allowed_pull_policy
 from engine.transform.context import TransformContext
 from engine.transform.manifest_edit import is_pod, with_containers, with_field
+from engine.wellknown import allowed_pull_policy
 
 
 def set_pull_policy(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:

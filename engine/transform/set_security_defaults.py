@@ -9,7 +9,7 @@ from engine.transform.manifest_edit import is_pod, with_containers, with_field
 def set_security_defaults(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:
     """What the spec, the template or the pod patch set already stays.
 
-    `allowPrivilegeEscalation: false` is left out where it contradicts what was asked for: the API
+    `allowPrivilegeEscalation: false` is left out where it contradicts the spec: the API
     refuses it beside `privileged` and CAP_SYS_ADMIN (core/v1 SecurityContext).
     """
     del context

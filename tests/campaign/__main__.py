@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,8 @@ class Part:
     """
 
     path: str
-    settings: dict[str, str]
+    settings: dict[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
     rounds: int = 1
     seed: tuple[str, int, int] | None = None
 
@@ -83,10 +84,13 @@ PARTS = {
     ),
     "pods": Part("tests/deploy/test_many_jobs.py", {"ENGINE_POD_JOBS": "500"}),
     "package": Part("tests/package", {"ENGINE_PACKAGE_PYTHONS": "all"}),
+    "e2e": Part("tests/e2e", options=("-m", "soak", "--numprocesses", "4", "--dist", "loadfile")),
+    "cluster": Part("tests/cluster", options=("-m", "lifecycle")),
 }
 """200 kills, 100 of the engine that stays, 2,000 and 400 seeds, ten minutes of random files,
 five of hostile ones, 2,000 jobs in 40 days of pipelines, 200 seconds of each fuzzer,
-500 jobs through the engine in its pod, and the package on every Python of this machine."""
+500 jobs through the engine in its pod, the package on every Python of this machine, the
+end-to-end tests that `make test-cluster` leaves to the sandbox, and the cluster's own tests."""
 
 
 def main() -> int:
@@ -120,7 +124,7 @@ def main() -> int:
 
 
 def play(part: Part, number: int) -> bool:
-    argv = [sys.executable, "-m", "pytest", "-q", part.path]
+    argv = [sys.executable, "-m", "pytest", "-q", *part.options, part.path]
     done = subprocess.run(
         argv, cwd=ROOT, env=part.environment(number), stdin=subprocess.DEVNULL, check=False
     )

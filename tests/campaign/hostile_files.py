@@ -1,4 +1,4 @@
-"""Files that somebody drops among the specs to stop the engine: each is another kind of trouble."""
+"""Hostile files that are dropped among the specs, each of another kind."""
 
 import json
 import os
@@ -13,7 +13,7 @@ _HEAD = "apiVersion: jobs.engine/v1alpha1\nkind: JobSpec\n"
 
 
 class HostileFiles:
-    """Drops one kind after the other; what is valid of them may run."""
+    """Drops one kind after the other; the valid ones may run."""
 
     def __init__(self, folder: Path, chance: random.Random) -> None:
         self._folder = folder

@@ -28,7 +28,7 @@ from tests.support.objects import Objects
 
 pytestmark = [pytest.mark.node, pytest.mark.registry, pytest.mark.timeout(3000)]
 
-KILLS = int(os.environ.get("ENGINE_SOAK_KILLS", "20"))
+KILLS = int(os.environ.get("ENGINE_SOAK_KILLS", "8"))
 SEED = int(os.environ.get("ENGINE_SOAK_SEED", "20"))
 
 

@@ -33,7 +33,7 @@ from tests.support.fault_campaign import (
 from tests.support.ownership import Unowned
 from tests.support.processes import resident_mib
 
-SECONDS = float(os.environ.get("ENGINE_SOAK_SECONDS", "20"))
+SECONDS = float(os.environ.get("ENGINE_SOAK_SECONDS", "10"))
 LONG_ENOUGH_FOR_MEMORY = 300.0
 SEED = int(os.environ.get("ENGINE_SOAK_SEED", "22"))
 STEPS_A_SECOND = 6.0

@@ -31,7 +31,7 @@ from tests.support.objects import Objects
 
 pytestmark = [pytest.mark.node, pytest.mark.registry, pytest.mark.timeout(3000)]
 
-KILLS = int(os.environ.get("ENGINE_SOAK_STAYING_KILLS", "12"))
+KILLS = int(os.environ.get("ENGINE_SOAK_STAYING_KILLS", "6"))
 SEED = int(os.environ.get("ENGINE_SOAK_SEED", "21"))
 ASIDE = "../aside"
 

@@ -1,8 +1,9 @@
 """The pytest plugin: a real cluster, and what tests need to act on it.
 
 Markers say what a test needs: `cluster` an API server, `node` pods that run, `registry` images and
-registries in our hands. Without it the test is skipped with one line; with
-ENGINE_TEST_REQUIRE_CLUSTER=1 it fails.
+registries in our hands. Each of the others implies `cluster`, and `make test` leaves those tests
+out. Without a cluster the test is skipped with one line; with ENGINE_TEST_REQUIRE_CLUSTER=1 it
+fails.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ _MARKERS = {
     "lifecycle": "brings a second cluster up and down (slow)",
     "alone": "disturbs whoever uses the cluster at the same time",
 }
+_PROGRAMS = {"helm", "prometheus"}
+"""Fixtures of programs that are built or fetched."""
 _ALONE = {"alone", "lifecycle"}
 _FOUND = pytest.StashKey[Cluster | str]()
 _WITHOUT = "without a cluster: "
@@ -57,6 +60,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if told:
         counted = "; ".join(f"{count} x {reason}" for reason, count in told.most_common())
         terminalreporter.write_line(f"skipped without a cluster: {counted}", yellow=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark all that needs a cluster, or programs that are built, for `-m` to choose by."""
+    for item in items:
+        if _asks_for_a_cluster(item):
+            item.add_marker(pytest.mark.cluster)
+        if _PROGRAMS & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.programs)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

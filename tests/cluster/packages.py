@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +32,11 @@ RUN = {
     "util-linux": "nsenter",
 }
 """Needed at every start: package and a program of it."""
+
+_LONGEST_LOCK = 600
+"""Seconds for which another apt may hold its locks."""
+_BETWEEN_LOCKS = 3.0
+_IS_LOCKED = re.compile("Could not get lock|Unable to lock|Unable to acquire the dpkg")
 
 _POLICY = Path("/usr/sbin/policy-rc.d")
 _POLICY_TEXT = """\
@@ -89,18 +96,26 @@ def _installed(program: str) -> bool:
 
 
 def _apt(*arguments: str, folder: str | None = None) -> None:
-    done = subprocess.run(
-        ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120", *arguments],
-        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    """Errors: ClusterUnavailable with apt's own words."""
+    deadline = time.monotonic() + _LONGEST_LOCK
+    while True:
+        done = subprocess.run(
+            ["apt-get", "-qq", "-o", f"DPkg::Lock::Timeout={_LONGEST_LOCK}", *arguments],
+            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"},
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode == 0:
+            return
+        if not _IS_LOCKED.search(done.stderr) or time.monotonic() > deadline:
+            break
+        # That option waits for dpkg's lock alone, not for those of the index and of the cache.
+        time.sleep(_BETWEEN_LOCKS)
     errors = [line for line in done.stderr.splitlines() if line.startswith("E:")]
-    if done.returncode != 0:
-        cause = errors[0] if errors else f"exit code {done.returncode}"
-        raise ClusterUnavailable(f"apt-get failed: {cause}")
+    cause = errors[0] if errors else f"exit code {done.returncode}"
+    raise ClusterUnavailable(f"apt-get failed: {cause}")
 
 
 @contextmanager

@@ -53,7 +53,7 @@ def engine_values(repository: str, namespace: str, **files: str) -> dict[str, An
         "engine": {
             "jobs": {"namespaces": [namespace]},
             "specs": {"configMap": {"files": given}},
-            "config": {"defaults": SECURITY, "limits": {"podSecurity": "restricted"}},
+            "config": {"defaults": SECURITY},
         },
     }
 

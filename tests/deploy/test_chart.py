@@ -11,12 +11,11 @@ from ruamel.yaml import YAML
 
 from engine import __version__
 from engine.api.config import parse_config
-from engine.api.kubernetes_fields import manifest_faults
 from engine.cli.prune import command as prune
 from engine.cli.reconcile import command as reconcile
-from engine.podsecurity import Level, evaluate
 from tests.cluster.helm import CHART, OLDEST, Helm
-from tests.deploy.kubernetes_types import deployed_types
+from tests.deploy.kubernetes_types import faults_of
+from tests.deploy.restricted import require_restricted
 from tests.support.pages import rights_of, table_of
 from tests.support.published_schemas import require_valid_custom_resource
 
@@ -98,10 +97,7 @@ def test_every_document_is_what_kubernetes_knows(helm: Helm, files: list[Path]) 
         if document["apiVersion"] == OPERATORS:
             require_valid_custom_resource(document, f"{document['kind'].lower()}s")
         else:
-            found = [
-                f"{fault.path}: {fault.message}"
-                for fault in manifest_faults(deployed_types, document)
-            ]
+            found = faults_of(document)
             assert not found, (document["kind"], found)
     names = [
         (one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
@@ -115,9 +111,8 @@ def test_its_pods_fit_the_restricted_standard_and_need_no_writable_root(
     helm: Helm, files: list[Path]
 ) -> None:
     for workload in workloads(helm.template(*files)):
-        pod = pod_of(workload)
-        assert list(evaluate(Level.RESTRICTED, pod)) == []
-        spec = pod["spec"]
+        spec = pod_of(workload)["spec"]
+        require_restricted(spec)
         assert spec["securityContext"]["runAsUser"] == 65532
         for container in (*spec.get("initContainers", ()), *spec["containers"]):
             assert container["securityContext"]["readOnlyRootFilesystem"] is True
@@ -433,7 +428,7 @@ def test_a_flag_adds_its_own_objects_and_no_others(
         if document["apiVersion"] == OPERATORS:
             require_valid_custom_resource(document, f"{document['kind'].lower()}s")
         else:
-            assert [*manifest_faults(deployed_types, document)] == []
+            assert faults_of(document) == []
 
 
 def test_a_misspelt_field_of_a_service_monitor_is_found(helm: Helm) -> None:

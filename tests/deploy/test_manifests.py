@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from engine.api.kubernetes_fields import manifest_faults
-from engine.podsecurity import Level, evaluate
 from tests.cluster.helm import Helm
-from tests.deploy.kubernetes_types import deployed_types
+from tests.deploy.kubernetes_types import faults_of
 from tests.deploy.manifests import DEPLOY, MANIFESTS, Manifest
+from tests.deploy.restricted import require_restricted
 from tests.support.engine import COMMAND
 
 EACH = pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda manifest: manifest.name)
@@ -34,7 +33,7 @@ def test_it_is_what_the_chart_makes(helm: Helm, manifest: Manifest) -> None:
 @EACH
 def test_it_is_what_kubernetes_knows_and_names_no_helm(manifest: Manifest) -> None:
     for document in documents(manifest.path):
-        assert [fault.message for fault in manifest_faults(deployed_types, document)] == []
+        assert faults_of(document) == []
     lines = [line.partition("#")[0] for line in manifest.path.read_text().splitlines()]
     assert not [line for line in lines if "helm" in line.lower()]
 
@@ -67,4 +66,4 @@ def test_the_jobs_of_the_example_are_admitted_where_they_run(tmp_path: Path) -> 
     )
     pods = of_kind("Pod", YAML(typ="safe", pure=True).load_all(done.stdout))
     assert [pod["metadata"]["namespace"] for pod in pods] == ["ci"]
-    assert list(evaluate(Level.RESTRICTED, pods[0])) == []
+    require_restricted(pods[0]["spec"])

@@ -1,4 +1,9 @@
-"""One suite for a real cluster and for the sandbox; a marker names the one a test is about."""
+"""One suite for the sandbox and for a real cluster.
+
+`only("real")` and `only("sandbox")` name the one that can show a test. Of the others the sandbox
+shows each in `make test`; the real cluster shows those marked `real` in `make test-cluster`, and
+the rest in `make soak`.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -6,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.sandbox import Sandbox
+from engine.sandbox import Clock, Sandbox
 from tests.cluster.quota import set_quota
 from tests.support.api import Api, Object
 from tests.support.clusters import ClusterUnderTest, RealCluster, SandboxCluster, engine_for
@@ -14,20 +19,23 @@ from tests.support.engine import Engine
 from tests.support.objects import Objects
 from tests.support.second_node import RealSecondNode, SecondNode, SimulatedSecondNode
 
+SPEED = 3.0
+"""How much faster than the machine's the sandbox's clock runs; the engine waits in real time."""
 Quota = Callable[..., Object]
-TARGETS = {
-    "real": pytest.param("real", marks=[pytest.mark.node, pytest.mark.registry]),
-    "sandbox": pytest.param("sandbox"),
-}
-ALONE = {"real": pytest.param("real", marks=[pytest.mark.node, pytest.mark.alone])}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Show a test on both, or on the one that `only` names."""
     if "target" in metafunc.fixturenames:
         only = metafunc.definition.get_closest_marker("only")
-        names = only.args if only else tuple(TARGETS)
-        targets = TARGETS | (ALONE if "other_node" in metafunc.fixturenames else {})
+        names = only.args if only else ("real", "sandbox")
+        marks = [pytest.mark.node]
+        marks.append(
+            pytest.mark.alone if "other_node" in metafunc.fixturenames else pytest.mark.registry
+        )
+        if not only and not metafunc.definition.get_closest_marker("real"):
+            marks.append(pytest.mark.soak)
+        targets = {"real": pytest.param("real", marks=marks), "sandbox": "sandbox"}
         metafunc.parametrize("target", [targets[name] for name in names], indirect=True)
 
 
@@ -40,7 +48,8 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ClusterUn
             request.getfixturevalue("images"),
         )
     else:
-        with Sandbox() as sandbox:
+        marked = request.node.get_closest_marker("clock")
+        with Sandbox(clock=Clock(speed=marked.args[0] if marked else SPEED)) as sandbox:
             yield SandboxCluster(sandbox, tmp_path)
 
 

@@ -3,6 +3,8 @@
 import time
 from datetime import UTC, datetime
 
+import pytest
+
 from tests.support.clusters import ClusterUnderTest
 from tests.support.engine import Engine, kill
 from tests.support.objects import Objects
@@ -17,6 +19,7 @@ def deadline(objects: Objects, job: str) -> int | None:
     return found
 
 
+@pytest.mark.real
 def test_a_job_that_runs_longer_than_its_timeout_has_exceeded_its_deadline(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
@@ -70,6 +73,7 @@ def test_with_the_feature_off_the_operator_has_the_last_word_all_the_same(
     assert job["message"] == "ran longer than its timeout of 3s"
 
 
+@pytest.mark.clock(1)
 def test_an_engine_that_is_started_again_does_not_lengthen_the_timeout_that_it_keeps(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
@@ -85,6 +89,7 @@ def test_an_engine_that_is_started_again_does_not_lengthen_the_timeout_that_it_k
     assert 20 <= lasted.total_seconds() < 15 + 20
 
 
+@pytest.mark.real
 def test_a_pod_that_no_node_takes_ends_with_the_schedulers_words(
     engine: Engine, objects: Objects
 ) -> None:

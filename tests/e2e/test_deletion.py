@@ -8,6 +8,8 @@ from tests.support.clusters import ClusterUnderTest
 from tests.support.engine import CommandResult, Engine, finish, kill
 from tests.support.objects import Objects
 
+pytestmark = pytest.mark.real
+
 DEPENDENTS: dict[str, Any] = {"secrets": {"A": {"value": "anything"}}, "files": {"a": "b"}}
 HOLD = "engine.test/hold"
 GRACES = {

@@ -7,6 +7,8 @@ from tests.support.clusters import ClusterUnderTest
 from tests.support.engine import Engine, finish
 from tests.support.objects import Objects
 
+pytestmark = pytest.mark.real
+
 SECRETS = {"TOKEN": {"value": "the-right-value"}}
 HELD = {"spec": {"schedulingGates": [{"name": "example.com/held"}]}}
 

@@ -32,6 +32,7 @@ def has_failed(objects: Objects, job: str) -> bool:
     return record is not None and "ContainerConfigError" in json.dumps(record)
 
 
+@pytest.mark.real
 def test_every_container_gets_it_and_nothing_is_copied(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
@@ -101,6 +102,7 @@ def test_one_that_is_made_in_time_for_a_retry_is_found(engine: Engine, objects: 
     assert (outcomes[0], outcomes[-1]) == ("ContainerConfigError", "Succeeded")
 
 
+@pytest.mark.real
 def test_one_that_goes_before_the_main_container_starts_is_told_as_well(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
@@ -156,7 +158,7 @@ def test_a_secret_that_the_operator_does_not_allow_is_neither_used_nor_looked_fo
     engine.spec("there", command=["true"], secrets={"KEY": from_secret("admin")})
     engine.spec("missing", command=["true"], secrets={"KEY": from_secret("nobodys")})
     said = engine.reconcile("--config", str(config), ends=2).stderr
-    assert "fromSecret: the Secret admin is not allowed (limits.allowedSecrets: ci-*)" in said
-    assert "fromSecret: the Secret nobodys is not allowed (limits.allowedSecrets: ci-*)" in said
+    assert ".secretKeyRef.name admin is not allowed (limits.allowedSecrets: ci-*)" in said
+    assert ".secretKeyRef.name nobodys is not allowed (limits.allowedSecrets: ci-*)" in said
     assert not sandbox.requests.where("get", "secrets")
     assert objects.pods() == []

@@ -1,4 +1,4 @@
-"""A thousand finished jobs, and nothing to do: what an engine that stays costs then."""
+"""Many finished jobs, and nothing to do: what an engine that stays costs then."""
 
 import os
 import time
@@ -14,14 +14,14 @@ from tests.support.processes import cpu_seconds
 
 pytestmark = pytest.mark.only("sandbox")
 
-SECONDS = float(os.environ.get("ENGINE_SOAK_IDLE", "20"))
-JOBS = 1000
+SECONDS = float(os.environ.get("ENGINE_SOAK_IDLE", "10"))
+JOBS = 1000 if SECONDS >= 60 else 300
 LEASE = 15.0
 MOST_CPU = 0.05
 
 
 @pytest.mark.timeout(300 + int(SECONDS))
-def test_with_a_thousand_finished_jobs_only_the_lease_is_written_and_nothing_listed(
+def test_with_hundreds_of_finished_jobs_only_the_lease_is_written_and_nothing_listed(
     engine: Engine, sandbox: Sandbox
 ) -> None:
     for number in range(JOBS):

@@ -6,6 +6,7 @@
 import os
 import re
 import signal
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -58,7 +59,7 @@ class Cast:
 
 
 CASTS = {1: Cast(1), 20: Cast(3, 7, 6, 4), 200: Cast(3, 21, 6, 170)}
-SIZES = {"120x40": (120, 40), "50x12": (50, 12), "30x6": (30, 6)}
+SIZES = {"120x40": (120, 40), "50x12": (50, 12)}
 OpenWindow = Callable[[int, int], Tmux]
 
 
@@ -104,18 +105,20 @@ def _play(sandbox: Sandbox, engine: Engine, cast: Cast) -> None:
     for number in range(cast.wait):
         engine.spec(f"wait-{number:03}")
     engine.namespace = home
+    written_at = time.time() - 60  # a file that has just been written is read a second later
+    for file in engine.folder.iterdir():
+        os.utime(file, (written_at, written_at))
 
 
 def normalised(lines: Lines) -> Lines:
-    """Without what is another each time: ages, and who was refused first."""
+    """Without ages, which are different each time."""
     return [_normalised(line) for line in lines]
 
 
 def _normalised(line: str) -> str:
     line = re.sub(r"( of \d+), [\dmhs]+$", r"\1, ...", line)
     line = re.sub(r" +\d+[smhd](?=  |$)", lambda age: "-".rjust(len(age[0])), line)
-    line = re.sub(r"\d+\.\ds", lambda took: re.sub(r"\d", "0", took[0]), line)
-    return re.sub(r"(wait for a quota, first full/wait-)\d+.*", r"\1...", line)
+    return re.sub(r"\d+\.\ds", lambda took: re.sub(r"\d", "0", took[0]), line)
 
 
 def settled(window: Tmux, words: str, columns: int = 200) -> Lines:
@@ -138,19 +141,10 @@ def compare(name: str, screens: dict[str, Lines]) -> None:
     assert text == kept.read_text(encoding="utf-8")
 
 
-def interrupt(window: Tmux) -> None:
-    """With Ctrl-C, until the shell has the terminal again."""
-    window.press("C-c")
-    window.wait_for("interrupted:")
-    window.wait(lambda lines: lines[-1] == PROMPT)
-
-
 def assert_left_clean(window: Tmux, cast: Cast) -> None:
     """The terminal is as it was, and nothing that was redrawn is left in it or above it."""
     assert window.has_cursor
-    assert window.echoes
     history = window.history()
-    assert not [line for line in history if "^C" in line]
     assert not [line for line in history if re.match(r"  (ci|full)/|\d+ (Running|Queued)", line)]
     for number in range(cast.bad):
         told = [line for line in history if line.startswith(f"ci/bad-{number}: ")]
@@ -177,7 +171,6 @@ def test_a_terminal_shows_what_failed_and_what_runs_and_is_left_clean(
     for number in range(1, cast.bad + 1):
         sandbox.clock.advance(LASTS)
         screens["failed"] = settled(window, cast.failed(number), columns)
-    window.press("Enter")
     window.press("C-c")
     screens["interrupted"] = settled(window, "exit 130")
     compare(f"{size}-{count}", screens)
@@ -204,28 +197,6 @@ def test_one_job_alone_is_shown_as_well(
     assert_left_clean(window, cast)
 
 
-def test_a_window_that_becomes_smaller_shows_as_much_as_it_has_room_for_and_nothing_twice(
-    open_window: OpenWindow, play: Callable[[Cast], None]
-) -> None:
-    cast = CASTS[20]
-    play(cast)
-    window = open_window(120, 40)
-    window.type(ONCE)
-    settled(window, cast.running())
-    for columns, rows in ((50, 12), (30, 6)):
-        window.resize(columns, rows)
-        lines = settled(window, cast.running(), columns)
-        counts = [line for line in lines if line.startswith(cast.running()[: columns - 2])]
-        assert len(counts) == 1
-        assert re.fullmatch(r"  and \d+ more", lines[-1])
-        shown = [line.split()[0] for line in lines if re.match("  (ci|full)/", line)]
-        assert len(shown) == len(set(shown))
-        assert all(len(line) < columns for line in lines[lines.index(counts[0]) :])
-    window.press("C-c")
-    settled(window, "exit 130")
-    assert window.has_cursor
-
-
 @pytest.mark.parametrize("ends", [signal.SIGINT, signal.SIGTERM])
 def test_an_engine_that_stays_leaves_what_had_failed_in_sight(
     open_window: OpenWindow, play: Callable[[Cast], None], sandbox: Sandbox, ends: int
@@ -247,51 +218,3 @@ def test_an_engine_that_stays_leaves_what_had_failed_in_sight(
     compare(f"staying-{signal.Signals(ends).name}", {"ended": lines})
     assert lines[-1] == PROMPT
     assert window.has_cursor
-    assert window.echoes
-    assert not any("^C" in line for line in window.history())
-
-
-def test_ctrl_z_gives_the_shell_its_terminal_back_until_fg(
-    open_window: OpenWindow, play: Callable[[Cast], None]
-) -> None:
-    cast = CASTS[20]
-    play(cast)
-    window = open_window(120, 60)
-    window.type("engine reconcile --once ../specs")
-    before = after = settled(window, cast.running())
-    for _ in range(2):
-        window.press("C-z")
-        stopped = settled(window, "Stopped")
-        assert stopped[: len(after)] == after
-        assert (window.has_cursor, window.echoes) == (True, True)
-        window.type("clear")
-        window.wait(lambda lines: lines == [PROMPT])
-        window.type("fg")
-        after = settled(window, cast.running())
-        assert after[-len(before) + 1 :] == before[1:]
-        assert (window.has_cursor, window.echoes) == (False, False)
-    interrupt(window)
-    assert_left_clean(window, Cast(0))
-
-
-def test_in_the_background_it_leaves_the_terminal_to_the_shell_until_fg(
-    open_window: OpenWindow, play: Callable[[Cast], None]
-) -> None:
-    cast = CASTS[1]
-    play(cast)
-    window = open_window(120, 40)
-    window.type("engine reconcile --once ../specs")
-    before = settled(window, cast.running())
-    window.press("C-z")
-    settled(window, "Stopped")
-    window.type("bg; clear; sleep 3")
-    window.type("echo 'still mine'")
-    window.wait(lambda lines: any(line.endswith("still mine") for line in lines))
-    assert [line for line in window.screen() if "Running" in line] == []
-    assert (window.has_cursor, window.echoes) == (True, True)
-    window.type("clear; fg")
-    after = settled(window, cast.running())
-    assert after[-len(before) + 1 :] == before[1:]
-    assert (window.has_cursor, window.echoes) == (False, False)
-    interrupt(window)
-    assert_left_clean(window, Cast(0))

@@ -87,6 +87,7 @@ def test_a_job_that_asks_for_it_runs_on_another_node_while_the_first_may_still_r
     assert uids(objects) == [last]
 
 
+@pytest.mark.real
 def test_the_engine_that_stays_tells_a_lost_node_and_runs_nothing_twice_once_it_is_back(
     engine: Engine, objects: Objects, other_node: SecondNode
 ) -> None:

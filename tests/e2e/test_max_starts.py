@@ -1,4 +1,4 @@
-"""A brake on new runs: lost records, or a namespace typed wrong, start nothing."""
+"""A limit on new runs: lost records, or a mistyped namespace, start nothing."""
 
 from collections.abc import Callable
 
@@ -75,12 +75,12 @@ def test_the_operators_limit_holds_unless_the_command_line_says_otherwise(
     engine.reconcile("--config", config, "--max-starts", "12", ends=0)
 
 
-def test_a_pod_whose_record_was_deleted_is_no_new_run(engine: Engine, objects: Objects) -> None:
+def test_a_pod_whose_record_was_deleted_starts_no_new_run(engine: Engine, objects: Objects) -> None:
     jobs(engine, 1)
     engine.reconcile(ends=0)
     before = objects.pod("job-0")["metadata"]["uid"]
     objects.api.delete("configmaps", "job-0.record", objects.namespace)
-    engine.reconcile("--max-starts", "0", ends=0)
+    assert "is in no record of it" in engine.reconcile("--max-starts", "0", ends=5).stderr
     assert objects.pod("job-0")["metadata"]["uid"] == before
 
 
@@ -100,7 +100,7 @@ def test_an_engine_that_stays_holds_what_is_too_much_at_once_and_nothing_else(
         assert records(objects) == 1
         assert running.metric("engine_held_jobs") == 3
         held = ", ".join(f"{objects.namespace}/job-{number}" for number in range(3))
-        assert f"[+]starts: held by limits.maxStarts: {held}\n" in running.probe("/readyz")[1]
+        assert f"[+]starts: suspended by limits.maxStarts: {held}\n" in running.probe("/readyz")[1]
         assert running.text.count("would start") == 1
         config.write_text(HEAD + "limits: {maxStarts: 3}\n", encoding="utf-8")
         objects.api.wait(begun(objects, 4), "the start of what was held")

@@ -2,9 +2,13 @@
 
 from typing import Any
 
+import pytest
+
 from tests.support.clusters import ClusterUnderTest
 from tests.support.engine import Engine, finish, kill
 from tests.support.objects import Objects
+
+pytestmark = pytest.mark.real
 
 DEPENDENTS: dict[str, Any] = {
     "secrets": {"TOKEN": {"value": "anything"}},

@@ -9,7 +9,7 @@ import pytest
 
 from engine.cluster.connect import connect
 from engine.cluster.discovery import find_resources
-from engine.sandbox import Clock, Fault, LostReply, Run, Sandbox
+from engine.sandbox import Clock, Fault, LostReply, Sandbox
 from engine.sandbox.faults import Conflict, Refuse, ServerError, TooManyRequests
 from engine.sandbox.furnishing import ROOT_CERTIFICATE
 from tests.support.api import Api
@@ -211,7 +211,7 @@ def test_another_cleaners_mark_deletes_nothing_until_it_is_named(place: Namespac
     run = place.prune()
     assert (run.code, actions(run)) == (0, {"both": "deleted", "gitlab": "deleted"})
     assert run.stderr == (
-        "note: 3 objects carry janitor/ttl, which isn't among --annotation: left alone\n"
+        "note: left alone, because neither --annotation nor -n names them: 3 with janitor/ttl\n"
     )
     assert place.names("configmaps") == ["c-0", "c-1", "c-2"]
 
@@ -239,7 +239,8 @@ def test_a_mark_on_an_object_of_kubernetes_own_namespaces_deletes_nothing(
     run = place.engine.run("prune", "-A", "-o", "json", ends=0)
     assert actions(run) == {"mine": "deleted"}
     assert run.stderr == (
-        "note: 4 objects carry a TTL in kube-public, kube-system: left alone unless -n names it\n"
+        "note: left alone, because neither --annotation nor -n names them: "
+        "2 in kube-public, 2 in kube-system\n"
     )
     run = place.engine.run("prune", "-A", "-n", "kube-public", "-o", "json", ends=0)
     assert {entry["namespace"] for entry in run.result["pruned"]} == {"kube-public"}
@@ -267,21 +268,6 @@ def test_a_dry_run_says_what_would_go_and_deletes_nothing(place: Namespace, mode
     assert place.names("configmaps") == ["a"]
     asked = place.sandbox.requests.where("delete", "configmaps")
     assert len(asked) == (1 if mode == "server" else 0)
-
-
-def test_only_the_last_failed_pods_of_each_job_are_kept(place: Namespace) -> None:
-    place.sandbox.node.will(Run(exit_code=1), container="main")
-    labels = {"app.kubernetes.io/managed-by": "engine", "jobs.engine/job": "job"}
-    for number in range(4):
-        place.pod(f"job-0123abcd-{number}", labels=labels)
-        place.sandbox.clock.advance(10)
-    place.sandbox.clock.advance(100)
-    run = place.prune("--keep-failed", "2")
-    assert run.code == 0, run.stderr
-    assert actions(run) == {
-        "job-0123abcd-0": "deleted", "job-0123abcd-1": "deleted",
-        "job-0123abcd-2": "kept", "job-0123abcd-3": "kept",
-    }  # fmt: skip
 
 
 def test_other_kinds_are_found_by_discovery(place: Namespace) -> None:

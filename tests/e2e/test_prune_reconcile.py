@@ -192,19 +192,6 @@ def test_a_pod_held_back_where_no_spec_is_any_more_goes_by_its_time_since_its_sc
     assert "pod/dev/job-" in staying.text
 
 
-def test_the_operator_keeps_the_last_failed_pods(
-    engine: Engine, sandbox: Sandbox, objects: Objects
-) -> None:
-    sandbox.node.will(Run(exit_code=1), container="main")
-    engine.spec("job", script="false")
-    text = "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\nprune: {keepFailed: 1}\n"
-    config = str(engine.write("../engine.yaml", text))
-    engine.reconcile(ends=1)
-    sandbox.clock.advance(DAY)
-    assert engine.reconcile("--config", config).result["pruned"] == []
-    assert len(objects.pods()) == 1
-
-
 def test_what_cannot_be_pruned_is_told_and_is_not_the_jobs_failure(
     engine: Engine, sandbox: Sandbox
 ) -> None:
@@ -374,7 +361,7 @@ def test_no_more_goes_in_one_pass_than_the_operator_allows(
     config = str(engine.write("../engine.yaml", text))
     run = engine.reconcile("--prune", "--config", config, ends=0)
     assert run.result["errors"] == []
-    assert "warning: limits.maxDeletesPerPass is reached, " in run.stderr
+    assert "deletes is reached, " in run.stderr
     deleted = [entry for entry in run.result["pruned"] if entry["action"] == "deleted"]
     assert len(deleted) == 2
 
@@ -451,18 +438,18 @@ def _lists_everywhere(sandbox: Sandbox) -> list[Any]:
     return [entry for entry in sandbox.requests.where("list", "pods") if not entry.namespace]
 
 
-def test_a_failed_pod_whose_labels_somebody_took_away_is_kept_as_the_last_one_all_the_same(
+def test_a_removed_job_takes_its_running_pod_along_whatever_labels_that_has_by_now(
     engine: Engine, sandbox: Sandbox, objects: Objects
 ) -> None:
-    config = {"apiVersion": "jobs.engine/v1alpha1", "kind": "EngineConfig"}
-    text = json.dumps({**config, "prune": {"keepFailed": 1}})
-    arguments = ("--config", str(engine.write("../engine.yaml", text)))
-    sandbox.node.will(Run(exit_code=1))
-    engine.spec("job", script="false")
-    engine.reconcile(*arguments, ends=1)
-    name = objects.pod("job")["metadata"]["name"]
-    objects.api.patch("pods", name, {"metadata": {"labels": {"jobs.engine/job": None}}}, NAMESPACE)
-    sandbox.clock.advance(DAY)
-    run = engine.reconcile(*arguments, ends=1)
-    assert "internal error" not in run.stderr
-    assert [pod["metadata"]["name"] for pod in objects.pods()] == [name]
+    sandbox.node.will(Run(duration=DAY), pod="job-*")
+    engine.spec("job", script="sleep 600")
+    engine.spec("other", script="true")
+    engine.reconcile("--wait=applied", "--source", "web", ends=0)
+    (pod,) = [one for one in objects.pods() if one["metadata"]["name"].startswith("job-")]
+    name = pod["metadata"]["name"]
+    labels = {"metadata": {"labels": {"jobs.engine/source": "mine"}}}
+    objects.api.patch("pods", name, labels, NAMESPACE)
+    (engine.folder / "job.yaml").unlink()
+    engine.reconcile("--source", "web", "--prune", ends=0)
+    assert objects.api.find("pods", name, NAMESPACE) is None
+    assert objects.api.find("configmaps", "job.record", NAMESPACE) is None

@@ -3,6 +3,8 @@
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.support.clusters import ClusterUnderTest
 from tests.support.engine import CommandResult, Engine
 from tests.support.objects import Objects
@@ -24,6 +26,7 @@ def kinds(run: CommandResult, action: str = "deleted") -> list[str]:
     return sorted(entry["kind"] for entry in run.result["pruned"] if entry["action"] == action)
 
 
+@pytest.mark.real
 def test_the_pod_goes_with_what_it_owns_and_its_job_stays_done(
     engine: Engine, objects: Objects
 ) -> None:
@@ -41,6 +44,7 @@ def test_the_pod_goes_with_what_it_owns_and_its_job_stays_done(
     assert objects.pods() == []
 
 
+@pytest.mark.real
 def test_a_running_pod_leaves_a_cancelled_job_and_its_log(
     engine: Engine, objects: Objects, target: ClusterUnderTest, tmp_path: Path
 ) -> None:
@@ -48,7 +52,7 @@ def test_a_running_pod_leaves_a_cancelled_job_and_its_log(
     engine.reconcile("--wait", "applied", ends=0)
     objects.wait_until_running("job")
     name = let_expire(objects, "job")
-    run = prune(engine, "--logs-dir", str(tmp_path / "logs"), "--grace-period", "1")
+    run = prune(engine, "--logs-dir", str(tmp_path / "logs"))
     assert run.code == 0, run.stderr
     status = engine.status()["job"]
     assert (status["state"], status["reason"]) == ("Cancelled", "Cancelled")
@@ -128,6 +132,7 @@ def test_what_a_source_left_in_a_namespace_that_no_spec_names_any_more_goes_and_
     engine: Engine, objects: Objects
 ) -> None:
     api, own, other = objects.api, engine.namespace, f"{objects.namespace}-dev"
+    engine.environment["ENGINE_SOURCE"] = own
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}}
     api.create("namespaces", body)
     api.wait(lambda: api.find("serviceaccounts", "default", other), "the account of its pods")

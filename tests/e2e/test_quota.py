@@ -4,10 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.e2e.conftest import Quota
 from tests.support.clusters import ClusterUnderTest
 from tests.support.engine import Engine
 from tests.support.objects import Objects
+
+pytestmark = pytest.mark.real
 
 FULL: dict[str, Any] = {"script": "true", "secrets": {"TOKEN": {"value": "anything"}}}
 

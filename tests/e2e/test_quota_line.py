@@ -5,6 +5,8 @@ import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+import pytest
+
 from tests.e2e.conftest import Quota
 from tests.support.clusters import ClusterUnderTest
 from tests.support.engine import Engine
@@ -32,6 +34,7 @@ def crowd(events: Iterable[Event]) -> tuple[int, int]:
     return most, missed
 
 
+@pytest.mark.real
 def test_ten_jobs_in_a_quota_of_two_run_two_at_a_time_and_all_finish(
     engine: Engine, objects: Objects, target: ClusterUnderTest, limit: Quota
 ) -> None:
@@ -50,6 +53,7 @@ def test_ten_jobs_in_a_quota_of_two_run_two_at_a_time_and_all_finish(
     assert [len(job["attempts"]) for job in run.result["jobs"]] == [1] * 10
 
 
+@pytest.mark.clock(1)
 def test_a_quota_that_opens_lets_the_jobs_run_without_anybody_touching_a_file(
     engine: Engine, objects: Objects, limit: Quota
 ) -> None:
@@ -87,5 +91,5 @@ def test_a_queued_job_tells_its_place_and_how_long_it_has_waited(
     assert sorted(place["position"] for place in queue) == [1, 2, 3]
     assert all(place["waitedSeconds"] > 0 for place in queue)
     table = engine.run("status", "-n", engine.namespace).stdout
-    assert "1st of 3 in the queue" in table
+    assert "1 of 3 in the queue" in table
     assert "exceeded quota: closed" in table

@@ -16,6 +16,7 @@ def test_a_record_goes_once_its_spec_is_gone_and_the_last_pod_too(
     text = "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\nrecords: {ttl: 1s}\n"
     config = str(engine.write("../engine.yaml", text))
     prune = ("prune", "-n", engine.namespace, "--config", config)
+    engine.environment["ENGINE_SOURCE"] = engine.namespace
     engine.spec("lives", script="true")
     engine.spec("gone", script="true")
     engine.reconcile(ends=0)

@@ -93,6 +93,7 @@ def refusing(target: ClusterUnderTest, tmp_path: Path) -> Any:
 # A quota
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("full", QUOTAS, ids=quota_id)
 def test_a_full_quota_queues_the_job_and_leaves_nothing_but_a_record_that_has_room(
     engine: Engine, objects: Objects, full: Full
@@ -161,6 +162,7 @@ def test_without_room_for_a_record_one_pod_is_made_in_vain_and_no_second_one(
 # A webhook
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("resource", ["pods", "secrets", "configmaps"])
 def test_a_webhook_ends_the_job_in_its_words_and_leaves_the_record_alone(
     engine: Engine, objects: Objects, refusing: Any, resource: str
@@ -178,6 +180,7 @@ def test_a_webhook_ends_the_job_in_its_words_and_leaves_the_record_alone(
     assert engine.reconcile(ends=0).job("job")["state"] == "Succeeded"
 
 
+@pytest.mark.real
 def test_a_webhook_that_refuses_the_record_ends_the_job_and_leaves_nothing(
     engine: Engine, objects: Objects, refusing: Any
 ) -> None:

@@ -1,11 +1,14 @@
 """What people ask of a job by name: cancel, rerun."""
 
+import pytest
+
 from tests.e2e.conftest import Quota
 from tests.support.clusters import ClusterUnderTest
 from tests.support.engine import Engine, finish
 from tests.support.objects import Objects
 
 
+@pytest.mark.real
 def test_a_cancelled_job_loses_its_pod_and_its_record_tells_who_and_why(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:

@@ -3,14 +3,13 @@
 import json
 import re
 import signal
-import subprocess
 
 import pytest
 
 from engine.cluster.records import KEY
 from engine.sandbox import Fault, Refuse, Run, Sandbox
 from tests.support.clusters import NAMESPACE
-from tests.support.engine import COMMAND, Engine, finish
+from tests.support.engine import Engine, Process, finish
 from tests.support.engine_process import EngineProcess
 from tests.support.objects import Objects
 from tests.support.pages import rights_of, table_of
@@ -61,17 +60,10 @@ def test_the_rights_on_the_page_suffice_for_all_that_an_engine_does_and_none_is_
     assert told() - asked == ACCIDENTS | ONCE, "a right that nothing uses"
 
 
-def stay(engine: Engine) -> subprocess.Popen[str]:
+def stay(engine: Engine) -> Process:
     flags = ["--leader-elect", "--prune", "--allow-empty", "--prune-interval", "1s"]
     flags += ["--logs-dir", str(engine.folder.with_name("logs"))]
-    return subprocess.Popen(
-        [*COMMAND, "reconcile", str(engine.folder), *flags],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=engine.environment_of_process(),
-        stdin=subprocess.DEVNULL,
-    )
+    return engine.begin("reconcile", str(engine.folder), *flags)
 
 
 def jobs_with_pods(sandbox: Sandbox) -> set[str]:

@@ -3,11 +3,14 @@
 import signal
 from typing import Any
 
+import pytest
+
 from tests.support.clusters import WRITES, ClusterUnderTest
 from tests.support.engine import Engine, finish
 from tests.support.objects import Objects
 
 
+@pytest.mark.real
 def test_a_second_run_makes_no_write_and_says_that_nothing_changed(
     engine: Engine, target: ClusterUnderTest
 ) -> None:
@@ -38,6 +41,7 @@ def test_a_changed_spec_is_a_new_run_and_the_old_one_is_history(
     assert len(objects.pods()) == 2
 
 
+@pytest.mark.real
 def test_a_spec_that_changes_while_it_runs_replaces_the_run(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
@@ -62,6 +66,7 @@ def test_the_rerun_token_runs_the_same_spec_once_more(engine: Engine, objects: O
     assert len(objects.pods()) == 2
 
 
+@pytest.mark.real
 def test_fifty_specs_at_once_all_finish(engine: Engine, objects: Objects) -> None:
     for number in range(50):
         engine.spec(f"job-{number}", script=f"echo {number}", files={"a": str(number)})
@@ -78,6 +83,7 @@ def test_a_job_with_a_name_of_48_characters_runs(engine: Engine, objects: Object
     objects.wait_until_over(name)
 
 
+@pytest.mark.clock(1)
 def test_the_timeout_ends_the_waiting_with_3_and_leaves_the_job_running(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
@@ -88,6 +94,7 @@ def test_the_timeout_ends_the_waiting_with_3_and_leaves_the_job_running(
     assert len(run.job("long")["attempts"]) == 1
 
 
+@pytest.mark.real
 def test_ctrl_c_ends_with_130_and_the_next_engine_takes_over(
     engine: Engine, target: ClusterUnderTest
 ) -> None:

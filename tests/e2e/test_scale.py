@@ -8,17 +8,20 @@ from tests.support.engine import COMMAND, Engine
 
 pytestmark = pytest.mark.only("sandbox")
 
+JOBS = 600
+"""More than one page of a list."""
 
-def test_a_thousand_jobs_all_run_once_and_the_second_run_reads_a_handful_of_pages(
+
+def test_hundreds_of_jobs_all_run_once_and_the_second_run_reads_a_handful_of_pages(
     engine: Engine, sandbox: Sandbox
 ) -> None:
-    for number in range(1000):
+    for number in range(JOBS):
         engine.spec(f"job-{number}", script="true")
     run = engine.reconcile(ends=0)
     assert {job["state"] for job in run.result["jobs"]} == {"Succeeded"}
-    assert len(sandbox.objects("pods", NAMESPACE)) == 1000
+    assert len(sandbox.objects("pods", NAMESPACE)) == JOBS
     created = [entry.name for entry in sandbox.requests.where("create", "pods")]
-    assert len(created) == 1000
+    assert len(created) == JOBS
     sandbox.requests.clear()
     again = engine.reconcile(ends=0)
     assert not any(job["changed"] for job in again.result["jobs"])

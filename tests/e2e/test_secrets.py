@@ -16,7 +16,7 @@ pytestmark = pytest.mark.only("sandbox")
 VALUE = "hunter2-of-the-environment"
 ENCODED = "aHVudGVyMi1vZi10aGUtZW52aXJvbm1lbnQ="
 CRASH = """
-from engine.decide.actions import WriteRecord
+from engine.lifecycle.actions import WriteRecord
 from engine.reconcile.executor import EXECUTORS
 def crash(self, state, action):
     raise RuntimeError(f"crashed beside {state.rendered.secrets.variables['TOKEN']}")
@@ -37,7 +37,9 @@ def places_with_the_secret(sandbox: Sandbox, folder: Path, *texts: str) -> list[
     stored = {
         kind: json.dumps(sandbox.objects(kind, "ci")) for kind in ("pods", "configmaps", "events")
     }
-    files = {str(path): path.read_text() for path in folder.rglob("*") if path.is_file()}
+    files = {
+        str(path): path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file()
+    }
     printed = {f"output {number}": text for number, text in enumerate(texts)}
     everything = {**stored, **files, **printed}
     return [place for place, text in everything.items() if VALUE in text or ENCODED in text]

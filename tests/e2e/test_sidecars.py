@@ -2,10 +2,14 @@
 
 from typing import Any
 
+import pytest
+
 from tests.support.api import Object
 from tests.support.clusters import ClusterUnderTest
 from tests.support.engine import Engine
 from tests.support.objects import Objects
+
+pytestmark = pytest.mark.real
 
 STOPS_WHEN_TOLD = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.2; done"]
 HOLDS_OUT = ["sh", "-c", "trap '' TERM; while :; do sleep 0.2; done"]

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.clusters import ClusterUnderTest
 from tests.support.engine import Engine
 from tests.support.engine_process import EngineProcess, wait_for_state
@@ -18,6 +20,7 @@ def attempts(engine: Engine, job: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.real
 def test_a_file_that_is_dropped_in_becomes_a_run(engine: Engine, objects: Objects) -> None:
     with EngineProcess(engine) as staying:
         engine.spec("dropped", script="true", secrets={"A": {"value": "anything"}})
@@ -65,7 +68,7 @@ def test_a_broken_file_that_is_deleted_is_reported_as_removed_and_not_as_fixed(
     engine.spec("job", script=target.script("job"))
     with EngineProcess(engine) as staying:
         engine.write("broken.yaml", "spec: [")
-        staying.wait_for_line("broken.yaml:1:")
+        staying.wait_for_line("broken.yaml:2:")
         (engine.folder / "broken.yaml").unlink()
         staying.wait_for_line("broken.yaml: removed")
     assert "fixed" not in staying.text
@@ -88,6 +91,7 @@ def test_a_removed_file_leaves_everything_unless_pruning_was_asked_for(
     assert len(objects.pods()) == 2
 
 
+@pytest.mark.real
 def test_with_prune_a_removed_file_takes_its_job_along_and_no_other(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
@@ -113,7 +117,7 @@ def test_with_prune_a_folder_that_is_emptied_or_gone_removes_nothing(
     with EngineProcess(engine, "--prune") as staying:
         staying.wait_for_line("/job: Succeeded", within=60)
         aside = engine.folder.rename(engine.folder.with_name("aside"))
-        staying.wait_for_line("stays in force")
+        staying.wait_for_line("stay in force")
         assert "[-]directory" in staying.wait_for_probe("/readyz", 503)
         aside.rename(engine.folder)
         staying.wait_until_ready()
@@ -216,6 +220,7 @@ def test_ctrl_c_ends_it_with_the_exit_code_of_an_interrupt(engine: Engine) -> No
     assert "Traceback" not in staying.text
 
 
+@pytest.mark.real
 def test_jobs_in_every_state_are_taken_up_after_a_kill_and_none_runs_twice(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
@@ -262,6 +267,7 @@ def test_a_second_engine_of_a_source_is_told_who_leads_it(engine: Engine) -> Non
         assert first.probe("/readyz")[0] == 200
 
 
+@pytest.mark.real
 def test_an_engine_that_stands_by_takes_over_when_the_leader_ends(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:

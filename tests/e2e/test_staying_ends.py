@@ -3,7 +3,6 @@
 import os
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from engine.sandbox import Sandbox
-from tests.support.engine import COMMAND, Engine
+from tests.support.engine import Engine
 from tests.support.engine_process import EngineProcess
 
 pytestmark = pytest.mark.only("sandbox")
@@ -100,16 +99,9 @@ def test_a_signal_ends_it_although_nobody_reads_its_full_output(
         while True:
             os.write(writer, b"x" * 4096)
     os.set_blocking(writer, True)
-    process = subprocess.Popen(
-        [*COMMAND, "reconcile", str(engine.folder), "-n",
-         engine.namespace, *way],
-        stderr=writer,
-        stdout=writer,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        env=engine.environment_of_process(),
-    )  # fmt: skip
-    engine.started.append(process)
+    process = engine.begin(
+        "reconcile", str(engine.folder), "-n", engine.namespace, *way, stdout=writer, stderr=writer
+    )
     while not sandbox.requests.writes:
         time.sleep(0.05)
     time.sleep(1)

@@ -21,7 +21,7 @@ def test_with_a_server_that_answers_nothing_it_is_not_ready_until_it_does_again(
     with EngineProcess(engine) as staying:
         frozen = sandbox.faults.add(Fault(Latency(4.0), times=None))
         told = staying.wait_for_probe("/readyz", 503, within=10)
-        assert "[-]leader: nobody is known to lead this source" in told
+        assert "[-]leader: no leader of this source is known" in told
         assert staying.probe("/healthz")[0] == 200
         sandbox.faults.remove(frozen)
         staying.wait_until_ready()
@@ -53,7 +53,7 @@ def test_a_server_that_answers_nothing_does_not_hold_up_its_end(
         sandbox.drop_watches()
         for number in range(10):
             engine.spec(f"job-{number}", script="true", files={"a": "b"})
-        staying.wait_for_line("10 added")
+        staying.wait_for_line("specs read: 10 jobs in 10 files")
         time.sleep(0.5)
         began = time.monotonic()
         assert staying.stop(signal.SIGTERM, within=15).code == 0
@@ -164,6 +164,7 @@ def test_a_server_that_forgets_each_version_at_once_is_asked_ever_more_seldom(
         staying.wait_for_line("/after: Succeeded")
 
 
+@pytest.mark.clock(1)
 def test_a_second_file_with_its_name_lets_a_run_go_on_and_starts_nothing(
     engine: Engine, objects: Objects, sandbox: Sandbox
 ) -> None:

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from engine.api.kubernetes_schema import CORE
 from engine.sandbox import Sandbox
 from tests.support.engine import Engine
 from tests.support.objects import Objects
-from tests.unit.kubeschema.test_table import CORE, openapi
+from tests.unit.api.test_kubernetes_schema import openapi
 
 pytestmark = pytest.mark.only("sandbox")
 

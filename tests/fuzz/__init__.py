@@ -25,8 +25,8 @@ Value = TypeVar("Value")
 
 
 def budget() -> float:
-    """Seconds for which each fuzzer plays: ENGINE_FUZZ_SECONDS, else 10."""
-    return float(os.environ.get("ENGINE_FUZZ_SECONDS", "10"))
+    """Seconds for which each fuzzer plays: ENGINE_FUZZ_SECONDS, else 3."""
+    return float(os.environ.get("ENGINE_FUZZ_SECONDS", "3"))
 
 
 def play(

@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from engine.cluster.api import CONFIG_MAPS, NAMESPACES, PODS, SECRETS
-from engine.decide.prune.rule import Delete, evaluate, unnamed_ttls
 from engine.durations import parse_duration
 from engine.prune.candidate import PruneCandidate
+from engine.prune.rule import Delete, evaluate, unnamed_ttls
 from engine.wellknown import EXPIRES_AT, FOREIGN_TTLS, HOLD, JOB, MANAGED_BY, OPT_IN_TTLS, TTL
 from tests.fuzz import play
 from tests.unit.strategies import NASTY, any_text

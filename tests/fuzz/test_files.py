@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from engine.api.model import Limits
 from engine.api.yaml_reader import read_yaml
 from engine.cli.printers.manifests import print_json, print_yaml
-from engine.decide.pull_cursor import policies_of_attempt
-from engine.reconcile.rendering import RenderConfig, try_render_attempt
+from engine.lifecycle.pull_fallback import policies_of_attempt
+from engine.render.attempt import RenderConfig, try_render_attempt
 from engine.render.templates import Templates
 from tests.fuzz import play
 from tests.fuzz.structure import at, edited, paths
@@ -18,9 +18,7 @@ from tests.unit.builders import API_VERSION, load
 from tests.unit.strategies import NASTY, json_values
 
 _ROOT = Path(__file__).parents[2]
-_SPECS = sorted(
-    [*_ROOT.glob("examples/**/*.yaml"), *_ROOT.glob("tests/upgrade/v0_1/texts/specs/**/*.yaml")]
-)
+_SPECS = sorted(_ROOT.glob("examples/**/*.yaml"))
 _DOCUMENTS: tuple[Any, ...] = tuple(
     document.data
     for path in _SPECS

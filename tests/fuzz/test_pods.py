@@ -6,35 +6,29 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from engine.decide.adoption import first_difference
-from engine.decide.record import Record
-from engine.decide.rules import decide
-from engine.decide.situation import Observed, Situation
 from engine.informers.pods import PodInformer
 from engine.informers.reflector import WatchContext
+from engine.lifecycle.record import Record
+from engine.lifecycle.rules import decide
+from engine.lifecycle.state import LifecycleState, Observation
 from engine.refs import pod_name
 from engine.runtime.supervisor import Supervisor
 from tests.fuzz import play
 from tests.fuzz.structure import Path, at, edited, paths
-from tests.unit.decide.situations import JOB, SOURCE, attempt, finished, record
-from tests.unit.decide.test_anything import PROMISES
+from tests.unit.lifecycle.states import JOB, SOURCE, attempt, finished, record
+from tests.unit.lifecycle.test_anything import PROMISES
 from tests.unit.pods import UID, ended, job_pod, running, waiting
 from tests.unit.reconcile.model_cluster import Cluster
 from tests.unit.reconcile.model_engine import ModelClient
 from tests.unit.strategies import NASTY
-from tests.upgrade.stored import Stored
 
-_STORED = Stored.of("v0_1", "finished", "under_way")
 _PODS = (
     job_pod(JOB, gated=True),
     job_pod(JOB, running(), sidecars={"redis": running()}, startTime="2026-01-01T12:00:05Z"),
     job_pod(JOB, waiting("ErrImagePull", "not found"), init={"setup": ended(0)}, phase="Pending"),
     job_pod(JOB, ended(1, "OOMKilled"), phase="Failed", reason="Evicted", message="low on memory"),
     job_pod(JOB, running(), deleted="2026-01-01T12:00:15Z"),
-    *(item for item in _STORED.objects() if item["kind"] == "Pod"),
 )
-_OWN = 5
-"""How many of them are of this test's own making, and need no other job's record."""
 _NUMBERS = st.sampled_from((1, 1, 2))
 _TIMES = ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2026-01-01T12:00:00.123456Z")
 _WORDS = (
@@ -70,7 +64,7 @@ def _of_its_type(value: Any, path: Path) -> st.SearchStrategy[Any]:
 @st.composite
 def _pods(draw: st.DrawFn) -> dict[str, Any]:
     """A pod after some changes, each of which leaves the type of what it changes as it is."""
-    pod: dict[str, Any] = draw(st.sampled_from(_PODS[:_OWN]) | st.sampled_from(_PODS))
+    pod: dict[str, Any] = draw(st.sampled_from(_PODS))
     for _ in range(draw(st.integers(0, 4))):
         places = [path for path in paths(pod) if _may_be_changed(path)]
         if not places:
@@ -97,26 +91,25 @@ def _hear_and_decide(heard: tuple[list[tuple[str, dict[str, Any]]], Record | Non
     for kind, pod in events:
         informer._on_event(kind, copy.deepcopy(pod))
     for now in (datetime(2026, 1, 1, 12, 0, 20, tzinfo=UTC), datetime(2026, 3, 1, tzinfo=UTC)):
-        situation = _situation(informer, known, now)
+        state = _make_state(informer, known, now)
         for promise in PROMISES:
-            promise(situation)
-        decide(situation)
-    for _, pod in events:
-        first_difference(pod, _PODS[0], _PODS[0])
+            promise(state)
+        decide(state)
 
 
-def _situation(informer: PodInformer, known: Record | None, now: datetime) -> Situation:
+def _make_state(informer: PodInformer, known: Record | None, now: datetime) -> LifecycleState:
     pods = informer.items(JOB.key)
     uids = [pod["metadata"]["uid"] for pod in pods]
     ends = {uid: informer.deleted_outcome(uid) for uid in (UID, "uid-2")}
-    observed = Observed(
+    observed = Observation(
         pods=pods,
         deleted_uids=frozenset(ends) - set(uids),
         deleted_outcomes={uid: end for uid, end in ends.items() if end is not None},
         deletions={uid: informer.deletion_of(uid) for uid in uids},
+        read_ungated=set(uids),
         refreshed_at=dict.fromkeys(uids, now),
     )
-    return Situation(JOB, known, observed, now, SOURCE)
+    return LifecycleState(JOB, known, observed, now, SOURCE)
 
 
 def test_no_pod_makes_the_engine_stumble_or_touch_what_is_not_its_own() -> None:

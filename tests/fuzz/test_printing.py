@@ -4,7 +4,7 @@ import json
 
 from hypothesis import strategies as st
 
-from engine.cli.printers.text import one_line
+from engine.cli.printers.text import sanitize_line
 from engine.telemetry.redact import Redactor, is_maskable
 from tests.fuzz import play
 from tests.support.printing import harmful, print_everything
@@ -47,7 +47,7 @@ def _print(drawn: tuple[list[str], str, str]) -> None:
         values = json.dumps(json.loads(text), ensure_ascii=False)
         assert not any(json.dumps(value, ensure_ascii=False)[1:-1] in values for value in secrets)
     for text in printed.for_people.values():
-        assert not any(is_maskable(told) and told in text for told in map(one_line, secrets))
+        assert not any(is_maskable(told) and told in text for told in map(sanitize_line, secrets))
 
 
 def test_no_text_gets_at_a_terminal_a_ci_system_or_a_reader_of_json() -> None:

@@ -9,34 +9,36 @@ from hypothesis import strategies as st
 
 from engine.cli.printers.status import overview_data, overview_rows
 from engine.cli.printers.text import to_json
-from engine.cluster.records import KEY, key_of
-from engine.decide.lease import (
-    MAX_DURATION,
+from engine.errors import BrokenRecordError
+from engine.inspect.view import JobView, Overview, queue_positions
+from engine.lifecycle.observed_status import observed_status
+from engine.lifecycle.record import Record
+from engine.lifecycle.record_codec import MAX_SIZE, decode_record, encode_record
+from engine.lifecycle.rules import decide
+from engine.lifecycle.transitions import cancelled, rerun
+from engine.refs import JobKey, pod_name
+from engine.runtime.lease import (
     acquired,
     observe,
     read_lease_record,
     released,
 )
-from engine.decide.record import Record
-from engine.decide.record_codec import MAX_SIZE, decode_record, encode_record
-from engine.decide.rules import decide
-from engine.decide.standing import read_standing
-from engine.decide.transitions import cancelled, rerun
-from engine.errors import BrokenRecordError
-from engine.reconcile.job_overview import JobStatus, Overview, queue_positions
-from engine.refs import JobKey, pod_name
+from engine.status.outcome import Reason
 from tests.fuzz import play
 from tests.fuzz.structure import at, edited, paths
 from tests.unit.builders import make_job
-from tests.unit.decide.situations import situation
+from tests.unit.lifecycle.states import PULL_FAILURE, attempt, finished, make_state, record
 from tests.unit.strategies import NASTY, json_values
-from tests.upgrade.stored import Stored, is_record
-from tests.upgrade.v0_1 import reader
 
 _RECORDS = tuple(
-    (key_of(item), json.loads(item["data"][KEY]))
-    for item in Stored.of("v0_1", "finished", "finished_before_gates", "under_way").objects()
-    if is_record(item)
+    (known.key, json.loads(encode_record(known)))
+    for known in (
+        record(),
+        record(attempt(policies={"main": "Always"})),
+        finished(spec_fields="spec.image=0a1b2c3d spec.script=9f8e7d6c"),
+        finished(Reason.EVICTED).next_run("b" * 64, "spec.image=0a1b2c3d"),
+        record(attempt(outcome=Reason.IMAGE_PULL_FAILED, failures=(PULL_FAILURE,)), attempt(2)),
+    )
 )
 _LEASE = {
     "holderIdentity": "two",
@@ -108,30 +110,26 @@ def _use(record: Record) -> None:
     _assert_sound(record)
     job = make_job(key.name, namespace=key.namespace)
     for known in (job, replace(job, spec_hash=record.spec_hash)):
-        decide(situation(known, record, now=_NOW, source=record.source))
+        decide(make_state(known, record, now=_NOW, source=record.source))
     for after in (cancelled(record, "why", _NOW), rerun(record), record.next_run("b" * 64)):
         _assert_sound(after)
 
 
 def _show(record: Record) -> None:
     queue = queue_positions([record], _NOW).get(record.key)
-    job = JobStatus(record.key, record, None, read_standing(record, None), None, queue)
+    job = JobView(record.key, record, None, observed_status(record, None), queue=queue)
     assert len({len(row) for row in overview_rows([job], _NOW, wide=True)}) == 1
     to_json(overview_data(Overview((job,), _NOW, ()), [job])).encode()
 
 
 def _assert_sound(record: Record) -> None:
-    """Written and read it is the same, to 0.1 too, and leads to no pod but the job's own."""
+    """Written and read it is the same, and leads to no pod but the job's own."""
     text = encode_record(record)
     assert len(text.encode()) <= MAX_SIZE
     again = decode_record(record.key, text, record.version)
     assert encode_record(again) == text
-    for attempt in record.attempts:
-        assert attempt.pod == pod_name(record.key.name, record.run, attempt.number)
-    known = reader.record_from_data(
-        reader.JobKey(record.key.namespace, record.key.name), json.loads(text), "7"
-    )
-    assert known.state.value == again.state.value
+    for made in record.attempts:
+        assert made.pod == pod_name(record.key.name, record.run, made.number)
 
 
 def _follow(leases: list[Any]) -> None:
@@ -139,9 +137,9 @@ def _follow(leases: list[Any]) -> None:
     for moment, spec in enumerate(leases):
         lease = {"metadata": {"name": "engine-web"}, "spec": spec}
         seen = observe(seen, read_lease_record(lease), float(moment))
-        seen.standing("one", moment, 15.0)
-        assert 0 <= seen.next_look(moment, 15.0) <= 1
-        assert seen.since < seen.expires(15.0) <= seen.since + MAX_DURATION
+        left = seen.remaining("one", moment, 15.0)
+        assert 0 <= seen.next_look(left, 15.0) <= 1
+        assert 0 <= left <= 15.0
         mine = acquired(
             lease, namespace="ci", source="web", identity="one", duration=15.0, now=_NOW
         )

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from engine.api.model import Limits
 from engine.api.yaml_reader import MAX_BYTES
-from engine.decide.pull_cursor import policies_of_attempt
 from engine.errors import in_order
-from engine.reconcile.rendering import RenderConfig, render_problems
+from engine.lifecycle.pull_fallback import policies_of_attempt
+from engine.render.attempt import RenderConfig, render_problems
 from engine.render.templates import Templates
 from tests.fuzz import play
 from tests.unit.builders import API_VERSION, load

@@ -69,6 +69,7 @@ def test_the_wheel_holds_the_whole_package_and_nothing_else(wheel: Path) -> None
     assert {name.split("/")[0] for name in names} == {"engine", f"engine-{__version__}.dist-info"}
 
 
+@pytest.mark.programs
 @pytest.mark.timeout(2 * LONG)
 @pytest.mark.parametrize("python", NAMES)
 def test_it_runs_in_a_fresh_venv_from_an_empty_folder(
@@ -88,6 +89,7 @@ def test_it_runs_in_a_fresh_venv_from_an_empty_folder(
     use(binaries / "engine", empty)
 
 
+@pytest.mark.programs
 @pytest.mark.timeout(2 * LONG)
 def test_it_runs_with_pipx_from_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
     if shutil.which("pipx") is None:

@@ -153,7 +153,7 @@ def test_one_commit_makes_the_same_packages_and_chart_twice(
     )
     (again.folder / "dist").mkdir()
     again.python(
-        "from pathlib import Path; from release import chart, packages, tree\n"
+        "from pathlib import Path; from deploy.release import chart, packages, tree\n"
         "out, then = Path('dist').resolve(), tree.commit_time()\n"
         "packages.build(out, then); chart.package(out, then, print)"
     )

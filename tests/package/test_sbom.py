@@ -5,8 +5,8 @@ from importlib.metadata import version
 
 import pytest
 
+from deploy.release.sbom import Requirement, bill_of_materials, locked
 from engine import __version__
-from release.sbom import Requirement, bill_of_materials, locked
 from tests.support.pages import ROOT
 from tests.support.published_schemas import require_valid_bill_of_materials
 

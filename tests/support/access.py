@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Enough to open a connection as somebody."""
+    """Enough to open a connection as one user."""
 
     host: str
     port: int

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.support.client import APPLY, JSON_PATCH, MERGE, STRATEGIC, Client
+from tests.support.client import JSON_PATCH, MERGE, STRATEGIC, Client
 from tests.support.http import Reply
 from tests.support.recorder import Recorder
 
 Object = dict[str, Any]
 T = TypeVar("T")
 
-PATCH_TYPES = {"json": JSON_PATCH, "merge": MERGE, "strategic": STRATEGIC, "apply": APPLY}
+PATCH_TYPES = {"json": JSON_PATCH, "merge": MERGE, "strategic": STRATEGIC}
 
 
 class ApiError(Exception):
@@ -81,7 +81,7 @@ class Api:
         kind: str = "merge",
         **query: str | None,
     ) -> Object:
-        """`kind` is a key of PATCH_TYPES; "apply" needs the query `fieldManager`."""
+        """`kind` is a key of PATCH_TYPES."""
         path = path_of(resource, namespace, name)
         return self._must("PATCH", path, body, content_type=PATCH_TYPES[kind], **query)
 

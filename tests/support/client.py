@@ -22,7 +22,6 @@ Obj = dict[str, Any]
 JSON_PATCH = "application/json-patch+json"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
-APPLY = "application/apply-patch+yaml"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -80,9 +79,6 @@ class Client:
 
     def patch(self, path: str, body: object, content_type: str = MERGE, **more: Any) -> Reply:
         return self.call("PATCH", path, body, content_type=content_type, **more)
-
-    def apply(self, path: str, body: object, manager: str = "tester", **more: Any) -> Reply:
-        return self.patch(path, body, APPLY, fieldManager=manager, **more)
 
     def delete(self, path: str, body: object = None, **more: Any) -> Reply:
         return self.call("DELETE", path, body, **more)

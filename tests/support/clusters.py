@@ -29,8 +29,8 @@ class ClusterUnderTest(ABC):
     counts_late: bool
     """Whether its quotas are counted from a cache, so that they may let in too many."""
     source: str
-    """What an engine calls its specs here unless it is told: one of two that share it would prune
-    what has outlived its TTL of the other's, wherever that is.
+    """What an engine calls its specs here by default. Of two engines that share it, one would prune
+    what has outlived its TTL of the other's.
     """
 
     def script(
@@ -95,9 +95,9 @@ class RealCluster(ClusterUnderTest):
         return [str(entry["verb"]) for entry in entries if self._is_of_this_test(entry)]
 
     def _is_of_this_test(self, entry: dict[str, Any]) -> bool:
-        """Lists of all namespaces are told from those of other tests by their source.
+        """Lists of all namespaces belong to this test if they name its source.
 
-        Who asks for rights can't be told: those questions aren't counted.
+        Questions for rights name no test: they aren't counted.
         """
         about = entry.get("objectRef", {})
         found = about.get("namespace")

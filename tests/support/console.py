@@ -45,7 +45,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A file that the page tells its reader to write."""
+    """A file that the page has its reader write."""
 
     path: str
     text: str

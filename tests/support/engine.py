@@ -10,7 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from tests.support.forked import ForkedProcess
+
 COMMAND = [sys.executable, "-m", "engine"]
+Process = subprocess.Popen[str] | ForkedProcess
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Engine:
     environment: dict[str, str] = field(default_factory=dict)
     command: Sequence[str] = tuple(COMMAND)
     """What runs the engine: this one, or an earlier release."""
-    started: list[subprocess.Popen[str]] = field(default_factory=list)
+    started: list[Process] = field(default_factory=list)
 
     def spec(self, name: str, /, *, file: str = "", **spec: Any) -> str:
         """Write a spec into the folder; JSON is YAML too. Returns the job's name."""
@@ -73,16 +76,12 @@ class Engine:
 
     def run(self, *arguments: str, timeout: float = 120, ends: int | None = None) -> CommandResult:
         """Errors: AssertionError with what was said, if it doesn't end with this exit code."""
-        done = subprocess.run(
-            [*self.command, *arguments],
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-            env=self.environment_of_process(),
-            stdin=subprocess.DEVNULL,
-        )
-        return CommandResult(done.returncode, done.stdout, done.stderr).ended(ends)
+        process = self.process(*arguments)
+        try:
+            return finish(process, timeout, ends)
+        except subprocess.TimeoutExpired:
+            kill(process)
+            raise
 
     def reconcile(
         self, *arguments: str, timeout: float = 120, ends: int | None = None
@@ -90,26 +89,34 @@ class Engine:
         command = ("reconcile", "--once", str(self.folder), "-o", "json", *arguments)
         return self.run(*command, timeout=timeout, ends=ends)
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str) -> Process:
         """The same in the background; the caller waits for it or kills it."""
-        process = subprocess.Popen(
-            [
-                *self.command,
-                "reconcile",
-                "--once",
-                str(self.folder),
-                "-o",
-                "json",
-                *arguments,
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=self.environment_of_process(),
-            stdin=subprocess.DEVNULL,
-        )
+        command = ("reconcile", "--once", str(self.folder), "-o", "json", *arguments)
+        return self.begin(*command)
+
+    def begin(
+        self, *arguments: str, stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE
+    ) -> Process:
+        """Any command in the background."""
+        process = self.process(*arguments, stdout=stdout, stderr=stderr)
         self.started.append(process)
         return process
+
+    def process(
+        self, *arguments: str, stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE
+    ) -> Process:
+        """A command that the caller ends."""
+        env = self.environment_of_process()
+        if [*self.command] == COMMAND and "PYTHONPATH" not in self.environment:
+            return ForkedProcess(arguments, env, stdout=stdout, stderr=stderr)
+        return subprocess.Popen(
+            [*self.command, *arguments],
+            stdout=stdout,
+            stderr=stderr,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            env=env,
+        )
 
     def kill_what_runs(self) -> None:
         """At the end of a test, however it ended: an engine left behind would disturb the next."""
@@ -128,13 +135,11 @@ class Engine:
         return {**kept, "KUBECONFIG": str(self.kubeconfig), **self.environment}
 
 
-def finish(
-    process: subprocess.Popen[str], timeout: float = 120, ends: int | None = None
-) -> CommandResult:
+def finish(process: Process, timeout: float = 120, ends: int | None = None) -> CommandResult:
     stdout, stderr = process.communicate(timeout=timeout)
-    return CommandResult(process.returncode, stdout, stderr).ended(ends)
+    return CommandResult(process.wait(), stdout, stderr).ended(ends)
 
 
-def kill(process: subprocess.Popen[str]) -> None:
+def kill(process: Process) -> None:
     process.send_signal(signal.SIGKILL)
     process.communicate()

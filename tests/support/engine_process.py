@@ -10,7 +10,7 @@ import urllib.error
 import urllib.request
 from typing import Self
 
-from tests.support.engine import CommandResult, Engine
+from tests.support.engine import CommandResult, Engine, Process
 
 _URL = re.compile(r"served at (\S+)")
 _LONGEST_START = 120.0
@@ -28,21 +28,14 @@ class EngineProcess:
         self._wants_ready = ready
         self._changed = threading.Condition()
         self.lines: list[str] = []
-        self.process: subprocess.Popen[str]
+        self.process: Process
 
     def __enter__(self) -> Self:
-        self.process = subprocess.Popen(
-            [
-                *self._engine.command,
-                "reconcile", str(self._engine.folder), *self._place(),
-                "--lease-duration", "2s", "--metrics-address", "127.0.0.1:0", "-v",
-                *self._arguments,
-            ],
-            stderr=subprocess.PIPE,
+        self.process = self._engine.process(
+            "reconcile", str(self._engine.folder), *self._place(),
+            "--lease-duration", "2s", "--metrics-address", "127.0.0.1:0", "-v",
+            *self._arguments,
             stdout=subprocess.DEVNULL,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            env=self._engine.environment_of_process(),
         )  # fmt: skip
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -74,7 +67,7 @@ class EngineProcess:
         return found[-1]
 
     def probe(self, path: str) -> tuple[int, str]:
-        """Status code and body; 0 where nobody answers."""
+        """Status code and body; 0 without an answer."""
         url = _URL.search(self.wait_for_line("served at", within=_LONGEST_START))
         assert url is not None
         try:

@@ -1,4 +1,4 @@
-"""Scheduling gates of somebody else, as Kueue has them."""
+"""Scheduling gates of another controller, as Kueue has them."""
 
 from contextlib import suppress
 from typing import Any
@@ -15,7 +15,7 @@ def is_held(pod: Object) -> bool:
 
 
 def let_go(api: Api, pod: Object) -> None:
-    """As the gate's owner does, once there is room; whoever else holds the pod goes on holding it.
+    """As the gate's owner does, once there is room; gates of others stay.
 
     Nothing is done where the pod, or its gates, have changed meanwhile.
     """

@@ -9,6 +9,7 @@ from engine.cluster.connect import connect
 from engine.reconcile.controller import ControllerDependencies
 from engine.reconcile.controller_manager import ControllerManager, ManagerOptions
 from engine.render.templates import Templates
+from engine.specdir.compile import CompileOptions
 from engine.specdir.source import DirectorySource
 from engine.telemetry.events import Event
 from engine.telemetry.redact import Redactor
@@ -25,8 +26,7 @@ class InProcessManager:
             [str(folder)],
             config_file=None,
             config=Config(),
-            namespace=NAMESPACE,
-            context_namespace=NAMESPACE,
+            options=CompileOptions(NAMESPACE),
             on_notice=lambda _message: None,
         )
         options = ManagerOptions(

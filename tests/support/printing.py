@@ -8,25 +8,22 @@ from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import patch
 
-from engine.api.origins import EffectiveDocument, Origin, Writer
+from rich.console import Console
+
+from engine.api.origins import EffectiveDocument, Origin
 from engine.cli import output
+from engine.cli.doctor import result_rows, results_data
 from engine.cli.printers.describe import job_data, job_lines
-from engine.cli.printers.doctor import finding_rows, findings_data
-from engine.cli.printers.json_printer import JsonPrinter
-from engine.cli.printers.live_state import LiveState
+from engine.cli.printers.events import JsonPrinter, TextPrinter
+from engine.cli.printers.live_view import Board
 from engine.cli.printers.manifests import print_json, print_yaml
 from engine.cli.printers.origins import print_origins_json, print_origins_yaml
 from engine.cli.printers.plan import Plan, plan_diff, plan_json, plan_table
-from engine.cli.printers.prune import JsonPrunePrinter, TextPrunePrinter
+from engine.cli.printers.prune import PrunePrinter
 from engine.cli.printers.result import mask_result, result_json, result_table
-from engine.cli.printers.status import knowledge_lines, overview_data, overview_rows
+from engine.cli.printers.status import freshness_lines, overview_data, overview_rows
 from engine.cli.printers.table import format_rows
-from engine.cli.printers.text import one_line, to_json
-from engine.cli.printers.text_printer import TextPrinter
-from engine.decide.doctor import Finding, Level
-from engine.decide.outlook import Outlook
-from engine.decide.record import Attempt, Record, RunHistoryEntry
-from engine.decide.standing import Standing
+from engine.cli.printers.text import sanitize_line, to_json
 from engine.errors import (
     ApiError,
     BrokenRecordError,
@@ -35,10 +32,13 @@ from engine.errors import (
     InvalidInputError,
     SourceLocation,
 )
-from engine.prune.result import PruneAction, PruneEntry, PruneReport
-from engine.reconcile.dry_run import JobPlan, ObjectDiff, PlannedAction
-from engine.reconcile.job_details import EventLine, JobDetails
-from engine.reconcile.job_overview import JobStatus, Overview, queue_positions
+from engine.inspect.doctor import CheckResult, CheckStatus
+from engine.inspect.plan import JobPlan, ObjectDiff
+from engine.inspect.view import JobView, Overview, PodEvent, queue_positions
+from engine.lifecycle.change_reason import PlannedAction
+from engine.lifecycle.observed_status import recorded_status
+from engine.lifecycle.record import Attempt, Record, RunHistoryEntry
+from engine.prune.result import PruneAction, PruneEntry, PruneResult
 from engine.reconcile.once_result import JobResult, LogEnd, OnceResult
 from engine.refs import JobKey, Ref
 from engine.status.outcome import Reason, State
@@ -123,13 +123,13 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
     for_people = TextPrinter(lines, redact, verbose=True, colour=False, tracebacks=True)
     short = TextPrinter(lines, redact, verbose=False, colour=False)
     for_programs = JsonPrinter(json_lines, redact, verbose=True, now=lambda: NOW)
-    live = LiveState()
+    live = Board()
     for event in events:
         for_people(event)
         short(event)
         for_programs(event)
         live.apply(map_text(event, redact), 0.0, NOW)
-    frame.writelines(f"{line}\n" for line, _ in live.lines(100, 50, 1.0))
+    Console(file=frame, width=100, color_system=None).print(live.render(50, 1.0))
     where = SourceLocation(f"{name}.yaml", 1, 2)
     with redirect_stderr(errors), patch.object(output, "REDACTOR", redact):
         output.echo_error(InvalidInputError((Diagnostic(where, text, text),)))
@@ -137,26 +137,20 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
     result, pruned = mask_result(*_result(text, name), redact)
     (record,) = [job.record for job in result.jobs if job.record]
     error = BrokenRecordError("ci", "odd.record", redact(text))
-    standing = Standing(record.state, record.reason, record.message)
     queue = queue_positions([record], NOW)[KEY]
+    pod_event = PodEvent(NOW, "Warning", redact(text), redact(text), "p", redact(text), 2)
     jobs = (
-        JobStatus(KEY, record, None, standing, None, queue),
-        JobStatus(replace(KEY, name="odd"), None, error),
+        JobView(KEY, record, None, recorded_status(record), queue=queue, events=(pod_event,)),
+        JobView(replace(KEY, name="odd"), None, error),
     )
-    overview = Overview(jobs, NOW, None, (one_line(redact(text)),))
-    said = one_line(redact(text))
-    told = EventLine(
-        NOW, is_warning=True, reason="Failed", source="x", pod="p", message=redact(text), count=2
-    )
-    outlook = Outlook(redact(text), redact(text))
-    details = JobDetails(jobs[0], overview, outlook, {}, (told,), (said,))
-    findings = [Finding("reach", Level.FAILED, redact(text), redact(text), "ci")]
+    overview = Overview(jobs, NOW, None, (sanitize_line(redact(text)),))
+    results = [CheckResult("reach", CheckStatus.FAILED, redact(text), redact(text), "ci")]
     prune_text, prune_json = io.StringIO(), io.StringIO()
-    for printer in TextPrunePrinter(prune_text), JsonPrunePrinter(prune_json):
+    for printer in PrunePrinter(prune_text, "table"), PrunePrinter(prune_json, "json"):
         for entry in pruned.entries:
             printer.entry(entry)
         printer.end(pruned.errors)
-    plan = _plan(text, pruned).map_text(redact)
+    plan = _plan(text, pruned, redact)
     return Printed(
         for_people={
             "lines": lines.getvalue(),
@@ -164,10 +158,10 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
             "errors": errors.getvalue(),
             "result": result_table(result, pruned),
             "status": "\n".join(
-                [*format_rows(overview_rows(jobs, NOW)), *knowledge_lines(overview, jobs)]
+                [*format_rows(overview_rows(jobs, NOW)), *freshness_lines(overview, jobs)]
             ),
-            "describe": "\n".join(job_lines(details)),
-            "doctor": "\n".join(format_rows(finding_rows(findings))),
+            "describe": "\n".join(job_lines(jobs[0], overview)),
+            "doctor": "\n".join(format_rows(result_rows(results))),
             "prune": prune_text.getvalue(),
             "plan": plan_table(plan),
         },
@@ -175,8 +169,8 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
             **{f"event {n}": line for n, line in enumerate(json_lines.getvalue().splitlines())},
             "result": result_json(result, pruned),
             "status": to_json(overview_data(overview, jobs)),
-            "describe": to_json(job_data(details)),
-            "doctor": to_json(findings_data(findings)),
+            "describe": to_json(job_data(jobs[0], overview)),
+            "doctor": to_json(results_data(results)),
             "prune": prune_json.getvalue(),
             "plan": plan_json(plan),
         },
@@ -184,7 +178,7 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
     )
 
 
-def _result(text: str, name: str) -> tuple[OnceResult, PruneReport]:
+def _result(text: str, name: str) -> tuple[OnceResult, PruneResult]:
     past = RunHistoryEntry("3f9c2a1b", State.FAILED, Reason.SCRIPT_FAILED, "exit code 3", NOW)
     attempt = Attempt(1, "build-1", "u", {"main": "Always"}, outcome=Reason.EVICTED, message=text)
     record = Record(KEY, "default", JOB.spec_hash, State.QUEUED, None, text, history=(past,))
@@ -193,20 +187,22 @@ def _result(text: str, name: str) -> tuple[OnceResult, PruneReport]:
     entries = (PruneEntry(Ref("Pod", "ci", name), PruneAction.FAILED, text),)
     log = LogEnd(1, "build-1", "main", tuple(text.splitlines()))
     jobs = (JobResult(JOB, record, changed=True, over=True, log=log), failed)
-    return OnceResult(jobs), PruneReport(entries, (text,), (EngineError(text, where=name),))
+    return OnceResult(jobs), PruneResult(
+        entries, warnings=(text,), errors=(EngineError(text, where=name),)
+    )
 
 
-def _plan(text: str, pruned: PruneReport) -> Plan:
+def _plan(text: str, pruned: PruneResult, redact: Redactor) -> Plan:
     """One job that would start, with `text` in its manifests, and one that is refused."""
     one, other = ({"kind": "Pod", "spec": {"list": [text] * n}} for n in (1, 2))
     ref = Ref("Pod", "ci", "build-1")
-    steps, objects = (text,), (ObjectDiff(ref, one, ref, other),)
+    objects = (ObjectDiff(ref, one, ref, other),)
     error = EngineError(text, hint=text)
     jobs = (
-        JobPlan(JOB, PlannedAction.START, text, ("spec.image",), steps, objects),
+        JobPlan(JOB, PlannedAction.START, text, ("spec.image",), text, objects),
         JobPlan(JOB, PlannedAction.FAIL, text, error=error),
     )
-    return Plan(jobs, pruned)
+    return Plan(tuple(job.map_text(redact) for job in jobs), pruned)
 
 
 def _body(diff: str) -> str:
@@ -231,7 +227,7 @@ def _manifests(text: str) -> dict[str, str]:
 
 def _origins(text: str, name: str) -> dict[str, str]:
     data = {"metadata": {"name": "build"}, "spec": {"script": text}}
-    origin = Origin(Writer.SPEC, SourceLocation(name, 1, 2), before=(text, Origin(Writer.FLAG)))
+    origin = Origin("JobSpec", SourceLocation(name, 1, 2))
     document = EffectiveDocument(data, {("spec", "script"): origin})
     printed = {}
     for form, print_origins in ("yaml", print_origins_yaml), ("json", print_origins_json):

@@ -15,7 +15,7 @@ _UNREACHABLE = "node.kubernetes.io/unreachable"
 
 
 class SecondNode(ABC):
-    """Its pods' containers go on while it is lost: nobody hears of them."""
+    """Its pods' containers go on while it is lost, and no status of them arrives."""
 
     name: str
 

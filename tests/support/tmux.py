@@ -1,4 +1,4 @@
-"""A real terminal: a shell in a window of tmux, and what somebody sees of it."""
+"""A real terminal: a shell in a window of tmux, and what the window shows."""
 
 import os
 import shlex
@@ -57,29 +57,17 @@ class Tmux:
         running = Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
         os.kill(int(running[-1]), number)
 
-    def resize(self, columns: int, rows: int) -> None:
-        self._run("resize-window", "-x", str(columns), "-y", str(rows))
-
     def screen(self) -> Lines:
         """What is in the window, to the last line that isn't empty."""
         return self._capture()
 
     def history(self) -> Lines:
-        """What somebody finds who scrolls up, and what is in the window; long lines are whole."""
+        """All lines, those above the window included; long lines are whole."""
         return self._capture("-J", "-S", "-")
 
     @property
     def has_cursor(self) -> bool:
         return self._run("display-message", "-p", "#{cursor_flag}").strip() == "1"
-
-    @property
-    def echoes(self) -> bool:
-        """Whether keys that are pressed show."""
-        terminal = self._run("display-message", "-p", "#{pane_tty}").strip()
-        settings = subprocess.run(
-            ["stty", "-a", "-F", terminal], capture_output=True, text=True, check=True
-        )
-        return " echo " in settings.stdout
 
     def wait(self, true: Callable[[Lines], bool], within: float = 120.0) -> Lines:
         """The screen, once it is as wanted."""

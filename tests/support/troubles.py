@@ -125,7 +125,7 @@ def playing(troubles: list[Trouble]) -> Iterator[None]:
 
 @contextmanager
 def gates_lifted(sandbox: Sandbox, kubeconfig: Path, chance: random.Random) -> Iterator[None]:
-    """While the block lasts, whoever else holds pods back lets them go after a while."""
+    """While the block lasts, other controllers open their gates after a while."""
     over, every = threading.Event(), chance.uniform(0.05, 1.0)
     api = Api.from_kubeconfig(kubeconfig)
 

@@ -39,19 +39,6 @@ class _Deny(_Webhook):
         return {"allowed": False, "status": {"message": "not on a Friday", "code": 403}}
 
 
-class _Inject(_Webhook):
-    """An init container as the main one is, which does nothing, and an annotation drawn by lot."""
-
-    def judge(self, request: Object) -> Object:
-        main = request["object"]["spec"]["containers"][0]
-        added = {"name": "injected", "image": main["image"], "command": ["true"]}
-        patch: list[Object] = [
-            {"op": "add", "path": "/spec/initContainers", "value": [added]},
-            {"op": "add", "path": "/metadata/annotations/injected", "value": str(uuid.uuid4())},
-        ]
-        return _patched(patch)
-
-
 class _Gate(_Webhook):
     """One more scheduling gate, on a pod that has some but not this one."""
 
@@ -105,13 +92,6 @@ def _is_let_in(api: Api, namespace: str, resource: str, ending: str) -> bool:
         return False
     api.delete(resource, f"probe{ending}", namespace, grace=0)
     return True
-
-
-@contextmanager
-def injecting_webhook(api: Api, namespace: str, folder: Path) -> Iterator[None]:
-    """While it lasts, every pod that is created there gets an init container and an annotation."""
-    with _changing(_Inject, api, namespace, folder):
-        yield
 
 
 @contextmanager

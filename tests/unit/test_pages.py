@@ -1,5 +1,6 @@
 """The pages that people read: what they link to is there, and what they show is so."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,3 +58,11 @@ def test_the_readme_is_short_and_shows_the_spec_that_init_writes(
 def test_pages_report_and_fix_as_other_documentation_does(page: Path) -> None:
     """Private words, however apt, cost every reader a search."""
     assert _PRIVATE.findall(page.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("page", ["limits.md", "engine.yaml"])
+def test_every_limit_is_on_the_operators_pages(page: str) -> None:
+    schema = json.loads((ROOT / "schemas" / "engineconfig.v1alpha1.schema.json").read_text())
+    limits = schema["properties"]["limits"]["properties"]
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert [name for name in limits if name not in text] == []

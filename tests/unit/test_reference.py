@@ -10,11 +10,10 @@ from jsonschema import Draft202012Validator
 
 from docs.generate.__main__ import FOLDER, pages
 from docs.generate.results import meanings
-from engine.api.field_docs import KINDS, FieldDoc, explain_field
+from engine.api.schema_docs import KINDS, FieldDoc, explain_field
 from engine.api.versions import API_VERSION, schema_text
-from engine.cluster.events import EventReason
 from engine.errors import ExitCode
-from engine.status.outcome import Reason
+from engine.status.outcome import EventReason, Reason
 from tests.unit.api.test_schemas import validators
 
 WITHOUT_EXAMPLE = {"apiVersion", "kind", "metadata", "spec"}

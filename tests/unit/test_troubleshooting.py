@@ -6,8 +6,7 @@ from enum import Enum
 
 import pytest
 
-from engine.cluster.events import EventReason
-from engine.status.outcome import Reason
+from engine.status.outcome import EventReason, Reason
 from tests.support.pages import ROOT
 
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")

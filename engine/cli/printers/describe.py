@@ -1,101 +1,99 @@
-"""What `engine describe` prints: everything about a job, for people and for programs."""
+"""The output of `engine describe`: all that is known of one job, for people and for programs."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from engine.cli.printers.status import UNKNOWN, job_json, source_words
+from engine.cli.printers.status import UNKNOWN, format_leader, job_json
 from engine.cli.printers.table import colourise, format_rows
-from engine.cli.printers.text import format_age, one_line
-from engine.decide.absence import gone_since
-from engine.decide.record import Attempt
-from engine.reconcile.job_details import EventLine, JobDetails
+from engine.cli.printers.text import format_age, sanitize_line
+from engine.inspect.next_step import next_step
+from engine.inspect.view import JobView, Overview
+from engine.lifecycle.orphan import orphaned_since
+from engine.lifecycle.record import Attempt
 from engine.status.containers import ContainerState, container_states
 from engine.times import format_time
 
 
-def job_data(details: JobDetails) -> dict[str, Any]:
-    """As in `engine status -o json`, and the more that is known."""
-    outlook = details.outlook
+def job_data(job: JobView, overview: Overview) -> dict[str, Any]:
+    """As in `engine status -o json`, with pods, Events and the next step."""
+    steps = _next_step(job, overview)
+    pods = [
+        {
+            "name": pod["metadata"]["name"],
+            "uid": uid,
+            "node": (pod.get("spec") or {}).get("nodeName"),
+            "phase": (pod.get("status") or {}).get("phase"),
+            "containers": [
+                {"name": state.name, "image": state.image, "state": _state_words(state)}
+                for state in container_states(pod)
+            ],
+        }
+        for uid, pod in job.pods.items()
+    ]
     return {
-        **job_json(details.job),
-        "waitsFor": outlook.waits_for if outlook else None,
-        "next": outlook.next if outlook else None,
-        "pods": [
-            {
-                "name": pod["metadata"]["name"],
-                "uid": uid,
-                "node": (pod.get("spec") or {}).get("nodeName"),
-                "phase": (pod.get("status") or {}).get("phase"),
-                "containers": [
-                    {"name": state.name, "image": state.image, "state": _state_words(state)}
-                    for state in container_states(pod)
-                ],
-            }
-            for uid, pod in details.pods.items()
-        ],
-        "events": [
-            {
-                "at": format_time(event.at),
-                "type": "Warning" if event.is_warning else "Normal",
-                "reason": event.reason,
-                "source": event.source,
-                "pod": event.pod,
-                "message": event.message,
-                "count": event.count,
-            }
-            for event in details.events
-        ],
-        "unread": list(details.unread),
+        **job_json(job),
+        "waitsFor": steps[0] if steps else None,
+        "next": steps[1] if steps else None,
+        "pods": pods,
+        "events": [asdict(event) | {"at": format_time(event.at)} for event in job.events],
+        "unread": list(overview.unread),
     }
 
 
-def job_lines(details: JobDetails, *, colour: bool = False) -> list[str]:
+def job_lines(job: JobView, overview: Overview, *, colour: bool = False) -> list[str]:
     """Sections, as kubectl describe has them."""
-    job, now = details.job, details.overview.as_of
-    record, standing = job.record, job.standing
-    if record is None or standing is None:
+    record, status, now = job.record, job.status, overview.as_of
+    if record is None or status is None:
         return _fields([("Job", str(job.key)), ("State", UNKNOWN), ("Error", str(job.error))])
-    state = standing.state.value
-    if standing.reason and standing.reason.value != state:
-        state += f" {standing.reason}"
-    if colour:
-        state = colourise(state, standing.state)
-    fields = [
-        ("Job", str(job.key)),
-        ("Source", f"{record.source}, {source_words(details.overview, record.source)}"),
-        ("Run", f"{record.run} (spec hash {record.spec_hash})"),
-        ("Message", standing.message),
-        ("Queued", _when(record.queued_at, now)),
-        ("Started", _when(record.started_at, now)),
-        ("Finished", _when(record.finished_at, now)),
-        ("Recorded", _when(job.written_at, now)),
-        ("Spec gone", _when(gone_since(record.annotations), now)),
-    ]
-    if not standing.is_recorded:
-        fields.insert(4, ("Record", f"says {record.state} still"))
-    if details.outlook is not None:
-        fields += [("Waits for", details.outlook.waits_for), ("Next", details.outlook.next)]
-    lines = _fields(fields)
-    lines.insert(3, f"{'State:':<12}{state}")
-    lines += ["Attempts:" if record.attempts else "Attempts:   none"]
-    for attempt in record.attempts:
-        lines += _attempt_lines(attempt, details.pods.get(attempt.uid), now)
-    if record.history:
-        lines.append("Runs before:")
-        rows = [
-            (
-                past.run,
-                past.state.value,
-                past.reason.value if past.reason else "",
-                _when(past.finished_at, now),
-                past.message,
-            )
-            for past in record.history
+    state = status.state.value
+    if status.reason and status.reason.value != state:
+        state = f"{state} {status.reason}"
+    waits_for, following = _next_step(job, overview) or ("", "")
+    lines = _fields(
+        [
+            ("Job", str(job.key)),
+            ("Source", f"{record.source}, {format_leader(overview, record.source)}"),
+            ("Run", f"{record.run} (spec hash {record.spec_hash})"),
+            ("Message", status.message),
+            ("Record", "" if status.is_recorded else f"still says {record.state}"),
+            ("Queued", _when(record.queued_at, now)),
+            ("Started", _when(record.started_at, now)),
+            ("Finished", _when(record.finished_at, now)),
+            ("Recorded", _when(job.written_at, now)),
+            ("Spec gone", _when(orphaned_since(record.annotations), now)),
+            ("Waits for", waits_for),
+            ("Next", following),
         ]
-        lines += _indented(format_rows(rows))
-    lines += _event_lines(details.events, now)
-    return [*lines, *(one_line(f"Not read:   {words}") for words in details.unread)]
+    )
+    lines.insert(3, f"{'State:':<12}{colourise(state, status.state) if colour else state}")
+    lines.append("Attempts:" if record.attempts else "Attempts:   none")
+    for attempt in record.attempts:
+        lines += _attempt_lines(attempt, job.pods.get(attempt.uid), now)
+    past = [
+        (one.run, one.state, one.reason or "", _when(one.finished_at, now), one.message)
+        for one in record.history
+    ]
+    events = [
+        (
+            format_age((now - event.at).total_seconds()) if event.at else "",
+            event.type,
+            event.reason,
+            event.source,
+            event.pod,
+            event.message + (f" ({event.count} times)" if event.count > 1 else ""),
+        )
+        for event in job.events
+    ]
+    lines += ["Runs before:", *_indented(format_rows(past))] if past else []
+    lines += ["Events:", *_indented(format_rows(events))] if events else ["Events:     none"]
+    return [*lines, *(sanitize_line(f"Not read:   {words}") for words in overview.unread)]
+
+
+def _next_step(job: JobView, overview: Overview) -> tuple[str, str] | None:
+    source = job.record.source if job.record is not None else ""
+    return next_step(job, has_leader=overview.has_leader(source))
 
 
 def _indented(lines: Iterable[str], by: int = 2) -> list[str]:
@@ -103,42 +101,38 @@ def _indented(lines: Iterable[str], by: int = 2) -> list[str]:
 
 
 def _fields(fields: Iterable[tuple[str, str]]) -> list[str]:
-    """A line for each that says something."""
-    return [f"{f'{name}:':<12}{one_line(text)}" for name, text in fields if text]
+    """A line for each that has a text."""
+    return [f"{f'{name}:':<12}{sanitize_line(text)}" for name, text in fields if text]
 
 
 def _attempt_lines(attempt: Attempt, pod: Mapping[str, Any] | None, now: datetime) -> list[str]:
     end = attempt.outcome.value if attempt.outcome else "under way"
     code = f", exit code {attempt.exit_code}" if attempt.exit_code is not None else ""
-    where = "no pod" if not attempt.uid else f"pod {attempt.pod}"
+    where = "no pod"
     if attempt.uid:
         node = (pod.get("spec") or {}).get("nodeName") if pod is not None else None
+        where = f"pod {attempt.pod}"
         where += ", gone" if pod is None else f" on {node}" if node else ", on no node yet"
+    took = ""
+    if attempt.started_at and attempt.finished_at:
+        took = f", took {(attempt.finished_at - attempt.started_at).total_seconds():.1f}s"
+    elif attempt.started_at:
+        took = f", since {format_age((now - attempt.started_at).total_seconds())}"
     lines = [attempt.message] if attempt.message and not attempt.failures else []
     policies = ", ".join(f"{name} {policy}" for name, policy in (attempt.policies or {}).items())
-    if policies:
-        lines.append(f"pull policies: {policies}")
+    lines += [f"pull policies: {policies}"] if policies else []
     lines += [
         f"{failure.container}, image {failure.image or 'unknown'}: {failure.reason}"
         f" ({failure.pull_class}): {failure.message}"
         for failure in attempt.failures
         if failure.message
     ]
-    if pod is not None:
-        lines += [
-            f"{state.name}, image {state.image}: {_state_words(state)}"
-            for state in container_states(pod)
-        ]
-    head = one_line(f"{attempt.number}  {end}{code}: {where}{_took(attempt, now)}")
-    return [f"  {head}", *_indented(map(one_line, lines), by=5)]
-
-
-def _took(attempt: Attempt, now: datetime) -> str:
-    if attempt.started_at is None:
-        return ""
-    if attempt.finished_at is None:
-        return f", since {format_age((now - attempt.started_at).total_seconds())}"
-    return f", took {(attempt.finished_at - attempt.started_at).total_seconds():.1f}s"
+    lines += [
+        f"{state.name}, image {state.image}: {_state_words(state)}"
+        for state in (container_states(pod) if pod is not None else ())
+    ]
+    head = sanitize_line(f"{attempt.number}  {end}{code}: {where}{took}")
+    return [f"  {head}", *_indented(map(sanitize_line, lines), by=5)]
 
 
 def _state_words(state: ContainerState) -> str:
@@ -149,21 +143,6 @@ def _state_words(state: ContainerState) -> str:
         return "running"
     waiting = [state.waiting.get("reason"), state.waiting.get("message")]
     return "waiting" + "".join(f": {words}" for words in waiting if words)
-
-
-def _event_lines(events: Iterable[EventLine], now: datetime) -> list[str]:
-    rows = [
-        (
-            format_age((now - event.at).total_seconds()) if event.at else "",
-            "Warning" if event.is_warning else "Normal",
-            event.reason,
-            event.source,
-            event.pod,
-            event.message + (f" ({event.count} times)" if event.count > 1 else ""),
-        )
-        for event in events
-    ]
-    return ["Events:", *_indented(format_rows(rows))] if rows else ["Events:     none"]
 
 
 def _when(at: datetime | None, now: datetime) -> str:

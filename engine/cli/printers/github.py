@@ -1,11 +1,10 @@
-"""What GitHub Actions shows of a run: annotations at the lines of the specs, and a summary."""
+"""Annotations that GitHub Actions shows at the lines of the specs."""
 
-import re
+import os
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from engine.cli.ci import repository_path
-from engine.cli.printers.result import current_record, end_of, job_exit_code
-from engine.cli.printers.text import one_line, pluralise, truncate_middle
+from engine.cli.printers.text import sanitize_line
 from engine.errors import (
     END,
     Diagnostic,
@@ -14,12 +13,18 @@ from engine.errors import (
     InvalidInputError,
     SourceLocation,
 )
-from engine.reconcile.once_result import OnceResult
 
-_MOST_ROWS = 500
-_LONGEST_MESSAGE = 300
-"""A summary may have 1 MiB, and every sign of a message may become two."""
-_MARKDOWN = re.compile(r"[!-/:-@\[-`{-~]")
+if TYPE_CHECKING:
+    from engine.reconcile.once_result import OnceResult
+
+_ROOTS = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
+
+
+def repository_path(file: str, environment: Mapping[str, str]) -> str:
+    """`file` below the repository's folder, without `./`; elsewhere as it was given."""
+    root = next(filter(None, map(environment.get, _ROOTS)), "")
+    path = os.path.relpath(file, root) if root else os.path.normpath(file)
+    return os.path.normpath(file) if path.startswith(os.pardir) else path
 
 
 def annotation(
@@ -29,69 +34,43 @@ def annotation(
     message: str,
     environment: Mapping[str, str],
 ) -> str:
-    """One workflow command; nothing in it ends it, or begins another."""
+    """One workflow command; no text in it ends it or begins another."""
     properties = {}
     if where is not None:
         properties["file"] = repository_path(where.file, environment)
         if 0 < where.line < END:
             properties |= {"line": str(where.line), "col": str(where.column)}
     properties["title"] = title
-    told = ",".join(f"{name}={_property(one_line(text))}" for name, text in properties.items())
-    return f"::{level} {told}::{_data(one_line(message))}"
+    parameters = ",".join(
+        f"{name}={_property(sanitize_line(text))}" for name, text in properties.items()
+    )
+    return f"::{level} {parameters}::{_data(sanitize_line(message))}"
 
 
 def annotations_of_problems(
     problems: tuple[Diagnostic, ...], environment: Mapping[str, str]
 ) -> Iterator[str]:
-    """An annotation for each finding, at its place."""
+    """One for each problem, at its place."""
     for problem in problems:
         title = "invalid spec" if problem.severity == "error" else "spec"
         yield annotation(problem.severity, problem.where, title, problem.words, environment)
 
 
-def annotations_of_error(error: EngineError, environment: Mapping[str, str]) -> Iterator[str]:
-    """What ended the command before any job was looked at."""
-    if isinstance(error, InvalidInputError):
-        yield from annotations_of_problems(error.problems, environment)
+def annotations(ended: "OnceResult | EngineError", environment: Mapping[str, str]) -> Iterator[str]:
+    """One for each job that failed, at its spec, or for what ended the command before a result."""
+    if isinstance(ended, InvalidInputError):
+        yield from annotations_of_problems(ended.problems, environment)
+    elif isinstance(ended, EngineError):
+        yield annotation("error", None, "engine reconcile", str(ended), environment)
     else:
-        yield annotation("error", None, "engine reconcile", str(error), environment)
+        # `validate` has no results, and never imports the client that they come from.
+        from engine.cli.printers.result import job_exit_code, outcome_columns  # noqa: PLC0415
 
-
-def annotations_of_result(result: OnceResult, environment: Mapping[str, str]) -> Iterator[str]:
-    """An annotation for each job that failed, at its spec."""
-    for job in result.jobs:
-        state, reason, message = end_of(job)
-        if job_exit_code(job) is not ExitCode.OK:
-            title = f"{job.job.key} {state} {reason}".rstrip()
-            yield annotation("error", job.job.place, title, message or reason, environment)
-
-
-def step_summary(result: OnceResult) -> str:
-    """A table in Markdown, what failed first."""
-    jobs = sorted(result.jobs, key=lambda job: job_exit_code(job) is ExitCode.OK)
-    failed = sum(job_exit_code(job) is not ExitCode.OK for job in jobs)
-    not_over = sum(not job.over for job in jobs)
-    words = [pluralise(len(jobs), "job"), f"{failed} failed"]
-    words += [f"{not_over} not over"] if not_over else []
-    lines = [f"### engine: {', '.join(words)}", ""]
-    lines += ["| | job | state | attempts | message |", "|---|---|---|---|---|"]
-    for job in jobs[:_MOST_ROWS]:
-        state, reason, message = end_of(job)
-        record = current_record(job)
-        mark = "❌" if job_exit_code(job) is not ExitCode.OK else "✅" if job.over else "⏳"
-        said = truncate_middle(one_line(message), _LONGEST_MESSAGE)
-        attempts = str(len(record.attempts)) if record else "0"
-        result_words = state if reason in ("", state) else f"{state}: {reason}"
-        cells = (mark, str(job.job.key), result_words, attempts, said)
-        lines.append(f"| {' | '.join(map(_plain, cells))} |")
-    if len(jobs) > _MOST_ROWS:
-        lines += ["", f"and {len(jobs) - _MOST_ROWS} more"]
-    return "\n".join([*lines, "", ""])
-
-
-def _plain(text: str) -> str:
-    """`text` in Markdown, where it is nothing but text."""
-    return _MARKDOWN.sub(lambda found: f"\\{found[0]}", text)
+        for job in ended.jobs:
+            state, reason, message = outcome_columns(job)
+            if job_exit_code(job) is not ExitCode.OK:
+                title = f"{job.job.key} {state} {reason}".rstrip()
+                yield annotation("error", job.job.place, title, message or reason, environment)
 
 
 def _data(text: str) -> str:

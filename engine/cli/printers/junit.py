@@ -6,27 +6,24 @@ none. A job that failed on its own is a failure; what kept it from running is an
 
 from xml.etree import ElementTree as ET  # writes only: nothing is parsed
 
-from engine.cli.printers.result import attempts_told, current_record, job_exit_code
-from engine.cli.printers.text import lines_of, one_line
-from engine.decide.record import Attempt, Record
+from engine.cli.printers.result import current_record, format_attempts, job_exit_code
+from engine.cli.printers.text import sanitize_line, sanitize_text
 from engine.errors import EngineError, ExitCode, InvalidInputError
+from engine.lifecycle.record import Attempt, Record
 from engine.reconcile.once_result import JobResult, OnceResult
 from engine.times import format_time
 
 
-def junit_xml(result: OnceResult) -> str:
-    """The whole result; what is secret in it is masked already."""
-    return _document([_suite(job, result) for job in result.jobs])
-
-
-def junit_of_error(error: EngineError) -> str:
-    """What ended the command before any job was looked at: one case, in error."""
+def junit_xml(ended: OnceResult | EngineError) -> str:
+    """The whole result, or the error that ended the command before any job; both are masked."""
+    if isinstance(ended, OnceResult):
+        return _document([_suite(job, ended) for job in ended.jobs])
     suite = ET.Element("testsuite", name="engine reconcile")
     case = ET.SubElement(suite, "testcase", name="engine reconcile", classname="engine")
-    kind = type(error).__name__.removesuffix("Error")
-    findings = error.problems if isinstance(error, InvalidInputError) else (error,)
+    kind = type(ended).__name__.removesuffix("Error")
+    findings = ended.problems if isinstance(ended, InvalidInputError) else (ended,)
     texts = [str(finding) for finding in findings]
-    _told(case, "error", kind, texts[0], texts)
+    _add_result(case, "error", kind, texts[0], texts)
     return _document([suite])
 
 
@@ -47,7 +44,7 @@ def _document(suites: list[ET.Element]) -> str:
 def _suite(job: JobResult, result: OnceResult) -> ET.Element:
     record = current_record(job)
     place = job.job.place
-    suite = ET.Element("testsuite", name=str(job.job.key), file=one_line(place.file))
+    suite = ET.Element("testsuite", name=str(job.job.key), file=sanitize_line(place.file))
     case = ET.Element("testcase", name=job.job.name, classname=job.job.namespace)
     if record is not None and record.started_at is not None:
         suite.set("timestamp", format_time(record.started_at) or "")
@@ -57,11 +54,11 @@ def _suite(job: JobResult, result: OnceResult) -> ET.Element:
             case.set("time", f"{seconds:.3f}")
     properties = ET.SubElement(suite, "properties")
     for name, value in _properties(job, record).items():
-        ET.SubElement(properties, "property", name=name, value=one_line(str(value)))
+        ET.SubElement(properties, "property", name=name, value=sanitize_line(str(value)))
     suite.append(case)
     _outcome(case, job, record, result)
-    if job.log_tail:
-        ET.SubElement(case, "system-out").text = lines_of("\n".join(job.log_tail))
+    if job.log is not None:
+        ET.SubElement(case, "system-out").text = sanitize_text("\n".join(job.log.lines))
     return suite
 
 
@@ -98,26 +95,26 @@ def _attempt(attempt: Attempt) -> dict[str, object]:
 def _outcome(case: ET.Element, job: JobResult, record: Record | None, result: OnceResult) -> None:
     if job.error is not None:
         kind = type(job.error).__name__.removesuffix("Error")
-        _told(case, "error", kind, job.error.cause, [str(job.error)])
+        _add_result(case, "error", kind, job.error.cause, [str(job.error)])
     elif record is not None and record.reason is not None and record.state.is_final:
         code = job_exit_code(job)
         if code is not ExitCode.OK:
             tag = "failure" if code is ExitCode.JOB_FAILED else "error"
             message = record.message or record.reason
-            _told(case, tag, record.reason, message, [message, *attempts_told(record)])
+            _add_result(case, tag, record.reason, message, [message, *format_attempts(record)])
     elif job.over:
-        words = f"{record.state if record else 'Queued'}: nobody waited for its end"
-        _told(case, "skipped", "NotAwaited", words)
+        words = f"{record.state if record else 'Queued'}: its end was not awaited"
+        _add_result(case, "skipped", "NotAwaited", words)
     else:
         kind = "Interrupted" if result.interrupted else "Timeout"
         state = record.state if record else "Queued"
         words = f"not over: {state}{f': {record.message}' if record and record.message else ''}"
-        _told(case, "error", kind, words)
+        _add_result(case, "error", kind, words)
 
 
-def _told(
+def _add_result(
     case: ET.Element, tag: str, kind: str, message: str, text: list[str] | None = None
 ) -> None:
-    """What became of a case. In what is text its lines stay, in an attribute there is one."""
-    told = ET.SubElement(case, tag, type=kind, message=one_line(message))
-    told.text = lines_of("\n".join(text or []))
+    """A text keeps its lines; an attribute has one."""
+    element = ET.SubElement(case, tag, type=kind, message=sanitize_line(message))
+    element.text = sanitize_text("\n".join(text or []))

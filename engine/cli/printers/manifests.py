@@ -1,7 +1,7 @@
 """Manifests as a YAML stream or as one JSON List.
 
-What is printed reads back as exactly the same, also with kubectl, whose YAML 1.1 takes `yes`,
-`0777` and `1:30` for no strings: only what is a string to everybody stands without quotes.
+The output reads back as exactly the same values, also with kubectl, whose YAML 1.1 takes `yes`,
+`0777` and `1:30` for no strings. So only a string that every reader takes for one has no quotes.
 """
 
 import io

@@ -1,4 +1,4 @@
-"""What `validate` has found, for programs: JSON, SARIF 2.1.0, and GitLab's code quality."""
+"""The problems that `validate` found, for programs: JSON and SARIF 2.1.0."""
 
 import hashlib
 from collections import Counter
@@ -8,12 +8,12 @@ from urllib.parse import quote
 
 from engine import __version__
 from engine.api.model import Job
-from engine.cli.ci import repository_path
+from engine.cli.printers.github import repository_path
 from engine.cli.printers.text import to_json
 from engine.errors import END, Diagnostic, Severity
 
 Problems = tuple[Diagnostic, ...]
-"""In order, and with what is secret masked."""
+"""In order, and masked."""
 _SARIF_SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
@@ -21,7 +21,6 @@ _RULES = {
     Severity.ERROR: ("invalid-spec", "The spec can't be reconciled."),
     Severity.WARNING: ("doubtful-spec", "The spec is valid, and may not do what was meant."),
 }
-_QUALITY = {Severity.ERROR: "blocker", Severity.WARNING: "minor"}
 
 
 def problems_json(jobs: tuple[Job, ...], problems: Problems, environment: Mapping[str, str]) -> str:
@@ -84,31 +83,9 @@ def problems_sarif(
     return to_json({"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
-def problems_code_quality(
-    jobs: tuple[Job, ...], problems: Problems, environment: Mapping[str, str]
-) -> str:
-    """The list that a merge request of GitLab shows."""
-    del jobs
-    entries = [
-        {
-            "description": problem.words,
-            "check_name": _RULES[problem.severity][0],
-            "fingerprint": fingerprint,
-            "severity": _QUALITY[problem.severity],
-            "location": {
-                "path": repository_path(problem.where.file, environment),
-                "lines": {"begin": _line(problem) or 1},
-            },
-        }
-        for problem, fingerprint in _with_fingerprints(problems, environment)
-    ]
-    return to_json(entries, indent=2)
-
-
 PRINTERS: Mapping[str, Callable[[tuple[Job, ...], Problems, Mapping[str, str]], str]] = {
     "json": problems_json,
     "sarif": problems_sarif,
-    "code-quality": problems_code_quality,
 }
 """By the value of -o."""
 
@@ -116,7 +93,7 @@ PRINTERS: Mapping[str, Callable[[tuple[Job, ...], Problems, Mapping[str, str]], 
 def _with_fingerprints(
     problems: Problems, environment: Mapping[str, str]
 ) -> list[tuple[Diagnostic, str]]:
-    """Each with what tells it from others, and stays when lines are added above it."""
+    """Each with a fingerprint that is its own, and stays when lines are added above it."""
     seen = Counter[tuple[str, str]]()
     found = []
     for problem in problems:

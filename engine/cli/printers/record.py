@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from engine.decide.record import Attempt, Record
+from engine.lifecycle.record import Attempt, Record, RunHistoryEntry
 from engine.status.outcome import State
 from engine.times import format_time
 
 
-def record_json(record: Record | None) -> dict[str, Any]:
+def record_json(record: Record | RunHistoryEntry | None) -> dict[str, Any]:
     """State and attempts, as in the contract of `-o json`."""
     if record is None:
         return {

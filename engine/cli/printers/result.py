@@ -4,17 +4,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from engine.cli.printers.prune import entry_json
-from engine.cli.printers.record import record_json
 from engine.cli.printers.table import format_rows, terminal_width
-from engine.cli.printers.text import lines_of, pluralise, to_json
-from engine.decide.record import Record, map_messages
+from engine.cli.printers.text import pluralise, sanitize_text, to_json
 from engine.errors import ExitCode
-from engine.prune.result import PruneAction, PruneReport
+from engine.lifecycle.record import Record, map_messages
+from engine.prune.result import PruneAction, PruneResult
 from engine.reconcile.once_result import JobResult, LogEnd, OnceResult
 from engine.telemetry.redact import Redactor
 
-NOTHING_PRUNED = PruneReport()
+NOTHING_PRUNED = PruneResult()
 
 
 def exit_code(result: OnceResult) -> ExitCode:
@@ -28,8 +26,8 @@ def exit_code(result: OnceResult) -> ExitCode:
 
 
 def mask_result(
-    result: OnceResult, pruned: PruneReport, redact: Redactor
-) -> tuple[OnceResult, PruneReport]:
+    result: OnceResult, pruned: PruneResult, redact: Redactor
+) -> tuple[OnceResult, PruneResult]:
     """Both with what is secret masked in messages, logs, errors and reasons of pruning."""
     jobs = [
         replace(
@@ -43,8 +41,10 @@ def mask_result(
     return replace(result, jobs=tuple(jobs)), pruned.map_text(redact)
 
 
-def result_json(result: OnceResult, pruned: PruneReport = NOTHING_PRUNED) -> str:
+def result_json(result: OnceResult, pruned: PruneResult = NOTHING_PRUNED) -> str:
     """The whole result, as in the contract of `-o json`."""
+    from engine.cli.printers.record import record_json  # noqa: PLC0415 - a table needs none
+
     jobs = []
     for job in result.jobs:
         entry = {
@@ -61,19 +61,19 @@ def result_json(result: OnceResult, pruned: PruneReport = NOTHING_PRUNED) -> str
         jobs.append(entry)
     errors = [str(job.error) for job in result.jobs if job.error is not None]
     errors += [str(error) for error in pruned.errors]
-    entries = [entry_json(entry) for entry in pruned.entries]
+    entries = [entry.to_json() for entry in pruned.entries]
     whole = {"jobs": jobs, "pruned": entries, "errors": errors}
     return to_json(whole, indent=2)
 
 
 def result_table(
-    result: OnceResult, pruned: PruneReport = NOTHING_PRUNED, *, colour: bool = False
+    result: OnceResult, pruned: PruneResult = NOTHING_PRUNED, *, colour: bool = False
 ) -> str:
     """One line a job, below it the end of its log if it failed, and at last what has changed."""
     rows = []
     for job in result.jobs:
         record = current_record(job)
-        state, reason, message = end_of(job)
+        state, reason, message = outcome_columns(job)
         attempts = str(len(record.attempts)) if record else "0"
         rows.append((str(job.job.key), state, reason, attempts, _took(record), message))
     head = ("JOB", "STATE", "REASON", "ATTEMPTS", "TOOK", "MESSAGE")
@@ -111,17 +111,17 @@ def _log_text(job: JobResult) -> str:
     """The end of the log, indented, with a newline before each line; "" without one."""
     if job.log is None:
         return ""
-    lines = lines_of("\n".join(job.log.lines)).split("\n")
+    lines = sanitize_text("\n".join(job.log.lines)).split("\n")
     return "".join(f"\n  {job.log.container} | {line}".rstrip() for line in lines)
 
 
 def current_record(job: JobResult) -> Record | None:
-    """The record, if it is of this very spec and source."""
+    """The record, if it is of this revision of the spec."""
     record = job.record
     return record if record is not None and record.spec_hash == job.job.spec_hash else None
 
 
-def end_of(job: JobResult) -> tuple[str, str, str]:
+def outcome_columns(job: JobResult) -> tuple[str, str, str]:
     """State, reason and message: the error's, where there is one."""
     record = current_record(job)
     reason = record.reason.value if record and record.reason else ""
@@ -129,7 +129,7 @@ def end_of(job: JobResult) -> tuple[str, str, str]:
     return record.state.value if record else "-", reason, message
 
 
-def attempts_told(record: Record) -> list[str]:
+def format_attempts(record: Record) -> list[str]:
     """A line for each attempt and its end, where there was more than one."""
     if len(record.attempts) < 2:  # noqa: PLR2004 - the message tells of the only one
         return []

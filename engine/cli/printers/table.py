@@ -1,4 +1,4 @@
-"""Tables as kubectl prints them; states in colour where somebody looks."""
+"""Tables as kubectl prints them; states in colour on a terminal."""
 
 import os
 import shutil
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-from engine.cli.printers.text import display_width, one_line, truncate_middle
+from engine.cli.printers.text import display_width, sanitize_line, truncate_middle
 from engine.status.outcome import State
 
 STATE_COLOURS = {
@@ -23,7 +23,9 @@ _STATES = {
     **{state.value: state for state in State},
     "Unknown": State.FAILED,
     "OK": State.SUCCEEDED,
-    "degraded": State.QUEUED,
+    "SKIPPED": State.QUEUED,
+    "DEGRADED": State.QUEUED,
+    "FAILED": State.FAILED,
     "failed": State.FAILED,
 }
 """Cells in the colour of a state."""
@@ -37,7 +39,7 @@ def format_rows(
 
     A cell that is the name of a state, or as good or as bad as one, has its colour.
     """
-    cells = [[one_line(cell) for cell in row] for row in rows]
+    cells = [[sanitize_line(cell) for cell in row] for row in rows]
     widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]
     if width is not None:
         room = width - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1)
@@ -62,6 +64,11 @@ def wants_colour(choice: str, out: TextIO) -> bool:
     if choice != "auto":
         return choice == "always"
     return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def can_redraw() -> bool:
+    """Whether stderr is a terminal on which the cursor can be moved."""
+    return sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
 def _paint(row: Sequence[str], widths: Sequence[int], *, colour: bool) -> list[str]:

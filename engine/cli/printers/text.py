@@ -1,8 +1,7 @@
-"""What may reach a terminal or a log: no character that moves the cursor, no line that a CI system
-takes for a command, nothing wider than there is room.
+"""Makes text harmless to terminals and CI logs: no control character, no workflow command.
 
-Specs, file names, the cluster and containers say what they like; everything that is printed of them
-goes through `one_line`, `lines_of`, `log_lines`, `format_rows` or `to_json`.
+Specs, file names, the cluster and containers may hold any text. All that is printed of it goes
+through `sanitize_line`, `sanitize_text`, `sanitize_log`, `format_rows` or `to_json`.
 """
 
 import json
@@ -31,18 +30,18 @@ def is_ci_command(line: str) -> bool:
     return _CI_COMMAND.search(line) is not None
 
 
-def one_line(text: str) -> str:
-    """`text` on one line; what a terminal or a CI system would obey is shown as �."""
+def sanitize_line(text: str) -> str:
+    """`text` on one line; � replaces what a terminal or a CI system would obey."""
     return _harmless(_GAP.sub(_gap, text[:LONGEST_TEXT]).strip())
 
 
-def lines_of(text: str) -> str:
-    """`text` line by line, indented as it is; otherwise as `one_line`."""
+def sanitize_text(text: str) -> str:
+    """`text` line by line, indented as it is; otherwise as `sanitize_line`."""
     return "\n".join(_harmless(line.expandtabs()) for line in text.splitlines())
 
 
-def log_lines(text: str) -> str:
-    """What a container wrote, line by line as `lines_of`; it keeps its colours."""
+def sanitize_log(text: str) -> str:
+    """Output of a container, line by line as `sanitize_text`; it keeps its colours."""
     return "\n".join(map(_log_line, text.splitlines()))
 
 
@@ -55,9 +54,9 @@ def to_json(value: Any, **settings: Any) -> str:
 
 
 def escape(text: str, astral: Callable[[str], str] = lambda char: json.dumps(char)[1:-1]) -> str:
-    """Encoded text in which all of that is quoted, so that escapes can stand for it.
+    """`text`, which is encoded and quoted, with escapes for all that is not harmless.
 
-    `astral` makes them of what is beyond the reach of four digits.
+    `astral` makes the escapes of characters that need more than four digits.
     """
     text = _CI_COMMAND.sub(lambda found: found[0].replace("##", "#\\u0023"), text)
     if text.replace("\n", "").isprintable():
@@ -91,7 +90,7 @@ def truncate(text: str, columns: int) -> str:
 
 
 def truncate_middle(text: str, columns: int) -> str:
-    """As much of both ends of `text` as fits: a message begins with what failed, ends with why."""
+    """As much of both ends of `text` as fits: the end of a message has its cause."""
     if display_width(text) <= columns:
         return text
     head = truncate(text, max(1, columns // 2))

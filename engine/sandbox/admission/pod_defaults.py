@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.kubeschema.defaults import GRACE_PERIOD, default_pull_policy
 from engine.sandbox import quantity
+from engine.wellknown import GRACE_PERIOD, default_pull_policy
 
 if TYPE_CHECKING:
     from engine.sandbox.values import Obj

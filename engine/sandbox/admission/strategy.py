@@ -6,20 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.sandbox import kinds
-from engine.sandbox.admission import (
-    config_data,
-    pod_defaults,
-    pod_update,
-    pod_validation,
-    pod_warnings,
-)
+from engine.sandbox.admission import config_data, pod_defaults, pod_update, pod_validation
 from engine.sandbox.errors import FieldError, field_required
 from engine.sandbox.values import Obj
 
 Fill = Callable[[Obj], None]
 Check = Callable[[Obj], list[FieldError]]
 CheckChange = Callable[[Obj, Obj], list[FieldError]]
-Warn = Callable[[Obj], list[str]]
 
 
 def _nothing(_: Obj) -> None:
@@ -27,10 +20,6 @@ def _nothing(_: Obj) -> None:
 
 
 def _no_errors(_: Obj) -> list[FieldError]:
-    return []
-
-
-def _no_warnings(_: Obj) -> list[str]:
     return []
 
 
@@ -46,7 +35,6 @@ class Strategy:
     admit: Fill = _nothing
     check: Check = _no_errors
     check_change: CheckChange = _any_change
-    warn: Warn = _no_warnings
     first_status: Callable[[Obj], Obj] | None = None
     counts_changes: bool = False
     """Whether ``metadata.generation`` counts the changes of its spec."""
@@ -82,7 +70,6 @@ STRATEGIES: dict[str, Strategy] = {
         admit=pod_defaults.admit_pod,
         check=pod_validation.pod_errors,
         check_change=pod_update.pod_update_errors,
-        warn=pod_warnings.pod_warnings,
         first_status=pod_defaults.initial_status,
         counts_changes=True,
     ),

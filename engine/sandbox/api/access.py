@@ -1,4 +1,4 @@
-"""Who may do what: everybody everything, but for the rules that a test adds."""
+"""Who may do what: every user may do everything, but for the rules that a test adds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.sandbox.errors import StatusError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from engine.sandbox.http.message import Request
+    from engine.sandbox.http_server import Request
     from engine.sandbox.values import Obj
 
 ADMIN = "sandbox-admin"
@@ -20,7 +20,7 @@ ADMIN = "sandbox-admin"
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """One thing that somebody may not do; ``*`` and globs match as in a shell."""
+    """One request that a user may not make; ``*`` and globs match as in a shell."""
 
     verb: str
     resource: str
@@ -46,7 +46,7 @@ class Access:
     def deny(
         self, verb: str, resource: str, namespace: str | None = None, user: str | None = None
     ) -> Denial:
-        """From now on such requests are refused; None stands for any namespace or user."""
+        """From now on such requests are refused; None means any namespace or user."""
         denial = Denial(verb, resource, namespace, user)
         self.denials.append(denial)
         return denial

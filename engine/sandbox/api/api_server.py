@@ -14,7 +14,7 @@ from engine.sandbox.api.handlers import Call, Handlers
 from engine.sandbox.api.routing import Target, route
 from engine.sandbox.errors import StatusError, no_such_resource
 from engine.sandbox.faults import DropConnection, Effect, Faults, Latency, LostReply, refusal
-from engine.sandbox.http.message import HangUp, Reply, Request, Response
+from engine.sandbox.http_server import HangUp, Reply, Request, Response
 from engine.sandbox.request_log import LoggedRequest, RequestLog
 from engine.sandbox.store import encode
 
@@ -97,8 +97,6 @@ class ApiServer:
         if target.verb in ("create", "update"):
             return queries.read_object(request, target.kind.kind)
         if target.verb == "patch":
-            if "apply-patch" in request.headers.get("content-type", ""):
-                return queries.read_yaml_or_json(request.body)
             return queries.read_json(request.body)
         return None
 
@@ -156,7 +154,7 @@ def refused(error: StatusError) -> Response:
 
 
 def _name_in(body: Json) -> str:
-    """The name of what is to be created, as far as the body tells."""
+    """The name of the object to be created; "" where the body has none."""
     metadata = body.get("metadata") if isinstance(body, dict) else None
     name = metadata.get("name") if isinstance(metadata, dict) else None
     return name if isinstance(name, str) else ""

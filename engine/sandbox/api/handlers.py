@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from engine.sandbox import errors, kinds
 from engine.sandbox.api import protobuf
 from engine.sandbox.api import query as queries
 from engine.sandbox.faults import DropWatch, Effect, ExpireWatch
-from engine.sandbox.http.message import Reply, Request, Response, Stream
+from engine.sandbox.http_server import Reply, Request, Response, Stream
+from engine.sandbox.schema.decode import read_body
 from engine.sandbox.store import Entry, encode
 from engine.sandbox.verbs import lists, patching
 from engine.sandbox.verbs.create import create
-from engine.sandbox.verbs.decoding import read_body
 from engine.sandbox.verbs.delete import delete
 from engine.sandbox.verbs.table import table
 from engine.sandbox.verbs.update import update
@@ -21,30 +21,13 @@ from engine.sandbox.verbs.views import event_from_v1, view_of, wanted_form
 from engine.sandbox.verbs.watch import WatchHub, WatchQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from engine.sandbox.api.routing import Target
     from engine.sandbox.context import Context, Options
+    from engine.sandbox.node.subresources import PodSubresources
     from engine.sandbox.values import Json, Obj
 
 _READ = ("application/json", protobuf.MEDIA_TYPE, "")
 _CREATED, _OK = 201, 200
-
-
-class PodActions(Protocol):
-    """What only the node can do for a Pod's subresources."""
-
-    def bind(self, namespace: str, name: str, body: Obj) -> None:
-        """Give a Pod its node."""
-        ...
-
-    def evict(self, namespace: str, name: str, body: Obj) -> None:
-        """Evict a Pod, as its subresource does."""
-        ...
-
-    def logs(self, pod: Entry, query: dict[str, str]) -> Iterator[bytes]:
-        """A container's log, in pieces."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +44,7 @@ class Call:
 class Handlers:
     """The verbs, as HTTP sees them."""
 
-    def __init__(self, context: Context, hub: WatchHub, pods: PodActions) -> None:
+    def __init__(self, context: Context, hub: WatchHub, pods: PodSubresources) -> None:
         self._context = context
         self._hub = hub
         self._pods = pods
@@ -135,14 +118,14 @@ class Handlers:
             act = self._pods.bind if target.subresource == "binding" else self._pods.evict
             act(namespace, target.name, body)
             return Response(_CREATED, encode(_success({})))
-        options = self._options(call)
+        options = queries.write_options(call.request, call.user)
         obj = self._read(call, options)
         entry = create(self._context, target.kind, namespace, obj, options)
         return self._one(call, entry, _CREATED, options)
 
     def _update(self, call: Call) -> Reply:
         target = call.target
-        options = self._options(call)
+        options = queries.write_options(call.request, call.user)
         obj = self._read(call, options)
         sub = "status" if target.subresource == "status" else ""
         entry = update(
@@ -157,16 +140,9 @@ class Handlers:
         return self._one(call, entry, options=options)
 
     def _patch(self, call: Call) -> Reply:
-        target, options = call.target, self._options(call)
+        target, options = call.target, queries.write_options(call.request, call.user)
         where = (self._context, target.kind, target.namespace or "", target.name)
         content_type = _content_type(call.request)
-        if content_type == patching.APPLY:
-            queries.require_manager(call.request)
-            force = call.request.query.get("force") in ("true", "1")
-            entry, made = patching.server_side_apply(
-                *where, call.body, options, force=force, subresource=target.subresource
-            )
-            return self._one(call, entry, _CREATED if made else _OK, options)
         if content_type not in patching.FORMATS:
             raise _unsupported(patching.FORMATS)
         entry = patching.patch(*where, content_type, call.body, options, target.subresource)
@@ -200,9 +176,6 @@ class Handlers:
         done = lists.Page(deleted, self._context.storage.rv)
         items = map(view_of(target.kind, ""), deleted)
         return Response(_OK, lists.render(target.kind, items, done, as_kind=None))
-
-    def _options(self, call: Call) -> Options:
-        return queries.write_options(call.request, call.user)
 
     def _read(self, call: Call, options: Options) -> Obj:
         if _content_type(call.request) not in _READ:

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from engine.sandbox.api import protobuf
 from engine.sandbox.context import Options
-from engine.sandbox.errors import bad_request, field_required, field_unsupported, invalid
+from engine.sandbox.errors import bad_request, field_unsupported, invalid
 from engine.sandbox.verbs.delete import DeleteOptions
-from engine.sandbox.yaml_text import YamlError, read_yaml
 
 if TYPE_CHECKING:
-    from engine.sandbox.http.message import Request
+    from engine.sandbox.http_server import Request
     from engine.sandbox.values import Json, Obj
 
 _MANAGER_LENGTH = 128
@@ -39,13 +38,6 @@ def write_options(request: Request, user: str) -> Options:
     )
 
 
-def require_manager(request: Request) -> None:
-    """Apply has to say who applies."""
-    if not request.query.get("fieldManager"):
-        errors = [field_required("fieldManager", "is required for apply patch")]
-        raise invalid("meta.k8s.io", "PatchOptions", "", errors)
-
-
 def read_object(request: Request, kind: str = "an object") -> Json:
     """A body as the client's media type says. Errors: 400; 415."""
     if request.headers.get("content-type", "").startswith(protobuf.MEDIA_TYPE):
@@ -62,18 +54,6 @@ def read_json(body: bytes, kind: str = "an object") -> Json:
             f"the object provided is unrecognized (must be of type {kind}): couldn't get "
             f"version/kind; json parse error: {error}"
         ) from None
-
-
-def read_yaml_or_json(body: bytes) -> Json:
-    """An apply's body: mostly JSON by now, YAML by its media type."""
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return read_yaml(body)
-    except YamlError as error:
-        raise bad_request(f"error decoding YAML: {error}") from None
 
 
 def delete_options(request: Request) -> DeleteOptions:

@@ -9,7 +9,7 @@ from engine.sandbox import kinds
 from engine.sandbox.errors import method_not_allowed, no_such_resource
 
 if TYPE_CHECKING:
-    from engine.sandbox.http.message import Request
+    from engine.sandbox.http_server import Request
     from engine.sandbox.kinds import Kind
 
 _SHORTEST = 2

@@ -55,7 +55,7 @@ class ContainerStopper:
             self._killer.cancel()
 
     def sync(self) -> None:
-        """Tell those whose turn it is."""
+        """Send SIGTERM to those whose turn it is."""
         running = self._running()
         if not running:
             self.close()

@@ -60,7 +60,7 @@ class Container:
 
     @property
     def field_path(self) -> str:
-        """Where it stands in the Pod's spec, as Events say it."""
+        """Its path in the Pod's spec, as Events have it."""
         where = "initContainers" if self.init else "containers"
         return f"spec.{where}{{{self.name}}}"
 
@@ -114,8 +114,8 @@ class Container:
         if self.phase == "running":
             return {"running": {"startedAt": rfc3339(self.started)}}
         if self.lost:
-            told = {"exitCode": self.exit_code, "reason": self.reason, "message": self.message}
-            return {"terminated": {**told, "startedAt": None, "finishedAt": None}}
+            final = {"exitCode": self.exit_code, "reason": self.reason, "message": self.message}
+            return {"terminated": {**final, "startedAt": None, "finishedAt": None}}
         if self.phase == "terminated":
             ended: Obj = {
                 "exitCode": self.exit_code,
@@ -154,7 +154,7 @@ class Container:
         return out
 
     def _allocated(self) -> Obj:
-        """What only a container that has been made can tell of."""
+        """The fields that only a container which was created has."""
         resources = self.spec.get("resources", {})
         out: Obj = {"resources": resources, "user": {"linux": self.user}}
         if requests := resources.get("requests"):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def missing_volume(storage: Storage, pod: Entry) -> tuple[str, str] | None:
-    """The first volume that can't be mounted, and why; one that nobody mounts doesn't count."""
+    """The first volume that can't be mounted, and why; one without a mount doesn't count."""
     spec = pod.obj["spec"]
     mounted = {
         mount["name"]

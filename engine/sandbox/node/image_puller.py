@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from engine.sandbox.node.pod_state import PodState
 
 SYNC = 1.0
-"""Seconds until the kubelet looks at the Pod again and tells of its back-off."""
+"""Seconds until the kubelet syncs the Pod again and reports its back-off."""
 _IMAGE_SIZE = 1
 
 

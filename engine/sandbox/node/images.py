@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from engine.sandbox.outages import OUTAGES
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -19,6 +17,15 @@ _REFERENCE = re.compile(
     rf"(?::(?P<tag>[\w][\w.-]{{0,127}}))?(?P<digest>{_DIGEST})?"
 )
 HUB = "docker.io"
+OUTAGES = {
+    "refused": "dial tcp 192.0.2.10:443: connect: connection refused",
+    "timeout": "dial tcp 192.0.2.10:443: i/o timeout",
+    "no-such-host": "dial tcp: lookup {host} on 10.96.0.10:53: no such host",
+    "tls": "net/http: TLS handshake timeout",
+    "reset": "read tcp 10.0.0.4:51234->192.0.2.10:443: read: connection reset by peer",
+    "503": "",
+}
+"""How a registry can be out of reach, in the words that the container runtime passes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +87,7 @@ class Registry:
 
 
 class Images:
-    """All registries and the node's cache. A registry that nobody described holds everything."""
+    """All registries and the node's cache. An unknown registry holds everything."""
 
     def __init__(self, beside: Images | None = None) -> None:
         """`beside` another node's: the registries are the same, the cache is not."""
@@ -184,7 +191,7 @@ def _may_pull(registry: Registry, given: tuple[str, str] | None) -> bool:
 
 
 def _failed(reference: Reference, why: str) -> str:
-    """The kubelet passes on the runtime's words; a status code that tells nothing it drops."""
+    """The message of the container runtime, as the kubelet passes it on."""
     return (
         f'failed to pull and unpack image "{reference.full}": failed to resolve reference '
         f'"{reference.full}": {why}'

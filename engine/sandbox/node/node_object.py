@@ -82,9 +82,9 @@ def set_ready(context: Context, node: Entry, ready: bool) -> None:
 
 
 def set_images(context: Context, node: Entry, names: Sequence[str]) -> None:
-    """Have the node tell which images it has, as many as a kubelet tells."""
-    told = names[:_MOST_IMAGES]
-    images = [{"names": [name], "sizeBytes": _IMAGE_SIZE} for name in told]
+    """Write the images into the status of the node, at most as many as a kubelet does."""
+    listed = names[:_MOST_IMAGES]
+    images = [{"names": [name], "sizeBytes": _IMAGE_SIZE} for name in listed]
     meta, status = dict(node.obj["metadata"]), {**node.obj["status"], "images": images}
     context.storage.put(kinds.NODES, {**node.obj, "metadata": meta, "status": status})
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from engine.sandbox.clock import Clock
-    from engine.sandbox.node.node_services import NodeServices
+    from engine.sandbox.node.node import Node
     from engine.sandbox.store import Entry
     from engine.sandbox.values import Obj
 
@@ -20,9 +20,9 @@ _ENDED = ("Succeeded", "Failed")
 
 
 class PodState:
-    """One Pod on its node: its containers, its phase, and how both are told to the server."""
+    """One Pod on its node: its containers, its phase, and the status that the server gets."""
 
-    def __init__(self, node: NodeServices, pod: Entry) -> None:
+    def __init__(self, node: Node, pod: Entry) -> None:
         self.node = node
         self.pod = pod
         self.phase = "Pending"
@@ -63,7 +63,7 @@ class PodState:
 
     @property
     def is_doomed(self) -> bool:
-        """Whether somebody has deleted it."""
+        """Whether it has a deletion timestamp."""
         return bool(self.pod.obj["metadata"].get("deletionTimestamp"))
 
     @property
@@ -81,7 +81,7 @@ class PodState:
         return "Failed" if any(container.exit_code for container in self.main) else "Succeeded"
 
     def publish(self) -> None:
-        """Tell the server its status."""
+        """Write its status to the server."""
         if not self.closed:
             self.node.publish(self.pod, pod_status(self))
 
@@ -127,7 +127,7 @@ def pod_status(state: PodState) -> Obj:
 
 
 def _was_set_up(status: Obj) -> bool:
-    """The address is told with the write after the one that says so."""
+    """Whether the last write said so: the next one has the address."""
     conditions = status.get("conditions", ())
     return any(c["type"] == _SET_UP and c["status"] == "True" for c in conditions)
 

@@ -14,7 +14,7 @@ from engine.sandbox.scenario import FOREVER
 if TYPE_CHECKING:
     from engine.sandbox.clock import Timer
     from engine.sandbox.node.containers import Container
-    from engine.sandbox.node.node_services import NodeServices
+    from engine.sandbox.node.node import Node
     from engine.sandbox.store import Entry
 
 _RETRY = 2.0
@@ -29,7 +29,7 @@ _CLEAN_UP = 1.0
 class PodWorker:
     """Runs on the clock's thread only. Every step ends in ``sync``, which decides what follows."""
 
-    def __init__(self, node: NodeServices, pod: Entry) -> None:
+    def __init__(self, node: Node, pod: Entry) -> None:
         self.state = PodState(node, pod)
         self._deadline: Timer | None = None
         self._puller = ImagePuller(self.state)
@@ -84,7 +84,7 @@ class PodWorker:
         self._stopper.stop(grace)
 
     def terminate(self, grace: float) -> None:
-        """Told to go: containers get their time to stop, then the object is removed."""
+        """Stop the containers within their grace, then remove the object."""
         if self.state.closed:
             return
         if not self.state.ended:

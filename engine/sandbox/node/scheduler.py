@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from engine.sandbox import kinds, quantity
-from engine.sandbox.admission.usage import pod_resources
+from engine.sandbox.admission.quota import pod_resources
 from engine.sandbox.node.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -140,8 +140,8 @@ class Scheduler:
             "message": words,
         }
         old = pod.obj["status"].get("conditions", [])
-        told: Obj = next((c for c in old if c["type"] == "PodScheduled"), {})
-        if told.get("message") == words:
+        known: Obj = next((c for c in old if c["type"] == "PodScheduled"), {})
+        if known.get("message") == words:
             return
         self._recorder.record(pod, "Warning", "FailedScheduling", words, action="Scheduling")
         others = [c for c in old if c["type"] != "PodScheduled"]

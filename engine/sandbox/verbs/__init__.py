@@ -1,1 +1,1 @@
-"""The API's verbs over storage, one per file; HTTP knows nothing of what stands here."""
+"""The API's verbs over storage, one per file; none of them knows HTTP."""

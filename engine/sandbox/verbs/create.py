@@ -8,9 +8,9 @@ from engine.sandbox import errors, kinds
 from engine.sandbox.admission import names
 from engine.sandbox.admission.service_account import admit_account
 from engine.sandbox.admission.strategy import strategy_of
-from engine.sandbox.fields import track_update
 from engine.sandbox.furnishing import furnish
 from engine.sandbox.store import Entry, encode
+from engine.sandbox.verbs.managers import note_manager
 
 if TYPE_CHECKING:
     from engine.sandbox.context import Context, Options
@@ -27,22 +27,12 @@ _SERVER_OWNED = (
 )
 
 
-def create(
-    context: Context,
-    kind: Kind,
-    namespace: str,
-    obj: Obj,
-    options: Options,
-    *,
-    applied: bool = False,
-) -> Entry:
+def create(context: Context, kind: Kind, namespace: str, obj: Obj, options: Options) -> Entry:
     """Store a decoded object; with a dry run, only what would have been stored.
 
-    ``applied``: server-side apply has already written managedFields.
     Errors: 404 no such namespace; 403 it is going, or a quota; 409 exists; 422 invalid.
     """
-    managed = obj["metadata"].get("managedFields", []) if applied else None
-    _prepare(context, kind, namespace, obj, managed, options)
+    _prepare(context, kind, namespace, obj, options)
     _refuse_namespace(context, kind, obj)
     if kind is kinds.PODS:
         admit_account(context, obj)
@@ -52,7 +42,6 @@ def create(
     found = names.metadata_errors(meta, label_name=label_name) + strategy.check(obj)
     if found:
         raise errors.invalid(kind.group, kind.kind, meta.get("name", ""), found)
-    options.warnings.extend(strategy.warn(obj))
     with context.storage.lock:
         context.quotas.check(kind, obj)
         if context.storage.get(kind, meta.get("namespace", ""), meta["name"]) is not None:
@@ -66,15 +55,8 @@ def create(
         return context.storage.get(kind, *entry.key) or entry
 
 
-def _prepare(
-    context: Context,
-    kind: Kind,
-    namespace: str,
-    obj: Obj,
-    managed: list[Obj] | None,
-    options: Options,
-) -> None:
-    """Fill in what the server owns and defaults; who writes owns all but what admission adds."""
+def _prepare(context: Context, kind: Kind, namespace: str, obj: Obj, options: Options) -> None:
+    """Fill in what the server owns and defaults."""
     meta = obj.setdefault("metadata", {})
     for name in _SERVER_OWNED:
         meta.pop(name, None)
@@ -93,12 +75,7 @@ def _prepare(
     obj.pop("status", None)
     strategy = strategy_of(kind.storage)
     strategy.default(obj)
-    if managed is None:
-        struct = context.struct(kinds.BY_STORAGE[kind.storage])
-        now = meta["creationTimestamp"]
-        track_update(struct, None, obj, options.manager, kind.api_version, "", now)
-    elif managed:
-        meta["managedFields"] = managed
+    note_manager(None, obj, options.manager, kind.api_version, "", meta["creationTimestamp"])
     strategy.admit(obj)
     if strategy.counts_changes:
         meta["generation"] = 1

@@ -33,7 +33,7 @@ class ListQuery:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some entries, the version that they stand for, and how to go on."""
+    """Some entries, the version of the list, and the token of the next page."""
 
     entries: Sequence[Entry]
     rv: int
@@ -73,7 +73,7 @@ def _cut(entries: Sequence[Entry], rv: int, query: ListQuery) -> Page:
         return Page(entries, rv)
     page = entries[: query.limit]
     token = _write_token(rv, page[-1].key)
-    # As the real server: how many remain is only told when nothing is filtered out.
+    # As the real server: the number that remains is only there when nothing is filtered out.
     remaining = None if match is not None else len(entries) - query.limit
     return Page(page, rv, token, remaining)
 

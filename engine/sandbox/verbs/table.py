@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,26 +10,24 @@ from engine.sandbox import kinds
 from engine.sandbox.clock import parse_rfc3339
 from engine.sandbox.store import Entry, encode
 from engine.sandbox.values import Json, Obj
-from engine.sandbox.verbs.ages import age, duration
-from engine.sandbox.verbs.table_pods import pod_cells
 from engine.sandbox.verbs.views import partial
 
 if TYPE_CHECKING:
     from engine.sandbox.kinds import Kind
 
-Cells = Callable[[Obj, float], list[Json]]
+_UNITS = ((86400, "d"), (3600, "h"), (60, "m"))
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The names of a kind's columns, which of them are for ``-o wide``, and the cells of a row."""
+    """The columns of a kind; ``wide`` are those of ``-o wide``."""
 
     names: tuple[str, ...]
-    wide: frozenset[str]
-    cells: Cells
+    cells: Callable[[Obj, float], list[Json]]
+    wide: tuple[str, ...] = ()
 
     def definitions(self) -> list[Obj]:
-        """The columns' definitions."""
+        """The columns of a Table, as the API defines them."""
         return [
             {
                 "name": name,
@@ -55,36 +53,84 @@ def table(
     return encode(out) + b"\n"
 
 
-def _name(obj: Obj) -> str:
-    return str(obj["metadata"]["name"])
+def _since(when: str, now: float) -> str:
+    seconds = max(0, int(now - parse_rfc3339(when)))
+    for size, unit in _UNITS:
+        if seconds >= 2 * size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def _name_and_age(obj: Obj, now: float, *between: Json) -> list[Json]:
+    meta = obj["metadata"]
+    return [meta["name"], *between, _since(meta["creationTimestamp"], now)]
+
+
+def _pod(pod: Obj, now: float) -> list[Json]:
+    spec, status = pod["spec"], pod.get("status", {})
+    statuses = status.get("containerStatuses", [])
+    ready = f"{sum(bool(s.get('ready')) for s in statuses)}/{len(spec['containers'])}"
+    return [
+        *_name_and_age(pod, now, ready, _state(spec, pod), _restarts(statuses, now)),
+        status.get("podIP") or "<none>",
+        spec.get("nodeName") or "<none>",
+        status.get("nominatedNodeName") or "<none>",
+    ]
+
+
+def _state(spec: Obj, pod: Obj) -> str:
+    """The reason of the first container that has one, else the phase."""
+    status = pod.get("status", {})
+    state = str(status.get("reason") or status.get("phase", ""))
+    if pod["metadata"].get("deletionTimestamp") and state not in ("Succeeded", "Failed"):
+        return "Terminating"
+    if any(c.get("reason") == "SchedulingGated" for c in status.get("conditions", ())):
+        return "SchedulingGated"
+    sidecars = [c["name"] for c in spec.get("initContainers", ()) if "restartPolicy" in c]
+    for at, entry in enumerate(status.get("initContainerStatuses", ())):
+        ended = entry["state"].get("terminated")
+        serves = entry["name"] in sidecars and entry.get("started")
+        if serves or (ended and not ended["exitCode"]):
+            continue
+        reason = _reason(entry) or "PodInitializing"
+        count = len(spec["initContainers"])
+        return f"Init:{at}/{count}" if reason == "PodInitializing" else f"Init:{reason}"
+    reasons = map(_reason, status.get("containerStatuses", ()))
+    return next(filter(None, reasons), state)
+
+
+def _reason(entry: Obj) -> str:
+    waiting, ended = (entry["state"].get(name, {}) for name in ("waiting", "terminated"))
+    return str(waiting.get("reason") or ended.get("reason") or "")
+
+
+def _restarts(statuses: Iterable[Obj], now: float) -> str:
+    """How often, and how long ago the last one that failed had ended."""
+    count, last = 0, ""
+    for status in statuses:
+        count += int(status.get("restartCount", 0))
+        ended = status.get("lastState", {}).get("terminated", {}).get("finishedAt") or ""
+        last = max(last, ended)
+    return f"{count} ({_since(last, now)} ago)" if count and last else str(count)
 
 
 def _event(event: Obj, now: float) -> list[Json]:
-    about = event.get("involvedObject", {})
-    series = event.get("series", {})
+    about, source = event.get("involvedObject", {}), event.get("source") or {}
     first = event.get("firstTimestamp") or event.get("eventTime") or ""
-    last = series.get("lastObservedTime") or event.get("lastTimestamp") or first
-    subject = f"{about.get('kind', '').lower()}/{about.get('name', '')}"
-    source = event.get("source") or {}
+    last = event.get("series", {}).get("lastObservedTime") or event.get("lastTimestamp") or first
     parts = source.get("component"), source.get("host")
     if not source:
         parts = event.get("reportingComponent"), event.get("reportingInstance")
     return [
-        _since(last, now),
+        _since(last, now) if last else "<unknown>",
         event.get("type", ""),
         event.get("reason", ""),
-        subject,
+        f"{about.get('kind', '').lower()}/{about.get('name', '')}",
+        event.get("message", "").strip(),
         about.get("fieldPath", ""),
         ", ".join(filter(None, parts)),
-        event.get("message", "").strip(),
-        _since(first, now),
-        series.get("count") or event.get("count") or 1,
-        _name(event),
+        event["metadata"]["name"],
     ]
-
-
-def _since(when: str, now: float) -> str:
-    return duration(now - parse_rfc3339(when)) if when else "<unknown>"
 
 
 def _quota(quota: Obj, now: float) -> list[Json]:
@@ -93,74 +139,49 @@ def _quota(quota: Obj, now: float) -> list[Json]:
     pairs = {name: f"{name}: {used.get(name, '0')}/{hard[name]}" for name in sorted(hard)}
     limits = ", ".join(text for name, text in pairs.items() if name.startswith("limits."))
     requests = ", ".join(text for name, text in pairs.items() if not name.startswith("limits."))
-    return [_name(quota), requests, limits, age(quota, now)]
+    return _name_and_age(quota, now, requests, limits)
 
 
 def _node(node: Obj, now: float) -> list[Json]:
     status = node.get("status", {})
-    ready = any(
-        c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions", ())
-    )
-    text = "Ready" if ready else "NotReady"
-    if node.get("spec", {}).get("unschedulable"):
-        text += ",SchedulingDisabled"
-    info = status.get("nodeInfo", {})
-    addresses = {a["type"]: a["address"] for a in status.get("addresses", ())}
+    ready = {"type": "Ready", "status": "True"}
+    up = any(ready.items() <= condition.items() for condition in status.get("conditions", ()))
     return [
-        _name(node),
-        text,
-        "<none>",
-        age(node, now),
-        info.get("kubeletVersion", ""),
-        addresses.get("InternalIP", "<none>"),
-        "<none>",
-        info.get("osImage", ""),
-        info.get("kernelVersion", ""),
-        info.get("containerRuntimeVersion", ""),
+        *_name_and_age(node, now, "Ready" if up else "NotReady", "<none>"),
+        status.get("nodeInfo", {}).get("kubeletVersion", ""),
     ]
 
 
-def _config_size(config: Obj) -> int:
-    return len(config.get("data", {})) + len(config.get("binaryData", {}))
+def _entries(obj: Obj) -> int:
+    return len(obj.get("data", {})) + len(obj.get("binaryData", {}))
 
 
-def _columns(names: str, cells: Cells, wide: Sequence[str] = ()) -> Columns:
-    return Columns((*names.split(), *wide), frozenset(wide), cells)
-
-
-_PLAIN = _columns("Name Age", lambda obj, now: [_name(obj), age(obj, now)])
+_PLAIN = Columns(("Name", "Age"), _name_and_age)
 _COLUMNS: dict[str, Columns] = {
-    kinds.PODS.resource: _columns(
-        "Name Ready Status Restarts Age",
-        pod_cells,
-        ("IP", "Node", "Nominated Node", "Readiness Gates"),
+    kinds.PODS.resource: Columns(
+        ("Name", "Ready", "Status", "Restarts", "Age", "IP", "Node", "Nominated Node"),
+        _pod,
+        ("IP", "Node", "Nominated Node"),
     ),
-    kinds.CONFIGMAPS.resource: _columns(
-        "Name Data Age", lambda obj, now: [_name(obj), _config_size(obj), age(obj, now)]
+    kinds.CONFIGMAPS.resource: Columns(
+        ("Name", "Data", "Age"), lambda obj, now: _name_and_age(obj, now, _entries(obj))
     ),
-    kinds.SECRETS.resource: _columns(
-        "Name Type Data Age",
-        lambda obj, now: [_name(obj), obj["type"], len(obj.get("data", {})), age(obj, now)],
+    kinds.SECRETS.resource: Columns(
+        ("Name", "Type", "Data", "Age"),
+        lambda obj, now: _name_and_age(obj, now, obj["type"], _entries(obj)),
     ),
-    kinds.NAMESPACES.resource: _columns(
-        "Name Status Age", lambda obj, now: [_name(obj), obj["status"]["phase"], age(obj, now)]
+    kinds.NAMESPACES.resource: Columns(
+        ("Name", "Status", "Age"), lambda obj, now: _name_and_age(obj, now, obj["status"]["phase"])
     ),
     kinds.EVENTS.resource: Columns(
-        (
-            *("Last Seen", "Type", "Reason", "Object", "Subobject", "Source", "Message"),
-            *("First Seen", "Count", "Name"),
-        ),
-        frozenset({"Subobject", "Source", "First Seen", "Count", "Name"}),
+        ("Last Seen", "Type", "Reason", "Object", "Message", "Subobject", "Source", "Name"),
         _event,
+        ("Subobject", "Source", "Name"),
     ),
-    kinds.QUOTAS.resource: _columns("Name Request Limit Age", _quota),
-    kinds.NODES.resource: _columns(
-        "Name Status Roles Age Version",
-        _node,
-        ("Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime"),
-    ),
-    kinds.LEASES.resource: _columns(
-        "Name Holder Age",
-        lambda obj, now: [_name(obj), obj.get("spec", {}).get("holderIdentity", ""), age(obj, now)],
+    kinds.QUOTAS.resource: Columns(("Name", "Request", "Limit", "Age"), _quota),
+    kinds.NODES.resource: Columns(("Name", "Status", "Roles", "Age", "Version"), _node),
+    kinds.LEASES.resource: Columns(
+        ("Name", "Holder", "Age"),
+        lambda obj, now: _name_and_age(obj, now, obj.get("spec", {}).get("holderIdentity", "")),
     ),
 }

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from engine.sandbox import errors, kinds
 from engine.sandbox.admission import names
 from engine.sandbox.admission.strategy import strategy_of
-from engine.sandbox.fields import track_update
 from engine.sandbox.store import Entry, encode
 from engine.sandbox.verbs.delete import finish_if_free
+from engine.sandbox.verbs.managers import note_manager
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,11 +40,9 @@ def update(
     options: Options,
     *,
     subresource: str = "",
-    applied: bool = False,
 ) -> Entry:
     """Replace an object by ``change(current)``; no new version when nothing differs.
 
-    ``applied``: the change has already written managedFields (server-side apply).
     Errors: 404; 409 another resourceVersion or uid; 422 invalid or immutable.
     """
     stored = kinds.BY_STORAGE[kind.storage]
@@ -72,17 +70,8 @@ def update(
                 raise errors.invalid(kind.group, kind.kind, name, found)
             if strategy.counts_changes and new["spec"] != current.obj["spec"]:
                 meta["generation"] = meta.get("generation", 1) + 1
-        if not applied:
-            now = context.clock.stamp()
-            track_update(
-                context.struct(stored),
-                current.obj,
-                new,
-                options.manager,
-                kind.api_version,
-                subresource,
-                now,
-            )
+        now = context.clock.stamp()
+        note_manager(current.obj, new, options.manager, kind.api_version, subresource, now)
         if new == current.obj:
             return current
         if options.dry_run:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.sandbox import errors, kinds
-from engine.sandbox.store import Change, Entry, encode
-from engine.sandbox.store.entry import event_line
+from engine.sandbox.store import Change, Entry, encode, event_line
 from engine.sandbox.verbs.table import table
 from engine.sandbox.verbs.views import view_of, whole
 
@@ -71,7 +70,7 @@ class WatchHub:
         return sum(len(watches) for watches in self._watches.values())
 
     def close(self, resource: str | None = None, status: Obj | None = None) -> None:
-        """End the open watches (of one resource): dropped, or told a Status such as 410."""
+        """End the open watches (of one resource): dropped, or with a Status such as 410."""
         with self._context.storage.lock:
             for name, watches in self._watches.items():
                 if resource is None or resource == name:

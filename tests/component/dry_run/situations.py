@@ -95,8 +95,6 @@ class Situation:
     """Whose plan comes true."""
     code: int = 0
     """Of a diff, where it is neither 0 nor 1."""
-    says: str = ""
-    """Part of the reason that a plan gives."""
 
 
 def finished(stage: Stage) -> None:
@@ -185,11 +183,6 @@ def full(stage: Stage) -> None:
     stage.sandbox.quota(NAMESPACE, pods="0")
     stage.spec()
     stage.reconcile("--timeout", "2s")
-
-
-def has_no_room_for_its_record(stage: Stage) -> None:
-    stage.sandbox.quota(NAMESPACE, configmaps="0")
-    stage.spec()
 
 
 def has_room_again(stage: Stage) -> None:
@@ -291,12 +284,6 @@ def gets_its_expiry(stage: Stage) -> None:
     stage.defaults(ttlAfterFinished={"success": "1h"})
 
 
-def expires_with_its_stamp(stage: Stage) -> None:
-    finished(stage)
-    stage.defaults(ttlAfterFinished={"success": "10s"})
-    stage.advance(600)
-
-
 def gets_two_expiries(stage: Stage) -> None:
     failed(stage)
     stage.run("rerun", "job", "-n", NAMESPACE)
@@ -363,39 +350,29 @@ SITUATIONS = {
     "its pod has ended": Situation(ended_while_nobody_looked, "continue"),
     "its retry is due": Situation(waits_for_its_retry, "start", to_finish=LATER),
     "a quota is full": Situation(full, "leave", to_finish=BRIEFLY, modes=("server",)),
-    "a quota has no room for its record": Situation(
-        has_no_room_for_its_record,
-        "start",
-        to_finish=("--queue-timeout", "1s"),
-        modes=("server",),
-        says="would be queued: configmaps",
-    ),
     "a quota has room again": Situation(has_room_again, "start"),
     "a webhook refuses its pod": Situation(is_refused, "fail", modes=("server",), code=2),
     "it is another source's": Situation(is_anothers, "fail", code=2),
     "its record can't be read": Situation(has_a_broken_record, "fail", code=2),
-    "its record was deleted": Situation(is_without_its_record, "continue"),
-    "it runs and its record was deleted": Situation(
-        runs_without_its_record, "continue", to_finish=LATER
-    ),
-    "an engine died before it was recorded": Situation(crashed_after_the_pod, "replace"),
+    "its record was deleted": Situation(is_without_its_record, "fail", code=2),
+    "it runs and its record was deleted": Situation(runs_without_its_record, "fail", code=2),
+    "an engine died before it was recorded": Situation(crashed_after_the_pod, "start"),
     "an engine died before the gate was removed": Situation(
         crashed_after_the_record, "continue", to_finish=LATER
     ),
     "an engine died before its pod was deleted": Situation(crashed_before_the_deletion, "continue"),
-    "somebody changed its labels": Situation(has_other_labels, "continue", to_finish=LATER),
+    "somebody changed its labels": Situation(has_other_labels, "leave", to_finish=LATER),
     "somebody changed the labels of what is over": Situation(has_other_labels_and_is_over, "leave"),
     "its ConfigMap was deleted": Situation(needs_its_config_map, "continue", to_finish=BRIEFLY),
     "too many would start": Situation(are_too_many, "start", code=2),
     "its pod has expired": Situation(expires, "leave"),
     "its pod is to expire": Situation(gets_its_expiry, "continue"),
-    "its pod expires with its stamp": Situation(expires_with_its_stamp, "continue"),
     "two pods are to expire": Situation(gets_two_expiries, "continue"),
     "its spec is gone": Situation(spec_is_gone, ""),
     "its spec is gone for long": Situation(spec_is_gone_for_long, ""),
     "its spec is back": Situation(spec_is_back, "continue"),
     "its spec is gone while it runs": Situation(spec_is_gone_of_what_runs, "", to_finish=LATER),
-    "its image can't be had": Situation(cannot_get_its_image, "replace", to_finish=BRIEFLY),
+    "its image can't be had": Situation(cannot_get_its_image, "continue", to_finish=BRIEFLY),
 }
 _REMOVED = replace(SITUATIONS["its spec is gone"], arguments=PRUNE)
 SITUATIONS["its spec is gone and it is removed"] = _REMOVED

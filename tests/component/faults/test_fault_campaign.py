@@ -19,8 +19,7 @@ from engine.cluster.connect import connect
 from engine.errors import UnreachableError
 from engine.reconcile.controller import ControllerDependencies
 from engine.reconcile.once import RunOnce
-from engine.reconcile.once_jobs import OnceRequest
-from engine.reconcile.once_result import OnceOptions, OnceResult
+from engine.reconcile.once_result import OnceRequest, OnceResult
 from engine.render.templates import Templates
 from engine.sandbox import Sandbox
 from engine.specdir.load import load_specs
@@ -37,7 +36,7 @@ from tests.support.fault_campaign import (
 )
 from tests.support.troubles import gates_lifted, playing, troubles_by_lot
 
-SEEDS = int(os.environ.get("ENGINE_CAMPAIGN_SEEDS", "100"))
+SEEDS = int(os.environ.get("ENGINE_CAMPAIGN_SEEDS", "30"))
 FIRST = int(os.environ.get("ENGINE_CAMPAIGN_SEED", "0"))
 WORKERS = 12
 TIMEOUT = 240.0
@@ -101,10 +100,16 @@ def _reconcile_patiently(kubeconfig: Path, specs: list[str]) -> OnceResult:
 
 def _reconcile(kubeconfig: Path, specs: list[str]) -> OnceResult:
     jobs = load_specs(specs, Config(), NAMESPACE).jobs
-    options = OnceOptions("campaign", timeout=TIMEOUT)
     client = connect(str(kubeconfig)).client
     dependencies = ControllerDependencies({}, Redactor(), _say_nothing)
-    request = OnceRequest(client, jobs, Config(), options, Templates())
+    request = OnceRequest(
+        client=client,
+        jobs=jobs,
+        config=Config(),
+        templates=Templates(),
+        source="campaign",
+        timeout=TIMEOUT,
+    )
     return RunOnce(request, dependencies).run()
 
 

@@ -31,7 +31,7 @@ from tests.support.fault_campaign import (
 from tests.support.in_process_manager import InProcessManager
 from tests.support.troubles import Trouble, gates_lifted, playing, troubles_by_lot
 
-SEEDS = int(os.environ.get("ENGINE_STAYING_SEEDS", "20"))
+SEEDS = int(os.environ.get("ENGINE_STAYING_SEEDS", "8"))
 FIRST = int(os.environ.get("ENGINE_CAMPAIGN_SEED", "0"))
 WORKERS = 8
 LONGEST = 240.0

@@ -7,10 +7,10 @@ import pytest
 
 from engine.cluster.client import Client
 from engine.cluster.records import write_record
-from engine.decide.record import Record
 from engine.errors import BrokenRecordError
 from engine.informers.records import RecordInformer
 from engine.informers.reflector import WatchContext
+from engine.lifecycle.record import Record
 from engine.refs import JobKey, record_name
 from engine.runtime.supervisor import Supervisor
 from engine.sandbox import Sandbox

@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from engine.cluster.connect import connect
-from engine.decide.lease import lease_name
 from engine.errors import EngineError, UnreachableError
-from engine.runtime.leader_election import LeaderElector
-from engine.runtime.lease_lock import LeaseLock
+from engine.runtime.leader_election import LeaderElector, LeaseLock
+from engine.runtime.lease import lease_name
 from engine.sandbox import Sandbox
 from engine.telemetry.events import Event, LeaderChanged, Notice
 from tests.cluster.cluster import Cluster

@@ -1,6 +1,8 @@
 """What commands of pages meet: `<!-- scene: NAME -->` plays the function of that name."""
 
+import os
 import shutil
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -73,10 +75,13 @@ def a_slow_job_and_a_failed_one(stage: Stage) -> None:
 
 
 def a_folder_that_is_watched(stage: Stage) -> None:
-    """One spec is good, the other is not."""
+    """One spec is good, the other is not. Both were written a minute ago."""
     the_namespace_ci(stage)
     stage.spec("late", image=IMAGE, script="make")
     stage.spec("broken", imgae=IMAGE, script="make")
+    written_at = time.time() - 60
+    for file in (stage.folder / "jobs").iterdir():
+        os.utime(file, (written_at, written_at))
 
 
 def a_cluster_with_troubles(stage: Stage) -> None:
@@ -96,9 +101,9 @@ def misspelt_fields(stage: Stage) -> None:
 def specs_beyond_the_limits(stage: Stage) -> None:
     """What a pod patch asks for, and the operator forbids."""
     volume = "{name: data, image: {reference: evil.example/x}}"
-    patch = f"\n    spec:\n      hostNetwork: true\n      volumes: [{volume}]"
+    patch = f"\n    spec:\n      serviceAccountName: deployer\n      volumes: [{volume}]"
     config = "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\nlimits:\n"
-    limits = "  podSecurity: baseline\n  allowedImages: [docker.io/library/*]\n"
+    limits = "  allowedServiceAccounts: [build-*]\n  allowedImages: [docker.io/library/*]\n"
     stage.write(WrittenFile("engine.yaml", config + limits))
     stage.spec("build", image=IMAGE, script="make", podPatch=patch)
 

@@ -13,8 +13,14 @@ from tests.support.engine_process import EngineProcess
 from tests.support.objects import Objects
 
 DAY = 86_400
-GONE_SINCE = "jobs.engine/gone-since"
-STAYING = ("--prune-interval", "0.2s", "--source", "default")
+ORPHANED_SINCE = "jobs.engine/orphaned-since"
+STAYING = ("--prune-interval", "0.2s", "--source", "web")
+
+
+@pytest.fixture(autouse=True)
+def own_source(engine: Engine) -> None:
+    """Only under a source of its own a folder can miss a spec."""
+    engine.environment["ENGINE_SOURCE"] = "web"
 
 
 def marks(sandbox: Sandbox, job: str = "gone", namespace: str = NAMESPACE) -> dict[str, str] | None:
@@ -46,7 +52,7 @@ def test_a_record_goes_thirty_days_after_its_spec_was_missed_and_one_with_a_spec
 ) -> None:
     run_and_remove(engine)
     engine.reconcile(ends=0)
-    mark = (marks(sandbox) or {})[GONE_SINCE]
+    mark = (marks(sandbox) or {})[ORPHANED_SINCE]
     assert marks(sandbox, "lives") == {}
     told = {name: entry["specGoneSince"] for name, entry in engine.status().items()}
     assert told == {"gone": mark.replace("Z", ".000Z"), "lives": None}
@@ -121,33 +127,14 @@ def test_a_spec_that_is_back_stops_the_ageing_and_runs_nothing(
     sandbox.clock.advance(29 * DAY)
     engine.spec("gone", script="true")
     told = engine.run("diff", str(engine.folder), ends=1)
-    assert "take out of the record that the spec is gone" in told.stdout
+    assert "record that the spec is back" in told.stdout
     run = engine.reconcile(ends=0)
     assert engine.run("diff", str(engine.folder), ends=0).stdout == ""
     assert (run.job("gone")["changed"], run.job("gone")["state"]) == (False, "Succeeded")
-    assert GONE_SINCE not in (marks(sandbox) or {})
+    assert ORPHANED_SINCE not in (marks(sandbox) or {})
     sandbox.clock.advance(90 * DAY)
     assert prune(engine) == {}
     assert engine.reconcile(ends=0).job("gone")["changed"] is False
-
-
-def test_two_folders_that_share_a_source_write_each_others_records_once_a_day_at_most(
-    engine: Engine, sandbox: Sandbox
-) -> None:
-    folders = [engine.folder / name for name in ("one", "two")]
-    for folder in folders:
-        engine.spec(folder.name, script="true", file=f"{folder.name}/job.yaml")
-    for number in range(5):
-        for folder in folders:
-            engine.run("reconcile", "--once", str(folder), "-o", "json", ends=0)
-        if not number:
-            sandbox.requests.clear()
-        sandbox.clock.advance(3600)
-    written = [r.name for r in sandbox.requests.where("update", "configmaps")]
-    assert sorted(written) == ["one.record", "two.record", "two.record"]
-    runs = {name: (entry["attempts"], entry["history"]) for name, entry in engine.status().items()}
-    assert runs.keys() == {"one", "two"}
-    assert all(len(attempts) == 1 and not history for attempts, history in runs.values())
 
 
 def test_a_record_stays_as_long_as_a_pod_of_its_job(
@@ -179,7 +166,26 @@ def test_what_could_not_be_read_is_not_gone(
         time.sleep(1)
         assert marks(sandbox) == {}
         (engine.folder / "broken.yaml").unlink()
-        objects.api.wait(lambda: GONE_SINCE in (marks(sandbox) or {}), "the mark")
+        objects.api.wait(lambda: ORPHANED_SINCE in (marks(sandbox) or {}), "the mark")
+
+
+@pytest.mark.parametrize("how", ["source", "file"])
+def test_the_shared_source_and_a_single_file_mark_nothing(
+    engine: Engine, sandbox: Sandbox, how: str
+) -> None:
+    if how == "source":
+        del engine.environment["ENGINE_SOURCE"]
+    run_and_remove(engine)
+    paths = str(engine.folder) if how == "source" else str(engine.folder / "lives.yaml")
+    engine.run("reconcile", "--once", paths, ends=0)
+    assert marks(sandbox) == {}
+
+
+def test_the_mark_is_reported_with_the_time_that_is_left(engine: Engine) -> None:
+    run_and_remove(engine)
+    words = "note: 1 job has no spec any more: its record stays for 4w2d"
+    assert words in engine.reconcile(ends=0).stderr
+    assert words not in engine.reconcile(ends=0).stderr
 
 
 def test_an_empty_folder_marks_nothing_unless_that_is_meant(
@@ -190,7 +196,7 @@ def test_an_empty_folder_marks_nothing_unless_that_is_meant(
     engine.run("reconcile", "--once", str(engine.folder), "-n", NAMESPACE)
     assert marks(sandbox) == {}
     engine.reconcile("--allow-empty", "-n", NAMESPACE, ends=0)
-    assert GONE_SINCE in (marks(sandbox) or {})
+    assert ORPHANED_SINCE in (marks(sandbox) or {})
 
 
 def test_records_age_in_namespaces_that_no_spec_names_any_more(
@@ -204,7 +210,7 @@ def test_records_age_in_namespaces_that_no_spec_names_any_more(
     engine.namespace = NAMESPACE
     engine.spec("lives", script="true")
     engine.reconcile(ends=0)
-    assert GONE_SINCE in (marks(sandbox, namespace="dev") or {})
+    assert ORPHANED_SINCE in (marks(sandbox, namespace="dev") or {})
     sandbox.clock.advance(31 * DAY)
 
     def is_gone() -> bool:
@@ -231,7 +237,7 @@ def test_the_limit_of_deletes_holds_for_records_and_the_rest_is_left_unasked(
     sandbox.clock.advance(20 * DAY)
     sandbox.requests.clear()
     run = engine.reconcile("--allow-empty", "-n", NAMESPACE, "--config", config, ends=0)
-    assert "warning: limits.maxDeletesPerPass is reached, 4 more would go" in run.stderr
+    assert "warning: the limit of 2 deletes is reached, 4 more would go" in run.stderr
     assert len(sandbox.requests.where("delete", "configmaps")) == 2
     assert len(sandbox.requests.where("get", "configmaps")) <= 12
 
@@ -241,7 +247,7 @@ def test_an_engine_that_stays_marks_records_and_deletes_them_in_their_time(
 ) -> None:
     run_and_remove(engine)
     with EngineProcess(engine, *STAYING) as staying:
-        objects.api.wait(lambda: GONE_SINCE in (marks(sandbox) or {}), "the mark")
+        objects.api.wait(lambda: ORPHANED_SINCE in (marks(sandbox) or {}), "the mark")
         sandbox.clock.advance(31 * DAY)
         objects.api.wait(lambda: marks(sandbox) is None, "end of the record")
         assert marks(sandbox, "lives") == {}

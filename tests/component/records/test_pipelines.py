@@ -24,6 +24,7 @@ pytestmark = pytest.mark.timeout(300 + JOBS)
 def test_after_forty_days_of_pipelines_there_are_records_of_the_last_thirty(
     engine: Engine, sandbox: Sandbox
 ) -> None:
+    engine.environment["ENGINE_SOURCE"] = "web"
     begun: dict[str, datetime] = {}
     missed: dict[str, datetime] = {}
     most = 0

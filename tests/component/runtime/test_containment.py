@@ -13,18 +13,18 @@ import pytest
 from engine.api.model import Config
 from engine.cli.main import cli
 from engine.cluster.connect import connect
-from engine.decide.actions import CreatePod
 from engine.informers.pods import PodInformer
-from engine.prune.run import prune
-from engine.reconcile import ttl_controller
+from engine.lifecycle.actions import CreatePod
+from engine.prune.source import SourcePruner
 from engine.reconcile.controller import ControllerDependencies
 from engine.reconcile.controller_manager import ControllerManager, ManagerOptions
 from engine.reconcile.executor import EXECUTORS
 from engine.reconcile.job_store import JobStore
 from engine.refs import JobKey
 from engine.render.templates import Templates
-from engine.runtime.lease_lock import LeaseLock
+from engine.runtime.leader_election import LeaderElector
 from engine.sandbox import Sandbox
+from engine.specdir.compile import CompileOptions
 from engine.specdir.source import DirectorySource
 from engine.status.outcome import State
 from engine.telemetry.events import Event, InternalError, StateChanged
@@ -45,8 +45,7 @@ class Engine:
             [str(folder)],
             config_file=None,
             config=Config(),
-            namespace="ci",
-            context_namespace="ci",
+            options=CompileOptions("ci"),
             on_notice=lambda _message: None,
         )
         options = ManagerOptions(
@@ -230,7 +229,7 @@ def test_a_pass_of_the_ttl_rule_that_raises_is_followed_by_another(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     panic = Panic(2)
-    monkeypatch.setattr(ttl_controller, "prune", panic.instead_of(prune))
+    monkeypatch.setattr(SourcePruner, "prune", panic.instead_of(SourcePruner.prune))
     engine.spec("good")
     engine.start()
     engine.succeeds(GOOD)
@@ -244,7 +243,7 @@ def test_an_elector_that_raises_keeps_the_lease(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     panic = Panic(1)
-    monkeypatch.setattr(LeaseLock, "renew", panic.instead_of(LeaseLock.renew))
+    monkeypatch.setattr(LeaderElector, "_renew", panic.instead_of(LeaderElector._renew))
     engine.start()
     engine.eventually(lambda: panic.left == 0)
     engine.spec("good")

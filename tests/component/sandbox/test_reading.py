@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.sandbox import FOREVER, Clock, Run, Sandbox
-from tests.support.client import APPLY, TABLE
+from tests.support.client import TABLE
 from tests.support.sandbox_namespace import Namespace, container
 
 
@@ -172,18 +172,17 @@ def test_a_quota_set_by_hand_is_enforced_and_told(ci: Namespace, sandbox: Sandbo
     assert ci.client.get(ci.path("resourcequotas", "q")).body["status"]["used"] == {"pods": "0"}
 
 
-def test_dry_run_of_an_apply_over_quota_is_refused(ci: Namespace, sandbox: Sandbox) -> None:
-    sandbox.quota("ci", "q", configmaps="0")
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
-    got = ci.client.patch(ci.path("configmaps", "x"), body, APPLY, fieldManager="t", dryRun="All")
-    assert got.code == 403
-
-
-def test_discovery_says_what_openapi_describes(ci: Namespace) -> None:
+def test_openapi_names_the_options_of_every_write(ci: Namespace) -> None:
     index = ci.client.get("/openapi/v3").body["paths"]
     assert set(index) >= {"api/v1", "apis/coordination.k8s.io/v1"}
     document = ci.client.get(index["api/v1"]["serverRelativeURL"]).body
-    schemas = document["components"]["schemas"]
-    container_type = schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"]
-    assert container_type["x-kubernetes-patch-merge-key"] == "name"
+    patch = document["paths"]["/api/v1/namespaces/{namespace}/pods/{name}"]["patch"]
+    assert {"dryRun", "fieldValidation"} <= {option["name"] for option in patch["parameters"]}
     assert ci.client.get("/openapi/v2").code == 404
+
+
+def test_server_side_apply_is_no_patch_that_it_knows(ci: Namespace) -> None:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
+    kind = "application/apply-patch+yaml"
+    got = ci.client.patch(ci.path("configmaps", "x"), body, kind, fieldManager="t")
+    assert (got.code, got.reason) == (415, "UnsupportedMediaType")

@@ -4,16 +4,22 @@ import contextlib
 import http.client
 import select
 import socket
+import statistics
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 
-from engine.telemetry import http_server
+from engine.telemetry import health
 from engine.telemetry.health import HealthServer
 from engine.telemetry.metrics import Metrics
+from tests.support.client import eventually
 
 CROWD, PROBES, TIMEOUT = 500, 20, 5.0
+BOUND = 33
+QUICK = 0.1
+"""Seconds within which half of the probes are answered."""
 HERE = "127.0.0.1"
 SILENT = b""
 HALF_A_HEADER = b"GET /metrics HTTP/1.1\r\nX-"
@@ -29,11 +35,19 @@ def server() -> Iterator[HealthServer]:
     running.stop()
 
 
-def probe(server: HealthServer) -> int:
+def probe(server: HealthServer) -> float:
+    """Seconds until the answer."""
+    began = time.monotonic()
     connection = http.client.HTTPConnection(HERE, server.port, timeout=TIMEOUT)
     with contextlib.closing(connection):
         connection.request("GET", "/healthz")
-        return connection.getresponse().status
+        assert connection.getresponse().status == 200
+    return time.monotonic() - began
+
+
+def check_probes(server: HealthServer) -> None:
+    assert statistics.median(probe(server) for _ in range(PROBES)) < QUICK
+    assert eventually(lambda: threads() <= BOUND)
 
 
 def slow_client(server: HealthServer, says: bytes, address: str) -> socket.socket:
@@ -52,8 +66,10 @@ def is_cut(connection: socket.socket) -> bool:
         return True
 
 
-def threads() -> list[str]:
-    return sorted(t.name for t in threading.enumerate() if t.name.startswith("health"))
+def threads() -> int:
+    """Of the server: the one that accepts, and one for each connection."""
+    names = [thread.name for thread in threading.enumerate()]
+    return sum(name == "health" or "process_request_thread" in name for name in names)
 
 
 @pytest.mark.parametrize("peers", [1, CROWD], ids=["one-peer", "many-peers"])
@@ -68,8 +84,7 @@ def test_probes_are_answered_while_five_hundred_clients_hang_on_the_port(
         for number in range(CROWD):
             client = slow_client(server, says, addresses[number % peers])
             stack.enter_context(contextlib.closing(client))
-        assert [probe(server) for _ in range(PROBES)] == [200] * PROBES
-        assert threads() in (["health"], ["health", "health-work_0"])
+        check_probes(server)
 
 
 def test_probes_are_answered_while_a_crowd_comes_back_whenever_it_is_cut(
@@ -90,18 +105,19 @@ def test_probes_are_answered_while_a_crowd_comes_back_whenever_it_is_cut(
     crowd = threading.Thread(target=come_back)
     crowd.start()
     try:
-        assert [probe(server) for _ in range(PROBES)] == [200] * PROBES
-        assert threads() in (["health"], ["health", "health-work_0"])
+        for _ in range(PROBES):
+            probe(server)
+        assert eventually(lambda: threads() <= BOUND)
     finally:
         stop.set()
         crowd.join()
-    assert probe(server) == 200
+    probe(server)
 
 
-def test_whoever_comes_takes_the_place_of_the_oldest_of_the_peer_that_has_the_most(
+def test_a_new_client_takes_the_place_of_the_oldest_of_the_peer_that_has_the_most(
     server: HealthServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_server, "_MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(health, "_MAX_CONNECTIONS", 3)
     with contextlib.ExitStack() as stack:
         alone, oldest, younger, newcomer = (
             stack.enter_context(contextlib.closing(slow_client(server, SILENT, address)))
@@ -109,20 +125,5 @@ def test_whoever_comes_takes_the_place_of_the_oldest_of_the_peer_that_has_the_mo
         )
         assert is_cut(oldest)
         for connection in (alone, younger, newcomer):
-            connection.sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
-            assert connection.recv(12) == b"HTTP/1.0 200"
-
-
-def test_a_peer_that_has_its_share_makes_room_for_itself(
-    server: HealthServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(http_server, "_MOST_OF_A_PEER", 2)
-    with contextlib.ExitStack() as stack:
-        other, oldest, _, newcomer = (
-            stack.enter_context(contextlib.closing(slow_client(server, SILENT, address)))
-            for address in ("127.0.0.2", "127.0.0.3", "127.0.0.3", "127.0.0.3")
-        )
-        assert is_cut(oldest)
-        for connection in (other, newcomer):
             connection.sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
             assert connection.recv(12) == b"HTTP/1.0 200"

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from engine.api.kubernetes_fields import manifest_faults
-from engine.api.model import Config
-from engine.kubeschema import shipped_types
-from engine.kubeschema.model import ListOf, MapOf, Scalar, Schema, Struct, Type
+from engine.api.kubernetes_schema import SHIPPED, Type
+from engine.api.schema import check_manifest
+from engine.api.schema_messages import Nowhere
 from tests.support.misspelt_fields import MISSPELT, Misspelt
 from tests.unit.builders import (
     document,
@@ -31,10 +30,13 @@ metadata: {name: build}
 spec:
   image: alpine
 """
-EXAMPLES: dict[str, Any] = {
-    "str": "x", "time": "2024-01-01T00:00:00Z", "bytes": "eA==", "bool": True, "int32": 1,
-    "int64": 1, "float": 1.5, "intstr": 1, "qty": "1", "any": {"a": 1},
-}  # fmt: skip
+EXAMPLES = {"string": "x", "boolean": True, "integer": 1, "number": 1.5, "object": {"a": 1}}
+
+
+def faults_of(manifest: dict[str, Any]) -> list[str]:
+    return [
+        problem.message + problem.hint for problem in check_manifest(manifest, SHIPPED, Nowhere())
+    ]
 
 
 def in_blocks(data: Any) -> str:
@@ -145,8 +147,10 @@ def test_all_misspelt_fields_of_a_spec_are_told_at_once() -> None:
         ("podPatch", "{spec: {containers: [{livenessProbe: {tcpSocket: {port: [1]}}}]}}", "[1]",
          ("spec.podPatch.spec.containers[0].livenessProbe.tcpSocket.port must be "
          "a whole number or a string, not a list")),
+        ("podPatch", "{spec: {$patch: merg}}", "merg",
+         'spec.podPatch.spec.$patch: "merg" is not allowed (did you mean merge?)'),
         ("podPatch", "{spec: {priority: 3000000000}}", "3000000000",
-         "spec.podPatch.spec.priority must be a whole number of 32 bits"),
+         "spec.podPatch.spec.priority must be at most 2147483647, not 3000000000"),
     ],
 )  # fmt: skip
 def test_a_mistyped_field_is_an_error_at_its_place(
@@ -222,41 +226,29 @@ def test_the_operators_defaults_are_checked_where_they_stand() -> None:
     assert '"defaults.podPatch.spc" (did you mean spec?)' in str(caught.value)
 
 
-def test_plain_specs_never_ask_for_the_table() -> None:
-    def no_table() -> Schema:
-        raise AssertionError("the table was asked for")
-
-    spec = document(
-        resources={"limits": {"cpu": 1}, "claims": [{"name": "gpu"}]},
-        nodeSelector={"disk": "ssd"},
-        services=[{"name": "db", "image": "db", "resources": {"requests": {"cpu": "1"}}}],
-        securityContext={},
-        tolerations=[],
-    )
-    assert lines_of(load_document(spec, Config(kubernetes=no_table))) == []
-
-
 def test_what_a_secret_holds_is_never_repeated() -> None:
     manifest = {"apiVersion": "v1", "kind": "Secret", "data": {"PIN": 4711}, "type": True}
-    told = [fault.message + fault.hint for fault in manifest_faults(shipped_types, manifest)]
-    assert told == ["data.PIN must be a string", "type must be a string"]
+    assert faults_of(manifest) == ["data.PIN must be a string", "type must be a string"]
 
 
-def example_of(kind: Type, inside: tuple[Struct, ...] = ()) -> Any:
+def example_of(kind: Type, inside: tuple[Type, ...] = ()) -> Any:
     """A well-typed value with every field that there is, but for types within themselves."""
-    match kind:
-        case Struct():
-            return {
-                name: example_of(below, (*inside, kind))
-                for name, below in kind.fields.items()
-                if not any(below is outer for outer in inside)
-            }
-        case ListOf():
-            return [example_of(kind.item, inside)]
-        case MapOf():
-            return {"key": example_of(kind.value, inside)}
-        case Scalar():
-            return EXAMPLES[kind.name]
+    if "properties" in kind:
+        below = {name: SHIPPED.below(kind, name) for name in kind["properties"]}
+        within = (*inside, kind)
+        return {n: example_of(b, within) for n, b in below.items() if not is_one_of(b, within)}
+    if "items" in kind:
+        return [example_of(SHIPPED.item(kind), inside)]
+    if kind.get("additionalProperties"):
+        return {"key": example_of(SHIPPED.below(kind, "key"), inside)}
+    if "pattern" in kind:
+        return "1"
+    names = [kind["type"]] if isinstance(kind["type"], str) else kind["type"]
+    return EXAMPLES[names[0]]
+
+
+def is_one_of(kind: Type, others: tuple[Type, ...]) -> bool:
+    return any(kind is other for other in others)
 
 
 def leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
@@ -270,12 +262,12 @@ def leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
 
 @pytest.mark.parametrize("kind", ["Pod", "Secret", "ConfigMap"])
 def test_every_field_at_every_depth_is_accepted(kind: str) -> None:
-    whole = {**example_of(shipped_types().kind("v1", kind)), "apiVersion": "v1", "kind": kind}
-    assert list(manifest_faults(shipped_types, whole)) == []
+    whole = {**example_of(SHIPPED.kind("v1", kind)), "apiVersion": "v1", "kind": kind}
+    assert faults_of(whole) == []
 
 
 def test_every_field_of_a_pod_but_the_engines_own_may_be_patched() -> None:
-    patch = example_of(shipped_types().kind("v1", "Pod")) | {"apiVersion": "v1", "kind": "Pod"}
+    patch = example_of(SHIPPED.kind("v1", "Pod")) | {"apiVersion": "v1", "kind": "Pod"}
     del patch["metadata"]["finalizers"], patch["metadata"]["ownerReferences"]
     assert len([*leaves(patch)]) > 500
     text = in_blocks(document(podPatch=patch))
@@ -284,15 +276,12 @@ def test_every_field_of_a_pod_but_the_engines_own_may_be_patched() -> None:
 
 @pytest.mark.parametrize("field", ["securityContext", "podSecurityContext", "tolerations"])
 def test_every_field_of_a_specs_own_is_accepted(field: str) -> None:
-    pod = shipped_types().kind("v1", "Pod").fields["spec"]
-    assert isinstance(pod, Struct)
-    containers = pod.fields["containers"]
-    assert isinstance(containers, ListOf)
-    assert isinstance(containers.item, Struct)
+    pod = SHIPPED.below(SHIPPED.kind("v1", "Pod"), "spec")
+    container = SHIPPED.item(SHIPPED.below(pod, "containers"))
     kinds = {
-        "securityContext": containers.item.fields["securityContext"],
-        "podSecurityContext": pod.fields["securityContext"],
-        "tolerations": pod.fields["tolerations"],
+        "securityContext": SHIPPED.below(container, "securityContext"),
+        "podSecurityContext": SHIPPED.below(pod, "securityContext"),
+        "tolerations": SHIPPED.below(pod, "tolerations"),
     }
     assert lines_of(load_document(document(**{field: example_of(kinds[field])}))) == []
 
@@ -302,8 +291,12 @@ def test_a_pod_as_the_api_returns_it_has_no_unknown_field() -> None:
     pod["metadata"].update(
         uid="u", creationTimestamp=None, managedFields=[{"fieldsV1": {"f:a": {}}}]
     )
-    pod["status"] = {"phase": "Running", "containerStatuses": [{"restartCount": 0, "state": {}}]}
-    assert list(manifest_faults(shipped_types, pod)) == []
+    container = {"name": "main", "image": "a", "imageID": "b", "ready": True}
+    pod["status"] = {
+        "phase": "Running",
+        "containerStatuses": [{**container, "restartCount": 0, "state": {}}],
+    }
+    assert faults_of(pod) == []
 
 
 def test_of_very_many_faults_the_first_hundred_are_told_and_the_others_counted() -> None:

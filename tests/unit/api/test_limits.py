@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from engine.api.checks import times_are_capped
-from engine.api.effective import EffectiveSpec
+from engine.api.effective import effective_spec
 from engine.api.yaml_reader import read_yaml
 from engine.errors import InvalidInputError
 from tests.unit.builders import document, lines_of, load, load_document, make_config, make_job
@@ -48,16 +48,18 @@ def told(limits: str, text: str = "", **spec: Any) -> list[str]:
          ("job.yaml:6:15: warning: spec.pullPolicy [Never, Always] is cut to [Always] "
           "(limits.allowedPullPolicies: Always)")),
         ("{allowedServiceAccounts: [build-*]}", "  serviceAccountName: engine",
-         ("job.yaml:6:23: the service account engine is not allowed "
+         ("job.yaml:6:23: the pod's spec.serviceAccountName engine is not allowed "
           "(limits.allowedServiceAccounts: build-*)")),
         ("{allowedServiceAccounts: []}", "  automountServiceAccountToken: true",
-         ("job.yaml:6:33: the service account default is not allowed "
+         ("job.yaml:6:33: the pod's spec.automountServiceAccountToken gives it the service "
+          "account default, which is not allowed "
           "(limits.allowedServiceAccounts: none)")),
         ("{allowedSecrets: [ci-*]}", "  secrets: {T: {fromSecret: {name: admin, key: k}}}",
-         ("job.yaml:6:36: fromSecret: the Secret admin is not allowed "
+         ("job.yaml:6:36: the pod's spec.containers{main}.env{T}.valueFrom.secretKeyRef.name "
+          "admin is not allowed "
           "(limits.allowedSecrets: ci-*)")),
         ("{allowedSecrets: []}", "  registryCredentials: [{fromSecret: {name: admin}}]",
-         ("job.yaml:6:45: fromSecret: the Secret admin is not allowed "
+         ("job.yaml:6:45: the pod's spec.imagePullSecrets{admin}.name admin is not allowed "
           "(limits.allowedSecrets: none)")),
         ("{allowPodPatch: []}", "  podPatch: {metadata: {labels: {a: b}}}",
          "job.yaml:6:13: spec.podPatch is not allowed (limits.allowPodPatch: none)"),
@@ -97,7 +99,7 @@ def test_a_longest_ttl_in_which_a_job_cant_end_is_a_warning() -> None:
 def test_a_ttl_without_an_end_is_an_error_where_there_is_a_longest_one() -> None:
     (own,) = read_yaml((SPEC + "  ttl: forever\n").encode(), "job.yaml").documents
     config = make_config("limits: {maxTtl: 7d}")
-    effective = EffectiveSpec(own.data["spec"], "ci", (own,), config)
+    effective = effective_spec(own, (), config, "ci")
     assert [str(found) for found in times_are_capped(effective)] == [
         "job.yaml:6:8: spec.ttl: forever is not allowed (limits.maxTtl: 1w)"
     ]
@@ -244,8 +246,6 @@ def test_a_pod_patch_cant_set_what_holds_a_pod_or_owns_it(metadata: str, line: s
          "engine.yaml:3:26: limits.allowPodPatch[0]: a pod has no field"),
         ("{maxTtl: 0}", "engine.yaml:3:18: limits.maxTtl is 0, which leaves a job no time"),
         ("{maxAttempts: 0}", "engine.yaml:3:23: limits.maxAttempts must be at least 1, not 0"),
-        ("{podSecurity: strict}",
-         'engine.yaml:3:23: limits.podSecurity: "strict" is not allowed (did'),
     ],
 )  # fmt: skip
 def test_a_broken_limit_is_told_at_its_place(limits: str, line: str) -> None:

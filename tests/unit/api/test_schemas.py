@@ -11,7 +11,7 @@ from referencing.jsonschema import DRAFT7, DRAFT202012
 from ruamel.yaml import YAML
 
 from engine.api.model import Config, Limits
-from engine.api.versions import VERSIONS, schema_text
+from engine.api.versions import SCHEMAS, bundled_schema, schema_text
 from tests.unit.builders import load
 
 ROOT = Path(__file__).parents[3]
@@ -19,6 +19,7 @@ DRAFTS: dict[str, Any] = {
     "draft-07": (Draft7Validator, DRAFT7),
     "2020-12": (Draft202012Validator, DRAFT202012),
 }
+FOLDER = ROOT / "schemas"
 EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
 
 DESIGN = """\
@@ -68,8 +69,11 @@ def validators(kind: str) -> list[Any]:
     made = []
     for cls, draft in DRAFTS.values():
         registry: Registry[Any] = Registry().with_resources(
-            (version.schema, draft.create_resource(json.loads(schema_text(*key))))
-            for key, version in VERSIONS.items()
+            (
+                path.relative_to(FOLDER).as_posix(),
+                draft.create_resource(json.loads(path.read_bytes())),
+            )
+            for path in FOLDER.rglob("*.json")
         )
         schema = json.loads(schema_text("jobs.engine/v1alpha1", kind))
         made.append(cls(schema, registry=registry))
@@ -89,7 +93,7 @@ def documents(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("draft", DRAFTS)
-@pytest.mark.parametrize(("version", "kind"), VERSIONS)
+@pytest.mark.parametrize(("version", "kind"), SCHEMAS)
 def test_every_schema_is_a_schema_under_both_drafts(draft: str, version: str, kind: str) -> None:
     DRAFTS[draft][0].check_schema(json.loads(schema_text(version, kind)))
 
@@ -116,6 +120,20 @@ def test_every_example_is_valid_under_both_drafts(path: Path) -> None:
     for found in documents(path):
         if str(found.get("apiVersion")).startswith("jobs.engine/"):
             assert errors(found) == [[], []]
+
+
+def test_a_bundled_schema_knows_the_fields_of_kubernetes_by_itself() -> None:
+    misspelt = {
+        "securityContext": {"runAsUsr": 1},
+        "podPatch": {"spec": {"containers": [{"name": "main", "$patch": "delete", "imgae": "x"}]}},
+    }
+    for _, kind in SCHEMAS:
+        section = "defaults" if kind == "EngineConfig" else "spec"
+        schema = json.loads(bundled_schema("jobs.engine/v1alpha1", kind))
+        for cls, _ in DRAFTS.values():
+            found = [error.json_path for error in cls(schema).iter_errors({section: misspelt})]
+            assert f"$.{section}.securityContext" in found
+            assert f"$.{section}.podPatch.spec.containers[0]" in found
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,9 @@ def test_the_c_parser_is_in_use() -> None:
     ("text", "line"),
     [
         ("a: 1\na: 2\n",
-         'f.yaml:2:1: duplicate key "a" (it stands first at line 1; remove one)'),
+         'f.yaml:2:1: duplicate key "a" (the first is at line 1; remove one)'),
         ("a:\n  b: 1\n  c: 2\n  b: 3\n",
-         'f.yaml:4:3: duplicate key "b" (it stands first at line 2; remove one)'),
+         'f.yaml:4:3: duplicate key "b" (the first is at line 2; remove one)'),
         ("a: 2020-01-01\n",
          "f.yaml:1:4: an unquoted date or time (quote it to keep it as text)"),
         ("a: [2020-01-01]\n",
@@ -60,27 +60,23 @@ def test_the_c_parser_is_in_use() -> None:
         (BOMB, ("f.yaml:5:24: the file grows to more than 40,000 values "
           "(each alias (*name) counts as what it stands for)")),
         ("a: *nope\n",
-         "f.yaml:1:4: not valid YAML: found undefined alias (quote a value that starts with *)"),
+         "f.yaml:1:4: not valid YAML: found undefined alias"),
         (b"a: \xff\n", "f.yaml:1:4: this is not UTF-8 text (save it as UTF-8)"),
         (b"a: b\nc: d\xe9\n", "f.yaml:2:5: this is not UTF-8 text (save it as UTF-8)"),
         ("a: b\x07\n", "f.yaml:1:5: not valid YAML: control characters are not allowed"),
         ("a: 'b\n", "f.yaml:1:4: not valid YAML: this quote is not closed"),
-        ("a: b: c\n", ("f.yaml:1:5: not valid YAML: a ': ' may not stand here "
+        ("a: b: c\n", ("f.yaml:1:5: not valid YAML: a ': ' is not allowed here "
           "(quote a value that contains ': ', and indent the keys of one mapping alike)")),
-        ("a:\n  b: {c: 1\n  d: 2\ne: 3\n", ("f.yaml:2:6: not valid YAML: this { is not closed, or "
-          "lacks a comma (close it with }, or put a comma between its entries)")),
-        ("a: [1, 2\nb: 3\n", ("f.yaml:1:4: not valid YAML: this [ is not closed, or lacks a comma "
-          "(close it with ], or put a comma between its entries)")),
-        ("a: 1\nx: [\n", ("f.yaml:2:4: not valid YAML: this bracket is not closed, or "
-          "lacks a value (close it with ] or })")),
-        ("a: {b: [1, 2], c: [\n", ("f.yaml:1:19: not valid YAML: this bracket is not closed, or "
-          "lacks a value (close it with ] or })")),
+        ("a:\n  b: {c: 1\n  d: 2\ne: 3\n", (
+          "f.yaml:2:6: not valid YAML: this bracket is not closed, or lacks a comma "
+          "(close it, or put a comma between its entries)")),
+        ("a: [1, 2\nb: 3\n", ("f.yaml:1:4: not valid YAML: this bracket is not closed, or lacks a "
+          "comma (close it, or put a comma between its entries)")),
+        ("a: 1\nx: [\n", ("f.yaml:3:1: not valid YAML: a value is missing here, or a bracket "
+          "before it is not closed")),
         ("a: |\n  x\n y: 1\n", ("f.yaml:3:2: not valid YAML: this is not a key of the mapping "
           "above (indent the keys of one mapping alike, "
           "and quote a value that more text follows)")),
-        ("- a\nb: 1\n", ("f.yaml:2:1: not valid YAML: this is not an entry of the list above "
-          "(entries of a list begin with '- ', at the same indentation)")),
-        ("a: 1\nb\n", "f.yaml:2:1: not valid YAML: this key has no ':' after it"),
         ("a: @b\n", ("f.yaml:1:4: not valid YAML: no value begins with this character "
           "(indent with spaces: YAML allows no tabs; and quote values that start with @ or `)")),
     ],
@@ -89,7 +85,7 @@ def test_bad_yaml_has_one_line_with_its_place(text: str | bytes, line: str) -> N
     assert problems(text) == [line]
 
 
-@pytest.mark.parametrize("text", ["a:\n\tb: c\n", "\ta: b\n", "a:\n- b\n\t- c: d\n"])
+@pytest.mark.parametrize("text", ["a:\n\tb: c\n", "\ta: b\n"])
 def test_a_tab_is_told_to_be_one(text: str) -> None:
     (line,) = problems(text)
     assert "indent with spaces: YAML allows no tabs" in line

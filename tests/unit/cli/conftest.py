@@ -1,7 +1,6 @@
 """The command line as a user meets it: exit code, stdout, stderr."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 
 from engine.cli.main import main
 from tests.support.engine import CommandResult
+from tests.support.forked import ForkedProcess
 
 Engine = Callable[..., CommandResult]
 
@@ -48,18 +48,13 @@ def process() -> Engine:
     """Run a command in a process of its own, for what imports the cluster's client."""
 
     def run(*arguments: str | Path, env: Mapping[str, str] | None = None) -> CommandResult:
-        command = [sys.executable, "-c", "from engine.cli.main import main; main()"]
-        paths = {"PYTHONPATH": str(Path(__file__).parents[3])}
-        done = subprocess.run(
-            [*command, *map(str, arguments)],
-            env={**os.environ, **paths, **(env or {})},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert "Traceback" not in done.stdout + done.stderr
-        assert "internal error" not in done.stderr
-        return CommandResult(done.returncode, done.stdout, done.stderr)
+        process = ForkedProcess([*map(str, arguments)], {**os.environ, **(env or {})})
+        try:
+            stdout, stderr = process.communicate(60)
+        finally:
+            process.kill()
+        assert "Traceback" not in stdout + stderr
+        assert "internal error" not in stderr
+        return CommandResult(process.wait(), stdout, stderr)
 
     return run

@@ -1,7 +1,6 @@
 """What CI systems are given: valid by their schemas, and nothing in it is a command to them."""
 
 import json
-import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,13 +8,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from engine.cli.ci import repository_path
-from engine.cli.printers.github import annotation, annotations_of_result, step_summary
-from engine.cli.printers.gitlab import log_section
-from engine.cli.printers.junit import junit_of_error, junit_xml
-from engine.cli.printers.problems import PRINTERS, problems_code_quality, problems_sarif
+from engine.cli.printers.github import annotation, annotations, repository_path
+from engine.cli.printers.junit import junit_xml
+from engine.cli.printers.problems import PRINTERS, problems_sarif
 from engine.cli.printers.result import mask_result
-from engine.decide.record import Attempt, Record
 from engine.errors import (
     END,
     ApiError,
@@ -27,7 +23,8 @@ from engine.errors import (
     UnreachableError,
 )
 from engine.files import WholeFile
-from engine.prune.result import PruneReport
+from engine.lifecycle.record import Attempt, Record
+from engine.prune.result import PruneResult
 from engine.reconcile.once_result import JobResult, LogEnd, OnceResult
 from engine.status.outcome import Reason, State
 from engine.telemetry.redact import Redactor
@@ -126,7 +123,7 @@ def test_junit_has_the_last_lines_of_the_container_that_failed() -> None:
 def test_what_a_job_did_is_a_failure_and_what_was_done_to_it_an_error(
     job: JobResult, tag: str, kind: str
 ) -> None:
-    masked, _ = mask_result(OnceResult((job,), timed_out=True), PruneReport(), Redactor())
+    masked, _ = mask_result(OnceResult((job,), timed_out=True), PruneResult(), Redactor())
     text = junit_xml(masked)
     require_valid_junit(text)
     (told,) = cases(text)["x"]
@@ -144,7 +141,7 @@ def test_what_a_job_did_is_a_failure_and_what_was_done_to_it_an_error(
 def test_what_ended_a_run_before_any_job_is_a_case_in_error(
     error: EngineError, kind: str, message: str
 ) -> None:
-    text = junit_of_error(error.map_text(Redactor()))
+    text = junit_xml(error.map_text(Redactor()))
     require_valid_junit(text)
     (told,) = cases(text)["engine reconcile"]
     assert (told.tag, told.get("type")) == ("error", kind)
@@ -183,24 +180,16 @@ def test_sarif_is_valid_and_names_files_as_the_repository_does() -> None:
     assert results[0]["message"]["text"] == "unknown field (did you mean x?)"
 
 
-def test_code_quality_is_valid_and_each_entry_has_a_fingerprint_of_its_own() -> None:
-    entries = json.loads(problems_code_quality((), problems(file="./jobs/a.yaml"), {}))
-    for entry in entries:
-        require_valid(entry, "gitlab-code-quality")
-        assert entry["severity"] in ("info", "minor", "major", "critical", "blocker")
-    assert entries[0]["location"] == {"path": "jobs/a.yaml", "lines": {"begin": 7}}
-    assert len({entry["fingerprint"] for entry in entries}) == len(entries)
-
-
 def test_a_fingerprint_stays_when_lines_are_added_above() -> None:
     moved = [replace(p, where=replace(p.where, line=p.where.line + 9)) for p in problems()[:2]]
-    found = [json.loads(problems_code_quality((), tuple(p), {})) for p in (problems()[:2], moved)]
-    first, second = ([entry["fingerprint"] for entry in entries] for entries in found)
-    assert first == second
+    runs = [json.loads(problems_sarif((), tuple(p), {})) for p in (problems(), moved)]
+    first, second = ([r["partialFingerprints"] for r in run["runs"][0]["results"]] for run in runs)
+    assert first[:2] == second
+    assert len({found["engineProblem/v1"] for found in first}) == len(first)
 
 
 def test_a_failed_job_is_annotated_at_its_spec() -> None:
-    (line,) = annotations_of_result(OnceResult((ended("ok", Reason.SUCCEEDED), failed())), {})
+    (line,) = annotations(OnceResult((ended("ok", Reason.SUCCEEDED), failed())), {})
     assert line == (
         "::error file=job.yaml,line=1,col=1,title=ci/test Failed ScriptFailed::exit code 3"
     )
@@ -214,33 +203,6 @@ def test_nothing_in_an_annotation_ends_it_or_begins_another() -> None:
     assert [pair.partition("=")[0] for pair in head.split(",")] == ["file", "line", "col", "title"]
     assert message.endswith("%250A::error::x")
     assert line.replace("::", "").isprintable()
-
-
-def test_the_summary_tells_what_failed_first_and_text_stays_text() -> None:
-    text = step_summary(OnceResult((ended("ok", Reason.SUCCEEDED), failed(HOSTILE), not_over("z"))))
-    assert text.startswith("### engine: 3 jobs, 1 failed, 1 not over\n")
-    rows = [line for line in text.splitlines() if line.startswith(("| ❌", "| ✅", "| ⏳"))]
-    assert [row.split(" | ")[1] for row in rows] == [r"ci\/test", r"ci\/ok", r"ci\/z"]
-    assert r"\<b\> \| \[x\]\(http\:\/\/x\)" in rows[0]
-
-
-def test_a_summary_of_many_jobs_stays_below_what_github_takes() -> None:
-    jobs = tuple(ended(f"j{n}", Reason.OOM_KILLED, "|" * 5_000) for n in range(700))
-    text = step_summary(OnceResult(jobs))
-    assert len(text.encode()) < 1_000_000
-    assert "and 200 more" in text
-
-
-def test_a_section_is_told_on_gitlab_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    with log_section("engine_reconcile", "header\n::error::x", {}):
-        pass
-    assert capsys.readouterr() == ("", "")
-    with log_section("engine_reconcile", "header\nsection_end:x", {"GITLAB_CI": "true"}):
-        pass
-    start, end = capsys.readouterr().err.removesuffix("\n").split("\n")
-    mark = r"\x1b\[0Ksection_(start|end):[0-9]+:engine_reconcile\r\x1b\[0K"
-    assert re.fullmatch(mark + "header section_end:x", start)
-    assert re.fullmatch(mark, end)
 
 
 @pytest.mark.parametrize(
@@ -259,11 +221,10 @@ def test_a_file_is_named_as_the_repository_names_it(
 
 
 def test_no_report_holds_what_a_terminal_or_a_ci_system_would_obey() -> None:
-    result, _ = mask_result(OnceResult((failed(HOSTILE),)), PruneReport(), Redactor())
+    result, _ = mask_result(OnceResult((failed(HOSTILE),)), PruneResult(), Redactor())
     texts = [
         junit_xml(result),
-        junit_of_error(EngineError(HOSTILE, hint=HOSTILE)),
-        step_summary(result),
+        junit_xml(EngineError(HOSTILE, hint=HOSTILE)),
         *(printer((), problems(HOSTILE, file=HOSTILE), {}) for printer in PRINTERS.values()),
     ]
     for text in texts:
@@ -275,8 +236,8 @@ def test_no_report_holds_what_a_terminal_or_a_ci_system_would_obey() -> None:
 def test_what_is_secret_is_in_no_report() -> None:
     redact = Redactor()
     redact.add(["hun<ter|2"])
-    result, _ = mask_result(OnceResult((failed("it is hun<ter|2"),)), PruneReport(), redact)
-    found = junit_xml(result) + step_summary(result) + "".join(annotations_of_result(result, {}))
+    result, _ = mask_result(OnceResult((failed("it is hun<ter|2"),)), PruneResult(), redact)
+    found = junit_xml(result) + "".join(annotations(result, {}))
     assert "it is ***" in found
-    for form in ("hun<ter|2", "hun&lt;ter|2", r"hun\<ter\|2"):
+    for form in ("hun<ter|2", "hun&lt;ter|2"):
         assert form not in found

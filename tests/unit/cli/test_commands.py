@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from engine.api.versions import VERSIONS, schema_text
+from engine.api.versions import SCHEMAS, bundled_schema
 from engine.cli.main import COMMANDS, cli
 from engine.errors import ExitCode
 from tests.unit.builders import document, write
@@ -82,15 +82,17 @@ def test_a_mistake_is_told_and_ends_with_2(
     assert said.stdout == ""
 
 
-@pytest.mark.parametrize(("version", "kind"), VERSIONS)
-def test_a_schema_is_printed_as_it_is_shipped(engine: Engine, version: str, kind: str) -> None:
+@pytest.mark.parametrize(("version", "kind"), SCHEMAS)
+def test_a_schema_is_printed_with_what_it_refers_to(
+    engine: Engine, version: str, kind: str
+) -> None:
     said = engine("schema", kind, "--api-version", version)
-    assert said.stdout == schema_text(version, kind)
+    assert said.stdout == bundled_schema(version, kind)
     json.loads(said.stdout)
 
 
 def test_a_schema_is_of_the_newest_version_unless_another_is_asked_for(engine: Engine) -> None:
-    assert engine("schema").stdout == schema_text("jobs.engine/v1alpha1", "JobSpec")
+    assert engine("schema").stdout == bundled_schema("jobs.engine/v1alpha1", "JobSpec")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

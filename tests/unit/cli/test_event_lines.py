@@ -11,10 +11,9 @@ from typing import Any, get_args
 import pytest
 
 from engine.api.model import PullClass
-from engine.cli.printers.event_printer import make_event_printer
-from engine.cli.printers.json_printer import JsonPrinter
+from engine.cli.printers.events import JsonPrinter, TextPrinter, format_event
 from engine.cli.printers.live_view import LiveView
-from engine.cli.printers.text_printer import TextPrinter, format_event
+from engine.cli.reconcile.common import make_event_printer
 from engine.errors import Diagnostic, Severity, SourceLocation
 from engine.refs import JobKey, Ref
 from engine.status.outcome import Reason, State
@@ -66,7 +65,7 @@ TOLD: dict[tuple[str, bool], dict[str, Event]] = {
         "b.yaml: removed": SpecFixed("b.yaml", gone=True),
         "pod/ci/build-1 deleted: ttl 1s, age 2s": ObjectPruned(POD, "deleted", "ttl 1s, age 2s"),
         "leading": LeaderChanged(leads=True, holder="me"),
-        "standing by: nobody leads": LeaderChanged(leads=False, holder=""),
+        "standing by: no engine leads": LeaderChanged(leads=False, holder=""),
         "ready": Ready(),
         "stopping: SIGTERM": Stopping("SIGTERM"),
     },
@@ -83,11 +82,9 @@ TOLD: dict[tuple[str, bool], dict[str, Event]] = {
             "pull policy Always failed, next is Never: no"
         ): PULL,
         "ci/build: secret/ci/build-1 was deleted before its pod had started; created again": MADE,
-        "ci/build: labels of pod build-1 were changed (a, b); put back": RELABELLED,
         (
-            "ci/build: labels of pod build-1 were changed (a, b); "
-            "can't be put back, the pod is polled: no"
-        ): replace(RELABELLED, refused="no"),
+            "ci/build: labels of pod build-1 were changed (a, b); the engine reads it by its name"
+        ): RELABELLED,
         ("ci/build: pod build-1 is in no record of this job; it is left alone"): PodIgnored(
             KEY, "build-1"
         ),

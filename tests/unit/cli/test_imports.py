@@ -1,9 +1,11 @@
 """What a command imports is what a user waits for."""
 
+import ast
 import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 LIST = "import sys; sys.stderr.write('\\n'.join(sys.modules))"
 
 
-ABOUT_RUNS = {"engine.decide.actions", "engine.decide.rules", "engine.telemetry.events"}
+ABOUT_RUNS = {"engine.lifecycle.actions", "engine.lifecycle.rules", "engine.telemetry.events"}
 """Dozens of classes each, which only an engine at work needs."""
 
 
@@ -45,10 +47,15 @@ def test_commands_without_a_cluster_never_import_its_client(tmp_path: Path, comm
         document(secrets={"T": {"fromEnv": "ENGINE_SECRET_A"}}, podPatch={"spec": {}}),
     )
     found = modules(command, str(tmp_path))
-    assert "engine.specdir.load" in found
-    heavy = {"kubernetes", "urllib3", "jsonschema", "matplotlib", "prometheus_client", "rich"}
+    assert {"engine.specdir.load", "ruamel.yaml"} <= found
+    heavy = {"kubernetes", "urllib3", "matplotlib", "prometheus_client", "rich"}
     assert not heavy & {name.partition(".")[0] for name in found}
     assert not ABOUT_RUNS & found
+
+
+def test_what_a_document_violates_is_said_by_jsonschema(tmp_path: Path) -> None:
+    write(tmp_path, "a.yaml", document(imgae="x"))
+    assert {"jsonschema", "ruamel.yaml"} <= modules("validate", str(tmp_path))
 
 
 def test_a_reconcile_once_off_a_terminal_imports_no_typed_models_rich_leases_nor_doctor(
@@ -59,15 +66,15 @@ def test_a_reconcile_once_off_a_terminal_imports_no_typed_models_rich_leases_nor
     assert "kubernetes.client.rest" in found
     assert "engine.reconcile.once" in found
     assert not [name for name in found if "core_v1_api" in name]
-    assert not {"engine.decide.lease", "engine.decide.doctor"} & found
-    heavy = {"jsonschema", "matplotlib", "prometheus_client", "rich"}
+    assert not {"engine.runtime.lease", "engine.inspect.doctor"} & found
+    heavy = {"matplotlib", "prometheus_client", "rich"}
     assert not heavy & {name.partition(".")[0] for name in found}
 
 
 def test_help_imports_of_the_engine_the_list_of_commands_alone() -> None:
     found = modules("--help")
     parts = {name for name in found if name.partition(".")[0] == "engine"}
-    assert parts == {"engine", "engine.cli", "engine.cli.main", "engine.cli.crashes"}
+    assert parts == {"engine", "engine.cli", "engine.cli.main"}
     heavy = {"kubernetes", "jsonschema", "jinja2", "rich", "ruamel.yaml", "watchdog", "yaml"}
     assert not heavy & found
 
@@ -79,6 +86,7 @@ def test_a_look_at_jobs_imports_neither_actions_nor_events(tmp_path: Path) -> No
         modules("complete", "done", "-f", str(tmp_path), "--reason", "for a test", *given)
         found = modules("status", "done", *given)
     assert "engine.cli.printers.table" in found
+    assert "jsonschema" not in found
     assert not ABOUT_RUNS & found
 
 
@@ -86,6 +94,26 @@ def test_a_look_at_jobs_imports_neither_actions_nor_events(tmp_path: Path) -> No
 def test_the_help_of_a_command_needs_no_cluster(command: str) -> None:
     heavy = {"kubernetes", "jsonschema", "prometheus_client", "rich"}
     assert not heavy & modules(command, "--help")
+
+
+def imported_names(tree: ast.Module) -> Iterator[str]:
+    """Every module, and whatever is taken out of one, by its whole name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_no_private_part_of_a_library_is_imported() -> None:
+    private = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sorted((ROOT / "engine").rglob("*.py"))
+        for name in imported_names(ast.parse(path.read_text(encoding="utf-8")))
+        if name.partition(".")[0] not in {"engine", "__future__"}
+        and any(part.startswith("_") and part != "__version__" for part in name.split("."))
+    ]
+    assert private == []
 
 
 def test_the_wheel_holds_schemas_and_templates(tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.api.kubernetes_schema import CORE
+from tests.unit.api.test_kubernetes_schema import openapi
 from tests.unit.builders import document, write
 from tests.unit.cli.conftest import Engine
-from tests.unit.kubeschema.test_table import CORE, openapi
 
 POD = """\
 apiVersion: v1

@@ -152,8 +152,8 @@ def test_the_line_of_the_patch_is_told_where_there_are_limits(
     tmp_path: Path, engine: Engine
 ) -> None:
     head = "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\n"
-    write(tmp_path, "engine.yaml", f"{head}limits: {{podSecurity: baseline}}\n")
-    patch = '{"spec": {"hostPID": true,\n"restartPolicy": "Always"}}'
+    write(tmp_path, "engine.yaml", f"{head}limits: {{allowedServiceAccounts: []}}\n")
+    patch = '{"spec": {"serviceAccount": "x",\n"restartPolicy": "Always"}}'
     spec = (
         "apiVersion: jobs.engine/v1alpha1\nkind: JobSpec\nmetadata: {name: a}\n"
         f"spec:\n  image: alpine\n  script: x\n  podPatch: {patch}\n"
@@ -162,6 +162,6 @@ def test_the_line_of_the_patch_is_told_where_there_are_limits(
     said = engine("validate", "specs", "--config", "engine.yaml")
     assert said.code == 2
     assert [line.partition(" (")[0] for line in said.stdout.splitlines()] == [
-        "specs/a.yaml:7:34: the pod's spec.hostPID must be false",
+        "specs/a.yaml:7:41: the pod's spec.serviceAccount x is not allowed",
         'specs/a.yaml:8:18: spec.podPatch makes a pod in which spec.restartPolicy is "Always"',
     ]

@@ -48,7 +48,7 @@ def test_vv_brings_the_traceback_of_an_internal_error(
     def fail(*_: object, **__: object) -> None:
         raise KeyError("defect")
 
-    monkeypatch.setattr(main.cli, "main", fail)
+    monkeypatch.setattr(main.cli, "invoke", fail)
     monkeypatch.setattr(sys, "argv", ["engine", "status", *more])
     with pytest.raises(SystemExit) as end:
         main.main()

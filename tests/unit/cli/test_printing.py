@@ -11,8 +11,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from engine.cli.by_name import job_key
-from engine.cli.crashes import report_crashes
-from engine.cli.printers.text import lines_of, log_lines, one_line, to_json
+from engine.cli.main import report_crashes
+from engine.cli.printers.text import sanitize_line, sanitize_log, sanitize_text, to_json
 from engine.errors import UsageError
 from engine.refs import JobKey
 from engine.telemetry.events import Event, InternalError
@@ -199,8 +199,8 @@ def test_a_crash_keeps_to_the_log_format_and_shows_no_secret(
 
 
 def test_blanks_stay_and_line_breaks_go() -> None:
-    assert one_line(" a  b \n\n c\td\u2003e ") == "a  b c d e"
-    assert lines_of("a\n  b\x1b\n\n::c\n") == "a\n  b�\n\n�:c"
+    assert sanitize_line(" a  b \n\n c\td\u2003e ") == "a  b c d e"
+    assert sanitize_text("a\n  b\x1b\n\n::c\n") == "a\n  b�\n\n�:c"
     assert to_json({"a": "é\u202e\U000e0041##[x]"}) == (
         '{"a": "é\\u202e\\udb40\\udc41#\\u0023[x]"}'
     )
@@ -208,10 +208,10 @@ def test_blanks_stay_and_line_breaks_go() -> None:
 
 def test_a_log_keeps_its_colours_and_gives_no_other_commands() -> None:
     red = "\x1b[31mred\x1b[0m"
-    assert log_lines(f"{red}\n  a\tb") == f"{red}\n  a     b"
+    assert sanitize_log(f"{red}\n  a\tb") == f"{red}\n  a     b"
     for command in COMMANDS:
-        assert not harmful(log_lines(command).replace("\x1b[0m", ""))
-    plain = log_lines(f"{red}{OBEYED}").replace("\x1b[31m", "").replace("\x1b[0m", "")
+        assert not harmful(sanitize_log(command).replace("\x1b[0m", ""))
+    plain = sanitize_log(f"{red}{OBEYED}").replace("\x1b[31m", "").replace("\x1b[0m", "")
     assert not harmful(plain)
 
 

@@ -2,14 +2,10 @@
 working directory that is gone. Each command is a process of its own, as a shell starts it.
 """
 
-import fcntl
-import json
 import os
 import signal
 import subprocess
 import sys
-import termios
-import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -220,31 +216,6 @@ def test_a_closed_standard_input_is_an_empty_one(command: tuple[str, ...]) -> No
 def test_a_standard_input_that_cannot_be_read_is_told_as_what_it_is() -> None:
     said = run('exec "$@" 0>written', "validate", "-")
     assert (said.code, said.stderr) == (2, "error: <stdin>: can't be read: Bad file descriptor\n")
-
-
-def unread(pipe: int) -> int:
-    """How many bytes of it nobody has read."""
-    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
-
-
-def test_a_standard_input_that_has_nothing_yet_is_waited_for_to_its_end() -> None:
-    reader, writer = os.pipe()
-    os.set_blocking(reader, False)
-    process = subprocess.Popen(
-        [*ENGINE, "validate", "-"],
-        env=environment(),
-        stdin=reader,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    for name in ("a", "b"):
-        os.write(writer, f"{json.dumps(document(name))}\n---\n".encode())
-        while unread(reader) and process.poll() is None:
-            time.sleep(0.01)
-    os.close(writer)
-    os.close(reader)
-    assert process.communicate(timeout=60)[0] == "2 jobs, all valid\n"
 
 
 @pytest.mark.parametrize("command", [("--help",), ("--version",), ("validate", "--help")])

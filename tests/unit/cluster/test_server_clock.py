@@ -7,9 +7,8 @@ from typing import cast
 import pytest
 from urllib3 import BaseHTTPResponse, HTTPResponse
 
-from engine.cluster.client import Client
-from engine.cluster.server_clock import ServerClock
-from engine.cluster.transport import Request, Transport
+from engine.cluster.client import Client, Request, ServerClock
+from engine.cluster.connect import Transport
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 JUMPS = [timedelta(hours=2), timedelta(hours=-2)]

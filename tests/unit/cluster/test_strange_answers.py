@@ -9,8 +9,8 @@ from urllib3 import BaseHTTPResponse, HTTPResponse
 
 from engine.cluster import api
 from engine.cluster.api_errors import api_error
-from engine.cluster.client import Client
-from engine.cluster.transport import Request, Transport
+from engine.cluster.client import Client, Request
+from engine.cluster.connect import Transport
 from engine.errors import AdmissionRefusedError, BusyError, ExitCode, UnreachableError
 from engine.refs import Ref
 

@@ -1,1 +1,1 @@
-"""Tests of engine.decide.prune and of what engine.prune does without a cluster."""
+"""Tests of engine.prune: the rule, and of what engine.prune does without a cluster."""

@@ -14,10 +14,10 @@ from typing import Any, NoReturn
 
 from engine.cluster.api_errors import api_error
 from engine.cluster.records import KEY, parse_record
-from engine.decide.record import Attempt, Record
-from engine.decide.record_codec import decode_record, encode_record
-from engine.decide.transitions import cancelled, rerun
 from engine.errors import ApiError
+from engine.lifecycle.record import Attempt, Record
+from engine.lifecycle.record_codec import decode_record, encode_record
+from engine.lifecycle.transitions import cancelled, rerun
 from engine.refs import GATE, parse_pod_name, pod_name, record_name
 from engine.status.outcome import Reason
 from engine.times import format_time
@@ -342,8 +342,9 @@ class Cluster:
         self._put(pod)
 
     def heed(self, words: str) -> None:
-        """Somebody removes the pod that an engine has refused by its name."""
+        """Somebody removes the pod that an engine has refused by its name: the job runs anew."""
         for pod in [pod for name, pod in self.pods.items() if name in words]:
+            self.forgotten.add(uid_of(pod))
             self.delete_by_hand(pod, 0)
 
     def remove_forged(self) -> None:

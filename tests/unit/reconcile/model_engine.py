@@ -9,10 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from engine.api.model import Job, Limits, PullSettings
-from engine.cluster.client import Client
+from engine.cluster.client import JSON, Client, Query
 from engine.cluster.records import read_record
-from engine.cluster.transport import JSON, Query
-from engine.decide.actions import RefreshPod, Step
 from engine.errors import (
     AdmissionRefusedError,
     ForbiddenError,
@@ -22,12 +20,13 @@ from engine.errors import (
 )
 from engine.informers.factory import InformerFactory
 from engine.informers.reflector import WatchContext
+from engine.lifecycle.actions import RefreshPod, Step
 from engine.reconcile.executor import ActionExecutor
 from engine.reconcile.image_locator import ImageLocator
-from engine.reconcile.job_state import JobState, Rendered
+from engine.reconcile.job_store import Rendered, TrackedJob
 from engine.reconcile.reconciler import Reconciler, Result
-from engine.reconcile.rendering import RenderConfig
 from engine.reconcile.reporter import AttemptReporter
+from engine.render.attempt import RenderConfig
 from engine.render.variables import SecretValues
 from engine.runtime.supervisor import Supervisor
 from tests.unit.builders import TEMPLATES
@@ -90,7 +89,7 @@ class ModelClient(Client):
 class StepExecutor(ActionExecutor):
     """Executes one action of each step; what it asks the API for, it knows afterwards."""
 
-    def execute(self, state: JobState, action: Step) -> None:
+    def execute(self, state: TrackedJob, action: Step) -> None:
         assert isinstance(self.client, ModelClient)
         self.client.begin_action()
         super().execute(state, action)
@@ -108,13 +107,13 @@ class Engine:
         """What it said of a pod that it refused by name in the last step."""
         self._booting = 2
         self._position = 0
-        self._state = JobState(job)
+        self._state = TrackedJob(job)
         emit = list[Any]().append
         context = WatchContext(self.client, Supervisor(emit), lambda _key: None, emit)
         self._informers = InformerFactory(context, SOURCE_NAME)
         reporter = AttemptReporter(self.client, emit, on_pods=False)
-        locator = ImageLocator(self.client, emit)
-        executor = StepExecutor(self.client, self._informers, CONFIG, locator, reporter, str)
+        hosts_with = ImageLocator(self.client, emit).hosts_with
+        executor = StepExecutor(self.client, self._informers, CONFIG, hosts_with, reporter, str)
         self._reconciler = Reconciler(executor, PullSettings())
         self.job = job
 

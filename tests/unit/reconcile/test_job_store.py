@@ -1,11 +1,10 @@
 from dataclasses import replace
 
-from engine.decide.situation import Rejection, RejectionKind
-from engine.reconcile.job_state import Rendered
-from engine.reconcile.job_store import Changes, JobStore
+from engine.lifecycle.state import Rejection, RejectionKind
+from engine.reconcile.job_store import Changes, JobStore, Rendered
 from engine.render.variables import SecretValues
 from tests.unit.builders import make_job
-from tests.unit.decide.situations import NOW
+from tests.unit.lifecycle.states import NOW
 
 A, B = make_job("a"), make_job("b")
 

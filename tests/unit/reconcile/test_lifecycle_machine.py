@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 )
 
 from engine.api.model import Job, OnChange, Retry
-from engine.decide.record import Record
+from engine.lifecycle.record import Record
 from engine.reconcile.reconciler import Result
 from engine.status.outcome import Reason, State
 from engine.wellknown import ATTEMPT, JOB, MANAGED_BY, RUN, SOURCE
@@ -56,7 +56,7 @@ POLICIES = st.sampled_from(((), ("Always",), ("Always", "IfNotPresent"), ("Alway
 WHICH = st.integers(0, 1)
 YES_OR_NO = st.booleans()
 SETTINGS = settings(
-    max_examples=int(os.environ.get("ENGINE_MACHINE_EXAMPLES", "150")), stateful_step_count=50
+    max_examples=int(os.environ.get("ENGINE_MACHINE_EXAMPLES", "100")), stateful_step_count=50
 )
 
 

@@ -1,8 +1,7 @@
 """The built-in templates are not checked at run time: they are here."""
 
-from engine.api.kubernetes_fields import manifest_faults
-from engine.kubeschema import shipped_types
 from engine.transform import transform
+from tests.unit.api.test_kubernetes_fields import faults_of
 from tests.unit.builders import context, make_job, render
 
 
@@ -31,6 +30,6 @@ def test_the_built_in_templates_make_nothing_that_kubernetes_would_refuse() -> N
     made = render(job)
     assert len(made.dependents) == 2
     for manifest in (made.pod, *made.dependents):
-        assert list(manifest_faults(shipped_types, manifest)) == []
+        assert faults_of(manifest) == []
         final = transform(manifest, context(job, policies={"main": "Always"}))
-        assert list(manifest_faults(shipped_types, final)) == []
+        assert faults_of(final) == []

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from engine.api.model import Job
-from engine.errors import TemplateRenderError
+from engine.errors import RenderError
 from engine.render.manifests import render_job
 from engine.render.templates import Templates
 from engine.render.variables import SecretValues
@@ -184,5 +184,5 @@ def test_a_users_template_set_comes_before_the_built_in_one(tmp_path: Path) -> N
 
 def test_a_template_that_makes_another_kind_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "job/pod.yaml.j2", "apiVersion: v1\nkind: Secret\n")
-    with pytest.raises(TemplateRenderError, match=r"must make a v1 Pod, not v1 Secret"):
+    with pytest.raises(RenderError, match=r"must make a v1 Pod, not v1 Secret"):
         render_job(Templates(tmp_path), make_job(), 1, secrets=None)

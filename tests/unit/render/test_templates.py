@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from engine.errors import TemplateRenderError
+from engine.errors import RenderError
 from engine.render.templates import Templates
 from tests.unit.builders import TEMPLATES, write
 
@@ -16,7 +16,7 @@ def rendered(folder: Path, text: str | bytes, **variables: Any) -> dict[str, Any
 
 
 def refusal(folder: Path, text: str | bytes, **variables: Any) -> str:
-    with pytest.raises(TemplateRenderError) as error:
+    with pytest.raises(RenderError) as error:
         rendered(folder, text, **variables)
     return str(error.value)
 
@@ -90,14 +90,14 @@ def test_a_template_that_makes_no_manifest_is_refused_with_its_file(
 
 def test_a_missing_set_names_those_that_are_there(tmp_path: Path) -> None:
     write(tmp_path, "own/pod.yaml.j2", HEAD)
-    with pytest.raises(TemplateRenderError) as error:
+    with pytest.raises(RenderError) as error:
         Templates(tmp_path).check("nope")
     assert str(error.value) == "there is no template set nope (there are: job, own)"
 
 
 def test_a_set_that_lacks_a_file_says_which_and_where_it_was_looked_for(tmp_path: Path) -> None:
     write(tmp_path, "own/pod.yaml.j2", HEAD)
-    with pytest.raises(TemplateRenderError) as error:
+    with pytest.raises(RenderError) as error:
         Templates(tmp_path).check("own")
     assert "the template set own has no own/secret.yaml.j2" in str(error.value)
     assert str(tmp_path) in str(error.value)

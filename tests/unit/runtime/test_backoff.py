@@ -3,7 +3,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.runtime.backoff import backoff
+from engine.runtime.retry import backoff
 
 
 @given(st.integers(1, 10_000), st.integers())

@@ -1,4 +1,4 @@
-from engine.runtime.rate_limiter import ItemRateLimiter, TokenBucket
+from engine.runtime.workqueue import ItemRateLimiter, TokenBucket
 
 
 class Clock:

@@ -1,20 +1,15 @@
 """A source over a folder of a test, and a way to wait for what it hears."""
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from watchdog.observers.api import BaseObserver
-
 from engine.api.model import Config, Job
 from engine.render.yaml_value import to_yaml_value
-from engine.runtime.supervisor import Supervisor
-from engine.specdir.clocks import SYSTEM_CLOCKS, Clocks
-from engine.specdir.directory_watch import inotify_observer
+from engine.specdir.compile import CompileOptions
 from engine.specdir.source import DirectorySource, Snapshot
 from tests.unit.builders import API_VERSION, document
 
@@ -30,20 +25,15 @@ def make_source(
     defaults_root: Path | None = None,
     poll: float | None = None,
     on_notice: Callable[[str], None] = print,
-    make_observer: Callable[[], BaseObserver] = inotify_observer,
-    clocks: Clocks = SYSTEM_CLOCKS,
 ) -> DirectorySource:
     return DirectorySource(
         [str(path) for path in paths],
         config_file=config_file,
         config=NO_CONFIG,
-        namespace=namespace,
-        context_namespace="ci",
+        options=CompileOptions(namespace, "ci"),
         defaults_root=defaults_root,
         poll=poll,
         on_notice=on_notice,
-        make_observer=make_observer,
-        clocks=clocks,
     )
 
 
@@ -87,59 +77,56 @@ def replace_link(link: Path, target: str) -> None:
 
 
 def age(folder: Path, seconds: float = 60.0) -> None:
-    """Make what is there look as if it had long been there."""
+    """Make the files look old."""
     then = time.time() - seconds
-    for path in folder.rglob("*"):
-        os.utime(path, (then, then))
+    for path in (folder, *folder.rglob("*")):
+        with suppress(FileNotFoundError):
+            os.utime(path, (then, then))
 
 
 class SourceProbe:
-    """Reads whenever the source says so, and remembers what it read."""
+    """Reads whenever the source says so, and counts that."""
 
     def __init__(self, source: DirectorySource) -> None:
         self.source = source
         self.calls = 0
-        self._called = threading.Event()
 
-    def on_change(self) -> None:
-        self.calls += 1
-        self._called.set()
+    def wait(self, seconds: float) -> bool:
+        is_time = self.source.wait(max(0.0, seconds))
+        self.calls += is_time
+        return is_time
 
     def read_until(self, wanted: Callable[[Snapshot], bool], within: float = PATIENCE) -> Snapshot:
-        """What is read at the first call after which `wanted` holds; nothing is read unasked."""
+        """What is read the first time that `wanted` holds; nothing is read unasked."""
         end = time.monotonic() + within
         while True:
-            heard = self._called.wait(max(0.0, end - time.monotonic()))
-            assert heard, "the source was silent"
-            self._called.clear()
+            assert self.wait(end - time.monotonic()), "the source was silent"
             snapshot = self.source.read()
             if wanted(snapshot):
                 return snapshot
 
     def read_next(self) -> Snapshot:
-        """What is read at the next call since the last read."""
+        """What is read the next time that the source says so."""
         return self.read_until(lambda _: True)
 
     def hears_nothing(self, seconds: float) -> bool:
-        self._called.clear()
-        return not self._called.wait(seconds)
+        return not self.wait(seconds)
 
     def settle(self) -> Snapshot:
         """Read until the source has nothing more to say."""
         snapshot = self.source.read()
-        while self._called.wait(0.1):
-            self._called.clear()
+        while self.wait(0.1):
             snapshot = self.source.read()
         return snapshot
 
 
-SUPERVISOR = Supervisor(lambda _event: None)
-
-
 @contextmanager
 def watching(source: DirectorySource) -> Iterator[SourceProbe]:
+    """Files that exist when the block begins look old."""
+    for root in source._roots:
+        age(Path(root.path))
     probe = SourceProbe(source)
-    source.start(probe.on_change, SUPERVISOR)
+    source.start()
     try:
         probe.settle()
         yield probe

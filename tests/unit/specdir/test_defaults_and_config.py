@@ -211,7 +211,7 @@ def test_tighter_limits_leave_the_last_good_job_and_say_so(tmp_path: Path) -> No
     snapshot = source.read()
     assert snapshot.jobs == first.jobs
     (line,) = lines(snapshot)
-    assert "the image registry.example/alpine:3.20 is not allowed" in line
+    assert ".image registry.example/alpine:3.20 is not allowed" in line
 
 
 def test_the_contexts_namespace_must_be_allowed_too(tmp_path: Path) -> None:

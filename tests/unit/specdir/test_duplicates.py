@@ -53,8 +53,10 @@ def test_a_broken_file_still_has_the_jobs_of_its_last_good_version(tmp_path: Pat
 def test_each_of_three_files_with_one_job_is_in_error_once(tmp_path: Path) -> None:
     for name in "abc":
         write(tmp_path, f"{name}.yaml", spec())
-    told = lines(make_source(tmp_path).read())
-    assert [line.split(":")[0] for line in told] == [f"{tmp_path}/{name}.yaml" for name in "abc"]
+    reported = lines(make_source(tmp_path).read())
+    assert [line.split(":")[0] for line in reported] == [
+        f"{tmp_path}/{name}.yaml" for name in "abc"
+    ]
 
 
 def test_when_the_first_goes_the_second_comes_into_force(tmp_path: Path) -> None:

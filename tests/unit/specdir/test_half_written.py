@@ -1,11 +1,25 @@
-"""A file isn't read while somebody writes it."""
+"""A file isn't read while a program writes it."""
 
 import os
 import time
 from pathlib import Path
 
+import pytest
+
+from engine.specdir.parse_cache import read_file
+from engine.specdir.scan import ScannedFile
 from tests.unit.builders import write
-from tests.unit.specdir.support import BROKEN, age, job, lines, make_source, names, spec, watching
+from tests.unit.specdir.support import (
+    BROKEN,
+    age,
+    job,
+    lines,
+    make_source,
+    names,
+    replace_file,
+    spec,
+    watching,
+)
 
 
 def test_a_file_is_read_once_it_is_closed(tmp_path: Path) -> None:
@@ -54,8 +68,9 @@ def test_a_file_that_is_left_open_is_read_after_a_while(tmp_path: Path) -> None:
         assert 0.8 < time.monotonic() - start < 3
 
 
-def test_a_hard_link_needs_nobody_to_close_it(tmp_path: Path) -> None:
+def test_an_old_file_that_is_linked_into_place_is_read_at_once(tmp_path: Path) -> None:
     path = write(tmp_path, "a.yaml", spec())
+    age(tmp_path)
     root = tmp_path / "specs"
     root.mkdir()
     with watching(make_source(root)) as probe:
@@ -63,6 +78,50 @@ def test_a_hard_link_needs_nobody_to_close_it(tmp_path: Path) -> None:
         start = time.monotonic()
         probe.read_until(lambda snapshot: names(snapshot) == ["build"])
         assert time.monotonic() - start < 0.5
+
+
+def test_a_file_that_is_written_again_while_it_is_read_keeps_its_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, "a.yaml", f"{spec('a')}---\n{spec('b')}")
+    replacing = [spec("a")]
+
+    def read_late(found: ScannedFile) -> bytes:
+        if replacing:
+            path.write_text(replacing.pop())
+        return read_file(found)
+
+    with watching(make_source(tmp_path)) as probe:
+        monkeypatch.setattr("engine.specdir.parse_cache.read_file", read_late)
+        replace_file(path, f"{spec('a')}---\n{spec('b')}---\n{spec('c')}")
+        assert names(probe.read_next()) == ["a", "b"]
+        probe.read_until(lambda snapshot: names(snapshot) == ["a"])
+
+
+def test_a_file_is_not_whole_because_its_folder_was_moved(tmp_path: Path) -> None:
+    folder = tmp_path / "specs/web"
+    folder.mkdir(parents=True)
+    with (
+        watching(make_source(tmp_path / "specs")) as probe,
+        (folder / "a.yaml").open("w") as stream,
+    ):
+        stream.write(spec("a"))
+        stream.flush()
+        folder.rename(tmp_path / "specs/shop")
+        moved = probe.read_next()
+        assert (names(moved), moved.complete) == ([], False)
+        stream.write(f"---\n{spec('b')}")
+        stream.close()
+        probe.read_until(lambda snapshot: names(snapshot) == ["a", "b"])
+
+
+def test_a_file_that_is_removed_keeps_its_jobs_for_a_second(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.yaml", spec())
+    with watching(make_source(tmp_path)) as probe:
+        start = time.monotonic()
+        path.unlink()
+        probe.read_until(lambda snapshot: names(snapshot) == [])
+        assert 0.8 < time.monotonic() - start < 3
 
 
 def test_a_broken_file_is_told_of_once_it_is_closed_and_mended_after(tmp_path: Path) -> None:

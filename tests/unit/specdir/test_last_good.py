@@ -66,7 +66,7 @@ def test_a_broken_version_leaves_the_last_good_one_and_says_where(tmp_path: Path
     source = make_source(tmp_path)
     first = source.read()
     for text, line in (
-        (BROKEN, ":1:7: not valid YAML: "),
+        (BROKEN, ":2:1: not valid YAML: "),
         (spec(imgae="x"), ': unknown field "spec.imgae"'),
         (spec(timeout=0), ": spec.timeout is 0"),
         (spec(image=None), ": spec.image is missing"),

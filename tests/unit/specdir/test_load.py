@@ -121,7 +121,9 @@ def test_links_that_go_round_in_circles_are_told(tmp_path: Path) -> None:
     loaded = load_specs([str(tmp_path)], NO_CONFIG)
     assert len(loaded.jobs) == 1
     to_folder, loop = lines_of(loaded)
-    assert to_folder.startswith(f"{tmp_path}/folder: warning: this is a link to a folder")
+    assert to_folder.startswith(
+        f"{tmp_path}/folder: warning: this link to a folder is not followed"
+    )
     assert loop == f"{tmp_path}/loop.yaml: can't be read: Too many levels of symbolic links"
 
 
@@ -170,7 +172,7 @@ def test_a_folder_named_like_a_spec_is_a_folder(tmp_path: Path) -> None:
 
 def test_no_more_of_a_huge_file_is_read_than_refuses_it(tmp_path: Path) -> None:
     write(tmp_path, "huge.yaml", b"#" * (10 * 1024 * 1024))
-    (found,) = scan(make_roots([str(tmp_path)]), {}).files.values()
+    (found,) = scan(make_roots([str(tmp_path)])).files.values()
     assert len(read_file(found)) == 1024 * 1024 + 1
 
 
@@ -209,3 +211,17 @@ def test_defaults_beside_a_file_are_found_however_their_kind_is_written(tmp_path
     (tmp_path / "d.yaml").write_text(f'{{{head}, "kind": "JobDefaults", "spec": {{"timeout": 7}}}}')
     (job,) = load_specs([str(write(tmp_path, "job.yaml", document()))], NO_CONFIG).jobs
     assert job.timeout == 7
+
+
+def test_a_file_in_the_place_of_a_named_folder_removes_none_of_its_jobs(tmp_path: Path) -> None:
+    folder = tmp_path / "jobs"
+    write(tmp_path, "jobs/a.yaml", document())
+    roots = make_roots([str(folder)])
+    (folder / "a.yaml").unlink()
+    folder.rmdir()
+    folder.write_text("")
+    found = scan(roots)
+    assert found.unseen == {str(folder)}
+    assert [str(one) for one in found.unreadable_roots] == [
+        f"{folder}: it was a folder, and is a file now"
+    ]

@@ -1,4 +1,4 @@
-"""`limits.maxJobs`: nobody's file takes the place of somebody else's jobs."""
+"""`limits.maxJobs`: no file takes the place of another author's jobs."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Without inotify the files are looked at every so often, and told apart just as well."""
+"""Without inotify the files are polled, with the same results."""
 
 import errno
 import os
@@ -15,10 +15,10 @@ from watchdog.events import FileSystemEventHandler
 from watchdog.observers.api import BaseObserver, ObservedWatch
 from watchdog.observers.inotify import InotifyObserver
 
-from engine.specdir.directory_watch import inotify_observer
+from engine.specdir.source import DirectorySource
+from engine.specdir.watch import make_observer
 from tests.unit.builders import write
 from tests.unit.specdir.support import (
-    SUPERVISOR,
     age,
     job,
     make_source,
@@ -30,19 +30,17 @@ from tests.unit.specdir.support import (
 )
 
 SOON = 0.05
+Observe = Callable[[Callable[[], BaseObserver]], None]
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Polling of its own accord, but in less time."""
-    monkeypatch.setattr("engine.specdir.directory_watch._POLL", SOON)
+    monkeypatch.setattr("engine.specdir.watch.FALLBACK_POLL", SOON)
 
 
-def refused(number: int) -> Callable[[], BaseObserver]:
-    def make_observer() -> BaseObserver:
-        raise OSError(number, os.strerror(number))
-
-    return make_observer
+def is_polling(source: DirectorySource) -> bool:
+    return source._watch.poll is not None
 
 
 class Full(InotifyObserver):
@@ -61,9 +59,22 @@ class Full(InotifyObserver):
         return super().schedule(event_handler, path, **options)
 
 
+@pytest.fixture
+def observe_with(monkeypatch: pytest.MonkeyPatch) -> Observe:
+    """Has another observer stand in for the platform's own."""
+
+    def use(make: Callable[[], BaseObserver]) -> None:
+        monkeypatch.setattr(
+            "engine.specdir.watch.make_observer",
+            lambda poll: make() if poll is None else make_observer(poll),
+        )
+
+    return use
+
+
 def test_polling_hears_what_is_new_changed_and_gone(tmp_path: Path) -> None:
     with watching(make_source(tmp_path, poll=SOON)) as probe:
-        assert probe.source.polling
+        assert is_polling(probe.source)
         path = write(tmp_path, "a.yaml", spec())
         probe.read_until(lambda snapshot: names(snapshot) == ["build"])
         replace_file(path, spec(timeout="2m"))
@@ -112,62 +123,71 @@ def test_looking_costs_next_to_nothing(tmp_path: Path) -> None:
         (errno.ENOSYS, ""),
     ],
 )
-def test_without_inotify_it_polls_and_says_so_once(tmp_path: Path, number: int, hint: str) -> None:
-    told: list[str] = []
-    source = make_source(tmp_path, on_notice=told.append, make_observer=refused(number))
-    source.start(lambda: None, SUPERVISOR)
-    assert source.polling
+def test_without_inotify_it_polls_and_says_so_once(
+    tmp_path: Path, observe_with: Observe, number: int, hint: str
+) -> None:
+    def refuse() -> BaseObserver:
+        raise OSError(number, os.strerror(number))
+
+    observe_with(refuse)
+    reported: list[str] = []
+    source = make_source(tmp_path, on_notice=reported.append)
+    source.start()
+    assert is_polling(source)
     write(tmp_path, "a.yaml", spec())
     age(tmp_path)
     assert names(source.read()) == ["build"]
     source.stop()
-    (line,) = told
+    (line,) = reported
     assert line == (
         f"inotify can't watch everything ({os.strerror(number)}); polling every 2 s{hint}"
     )
 
 
 def test_a_limit_reached_at_the_start_is_told_and_nothing_is_missed(
-    tmp_path: Path, impatient: None
+    tmp_path: Path, impatient: None, observe_with: Observe
 ) -> None:
     for name in "abc":
         write(tmp_path, f"{name}/{name}.yaml", spec(name))
-    told: list[str] = []
-    source = make_source(tmp_path, on_notice=told.append, make_observer=lambda: Full(tmp_path, 2))
+    reported: list[str] = []
+    observe_with(lambda: Full(tmp_path, 2))
+    source = make_source(tmp_path, on_notice=reported.append)
     with watching(source) as probe:
-        assert source.polling
-        assert len(told) == 1
+        assert is_polling(source)
+        assert len(reported) == 1
         write(tmp_path, "c/d.yaml", spec("d"))
         probe.read_until(lambda snapshot: "d" in names(snapshot))
 
 
 def test_a_limit_reached_later_is_told_and_nothing_is_missed(
-    tmp_path: Path, impatient: None
+    tmp_path: Path, impatient: None, observe_with: Observe
 ) -> None:
-    told: list[str] = []
-    source = make_source(tmp_path, on_notice=told.append, make_observer=lambda: Full(tmp_path, 2))
+    reported: list[str] = []
+    observe_with(lambda: Full(tmp_path, 2))
+    source = make_source(tmp_path, on_notice=reported.append)
     with watching(source) as probe:
-        assert (source.polling, told) == (False, [])
+        assert (is_polling(source), reported) == (False, [])
         for name in "abcde":
             write(tmp_path, f"{name}/deep/{name}.yaml", spec(name))
         probe.read_until(lambda snapshot: names(snapshot) == list("abcde"))
-        assert source.polling
-        assert len(told) == 1
+        assert is_polling(source)
+        assert len(reported) == 1
         write(tmp_path, "e/deep/f.yaml", spec("f"))
         probe.read_until(lambda snapshot: "f" in names(snapshot))
 
 
 def test_a_reader_of_events_that_dies_is_replaced_by_polling(
-    tmp_path: Path, impatient: None
+    tmp_path: Path, impatient: None, observe_with: Observe
 ) -> None:
-    told: list[str] = []
-    observer = inotify_observer()
-    source = make_source(tmp_path, on_notice=told.append, make_observer=lambda: observer)
+    reported: list[str] = []
+    observer = make_observer(None)
+    observe_with(lambda: observer)
+    source = make_source(tmp_path, on_notice=reported.append)
     with watching(source) as probe:
         observer.stop()
         observer.join()
-        source._watch._check()
-        assert told[0].startswith("inotify can't watch everything (its thread has ended)")
+        source.read()
+        assert reported[0].startswith("inotify can't watch everything (its thread has ended)")
         write(tmp_path, "a.yaml", spec())
         probe.read_until(lambda snapshot: names(snapshot) == ["build"])
 
@@ -179,10 +199,10 @@ def test_the_kernels_own_limit_leads_to_polling(tmp_path: Path) -> None:
     age(tmp_path)
     code = """
         import sys
-        from tests.unit.specdir.support import SUPERVISOR, make_source, names
+        from tests.unit.specdir.support import make_source, names
         source = make_source(sys.argv[1])
-        source.start(lambda: None, SUPERVISOR)
-        print(source.polling, names(source.read()))
+        source.start()
+        print(source._watch.poll is not None, names(source.read()))
         source.stop()
     """
     limit = 'echo 5 > /proc/sys/user/max_inotify_watches || exit 77; exec "$@"'
@@ -197,6 +217,6 @@ def test_the_kernels_own_limit_leads_to_polling(tmp_path: Path) -> None:
     )
     if done.returncode == 77 or "unshare" in done.stderr:
         pytest.skip("no user namespaces here")
-    told, found = done.stdout.splitlines()
-    assert told.startswith("inotify can't watch everything (")
+    reported, found = done.stdout.splitlines()
+    assert reported.startswith("inotify can't watch everything (")
     assert found == f"True {list('abcdefgh')}"

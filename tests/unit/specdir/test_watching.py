@@ -4,18 +4,18 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 from watchdog.observers.inotify import InotifyObserver
 
+from engine.api.kubernetes_schema import KubernetesSchema
 from engine.api.parse import ParsedFile, SpecText, parse_file
-from engine.kubeschema import KubernetesTypes
-from engine.specdir.debounce import MAX_DELAY_SECONDS, QUIET_SECONDS
+from engine.specdir.watch import MAX_DELAY_SECONDS, QUIET_SECONDS
 from tests.unit.builders import write
 from tests.unit.specdir.support import (
-    SUPERVISOR,
     SourceProbe,
     age,
     defaults,
@@ -65,7 +65,7 @@ def test_reading_the_files_is_not_heard_as_a_change(tmp_path: Path) -> None:
     write(tmp_path, "a.yaml", spec())
     with watching(make_source(tmp_path)) as probe:
         probe.source.reload()
-        probe.source.read()
+        probe.read_next()
         (tmp_path / "a.yaml").read_bytes()
         list(tmp_path.iterdir())
         assert probe.hears_nothing(0.2)
@@ -116,7 +116,7 @@ def test_a_root_that_is_removed_and_made_again_is_watched_again(tmp_path: Path) 
 
 
 def test_a_root_that_came_back_unheard_is_watched_from_the_next_read_on(tmp_path: Path) -> None:
-    """Nobody watches the folders far above a root; now and then it is read all the same."""
+    """The folders far above a root aren't watched; the regular rescan finds it."""
     write(tmp_path, "far/above/specs/web/a.yaml", spec("a"))
     with watching(make_source(tmp_path / "far/above/specs")) as probe:
         (tmp_path / "far").rename(tmp_path / "away")
@@ -178,12 +178,11 @@ def test_a_burst_of_files_is_read_once_each(
 ) -> None:
     parsed: list[str] = []
 
-    def counting(source: SpecText, kubernetes: KubernetesTypes) -> ParsedFile:
+    def counting(source: SpecText, kubernetes: KubernetesSchema) -> ParsedFile:
         parsed.append(source.file)
         return parse_file(source, kubernetes)
 
-    for module in ("parse_cache", "active"):
-        monkeypatch.setattr(f"engine.specdir.{module}.parse_file", counting)
+    monkeypatch.setattr("engine.specdir.parse_cache.parse_file", counting)
     root = tmp_path / "specs"
     root.mkdir()
     for count in range(2000):
@@ -200,22 +199,27 @@ def test_a_burst_of_files_is_read_once_each(
 def test_a_burst_is_heard_of_before_it_ends(tmp_path: Path) -> None:
     source = make_source(tmp_path)
     with watching(source) as probe:
-        before, start = probe.calls, time.monotonic()
-        while time.monotonic() - start < MAX_DELAY_SECONDS * 2:
-            (tmp_path / "token").write_text("x")
-            time.sleep(0.002)
-        assert probe.calls > before
+        burst = threading.Thread(target=_write_for, args=(tmp_path, MAX_DELAY_SECONDS * 2))
+        burst.start()
+        assert probe.wait(MAX_DELAY_SECONDS * 4)
+        assert burst.is_alive()
+        burst.join()
+
+
+def _write_for(folder: Path, seconds: float) -> None:
+    start = time.monotonic()
+    while time.monotonic() - start < seconds:
+        (folder / "token").write_text("x")
+        time.sleep(0.002)
 
 
 def test_nothing_is_heard_after_stop(tmp_path: Path) -> None:
     source = make_source(tmp_path)
     probe = SourceProbe(source)
-    source.start(probe.on_change, SUPERVISOR)
+    source.start()
     source.stop()
-    calls = probe.calls
     write(tmp_path, "a.yaml", spec())
-    time.sleep(0.05)
-    assert probe.calls == calls
+    assert probe.hears_nothing(0.05)
     assert names(source.read()) == ["build"]
 
 

@@ -16,6 +16,7 @@ from engine.telemetry.events import (
     AttemptFailed,
     Event,
     JobUnchanged,
+    JobUnmanaged,
     LeaderChanged,
     Notice,
     ObjectPruned,
@@ -24,8 +25,7 @@ from engine.telemetry.events import (
     SpecsRead,
     StateChanged,
 )
-from engine.telemetry.instruments import GaugeSources
-from engine.telemetry.metrics import Metrics
+from engine.telemetry.metrics import SOURCES, Metrics
 
 KEY = JobKey("ci", "build")
 Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -94,6 +94,7 @@ def test_what_is_no_end_of_a_run_is_not_counted_as_one(metrics: Metrics) -> None
         metrics(event)
     after = values_of(metrics)
     ours = {key: number for key, number in after.items() if key[0].startswith("engine_")}
+    ours = {key: number for key, number in ours.items() if key[0] != "engine_jobs"}
     assert ours == {key: before[key] for key in ours}
 
 
@@ -152,27 +153,22 @@ def test_the_number_of_files_is_that_of_the_last_reading(metrics: Metrics) -> No
 
 
 def test_sources_are_asked_at_each_scrape(metrics: Metrics) -> None:
-    jobs = {State.RUNNING: 2}
     numbers = iter(range(1, 100))
     metrics.bind(
-        GaugeSources(
-            jobs=lambda: jobs,
-            quota_waiting=lambda: 4,
-            held=lambda: 11,
-            spec_problems=lambda: 5,
-            queue_depth=lambda: 6,
-            queue_adds=lambda: next(numbers),
-            queue_retries=lambda: 8,
-            api_requests=lambda: 9,
-            watch_restarts=lambda: 10,
-        )
+        {
+            "engine_quota_waiting_jobs": lambda: 4,
+            "engine_held_jobs": lambda: 11,
+            "engine_spec_problems": lambda: 5,
+            "engine_workqueue_depth": lambda: 6,
+            "engine_workqueue_adds": lambda: next(numbers),
+            "engine_workqueue_retries": lambda: 8,
+            "engine_api_requests": lambda: 9,
+            "engine_watch_restarts": lambda: 10,
+        }
     )
     assert value(metrics, "engine_workqueue_adds_total") == 1
-    jobs[State.RUNNING] = 3
     found = values_of(metrics)
     assert found["engine_workqueue_adds_total", ()] == 2
-    assert found["engine_jobs", (("state", "Running"),)] == 3
-    assert found["engine_jobs", (("state", "Queued"),)] == 0
     assert found["engine_quota_waiting_jobs", ()] == 4
     assert found["engine_held_jobs", ()] == 11
     assert found["engine_spec_problems", ()] == 5
@@ -182,18 +178,28 @@ def test_sources_are_asked_at_each_scrape(metrics: Metrics) -> None:
     assert found["engine_watch_restarts_total", ()] == 10
 
 
+def test_jobs_are_counted_by_their_present_state(metrics: Metrics) -> None:
+    for event in (
+        StateChanged(KEY, State.STARTING),
+        StateChanged(KEY, State.RUNNING),
+        JobUnchanged(JobKey("ci", "other"), State.SUCCEEDED),
+        StateChanged(JobKey("ci", "gone"), State.QUEUED),
+        JobUnmanaged(JobKey("ci", "gone")),
+    ):
+        metrics(event)
+    counts = {state: value(metrics, "engine_jobs", state=state.value) for state in State}
+    assert counts == {**dict.fromkeys(State, 0), State.RUNNING: 1, State.SUCCEEDED: 1}
+
+
 def test_a_source_that_fails_costs_its_own_metric_only(metrics: Metrics) -> None:
     def broken() -> int:
         raise RuntimeError("dictionary changed size during iteration")
 
-    def none() -> Mapping[State, int]:
-        raise KeyError(State.QUEUED)
-
-    metrics.bind(GaugeSources(queue_depth=broken, api_requests=lambda: 7, jobs=none))
+    metrics.bind({"engine_workqueue_depth": broken, "engine_api_requests": lambda: 7})
     found = values_of(metrics)
     assert found["engine_api_requests_total", ()] == 7
     names = {name for name, _ in found}
-    assert not names & {"engine_workqueue_depth", "engine_jobs"}
+    assert "engine_workqueue_depth" not in names
 
 
 def test_an_engine_leads_only_from_when_it_is_told_to(metrics: Metrics) -> None:
@@ -230,7 +236,7 @@ def test_a_thousand_jobs_make_no_more_series_than_one(metrics: Metrics) -> None:
 
 
 def test_names_and_units_are_as_prometheus_asks_for(metrics: Metrics) -> None:
-    metrics.bind(GaugeSources(jobs=dict, api_requests=lambda: 1))
+    metrics.bind(dict.fromkeys(SOURCES, int))
     for family in metrics.registry.collect():
         assert family.name.startswith(("engine_", "process_"))
         assert family.documentation

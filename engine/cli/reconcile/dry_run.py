@@ -1,0 +1,56 @@
+"""What a reconcile would do: `engine reconcile --dry-run` and `engine diff`."""
+
+import os
+import sys
+
+from engine.cli.output import echo, echo_error, echo_result, echo_stderr
+from engine.cli.printers.plan import Plan, plan_diff, plan_json, plan_summary, plan_table
+from engine.cli.reconcile.common import ReconcileOptions, make_request
+from engine.errors import ExitCode
+from engine.prune.result import DryRun
+from engine.telemetry.redact import REDACTOR
+
+
+def print_plan(options: ReconcileOptions, *, as_diff: bool = False) -> None:
+    """Print the next step of each job, or a unified diff of what would be written.
+
+    Exits with the code of the worst error, or as a diff with 0, 1 or 2. Errors: InvalidInputError
+    and UsageError, as a reconcile has them; ClusterError.
+    """
+    request = make_request(options)
+
+    # Valid specs come first, and need no client.
+    from engine.inspect.plan import Planner  # noqa: PLC0415
+    from engine.render.attempt import RenderConfig  # noqa: PLC0415
+
+    mode = DryRun(options.dry_run)
+    planner = Planner(
+        client=request.client,
+        jobs={job.key: job for job in request.jobs},
+        config=request.config,
+        render_config=RenderConfig(request.templates, request.source, request.config.limits),
+        environment=os.environ,
+        redactor=REDACTOR,
+        server_side=mode is DryRun.SERVER,
+        concurrency=request.concurrency,
+    )
+    jobs = planner.plan(request.max_starts)
+    pruned = planner.prune(mode, is_whole=request.is_whole, prune_in=request.prune_in)
+    codes = [job.error.exit_code for job in jobs if job.error is not None]
+    code = max(*codes, pruned.exit_code, ExitCode.OK)
+    if planner.refusal is not None:
+        code = planner.refusal.exit_code
+    plan = Plan(jobs, pruned.map_text(REDACTOR), planner.refusal)
+    is_json = options.output == "json"
+    form = plan_json if is_json else plan_diff if as_diff else plan_table
+    echo_result(form(plan), nl=is_json or not as_diff)
+    for line in plan.pruned.lines:
+        echo(line, err=True)
+    if planner.refusal is not None:
+        echo_error(planner.refusal)
+    echo_stderr(plan_summary(plan))
+    if as_diff and code:
+        code = ExitCode.INVALID
+    elif as_diff and plan.writes:
+        code = ExitCode.JOB_FAILED
+    sys.exit(code)

@@ -1,0 +1,142 @@
+"""`engine reconcile --once`: bring every job to its end, report, and leave with the exit code."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from engine.cli.output import echo, echo_result, echo_stderr
+from engine.cli.printers.result import (
+    exit_code,
+    mask_result,
+    result_json,
+    result_table,
+)
+from engine.cli.printers.table import wants_colour
+from engine.cli.reconcile.common import (
+    ReconcileOptions,
+    make_request,
+    open_event_printer,
+)
+from engine.cli.verb import end_at_last, ending_signals
+from engine.errors import EngineError, UsageError
+from engine.files import WholeFile
+from engine.prune.result import PruneAction, PruneEntry, PruneResult
+from engine.telemetry.events import Progress
+from engine.telemetry.redact import REDACTOR
+
+if TYPE_CHECKING:
+    from engine.reconcile.once_result import OnceResult
+
+
+_SIGNALLED = 128
+"""Exit codes of processes that a signal ends begin here."""
+
+
+def run_once(options: ReconcileOptions) -> None:
+    """Errors: InvalidInputError and UsageError before anything was written, ClusterError."""
+    received: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        del frame
+        received.append(number)
+        end_at_last()
+        raise KeyboardInterrupt(number)
+
+    for number in ending_signals():
+        signal.signal(number, interrupt)
+    with open_reports(options) as report:
+        result, pruned = _run(options)
+        code = max(exit_code(result), pruned.exit_code)
+        result, pruned = mask_result(result, pruned, REDACTOR)
+        report(result)
+    if options.output == "json":
+        echo_result(result_json(result, pruned))
+    else:
+        colour = wants_colour(options.color, sys.stdout)
+        echo_result(result_table(result, pruned, colour=colour), color=colour)
+    for line in pruned.lines:
+        echo(line, err=True)
+    under_way = sum(not job.over for job in result.jobs)
+    left = f"{under_way} job{' is' if under_way == 1 else 's are'} not over"
+    if result.interrupted:
+        text = f"interrupted: {left}; what has started goes on, and the next reconcile takes it up"
+        echo_stderr(text)
+    elif result.timed_out:
+        echo_stderr(f"timeout: {left}; what has started goes on")
+    sys.exit(_SIGNALLED + received[0] if result.interrupted and received else code)
+
+
+def _run(options: ReconcileOptions) -> "tuple[OnceResult, PruneResult]":
+    request = make_request(options)
+
+    # Valid specs come first, and need no client.
+    from engine.reconcile.controller import ControllerDependencies  # noqa: PLC0415
+    from engine.reconcile.once import RunOnce  # noqa: PLC0415
+
+    with open_event_printer(options, len(request.jobs)) as printer:
+        run = RunOnce(request, ControllerDependencies(os.environ, REDACTOR, printer))
+        result, pruned = run.run(), PruneResult()
+        if result.interrupted:
+            return result, pruned
+        deleted = count(1)
+
+        def show_deleted(entry: PruneEntry) -> None:
+            if entry.action is PruneAction.DELETED:
+                printer(Progress(f"pruning: {next(deleted):,} deleted"))
+
+        try:
+            pruned = run.prune(logs_dir=options.logs_dir, on_entry=show_deleted)
+        except KeyboardInterrupt:
+            return replace(result, interrupted=True), pruned
+    return result, pruned
+
+
+@contextmanager
+def open_reports(
+    options: ReconcileOptions,
+) -> "Iterator[Callable[[OnceResult | EngineError], None]]":
+    """Yields a function that reports the result, which is masked already.
+
+    Guarantees: an error that ends the block before a result is there is reported, too. A report
+    that can't be written is a warning, and changes no exit code.
+    Errors: UsageError before anything was done, where the file can't be written.
+    """
+    try:
+        junit = WholeFile(options.junit) if options.junit is not None else None
+    except OSError as error:
+        words = f"can't be written: {error.strerror or error}"
+        raise UsageError(words, where=f"--junit {options.junit}") from None
+
+    def report(ended: "OnceResult | EngineError") -> None:
+        # Who asks for no report pays for none.
+        if junit is not None:
+            from engine.cli.printers.junit import junit_xml  # noqa: PLC0415
+
+            try:
+                junit.write(junit_xml(ended))
+            except OSError as error:
+                words = error.strerror or error
+                echo(f"warning: --junit: can't be written: {words}", err=True)
+        if os.environ.get("GITHUB_ACTIONS") == "true":
+            from engine.cli.printers.github import annotations  # noqa: PLC0415
+
+            for line in annotations(ended, os.environ):
+                echo_stderr(line)
+
+    try:
+        yield report
+    except EngineError as error:
+        report(error.map_text(REDACTOR))
+        raise
+    except KeyboardInterrupt:
+        report(EngineError("interrupted before any job was started"))
+        raise
+    finally:
+        if junit is not None:
+            junit.close()

@@ -1,0 +1,192 @@
+"""`engine reconcile DIR` without --once: from options to an engine that stays, and its signals."""
+
+import gc
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from engine.api.model import Config, Job
+from engine.cli.loading import load_settings
+from engine.cli.reconcile.common import (
+    EventPrinter,
+    ReconcileOptions,
+    open_connection,
+    open_event_printer,
+)
+from engine.cli.verb import end_at_last, ending_signals
+from engine.cluster.client import Client
+from engine.cluster.connect import Connection
+from engine.errors import ExitCode
+from engine.reconcile.controller import ControllerDependencies
+from engine.reconcile.controller_manager import ControllerManager, ManagerOptions
+from engine.render.templates import Templates
+from engine.runtime.leader_election import default_identity
+from engine.specdir.compile import CompileOptions
+from engine.specdir.load import load_specs
+from engine.specdir.scan import require_paths
+from engine.specdir.source import DirectorySource
+from engine.telemetry.events import Emit, Event, Notice
+from engine.telemetry.redact import REDACTOR
+
+if TYPE_CHECKING:
+    from engine.telemetry.metrics import Metrics
+
+_CONNECTIONS = 256
+_OBJECTS_BETWEEN_COLLECTIONS = 5_000
+"""Fewer than elsewhere: errors leave cycles, which a process that stays would pile up."""
+
+
+def run_manager(options: ReconcileOptions) -> None:
+    """Run until a signal comes, and leave with the exit code of that signal.
+
+    Errors: those of `ControllerManager.run`; UsageError for a missing path or an address that
+    can't be listened on, InvalidInputError for a broken configuration.
+    """
+    require_paths(options.paths)
+    settings = load_settings(options)
+    jobs: tuple[Job, ...] = ()
+    if options.sandbox:
+        jobs = load_specs(options.paths, settings, options.namespace, options.defaults_root).jobs
+    connection = open_connection(options, jobs, _CONNECTIONS)
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    with open_event_printer(options) as printer, ExitStack() as stack:
+        if not options.metrics_address:
+            manager = _manager(options, settings, connection, printer)
+        else:
+            from engine.telemetry.metrics import Metrics  # noqa: PLC0415 - slow to import
+
+            metrics = Metrics()
+
+            def emit(event: Event) -> None:
+                printer(event)
+                metrics(event)
+
+            manager = _manager(options, settings, connection, emit, metrics)
+            _bind(metrics, manager, connection.client)
+            url = stack.enter_context(_serve(options.metrics_address, manager, metrics))
+            emit(Notice(f"metrics and probes are served at {url}"))
+        received = stack.enter_context(_handle_signals(manager, printer))
+        manager.run()
+    _exit(ExitCode.INTERRUPTED if signal.SIGINT in received else ExitCode.OK)
+
+
+def _exit(code: ExitCode) -> None:
+    """End the process, even while a thread waits for a server that is away."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    here = threading.current_thread()
+    if any(not thread.daemon and thread is not here for thread in threading.enumerate()):
+        os._exit(code)
+    sys.exit(code)
+
+
+def _manager(
+    options: ReconcileOptions,
+    settings: Config,
+    connection: Connection,
+    emit: Emit,
+    metrics: "Metrics | None" = None,
+) -> ControllerManager:
+    source = DirectorySource(
+        options.paths,
+        config_file=options.config,
+        config=settings,
+        options=CompileOptions(
+            options.namespace,
+            connection.namespace,
+            strict=options.strict,
+            templates=options.templates,
+        ),
+        defaults_root=options.defaults_root,
+        poll=options.poll,
+        on_notice=lambda message: emit(Notice(message)),
+    )
+    manager_options = ManagerOptions(
+        source=options.source,
+        namespace=options.namespace or connection.namespace,
+        identity=default_identity(),
+        concurrency=options.concurrency,
+        prune=options.prune,
+        ages=options.reads_own_folders,
+        allow_empty=options.allow_empty,
+        prune_interval=options.prune_interval,
+        leader_elect=options.leader_elect,
+        lease_duration=options.lease_duration,
+        max_starts=options.max_starts,
+        logs_dir=options.logs_dir,
+    )
+    dependencies = ControllerDependencies(os.environ, REDACTOR, emit)
+    if metrics is not None:
+        dependencies = replace(
+            dependencies,
+            on_reconcile=metrics.observe_reconcile,
+            on_queue_latency=metrics.observe_queue_wait,
+        )
+    templates = partial(Templates, options.templates, settings.kubernetes)
+    return ControllerManager(
+        connection.client, source, settings, templates, manager_options, dependencies
+    )
+
+
+def _bind(metrics: "Metrics", manager: ControllerManager, client: Client) -> None:
+    controller = manager.controller
+    metrics.bind(
+        {
+            "engine_quota_waiting_jobs": lambda: controller.quota_waiting,
+            "engine_held_jobs": lambda: len(controller.start_limiter.suspended),
+            "engine_spec_problems": lambda: manager.specs.problems,
+            "engine_workqueue_depth": lambda: len(controller.queue),
+            "engine_workqueue_adds": lambda: controller.queue.adds,
+            "engine_workqueue_retries": lambda: controller.failures.rate_limiter.retries_total,
+            "engine_internal_errors": lambda: controller.supervisor.panics,
+            "engine_api_requests": lambda: client.requests,
+            "engine_watch_restarts": lambda: sum(w.restarts for w in controller.reflectors()),
+        }
+    )
+
+
+@contextmanager
+def _serve(address: str, manager: ControllerManager, metrics: "Metrics") -> Iterator[str]:
+    """Metrics and probes over HTTP; yields their URL."""
+    from engine.telemetry.health import HealthServer  # noqa: PLC0415 - slow to import
+
+    server = HealthServer(address, manager.readiness, manager.liveness, metrics, manager.remarks)
+    server.start()
+    try:
+        yield server.url
+    finally:
+        server.stop()
+
+
+@contextmanager
+def _handle_signals(manager: ControllerManager, printer: EventPrinter) -> Iterator[set[int]]:
+    """SIGTERM and SIGINT stop the manager, a second one ends the process; SIGHUP reloads."""
+    received: set[int] = set()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        del frame
+        if received:
+            printer.close()
+            os._exit(ExitCode.INTERRUPTED)
+        received.add(number)
+        end_at_last()
+        manager.stop(signal.Signals(number).name)
+
+    def reload(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        manager.reload()
+
+    handlers = {**dict.fromkeys(ending_signals(), end), signal.SIGHUP: reload}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

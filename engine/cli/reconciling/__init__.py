@@ -1,1 +1,0 @@
-"""The two ways of `engine reconcile`: once, and from now on."""

@@ -1,0 +1,1 @@
+"""What only looks at jobs: status, describe, logs, diff, doctor. Nothing here writes."""

@@ -1,0 +1,170 @@
+"""The log of one job's containers, as it is or as it comes."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from engine.cluster import api
+from engine.cluster.client import Client
+from engine.cluster.logs import LogFollower
+from engine.cluster.records import read_record
+from engine.errors import EngineError, NoRecordError, UsageError
+from engine.lifecycle.record import Record
+from engine.lifecycle.state import has_ended, is_finished
+from engine.refs import MAIN_CONTAINER, JobKey, Ref, pod_name
+from engine.status.containers import ContainerState, container_states
+from engine.status.log_container import read_log_container
+from engine.status.start import read_start_cause
+
+_POLL = 0.5
+_UNRECORDED = 10.0
+"""Seconds for an engine to record the end of a pod, or to start another attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogTarget:
+    """The pod of one attempt: its UID, since another pod may have its name by now."""
+
+    number: int
+    pod: str
+    uid: str
+    """"" if it was never created."""
+
+
+def log_target(
+    record: Record, number: int | None = None, *, previous: bool = False
+) -> LogTarget | None:
+    """The newest attempt, or the one of this number; with `previous` the one before it.
+
+    Before the run's first attempt comes the last one of the run before. None if there was none yet.
+    Errors: UsageError for an attempt that isn't in the record.
+    """
+    before = [
+        LogTarget(run.last_number, pod_name(record.key.name, run.run, run.last_number), run.uid)
+        for run in reversed(record.history)
+        if run.last_number
+    ]
+    attempts = [LogTarget(a.number, a.pod, a.uid) for a in record.attempts]
+    known = [*before, *attempts]
+    at = len(known) - 1 if attempts else len(known)
+    if number is not None:
+        numbers = [attempt.number for attempt in attempts]
+        if number not in numbers:
+            there = f"this run has {', '.join(map(str, numbers))}" if numbers else "there is none"
+            raise UsageError(f"no attempt {number}: {there}", where=str(record.key))
+        at = len(before) + numbers.index(number)
+    at -= previous
+    if at < 0:
+        raise UsageError("there is no attempt before this one", where=str(record.key))
+    return known[at] if at < len(known) else None
+
+
+@dataclass(frozen=True, slots=True)
+class JobLogs:
+    """The logs of one job.
+
+    Errors: UsageError for a job without a record, an attempt or a container that isn't there,
+    EngineError where there is no log, or none any more, and those of the API.
+    """
+
+    client: Client
+    key: JobKey
+    container: str = ""
+    """"" for the init container that runs or has failed, else the main one."""
+    attempt: int | None = None
+    """None for the newest."""
+    previous: bool = False
+    """The attempt before that one."""
+    tail: int | None = None
+    """Begin with the last so many lines."""
+
+    def read(self) -> Iterator[bytes]:
+        """The log as it is now, piece by piece."""
+        record, target, pod = self._look()
+        if target is None:
+            cause = f": {record.message}" if record.message else ""
+            raise self._unavailable(f"the job is {record.state}, and has no pod yet{cause}")
+        if pod is None:
+            hint = "--logs-dir DIR of reconcile and prune saves logs before pods are deleted"
+            raise self._unavailable(f"pod {target.pod} is gone, and its log with it", hint)
+        state = self._container_of(pod)
+        if state is None or not (state.has_started or state.last_terminated):
+            name = state.name if state is not None else MAIN_CONTAINER
+            words = f"container {name} of pod {target.pod} has not started"
+            raise self._unavailable(f"{words}: {read_start_cause(pod)}")
+        options = {} if self.tail is None else {"tailLines": str(self.tail)}
+        return api.read_log(self.client, self._ref(target), state.name, options)
+
+    def follow(self, on_wait: Callable[[str], None]) -> Iterator[bytes]:
+        """The log line by line until the job is over, through init containers and attempts.
+
+        `on_wait` gets the cause of a wait, and the container whose log comes next.
+        """
+        shown: set[tuple[str, str]] = set()
+        ended_at = None
+        while True:
+            record, target, pod = self._look()
+            state = self._container_of(pod) if pod is not None else None
+            if target and state and state.has_started and (target.uid, state.name) not in shown:
+                shown.add((target.uid, state.name))
+                on_wait(f"attempt {target.number}, pod {target.pod}, container {state.name}")
+                yield from self._stream(target, state.name)
+                ended_at = None
+                continue
+            is_one_attempt = self.attempt is not None or self.previous
+            has_stopped = pod is None or has_ended(pod)
+            if record.state.is_final or (is_one_attempt and has_stopped):
+                if not shown:
+                    yield from self.read()
+                return
+            if not shown:
+                words = record.message if pod is None else read_start_cause(pod)
+                on_wait(f"{record.state}: {words}" if words else record.state)
+            elif has_stopped:
+                ended_at = ended_at or time.monotonic()
+                if time.monotonic() > ended_at + _UNRECORDED:
+                    on_wait("its pod has ended, and no engine records that: no longer followed")
+                    return
+            time.sleep(_POLL)
+
+    def _look(self) -> tuple[Record, LogTarget | None, dict[str, Any] | None]:
+        """The record, the attempt that is asked for, and its pod if that is still there."""
+        record = read_record(self.client, self.key)
+        if record is None:
+            raise NoRecordError(str(self.key))
+        target = log_target(record, self.attempt, previous=self.previous)
+        return record, target, self._pod(target) if target is not None else None
+
+    def _pod(self, target: LogTarget) -> dict[str, Any] | None:
+        pod = api.get(self.client, self._ref(target)) if target.uid else None
+        return pod if pod is not None and pod["metadata"]["uid"] == target.uid else None
+
+    def _ref(self, target: LogTarget) -> Ref:
+        return Ref("Pod", self.key.namespace, target.pod)
+
+    def _container_of(self, pod: dict[str, Any]) -> ContainerState | None:
+        wanted = self.container
+        if not wanted:
+            return read_log_container(pod)
+        spec = pod["spec"]
+        names = [c["name"] for c in (*spec.get("initContainers", ()), *spec["containers"])]
+        if wanted not in names:
+            hint = f"one of {', '.join(names)}"
+            raise UsageError(f"no container {wanted}", where=str(self.key), hint=hint)
+        return next((state for state in container_states(pod) if state.name == wanted), None)
+
+    def _stream(self, target: LogTarget, container: str) -> Iterator[bytes]:
+        """Its lines until the container has ended, by as many connections as that takes."""
+        follower = LogFollower(self.client, self._ref(target), container, tail=self.tail)
+        while True:
+            yield from follower.lines()
+            pod = self._pod(target)
+            states = container_states(pod) if pod is not None else ()
+            is_running = any(state.running for state in states if state.name == container)
+            if pod is None or not is_running or is_finished(pod):
+                return
+            time.sleep(_POLL)
+
+    def _unavailable(self, words: str, hint: str = "") -> EngineError:
+        return EngineError(words, where=str(self.key), hint=hint)

@@ -1,0 +1,331 @@
+"""The next step of a reconcile for each job: `reconcile --dry-run` and `engine diff`.
+
+The rules of the lifecycle decide it, from records and pods as they were listed. A job that would
+start, or replace its old run, is shown with the objects of its next attempt. Nothing is written.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from engine.api.model import Config, Job
+from engine.cluster import api
+from engine.cluster.client import Client
+from engine.cluster.discovery import check_server_version, missing_namespaces
+from engine.cluster.records import RecordList, list_records
+from engine.errors import (
+    AlreadyExistsError,
+    EngineError,
+    ForbiddenError,
+    InvalidInputError,
+    OwnershipError,
+    QuotaExceededError,
+    UsageError,
+    in_order,
+)
+from engine.inspect.manifest_diff import comparable, masked
+from engine.lifecycle.actions import (
+    Action,
+    ConfirmDeleted,
+    CreatePod,
+    RefreshPod,
+    RejectForeign,
+    ReportRejection,
+    RestoreDependents,
+)
+from engine.lifecycle.change_reason import (
+    PlannedAction,
+    describe_action,
+    explain_rest,
+    explain_start,
+    fields_changed,
+    planned_action,
+)
+from engine.lifecycle.max_starts import MaxStarts, new_run
+from engine.lifecycle.pull_fallback import policies_of_attempt
+from engine.lifecycle.rules import decide
+from engine.lifecycle.state import LifecycleState, Observation, gate_position, uid_of
+from engine.prune.result import DryRun, PruneResult
+from engine.prune.source import SourceState, find_gone, prune_after_reconcile
+from engine.refs import JobKey, Ref, parse_pod_name, ref_of
+from engine.render.attempt import RenderConfig, try_render_attempt
+from engine.render.manifests import Manifests
+from engine.render.secret_values import resolve_secrets, texts_to_mask
+from engine.runtime.retry import retry_transient
+from engine.status.deletion import UNSEEN
+from engine.status.waiting import pull_errors
+from engine.telemetry.redact import Redactor
+from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
+
+_MAX_READS = 100
+_STARTS = (PlannedAction.START, PlannedAction.REPLACE)
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectDiff:
+    """One object that would be created, beside the one of the attempt before."""
+
+    name: Ref
+    manifest: Object
+    """As it can be compared; a Secret's values are masked."""
+    before_name: Ref | None = None
+    before: Object | None = None
+    """As it can be compared; None where there is nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlan:
+    """The next step for one job, and its cause."""
+
+    job: Job
+    action: PlannedAction
+    reason: str
+    fields: tuple[str, ...] = ()
+    """In which the spec differs from the one that ran last, as far as the record says."""
+    next: str = ""
+    """The next write, in words."""
+    objects: tuple[ObjectDiff, ...] = ()
+    error: EngineError | None = None
+    """Unmasked; `reason` has its words."""
+
+    def map_text(self, change: Callable[[str], str]) -> "JobPlan":
+        """A copy with `change` applied to its words and to the values of its manifests."""
+        objects = tuple(
+            replace(
+                one,
+                manifest=_map_values(one.manifest, change),
+                before=_map_values(one.before, change),
+            )
+            for one in self.objects
+        )
+        reason, following = change(self.reason), change(self.next)
+        return replace(self, reason=reason, next=following, objects=objects)
+
+
+@dataclass(slots=True)
+class Planner:
+    """Plans the jobs of a source.
+
+    Guarantees: sends nothing that changes anything; every decision is `lifecycle`'s.
+    """
+
+    client: Client
+    jobs: Mapping[JobKey, Job]
+    config: Config
+    render_config: RenderConfig
+    environment: Mapping[str, str]
+    redactor: Redactor
+    server_side: bool
+    """Whether the objects of a next attempt are sent as a dry run."""
+    concurrency: int
+    refusal: UsageError | None = None
+    """Why a reconcile would start nothing; the plan says what it would have started."""
+    _records: RecordList = field(default_factory=RecordList)
+    _pods: dict[JobKey, list[Object]] = field(default_factory=dict)
+
+    def plan(self, max_starts: int | None) -> tuple[JobPlan, ...]:
+        """A plan for each job, masked.
+
+        Errors: InvalidInputError for what a reconcile checks before it begins; ClusterError where
+        the cluster is too old, or can't be read; every other error is a job's own.
+        """
+        retry_transient(self._list)
+        recorded = self._records.items.keys() | self._records.invalid.keys()
+        to_create: dict[str, Job] = {}
+        for job in self.jobs.values():
+            if job.key not in recorded:
+                to_create.setdefault(job.namespace, job)
+        problems = retry_transient(partial(missing_namespaces, self.client, to_create))
+        with ThreadPoolExecutor(self.concurrency, "plan") as pool:
+            plans = tuple(pool.map(self._plan, self.jobs.values()))
+        for plan in plans:
+            if isinstance(plan.error, InvalidInputError):
+                problems += plan.error.problems
+        if problems:
+            raise InvalidInputError(in_order(problems))
+        new_runs = {
+            job.key: why
+            for job in self.jobs.values()
+            if job.key not in self._records.invalid
+            and (why := new_run(job, self._records.items.get(job.key), self._pods.get(job.key, ())))
+        }
+        try:
+            MaxStarts.of(max_starts, self.config.limits).check(new_runs)
+        except UsageError as error:
+            self.refusal = error
+        return tuple(plan.map_text(self.redactor) for plan in plans)
+
+    def prune(self, mode: DryRun, *, is_whole: bool, prune_in: Iterable[str] | None) -> PruneResult:
+        """What would be pruned then. Errors: those of the lists."""
+        source, keys = self.render_config.source, self.jobs.keys()
+        gone = find_gone(self.client, source, keys, prune_in) if prune_in is not None else None
+        seen = SourceState(
+            is_desired=keys.__contains__,
+            is_whole=is_whole,
+            namespaces={key.namespace for key in keys},
+            pods=[pod for pods in self._pods.values() for pod in pods],
+            records=self._records.items.values(),
+        )
+        return prune_after_reconcile(
+            self.client, self.config, source, seen, gone, concurrency=self.concurrency, dry_run=mode
+        )
+
+    def _list(self) -> None:
+        """Records first: a pod that is in a record can't be missed so."""
+        check_server_version(self.client)
+        self._records, self._pods = RecordList(), {}
+        namespaces = sorted({key.namespace for key in self.jobs})
+        for namespace in namespaces:
+            found = list_records(self.client, namespace)
+            self._records.items.update(found.items)
+            self._records.invalid.update(found.invalid)
+        selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={self.render_config.source}"
+        for namespace in namespaces:
+            for page in api.list_all(self.client, api.PODS.path(namespace), selector):
+                for pod in page["items"]:
+                    if parsed := parse_pod_name(pod["metadata"]["name"]):
+                        self._pods.setdefault(JobKey(namespace, parsed[0]), []).append(pod)
+
+    def _plan(self, job: Job) -> JobPlan:
+        try:
+            return self._plan_job(job)
+        except EngineError as error:
+            return JobPlan(job, PlannedAction.FAIL, str(error), error=error)
+
+    def _plan_job(self, job: Job) -> JobPlan:
+        """Errors: OwnershipError for what isn't this source's; InvalidInputError; the API's."""
+        if job.key in self._records.invalid:
+            raise self._records.invalid[job.key]
+        state, action = self._decide(job)
+        record, planned = state.record, planned_action(state, action)
+        match action:
+            case RejectForeign(message, hint):
+                raise OwnershipError(message, hint=hint)
+            case ReportRejection(rejection):
+                raise EngineError(rejection.message, hint=rejection.hint)
+        plan = JobPlan(job, planned, "", fields_changed(job, record), describe_action(job, action))
+        manifests = self._render(state, planned)
+        if planned is PlannedAction.LEAVE:
+            return replace(plan, reason=explain_rest(job, record, action))
+        if planned not in _STARTS or manifests is None:
+            return replace(plan, reason=plan.next)
+        plan = replace(plan, reason=explain_start(job, record))
+        if not self.server_side:
+            return plan
+        try:
+            return replace(plan, objects=tuple(self._compare(state, action, manifests)))
+        except QuotaExceededError as error:
+            reason = f"queued: {error.cause}"
+            if isinstance(action, CreatePod) and reason == plan.reason:
+                # The record says so already: the next refusal writes nothing.
+                return replace(plan, action=PlannedAction.LEAVE, next="")
+            return replace(plan, reason=reason)
+
+    def _decide(self, job: Job) -> tuple[LifecycleState, Action]:
+        """The next write, or the wait. What the rules want to be read is read."""
+        now, record = self.client.now(), self._records.items.get(job.key)
+        pods = {uid_of(pod): pod for pod in self._pods.get(job.key, ())}
+        observed, source = _observe(pods.values(), now), self.render_config.source
+        pull, kept_runs = self.config.pull, self.config.records.history
+        for _ in range(_MAX_READS):
+            state = LifecycleState(job, record, observed, now, source, pull, kept_runs)
+            action = decide(state)
+            match action:
+                case RefreshPod(name, uid) | ConfirmDeleted(name, uid):
+                    pod = api.get(self.client, Ref("Pod", job.namespace, name))
+                    pods.pop(uid, None)
+                    pods |= {uid_of(pod): pod} if pod is not None else {}
+                    gone = observed.deleted_uids | ({uid} - pods.keys())
+                    observed = replace(_observe(pods.values(), now), deleted_uids=gone)
+                case RestoreDependents(_, _, uid, _, reported) if not self._lacks_one(job, action):
+                    observed.dependents_looked_up[uid, reported] = now
+                case _:
+                    return state, action
+        raise EngineError(f"job {job.key} does not settle", hint="this is a defect: report it")
+
+    def _lacks_one(self, job: Job, action: RestoreDependents) -> bool:
+        """Whether an object that the pod should own is missing; only its name is read."""
+        config, number, policies = self.render_config, action.attempt, action.policies
+        made, _ = try_render_attempt(config, job, number, policies, None)
+        names = [ref_of(manifest) for manifest in made.dependents] if made is not None else []
+        return any(api.get_metadata(self.client, name) is None for name in names)
+
+    def _render(self, state: LifecycleState, planned: PlannedAction) -> Manifests | None:
+        """The objects of the next attempt, with its secrets; None where none is to be created.
+
+        Errors: InvalidInputError, as a reconcile has it before it writes anything.
+        """
+        job, run = state.job, state.run_record
+        is_gated = any(gate_position(pod) is not None for pod in state.observed.pods)
+        is_started = run.state.is_final or (run.open_attempt is not None and not is_gated)
+        if planned not in _STARTS and is_started:
+            return None
+        secrets, problems = resolve_secrets(job, self.environment, self.config.limits)
+        self.redactor.add(tuple(texts_to_mask(job, secrets)))
+        manifests = None
+        if not problems:
+            policies, number = policies_of_attempt(job, run.attempts), run.next_number
+            config = self.render_config
+            manifests, problems = try_render_attempt(config, job, number, policies, secrets)
+        if problems:
+            raise InvalidInputError(problems)
+        return manifests
+
+    def _compare(
+        self, state: LifecycleState, action: Action, sent: Manifests
+    ) -> Iterator[ObjectDiff]:
+        """What the server would make of each object, beside that of the newest pod of the record.
+
+        An object that is still there would go before the new one is created. Errors: the API's.
+        """
+        record = state.record
+        uids = [attempt.uid for attempt in reversed(record.attempts)] if record else []
+        uids += [run.uid for run in record.history] if record else []
+        pod = next((pod for pod in map(state.pod_of, uids) if pod is not None), None)
+        for manifest in (sent.pod, *sent.dependents):
+            try:
+                admitted = api.create(self.client, manifest, dry_run=True)
+            except AlreadyExistsError:
+                if manifest is sent.pod and isinstance(action, CreatePod):
+                    raise
+                continue
+            name, before = ref_of(manifest), pod
+            if pod is not None and name.kind != "Pod":
+                before = None
+                with suppress(ForbiddenError):
+                    ref = Ref(name.kind, name.namespace, pod["metadata"]["name"])
+                    before = api.get(self.client, ref)
+            if before is None:
+                yield ObjectDiff(name, masked(manifest))
+                continue
+            old = Ref(name.kind, name.namespace, before["metadata"]["name"])
+            live, wanted = comparable(before, manifest), comparable(admitted, manifest)
+            yield ObjectDiff(name, wanted, old, live)
+
+
+def _map_values(value: Any, change: Callable[[str], str]) -> Any:
+    """`value` with `change` applied to its texts, before anything is encoded; keys are names."""
+    if isinstance(value, dict):
+        return {key: _map_values(item, change) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_map_values(item, change) for item in value]
+    return change(value) if isinstance(value, str) else value
+
+
+def _observe(pods: Iterable[Object], now: datetime) -> Observation:
+    """Pods as they were listed just `now`, so that no rule asks for them again."""
+    listed = tuple(pods)
+    troubles = [(uid_of(pod), trouble) for pod in listed for trouble in pull_errors(pod)]
+    return Observation(
+        pods=listed,
+        pull_causes={(u, one.container): one.message for u, one in troubles if one.has_cause},
+        pull_failing_since={(u, one.container): now for u, one in troubles},
+        read_ungated={uid_of(pod) for pod in listed},
+        refreshed_at={uid_of(pod): now for pod in listed},
+        deletions={uid_of(pod): UNSEEN.seen(pod) for pod in listed},
+    )

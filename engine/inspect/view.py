@@ -1,0 +1,265 @@
+"""The one view of a job, from which status and describe are printed: its record, pod and engine."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from engine.cluster import api
+from engine.cluster.api import Resource
+from engine.cluster.client import Client
+from engine.cluster.records import list_records, read_record
+from engine.errors import BrokenRecordError, ForbiddenError, NoRecordError
+from engine.lifecycle.observed_status import ObservedStatus, observed_status, recorded_status
+from engine.lifecycle.record import Record
+from engine.lifecycle.state import uid_of
+from engine.refs import JobKey, Ref
+from engine.runtime.lease import LeaseObject, lease_name, read_lease_record
+from engine.status.outcome import State
+from engine.times import format_time, parse_time
+from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
+
+_MAX_EVENT_ATTEMPTS = 5
+"""Events are read of the pods of so many of the newest attempts."""
+_TOLERANCE = timedelta(seconds=15)
+"""Clocks may differ by this much, and a renewal may be late by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePosition:
+    """The place of a job in the queue for a quota: counts from 1; waited is in seconds."""
+
+    position: int
+    length: int
+    waited: float
+
+    def __str__(self) -> str:
+        return f"{self.position} of {self.length} in the queue for {self.waited:.0f}s"
+
+
+@dataclass(frozen=True, slots=True)
+class PodEvent:
+    """One Kubernetes Event on a pod of the job."""
+
+    at: datetime | None
+    """When it was last seen."""
+    type: str
+    reason: str
+    source: str
+    pod: str
+    message: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """One job as its record, its pods and their Events show it."""
+
+    key: JobKey
+    record: Record | None
+    """None where it can't be read, as `error` says."""
+    error: BrokenRecordError | None = None
+    status: ObservedStatus | None = None
+    """None without a record."""
+    pods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Those of its attempts that are still there, by UID."""
+    queue: QueuePosition | None = None
+    written_at: datetime | None = None
+    """When its record was last written, where the server says so."""
+    events: tuple[PodEvent, ...] = ()
+    """The oldest first; only `read_job` reads them."""
+
+    @property
+    def pod(self) -> Mapping[str, Any] | None:
+        """The pod of its last attempt; None if it is gone, or may not be read."""
+        last = self.record.last if self.record is not None else None
+        return self.pods.get(last.uid) if last is not None else None
+
+    @property
+    def without_ages(self) -> object:
+        """Equal for two views that differ only by the time that has passed."""
+        place = self.queue and (self.queue.position, self.queue.length)
+        last = self.record.last.pod if self.record and self.record.last else ""
+        return self.status, place, last, str(self.error or "")
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseHolder:
+    """The holder of one source's Lease."""
+
+    source: str
+    namespace: str
+    """The namespace of the Lease."""
+    holder: str
+    """The last holder; "" once it has released the Lease."""
+    renewed_at: datetime | None
+    """By the holder's clock."""
+    is_alive: bool
+    """Whether the Lease has been renewed in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Jobs at one moment, and the engines that follow them."""
+
+    jobs: tuple[JobView, ...]
+    """By namespace and name."""
+    as_of: datetime
+    """By the server's clock."""
+    holders: tuple[LeaseHolder, ...] | None
+    """None where Leases can't be read."""
+    unread: tuple[str, ...] = ()
+    """What could not be read, in words."""
+
+    def has_leader(self, source: str) -> bool | None:
+        """Whether an engine holds the Lease of this source; None where Leases can't be read."""
+        if self.holders is None:
+            return None
+        return any(found.is_alive for found in self.holders if found.source == source)
+
+
+def read_overview(client: Client, namespaces: Sequence[str], selector: str = "") -> Overview:
+    """Jobs of the namespaces ("" for all) whose records `selector` picks.
+
+    Pods and Leases may be forbidden: then the records alone count. Errors: those of the lists.
+    """
+    lists = [list_records(client, namespace, selector) for namespace in namespaces]
+    unread: list[str] = []
+    pods = holders = None
+    with _noting(unread, "pods"):
+        found_pods = [pod for name in namespaces for pod in _list_own(client, api.PODS, name)]
+        pods = {uid_of(pod): pod for pod in found_pods}
+    with _noting(unread, "leases"):
+        holders = _list_holders(client, namespaces)
+    now, jobs = client.now(), []
+    for found in lists:
+        positions = queue_positions(found.items.values(), now)
+        for key, problem in found.invalid.items():
+            jobs.append(JobView(key, None, problem, written_at=found.written.get(key)))
+        for key, record in found.items.items():
+            view = JobView(key, record, queue=positions.get(key), written_at=found.written.get(key))
+            jobs.append(_with_pods(client, view, record, pods))
+    jobs.sort(key=lambda job: job.key)
+    return Overview(tuple(jobs), now, holders, tuple(unread))
+
+
+def read_job(client: Client, key: JobKey) -> tuple[JobView, Overview]:
+    """One job with its Events, and the overview that it is of.
+
+    Errors: NoRecordError; those of `read_overview`.
+    """
+    overview = read_overview(client, (key.namespace,))
+    view = next((job for job in overview.jobs if job.key == key), None)
+    if view is None:
+        raise NoRecordError(str(key))
+    uids = [attempt.uid for attempt in view.record.attempts if attempt.uid] if view.record else []
+    events: list[PodEvent] = []
+    unread = [*overview.unread]
+    with _noting(unread, "events"):
+        for uid in uids[-_MAX_EVENT_ATTEMPTS:]:
+            path, fields = api.EVENTS.path(key.namespace), f"involvedObject.uid={uid}"
+            pages = api.list_pages(client, path, fields=fields)
+            found = [one for page in pages for one in page["items"]]
+            events += map(_read_event, sorted(found, key=_version))
+    # The sort is stable: Events of one second stay in the order of their versions.
+    events.sort(key=lambda event: str(format_time(event.at) or "")[: len("2026-01-02T03:04:05")])
+    return replace(view, events=tuple(events)), replace(overview, unread=tuple(unread))
+
+
+@contextmanager
+def _noting(unread: list[str], kind: str) -> Iterator[None]:
+    """What may not be listed is noted, and left out."""
+    try:
+        yield
+    except ForbiddenError as error:
+        unread.append(f"{kind} can't be listed: {error.cause}")
+
+
+def queue_positions(records: Iterable[Record], now: datetime) -> dict[JobKey, QueuePosition]:
+    """Positions of all jobs that wait for a quota: a queue per namespace, by submission."""
+    queues: dict[str, list[tuple[datetime, JobKey]]] = {}
+    for record in records:
+        if record.state is State.QUEUED and record.queued_at and record.open_attempt is None:
+            queues.setdefault(record.key.namespace, []).append((record.queued_at, record.key))
+    return {
+        key: QueuePosition(position, len(queue), (now - since).total_seconds())
+        for queue in queues.values()
+        for position, (since, key) in enumerate(sorted(queue), start=1)
+    }
+
+
+def _with_pods(
+    client: Client, view: JobView, record: Record, pods: Mapping[str, dict[str, Any]] | None
+) -> JobView:
+    """A pod under way that no list has is asked for by its name: its labels may have changed.
+
+    If it is gone, the record is read again: an engine writes it before it deletes a pod.
+    """
+    if pods is None:
+        return replace(view, status=recorded_status(record))
+    own = {a.uid: pods[a.uid] for a in record.attempts if a.uid in pods}
+    attempt = record.open_attempt
+    if attempt is not None and attempt.uid and attempt.uid not in own:
+        pod = api.get(client, Ref("Pod", record.key.namespace, attempt.pod))
+        if pod is not None and uid_of(pod) == attempt.uid:
+            own[attempt.uid] = pod
+        else:
+            latest = read_record(client, record.key) or record
+            if latest.version != record.version:
+                return replace(view, record=latest, status=recorded_status(latest))
+    status = observed_status(record, own.get(attempt.uid) if attempt is not None else None)
+    return replace(view, status=status, pods=own)
+
+
+def _list_holders(client: Client, namespaces: Sequence[str]) -> tuple[LeaseHolder, ...]:
+    """An engine may have its Lease in another namespace than its jobs."""
+    try:
+        leases = [*_list_own(client, api.LEASES, "")]
+    except ForbiddenError:
+        leases = [lease for name in namespaces for lease in _list_own(client, api.LEASES, name)]
+    now = client.now()
+    return tuple(holder for lease in leases if (holder := read_lease_holder(lease, now)))
+
+
+def read_lease_holder(lease: LeaseObject, now: datetime) -> LeaseHolder | None:
+    """None for a Lease that no engine made.
+
+    An elector never compares the times of a Lease with its own clock. A reader may: nothing is
+    decided by the answer, and it is shown with its age.
+    """
+    metadata, record = lease["metadata"], read_lease_record(lease)
+    source = (metadata.get("labels") or {}).get(SOURCE, "")
+    if not source or metadata["name"] != lease_name(source):
+        return None
+    try:
+        renewed = parse_time(record.renewed)
+    except ValueError:
+        renewed = None
+    late = timedelta(seconds=record.seconds) + _TOLERANCE
+    is_alive = bool(record.holder) and renewed is not None and now - renewed <= late
+    return LeaseHolder(source, metadata.get("namespace", ""), record.holder, renewed, is_alive)
+
+
+def _list_own(client: Client, resource: Resource, namespace: str) -> Iterator[dict[str, Any]]:
+    """Objects with the engine's label."""
+    for page in api.list_all(client, resource.path(namespace), f"{MANAGED_BY}={MANAGER}"):
+        yield from page["items"]
+
+
+def _version(event: Mapping[str, Any]) -> int:
+    return api.version_number(event["metadata"].get("resourceVersion") or "")
+
+
+def _read_event(event: Mapping[str, Any]) -> PodEvent:
+    series, source = event.get("series") or {}, event.get("source") or {}
+    seen = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
+    return PodEvent(
+        at=parse_time(seen or event["metadata"].get("creationTimestamp")),
+        type="Warning" if event.get("type") == "Warning" else "Normal",
+        reason=str(event.get("reason") or ""),
+        source=str(source.get("component") or event.get("reportingComponent") or ""),
+        pod=str(event["involvedObject"].get("name") or ""),
+        message=str(event.get("message") or ""),
+        count=series.get("count") or event.get("count") or 1,
+    )

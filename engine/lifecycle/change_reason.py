@@ -1,0 +1,145 @@
+"""The next step for a job, and its cause in words: why it starts, runs again, or is left.
+
+Nothing is decided here, and what a record doesn't say is not guessed.
+"""
+
+from enum import StrEnum
+
+from engine.api.model import Job, OnChange
+from engine.api.spec_hash import changed_fields
+from engine.lifecycle.actions import (
+    Action,
+    ClearOrphanMark,
+    CreateDependents,
+    CreatePod,
+    DeletePod,
+    Done,
+    FindPullCause,
+    RejectForeign,
+    RemoveSchedulingGate,
+    ReportRejection,
+    RestoreDependents,
+    StampExpiry,
+    Wait,
+    WriteRecord,
+)
+from engine.lifecycle.record import Record
+from engine.lifecycle.state import LifecycleState
+from engine.refs import pod_name
+from engine.status.outcome import Reason, State
+
+
+class PlannedAction(StrEnum):
+    """What a reconcile would do about a job."""
+
+    START = "start"
+    """Create a pod, while nothing of the job runs."""
+    REPLACE = "replace"
+    """End the run that is under way, then create a pod."""
+    CONTINUE = "continue"
+    """Write something about a run that has begun."""
+    LEAVE = "leave"
+    """Write nothing."""
+    FAIL = "fail"
+    """Refuse the job."""
+
+
+def planned_action(state: LifecycleState, action: Action) -> PlannedAction:
+    """The kind of an action: what closes an old run is already part of the new one."""
+    record = state.record
+    is_new_run = record is None or record.spec_hash != state.job.spec_hash
+    match action:
+        case RejectForeign() | ReportRejection():
+            return PlannedAction.FAIL
+        case CreatePod():
+            return PlannedAction.START
+        case Wait() if _waits_for_an_end(state):
+            return PlannedAction.START
+        case Done() | Wait():
+            return PlannedAction.LEAVE
+        case DeletePod() if is_new_run:
+            return PlannedAction.REPLACE
+        case WriteRecord(after) if is_new_run:
+            is_cancelled = after.reason is Reason.CANCELLED
+            return PlannedAction.REPLACE if is_cancelled else PlannedAction.START
+        case _:
+            return PlannedAction.CONTINUE
+
+
+def _waits_for_an_end(state: LifecycleState) -> bool:
+    """Whether the next attempt is created as soon as a pod that is about to end is gone."""
+    record = state.record
+    is_due = record is None or (record.open_attempt is None and not state.run_record.state.is_final)
+    return is_due and bool(state.other_pods(""))
+
+
+def fields_changed(job: Job, record: Record | None) -> tuple[str, ...]:
+    """The fields in which the spec differs from the one that ran last, as far as that is known."""
+    if record is None or record.spec_hash == job.spec_hash or not record.spec_fields:
+        return ()
+    return changed_fields(record.spec_fields, job.spec_fields)
+
+
+def explain_start(job: Job, record: Record | None) -> str:
+    """Why a pod would be created, by the record that is there."""
+    if record is None:
+        return "no record"
+    if record.spec_hash != job.spec_hash:
+        fields = fields_changed(job, record)
+        where = f" at {', '.join(fields)}" if fields else "; where, its record doesn't say"
+        return f"runs again: spec changed{where}"
+    last = record.last
+    if last is not None and last.outcome is not None:
+        return f"attempt {last.number} ended: {last.outcome}{_cause(last.message)}"
+    if record.state is State.QUEUED and record.message:
+        return f"queued: {record.message}"
+    if record.history and record.history[0].run == record.run:
+        return "runs again: asked for with engine rerun"
+    return "has not started yet"
+
+
+def explain_rest(job: Job, record: Record | None, action: Action) -> str:
+    """Why nothing would be written: the run is over, under way, or waits."""
+    attempt = record.open_attempt if record else None
+    if record is not None and record.spec_hash != job.spec_hash and attempt is not None:
+        policy = " (onChange: Wait)" if job.on_change is OnChange.WAIT else ""
+        return f"pod {attempt.pod} ends first{policy}; then it {explain_start(job, record)}"
+    if record is not None and record.state.is_final:
+        return f"{record.state}, spec unchanged{_cause(record.message)}"
+    if record is not None and attempt is not None:
+        return f"{record.state} in pod {attempt.pod}"
+    if isinstance(action, Wait) and action.until is not None and record is not None:
+        return f"waits until {action.until:%H:%M:%S}: {explain_start(job, record)}"
+    return "waits for the cluster"
+
+
+def describe_action(job: Job, action: Action) -> str:
+    """The write of an action, in words; "" where it has none."""
+    match action:
+        case CreatePod(attempt):
+            return f"create pod {pod_name(job.name, job.run, attempt)}"
+        case WriteRecord(record):
+            last = record.last
+            if last is not None and last.outcome is not None:
+                return f"record attempt {last.number}: {last.outcome}{_cause(last.message)}"
+            return f"record the job as {record.state}"
+        case DeletePod(pod, _, _, why):
+            return f"delete pod {pod}: {why}"
+        case CreateDependents(_, pod):
+            return f"create what pod {pod} owns"
+        case RemoveSchedulingGate(pod):
+            return f"remove the scheduling gate of pod {pod}"
+        case RestoreDependents(_, pod):
+            return f"create again what pod {pod} owns and lacks"
+        case FindPullCause(pod):
+            return f"find out why pod {pod} has no image"
+        case ClearOrphanMark():
+            return "record that the spec is back"
+        case StampExpiry(pod, _, at):
+            return f"have pod {pod} expire at {at}"
+        case _:
+            return ""
+
+
+def _cause(message: str) -> str:
+    return f": {message}" if message else ""

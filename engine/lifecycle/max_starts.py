@@ -1,0 +1,73 @@
+"""How many new runs may begin at once: lost records would otherwise start every job of a source."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from engine.api.model import Job, Limits
+from engine.errors import UsageError
+from engine.lifecycle.record import Record
+from engine.lifecycle.state import gate_position, run_of
+from engine.refs import JobKey
+
+_LISTED = 10
+
+
+class NewRun(StrEnum):
+    """Why a job starts a new run."""
+
+    NO_RECORD = "no record of"
+    CHANGED = "another spec than in the record of"
+
+
+def new_run(job: Job, record: Record | None, pods: Iterable[Mapping[str, Any]]) -> NewRun | None:
+    """Why `job` starts a new run; None if its run has begun or is over.
+
+    A pod without our gate was recorded once. If its record is gone, the job doesn't start anew.
+    """
+    if any(run_of(pod) == job.run and gate_position(pod) is None for pod in pods):
+        return None
+    if record is None:
+        return NewRun.NO_RECORD
+    return None if record.spec_hash == job.spec_hash else NewRun.CHANGED
+
+
+@dataclass(frozen=True, slots=True)
+class MaxStarts:
+    """How many runs may begin at once, and which setting says so."""
+
+    limit: int | None
+    """None for any number."""
+    name: str = "limits.maxStarts"
+
+    @classmethod
+    def of(cls, flag: int | None, limits: Limits) -> "MaxStarts":
+        """The command line's limit, else the operator's."""
+        return cls(limits.max_starts) if flag is None else cls(flag, "--max-starts")
+
+    def check(self, new_runs: Mapping[JobKey, NewRun]) -> None:
+        """Errors: UsageError that names the jobs if there are more than the limit."""
+        count = len(new_runs)
+        if self.limit is None or count <= self.limit:
+            return
+        listed = (
+            f"{why} {name_jobs(sorted(key for key, found in new_runs.items() if found is why))}"
+            for why in NewRun
+            if why in new_runs.values()
+        )
+        runs = "a new run" if count == 1 else "new runs"
+        jobs = "job" if count == 1 else "jobs"
+        raise UsageError(
+            f"{count:,} {jobs} would start {runs}, {self.name} allows {self.limit:,}: "
+            f"none is started; {'; '.join(listed)}",
+            hint="were records deleted, or is this another namespace or --source than before? "
+            f"If it is meant: --max-starts {count}",
+        )
+
+
+def name_jobs(keys: Collection[JobKey]) -> str:
+    """The first ten, and the number of the others."""
+    shown = ", ".join(map(str, [*keys][:_LISTED]))
+    more = len(keys) - _LISTED
+    return f"{shown} and {more:,} more" if more > 0 else shown

@@ -1,0 +1,51 @@
+"""The server rejected the record: a job that can't be recorded must not run.
+
+The rejection can't be recorded either, so the engine reports it. Until `retry_at` nothing is
+written or created, and what was made for the attempt goes. Then the other rules have their turn:
+`start_attempt` writes the record before it creates another pod.
+"""
+
+from engine.lifecycle.actions import Action, ReportRejection, Wait, delete_pod_action, wait
+from engine.lifecycle.state import (
+    LifecycleState,
+    Rejection,
+    RejectionKind,
+    gate_position,
+    has_ended,
+    is_terminating,
+    uid_of,
+)
+from engine.lifecycle.transitions import queued
+from engine.status.containers import has_started
+
+
+def handle_rejected_record(state: LifecycleState) -> Action | None:
+    """Only as long as the record is the very one that was to be replaced.
+
+    A pod that is gated and in no record is deleted; what runs is never touched. A quota makes the
+    job wait for room, unless something of it is under way.
+    """
+    rejection, record = state.rejected_record(), state.run_record
+    if rejection is None or record.state.is_final or state.now >= rejection.retry_at:
+        return None
+    attempt = record.open_attempt
+    if attempt is None:
+        removal = _remove_unrecorded(state, rejection)
+        if removal is not None or rejection.kind is not RejectionKind.QUOTA:
+            return removal or ReportRejection(rejection)
+        return Wait(rejection.retry_at, queued(record, rejection, state.now))
+    pod = state.pod_of(attempt.uid)
+    is_running = pod is not None and has_started(pod)
+    if pod is None or not is_running or has_ended(pod) or is_terminating(pod):
+        return ReportRejection(rejection)
+    return wait(state, rejection.retry_at)
+
+
+def _remove_unrecorded(state: LifecycleState, rejection: Rejection) -> Action | None:
+    recorded = state.record.pod_uids if state.record is not None else frozenset[str]()
+    for pod in state.other_pods(""):
+        if gate_position(pod) is not None and uid_of(pod) not in recorded:
+            removal = delete_pod_action(state, pod, rejection.message)
+            if not isinstance(removal, Wait):
+                return removal
+    return None

@@ -1,0 +1,77 @@
+"""The server refused an object: leave nothing behind, say why, and queue or give up."""
+
+from dataclasses import replace
+
+from engine.lifecycle.actions import (
+    Action,
+    RefreshPod,
+    ReportRejection,
+    WriteRecord,
+    delete_pod_action,
+    wait,
+)
+from engine.lifecycle.record import Attempt, Record
+from engine.lifecycle.state import (
+    LifecycleState,
+    Rejection,
+    RejectionKind,
+    gate_position,
+    name_of,
+)
+from engine.lifecycle.transitions import queued, with_attempt_closed
+from engine.refs import pod_name
+from engine.status.outcome import Outcome, Reason, State
+
+
+def handle_rejection(state: LifecycleState) -> Action | None:
+    """A quota queues the job, with no object but its record; admission is its end; a right that is
+    missing is reported, and may be given.
+
+    A pod that waits behind its gate never ran, even if an engine that died had recorded it: its
+    attempt is taken back before it goes, so that the pod isn't missed afterwards. A rejection that
+    another engine, or an earlier try, has got past is forgotten.
+    """
+    rejection, record = state.observed.rejection, state.run_record
+    if rejection is None or rejection.record_version is not None:
+        return None
+    if _is_obsolete(state, record, rejection):
+        return None
+    started = record.open_attempt
+    pod = state.pod_of(rejection.uid)
+    if pod is not None and not state.is_fresh(rejection.uid):
+        return RefreshPod(name_of(pod), rejection.uid)
+    if rejection.kind is RejectionKind.ADMISSION:
+        return _give_up(state, record, rejection)
+    if started is not None:
+        attempts = tuple(a for a in record.attempts if a.number != started.number)
+        taken_back = replace(record, attempts=attempts)
+        return WriteRecord(queued(taken_back, rejection, state.now))
+    if pod is not None:
+        return delete_pod_action(state, pod, rejection.message)
+    is_due = state.now >= rejection.retry_at
+    if rejection.kind is RejectionKind.RIGHTS:
+        return None if is_due else ReportRejection(rejection)
+    if record.state is not State.QUEUED or record.message != rejection.message:
+        return WriteRecord(queued(record, rejection, state.now))
+    return None if is_due else wait(state, rejection.retry_at)
+
+
+def _is_obsolete(state: LifecycleState, record: Record, rejection: Rejection) -> bool:
+    """Whether the pod is there although it was refused, or runs without what was refused."""
+    attempt, pod = record.open_attempt, state.pod_of(rejection.uid)
+    if attempt is not None and (pod is None or attempt.uid != rejection.uid):
+        return True
+    if not rejection.uid:
+        return state.pod_of_attempt(record.next_number) is not None
+    return pod is not None and gate_position(pod) is None
+
+
+def _give_up(state: LifecycleState, record: Record, rejection: Rejection) -> Action:
+    """The record comes first: once it is final, the pod that was made goes with the run."""
+    job = state.job
+    number = record.next_number
+    attempt = record.open_attempt or Attempt(
+        number, pod_name(job.name, job.run, number), claimed_at=state.now
+    )
+    outcome = Outcome(Reason.ADMISSION_REFUSED, rejection.message)
+    return WriteRecord(with_attempt_closed(record, attempt, outcome, state.now))

@@ -1,0 +1,32 @@
+"""An attempt was given up, but its pod has started after all: it goes on, none takes its place.
+
+The kubelet goes on pulling until the pod is deleted, and an engine may die before it does that.
+That is so on every version of Kubernetes: the gate went before the first pull. Without this rule a
+script that has begun would be cut off, and started again.
+"""
+
+from dataclasses import replace
+
+from engine.lifecycle.actions import WriteRecord
+from engine.lifecycle.state import LifecycleState, is_terminating
+from engine.status.containers import main_state
+from engine.status.outcome import Reason, State
+from engine.status.waiting import pull_errors
+
+_GIVEN_UP = frozenset({Reason.IMAGE_PULL_FAILED, Reason.START_TIMEOUT})
+
+
+def reopen_attempt(state: LifecycleState) -> WriteRecord | None:
+    """Only while the run isn't over: an end that was reported is final."""
+    record = state.run_record
+    last = record.last
+    if last is None or last.outcome not in _GIVEN_UP or record.state.is_final:
+        return None
+    pod = state.pod_of(last.uid)
+    if pod is None or is_terminating(pod) or any(pull_errors(pod)):
+        return None
+    main = main_state(pod)
+    if main is None or not main.has_started:
+        return None
+    again = replace(last, outcome=None, message="", exit_code=None, finished_at=None, failures=())
+    return WriteRecord(replace(record.with_attempt(again), state=State.STARTING, message=""))

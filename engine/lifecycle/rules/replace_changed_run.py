@@ -1,0 +1,83 @@
+"""A changed spec starts a new run, but only once the old run is over and its pod is gone.
+
+`onChange: Wait` waits for what runs; a pod that has not started, or whose main container can't,
+has nothing to be waited for.
+"""
+
+from datetime import datetime
+
+from engine.api.model import OnChange
+from engine.lifecycle.actions import (
+    Action,
+    ConfirmDeleted,
+    DeletePod,
+    RefreshPod,
+    Wait,
+    WriteRecord,
+    delete_pod_action,
+    wait,
+)
+from engine.lifecycle.record import Attempt, Record
+from engine.lifecycle.rules.close_attempt import read_overdue, run_deadline
+from engine.lifecycle.state import LifecycleState, Pod, run_of
+from engine.lifecycle.transitions import deleted_pod, with_attempt_closed
+from engine.status.containers import has_started, main_state
+from engine.status.deletion import read_end
+from engine.status.outcome import Outcome, Reason
+from engine.status.waiting import pull_errors, read_config_error, read_invalid_image
+
+
+def replace_changed_run(state: LifecycleState) -> Action | None:
+    """Only if something of another run is left."""
+    record = state.record
+    if record is None or record.spec_hash == state.job.spec_hash:
+        return _remove_strays(state)
+    attempt = record.open_attempt
+    if attempt is None or record.state.is_final:
+        return _remove_strays(state)
+    return _end_old_run(state, record, attempt)
+
+
+def _end_old_run(state: LifecycleState, record: Record, attempt: Attempt) -> Action:
+    now = state.now
+    pod = state.pod_of(attempt.uid)
+    if pod is None:
+        if attempt.uid not in state.observed.deleted_uids:
+            return ConfirmDeleted(attempt.pod, attempt.uid)
+        end = state.observed.deleted_outcomes.get(attempt.uid)
+        return WriteRecord(with_attempt_closed(record, attempt, end or deleted_pod(attempt), now))
+    outcome = read_end(pod, state.deletion_of(attempt.uid))
+    if outcome is not None:
+        return WriteRecord(with_attempt_closed(record, attempt, outcome, now))
+    if state.job.on_change is OnChange.REPLACE:
+        return _replaced(record, attempt, now)
+    overdue = read_overdue(state, pod)
+    if overdue is None and has_started(pod) and not _is_stuck(pod):
+        return wait(state, run_deadline(state, pod))
+    if not state.is_fresh(attempt.uid):
+        return RefreshPod(attempt.pod, attempt.uid)
+    if overdue is not None:
+        return WriteRecord(with_attempt_closed(record, attempt, overdue, now))
+    return _replaced(record, attempt, now)
+
+
+def _is_stuck(pod: Pod) -> bool:
+    """Whether an init container has run and the main one can't begin: nothing ends that."""
+    main = main_state(pod)
+    if main is not None and main.has_started:
+        return False
+    wrong = read_invalid_image(pod) or read_config_error(pod)
+    return wrong is not None or any(True for _ in pull_errors(pod))
+
+
+def _replaced(record: Record, attempt: Attempt, now: datetime) -> WriteRecord:
+    outcome = Outcome(Reason.CANCELLED, "replaced: the spec has changed")
+    return WriteRecord(with_attempt_closed(record, attempt, outcome, now))
+
+
+def _remove_strays(state: LifecycleState) -> DeletePod | RefreshPod | Wait | None:
+    """Unfinished pods of other runs go before anything of this run begins."""
+    for pod in state.other_pods(""):
+        if run_of(pod) != state.job.run:
+            return delete_pod_action(state, pod, "its spec has changed")
+    return None

@@ -1,0 +1,120 @@
+"""Steps 1 to 3 of an attempt: create the gated pod, create what it owns, record it."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from engine.lifecycle.actions import (
+    Action,
+    ConfirmDeleted,
+    CreateDependents,
+    CreatePod,
+    WriteRecord,
+    delete_pod_action,
+    wait,
+)
+from engine.lifecycle.pull_fallback import images_of_nodes, policies_of_attempt
+from engine.lifecycle.record import Attempt, Record
+from engine.lifecycle.state import (
+    LifecycleState,
+    Pod,
+    has_ended,
+    held_by,
+    is_terminating,
+    name_of,
+    uid_of,
+)
+from engine.lifecycle.transitions import queued
+from engine.status.outcome import Reason, State
+from engine.times import parse_time
+
+RETRY_DELAY, LONGEST_RETRY_DELAY = 5.0, 300.0
+_FALLBACK = Reason.IMAGE_PULL_FAILED
+_CONFIRMATION = timedelta(seconds=10)
+"""After its grace: by then even a busy kubelet, if it is there, has reported the pod's end."""
+
+
+def start_attempt(state: LifecycleState) -> Action | None:
+    """None once the attempt's pod is in the record."""
+    record = state.run_record
+    if record.open_attempt is not None:
+        return None
+    number = record.next_number
+    leftover = _remove_leftover(state, number)
+    if leftover is not None:
+        return leftover
+    pod = state.pod_of_attempt(number)
+    if pod is not None:
+        return _own_and_record(state, record, number, pod)
+    before = state.previous_pod()
+    if before is not None and _is_unheard_of(state, before[1]):
+        return ConfirmDeleted(*before)
+    at = _retry_at(record)
+    if at is not None and state.now < at:
+        return wait(state, at)
+    rejection = state.rejected_record()
+    if rejection and (record.state, record.message) != (State.QUEUED, rejection.message):
+        # Where there is no room for the record, no second pod is made in vain.
+        return WriteRecord(queued(record, rejection, state.now))
+    policies = policies_of_attempt(state.job, record.attempts)
+    return CreatePod(number, policies, images_of_nodes(record.attempts, policies))
+
+
+def _is_unheard_of(state: LifecycleState, uid: str) -> bool:
+    """Whether only a watch says that the pod is gone, which it says of one without labels, too."""
+    return state.pod_of(uid) is None and uid not in state.observed.deleted_uids
+
+
+def _retry_at(record: Record) -> datetime | None:
+    """When the attempt after a failure may start; a fallback to another policy needs no wait."""
+    last = record.last
+    if last is None or last.outcome is _FALLBACK or last.finished_at is None:
+        return None
+    retried = sum(1 for attempt in record.attempts if attempt.outcome is not _FALLBACK)
+    return last.finished_at + timedelta(
+        seconds=min(LONGEST_RETRY_DELAY, RETRY_DELAY * 2 ** (retried - 1))
+    )
+
+
+def _remove_leftover(state: LifecycleState, number: int) -> Action | None:
+    """The pod of the attempt before goes first, so that two never run at once.
+
+    A pod on a lost node is not waited for: no kubelet confirms its end. A node from which a taint
+    drives its pods may be there all the same, so it gets the time that it needs.
+    """
+    wanted = state.pod_of_attempt(number)
+    lost = {a.uid for a in state.run_record.attempts if a.outcome is Reason.NODE_LOST}
+    for pod in state.other_pods(uid_of(wanted) if wanted else ""):
+        if not (is_terminating(pod) and uid_of(pod) in lost):
+            return delete_pod_action(state, pod, "its attempt is over")
+        overdue = parse_time(pod["metadata"]["deletionTimestamp"])
+        if overdue is not None and state.now < overdue + _CONFIRMATION:
+            return wait(state, overdue + _CONFIRMATION)
+    return None
+
+
+def _own_and_record(state: LifecycleState, record: Record, number: int, pod: Pod) -> Action:
+    if is_terminating(pod) and not has_ended(pod):
+        return wait(state)
+    if uid_of(pod) not in state.observed.dependents_ready and not has_ended(pod):
+        policies = policies_of_attempt(state.job, record.attempts)
+        return CreateDependents(number, name_of(pod), uid_of(pod), policies)
+    return WriteRecord(_started(state, record, number, pod))
+
+
+def _started(state: LifecycleState, record: Record, number: int, pod: Pod) -> Record:
+    attempt = Attempt(number, name_of(pod), uid_of(pod), policies_of(pod), state.now)
+    gates = held_by(pod)
+    return replace(
+        record.with_attempt(attempt),
+        state=State.QUEUED if gates else State.STARTING,
+        reason=None,
+        message=gates,
+        queued_at=record.queued_at or state.now,
+    )
+
+
+def policies_of(pod: Pod) -> dict[str, str]:
+    """Pull policy of each container of a pod."""
+    spec = pod["spec"]
+    containers = [*(spec.get("initContainers") or ()), *spec["containers"]]
+    return {c["name"]: c["imagePullPolicy"] for c in containers if "imagePullPolicy" in c}

@@ -1,0 +1,285 @@
+"""Everything a decision is made from: the spec, the record, what is in the cluster, the time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from engine.api.model import Job, PullSettings, RecordSettings
+from engine.lifecycle.record import Record
+from engine.refs import GATE, parse_pod_name, pod_name
+from engine.status.containers import main_containers_terminated
+from engine.status.deletion import UNSEEN, Deletion
+from engine.status.outcome import Outcome, Reason
+from engine.wellknown import ATTEMPT, JOB, MANAGED_BY, MANAGER, RUN, SOURCE
+
+FRESH_FOR = timedelta(seconds=10)
+"""How long an answer of the API itself counts as fresh."""
+DEFAULT_PULL = PullSettings()
+FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
+_MAY_STILL_RUN = frozenset(
+    {
+        Reason.IMAGE_PULL_FAILED,
+        Reason.START_TIMEOUT,
+        Reason.DEADLINE_EXCEEDED,
+        Reason.INVALID_IMAGE,
+        Reason.CONTAINER_CONFIG_ERROR,
+        Reason.CANCELLED,
+    }
+)
+"""Outcomes that were written before the pod was over."""
+
+Pod = Mapping[str, Any]
+
+
+class RejectionKind(StrEnum):
+    """What refused a write."""
+
+    QUOTA = "quota"
+    """A quota: there may be room later."""
+    ADMISSION = "admission"
+    """A webhook, a policy or the API's own validation: final for this spec."""
+    RIGHTS = "rights"
+    """A right that the engine lacks, and may be given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """The server's last answer to a write that a pod needs to start was no."""
+
+    kind: RejectionKind
+    """What refused it."""
+    message: str
+    """The server's words."""
+    retry_at: datetime
+    """When the server may be asked again."""
+    uid: str = ""
+    """Of the pod whose Secret, ConfigMap or release was refused; "" when it was the pod itself."""
+    hint: str = ""
+    """What the reader can do, beyond the server's words."""
+    record_version: str | None = None
+    """Of the record, where its write was refused, "" if there was none; None for other writes."""
+
+
+@dataclass(slots=True)
+class Observation:
+    """What was observed of a job's pods. Rules only read it; the reconciler keeps it up to date."""
+
+    pods: tuple[Pod, ...] = ()
+    """All pods that are named as the job's are, as the cache has them: a name proves nothing."""
+    deletions: Mapping[str, Deletion] = field(default_factory=dict)
+    """What was seen of the deletion of pods that are still there, by UID."""
+    created: dict[str, str] = field(default_factory=dict)
+    """UIDs of pods that this engine made, and the record's version then ("" for none): until
+    another version is written, no other engine can have given the pod up.
+    """
+    dependents_ready: frozenset[str] = frozenset()
+    """UIDs of pods whose Secret and ConfigMap are known to exist."""
+    secrets_missing: dict[str, str] = field(default_factory=dict)
+    """What pods refer to that isn't there, by UID: others' Secrets, or keys in them."""
+    dependents_looked_up: dict[tuple[str, bool], datetime] = field(default_factory=dict)
+    """When a pod's Secret and ConfigMap were looked up and, if need be, made anew, by UID and
+    whether the pod had said that it lacks one.
+    """
+    deleted_uids: frozenset[str] = frozenset()
+    """UIDs that the API itself no longer has."""
+    deleted_outcomes: dict[str, Outcome] = field(default_factory=dict)
+    """How a pod that is gone had ended, by UID, where its states say so."""
+    read_ungated: set[str] = field(default_factory=set)
+    """UIDs of pods that had no gate before the record was last read. An engine records a pod before
+    it removes the gate.
+    """
+    refreshed_at: dict[str, datetime] = field(default_factory=dict)
+    """When the API itself was last asked for a pod and its record, by UID."""
+    pull_causes: dict[tuple[str, str], str] = field(default_factory=dict)
+    """First real message of a pull failure, by UID and container."""
+    pull_failing_since: dict[tuple[str, str], datetime] = field(default_factory=dict)
+    """When a pull failure was first seen, by UID and container."""
+    rejection: Rejection | None = None
+    """The answer to the last write that a pod needs to start, if it was no."""
+    rejections: int = 0
+    """How many of them there were in a row."""
+    create_unanswered: bool = False
+    """Whether a pod may be there that no answer has named: the reply to its create was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class LifecycleState:
+    """Input of every rule."""
+
+    job: Job
+    """The spec, with its defaults."""
+    record: Record | None
+    """The run record as it was last read; None if there is none."""
+    observed: Observation
+    """What is known of the cluster."""
+    now: datetime
+    """The time of this decision: rules read no clock."""
+    source: str
+    """The source that the engine acts for."""
+    pull: PullSettings = DEFAULT_PULL
+    """How pull policies fall back."""
+    kept_runs: int = RecordSettings().history
+    """How many runs before this one the record keeps."""
+    run_record: Record = field(init=False, compare=False)
+    """Record of the spec's own run; a new one if the record is of another run, or missing."""
+
+    def __post_init__(self) -> None:
+        """Every rule asks for the run's record: it is made once."""
+        job, record = self.job, self.record
+        if record is None:
+            record = Record(job.key, self.source, job.spec_hash, spec_fields=job.spec_fields)
+        elif record.spec_hash != job.spec_hash:
+            record = record.next_run(job.spec_hash, job.spec_fields)
+        object.__setattr__(self, "run_record", record.with_history(self.kept_runs))
+
+    def pod_of(self, uid: str) -> Pod | None:
+        """The pod with this UID, if there is one."""
+        return next((p for p in self.observed.pods if uid_of(p) == uid), None)
+
+    def deletion_of(self, uid: str) -> Deletion:
+        """What was seen of the deletion of the pod with this UID."""
+        return self.observed.deletions.get(uid, UNSEEN)
+
+    def pod_of_attempt(self, number: int) -> Pod | None:
+        """The pod with the name of this attempt of the spec's own run, one of ours if there is."""
+        name = pod_name(self.job.name, self.job.run, number)
+        named = (pod for pod in self.observed.pods if name_of(pod) == name)
+        return max(named, key=self.is_owned, default=None)
+
+    def is_owned(self, pod: Pod) -> bool:
+        """Whether the pod was made for this job for certain; what it says of itself proves nothing.
+
+        It is in the record, or was made by this engine and not given up since.
+        """
+        uid, record = uid_of(pod), self.record
+        if record is not None and uid in record.pod_uids:
+            return True
+        version = record.version if record is not None else ""
+        return self.observed.created.get(uid) == version
+
+    def unowned_pods(self) -> list[Pod]:
+        """Pods that may run, and are named and labelled as this job's, but are in no record."""
+        return [
+            pod
+            for pod in self.observed.pods
+            if not (self.is_owned(pod) or has_ended(pod) or gate_position(pod) is not None)
+        ]
+
+    def previous_pod(self) -> tuple[str, str] | None:
+        """Name and UID of the pod before the next one, if it had not ended when last heard of."""
+        record = self.record
+        if record is None:
+            return None
+        if record.last is not None:
+            name, uid, end = record.last.pod, record.last.uid, record.last.outcome
+        elif record.history:
+            past = record.history[0]
+            name, uid = pod_name(self.job.name, past.run, past.last_number), past.uid
+            end = past.reason
+        else:
+            return None
+        return (name, uid) if uid and end in _MAY_STILL_RUN else None
+
+    def unlabelled_pod(self) -> Pod | None:
+        """A pod of ours that has not ended, and that no watch follows: its labels were changed."""
+        for pod in filter(self.is_owned, self.observed.pods):
+            if changed_labels(pod, self.source) and (is_terminating(pod) or not is_finished(pod)):
+                return pod
+        return None
+
+    def recheck_at(self) -> datetime | None:
+        """When that pod has to be read again; None if there is none."""
+        pod = self.unlabelled_pod()
+        if pod is None:
+            return None
+        return self.observed.refreshed_at.get(uid_of(pod), self.now) + FRESH_FOR
+
+    def rejected_record(self) -> Rejection | None:
+        """The rejection of the record, as long as the record has not been written since."""
+        rejection, record = self.observed.rejection, self.record
+        version = record.version if record is not None else ""
+        return rejection if rejection and rejection.record_version == version else None
+
+    def is_fresh(self, uid: str) -> bool:
+        """Whether pod and record are as the API had them a moment ago, not as a watch left them."""
+        asked = self.observed.refreshed_at.get(uid)
+        return asked is not None and self.now - asked < FRESH_FOR
+
+    def is_unrecorded(self, pod: Pod) -> bool:
+        """Whether the record was read after the pod had lost its gate, and doesn't have it."""
+        uid = uid_of(pod)
+        return not self.is_owned(pod) and self.is_fresh(uid) and uid in self.observed.read_ungated
+
+    def other_pods(self, uid: str) -> list[Pod]:
+        """Our pods, of any run, that have not finished and are not the one with `uid`."""
+        ours = filter(self.is_owned, self.observed.pods)
+        return [p for p in ours if uid_of(p) != uid and not is_finished(p)]
+
+
+def uid_of(pod: Pod) -> str:
+    """A pod's UID."""
+    return str(pod["metadata"]["uid"])
+
+
+def name_of(pod: Pod) -> str:
+    """A pod's name."""
+    return str(pod["metadata"]["name"])
+
+
+def run_of(pod: Pod) -> str:
+    """The run that a pod's name is of; "" for a name that is no job's."""
+    parsed = parse_pod_name(name_of(pod))
+    return parsed[1] if parsed else ""
+
+
+def foreign_label(pod: Pod, source: str) -> str:
+    """Whose the pod says that it is, if it isn't of this source of the engine's; "" if it is."""
+    labels = pod["metadata"].get("labels") or {}
+    if labels.get(MANAGED_BY) != MANAGER:
+        return f"pod {name_of(pod)} is not one of the engine's"
+    if labels.get(SOURCE) != source:
+        return f"pod {name_of(pod)} belongs to source {labels.get(SOURCE)!r}, not to {source!r}"
+    return ""
+
+
+def changed_labels(pod: Pod, source: str) -> tuple[str, ...]:
+    """The engine's labels that differ from the pod's name, which can't be changed."""
+    parsed = parse_pod_name(name_of(pod))
+    if parsed is None:
+        return ()
+    job, run, number = parsed
+    own = {MANAGED_BY: MANAGER, JOB: job, RUN: run, ATTEMPT: str(number), SOURCE: source}
+    labels = pod["metadata"].get("labels") or {}
+    return tuple(key for key, value in own.items() if labels.get(key) != value)
+
+
+def is_terminating(pod: Pod) -> bool:
+    """Whether the pod is being deleted."""
+    return "deletionTimestamp" in pod["metadata"]
+
+
+def is_finished(pod: Pod) -> bool:
+    """Whether the pod's phase is final."""
+    return (pod.get("status") or {}).get("phase") in FINISHED_PHASES
+
+
+def has_ended(pod: Pod) -> bool:
+    """Whether nothing of the job runs in it any more; its phase follows a second or two later."""
+    return is_finished(pod) or main_containers_terminated(pod)
+
+
+def gate_position(pod: Pod) -> tuple[int, int] | None:
+    """(index, count) of the engine's gate among the pod's gates; None for a pod without it."""
+    gates = (pod.get("spec") or {}).get("schedulingGates") or []
+    names = [gate.get("name") for gate in gates]
+    return (names.index(GATE), len(names)) if GATE in names else None
+
+
+def held_by(pod: Pod) -> str:
+    """The scheduling gates of others that hold the pod back, in words; "" for none."""
+    gates = (pod.get("spec") or {}).get("schedulingGates") or []
+    names = [str(gate.get("name")) for gate in gates if gate.get("name") != GATE]
+    plural = "s" if len(names) > 1 else ""
+    return f"held by the scheduling gate{plural} {', '.join(names)}" if names else ""

@@ -1,0 +1,154 @@
+"""The pure half of leader election: what a Lease says, and how long its holder is waited for.
+
+Clocks may differ by hours, so a `renewTime` is never compared with our own time. It is a token that
+changes while the holder renews. Our clock runs from the moment when we first saw it. The holder
+counts from before its write, so it always stops leading first.
+"""
+
+import hashlib
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from engine.times import micro_time
+from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
+
+_HASH_DIGITS = 10
+_PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_PLAIN = re.compile(rf"{_PART}(\.{_PART})*")
+_HASHED = re.compile(rf"(^|.*-)[0-9a-f]{{{_HASH_DIGITS}}}")
+_LOOKS_PER_TERM, _MIN_LOOK, _MAX_LOOK = 15, 0.1, 1.0
+
+MAX_DURATION = 3600.0
+"""Seconds; no engine writes a longer duration, and a longer one is read as none."""
+_MAX_TRANSITIONS = 2**31 - 1
+"""The API's own limit of the field."""
+
+LeaseObject = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRecord:
+    """The fields of a Lease that count."""
+
+    holder: str = ""
+    """holderIdentity; "" for a Lease without a holder."""
+    seconds: int = 0
+    """leaseDurationSeconds, at most an hour; 0 for none."""
+    renewed: str = ""
+    """renewTime, only ever compared for equality."""
+    transitions: int = 0
+    """leaseTransitions: how often it changed hands."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedLease:
+    """A Lease as this engine has seen it, by its own clock."""
+
+    record: LeaseRecord
+    since: float
+    """When the record was first seen."""
+    renewed: bool = False
+    """Whether the record was seen to change, which proves that its holder is alive."""
+
+    def remaining(self, identity: str, now: float, duration: float) -> float:
+        """Seconds for which another holder is waited for; 0 if `identity` may take the Lease.
+
+        Never longer than `duration`, our own, whatever the Lease says.
+        """
+        if self.record.holder in ("", identity):
+            return 0.0
+        return max(0.0, self.since + self._term(duration) - now)
+
+    def next_look(self, left: float, duration: float) -> float:
+        """Seconds until the next look: several per renewal, and one when `left` is over."""
+        often = self._term(duration) / _LOOKS_PER_TERM
+        return min(max(often, _MIN_LOOK), _MAX_LOOK, left)
+
+    def _term(self, duration: float) -> float:
+        return min(self.record.seconds or duration, duration)
+
+
+def read_lease_record(lease: LeaseObject | None) -> LeaseRecord:
+    """The record of a Lease; a field that makes no sense counts as missing."""
+    spec = _spec(lease)
+    return LeaseRecord(
+        str(spec.get("holderIdentity") or ""),
+        _count(spec.get("leaseDurationSeconds"), MAX_DURATION),
+        str(spec.get("renewTime") or ""),
+        _count(spec.get("leaseTransitions"), _MAX_TRANSITIONS),
+    )
+
+
+def observe(before: ObservedLease | None, record: LeaseRecord, now: float) -> ObservedLease:
+    """Our clock starts again with every change of the record."""
+    if before is None:
+        return ObservedLease(record, now)
+    return before if before.record == record else ObservedLease(record, now, renewed=True)
+
+
+def acquired(
+    lease: LeaseObject | None,
+    *,
+    namespace: str,
+    source: str,
+    identity: str,
+    duration: float,
+    now: datetime,
+) -> LeaseObject:
+    """The Lease to write so that `identity` holds it: a change of holder, or a renewal."""
+    before = read_lease_record(lease)
+    spec = {
+        "holderIdentity": identity,
+        "leaseDurationSeconds": max(1, math.ceil(duration)),
+        "renewTime": micro_time(now),
+    }
+    if before.holder != identity:
+        spec["acquireTime"] = spec["renewTime"]
+        transitions = before.transitions + (lease is not None)
+        spec["leaseTransitions"] = min(transitions, _MAX_TRANSITIONS)
+    if lease is None:
+        metadata = {"name": lease_name(source), "namespace": namespace}
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
+    return _written(lease, spec, source)
+
+
+def released(lease: LeaseObject, *, source: str, now: datetime) -> LeaseObject:
+    """The Lease to write so that it has no holder."""
+    spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": micro_time(now)}
+    return _written(lease, spec, source)
+
+
+def lease_name(source: str) -> str:
+    """Name of a source's Lease: two sources never share one.
+
+    A source is a label's value, and some are no name of an object: these are spelled otherwise and
+    get a hash. So does a source that looks as if it had one.
+    """
+    if _PLAIN.fullmatch(source) and not _HASHED.fullmatch(source):
+        return f"engine-{source}"
+    words = re.sub("[^a-z0-9]+", "-", source.lower()).strip("-")
+    digest = hashlib.sha256(source.encode()).hexdigest()[:_HASH_DIGITS]
+    return "-".join(filter(None, ("engine", words, digest)))
+
+
+def _written(lease: LeaseObject, spec: Mapping[str, Any], source: str) -> LeaseObject:
+    metadata = lease["metadata"]
+    labels = {**(metadata.get("labels") or {}), MANAGED_BY: MANAGER, SOURCE: source}
+    return {
+        **lease,
+        "metadata": {**metadata, "labels": labels},
+        "spec": {**_spec(lease), **spec},
+    }
+
+
+def _spec(lease: LeaseObject | None) -> dict[str, Any]:
+    spec = (lease or {}).get("spec")
+    return spec if isinstance(spec, dict) else {}
+
+
+def _count(value: Any, most: float) -> int:
+    return value if isinstance(value, int) and 0 < value <= most else 0

@@ -1,1 +1,0 @@
-"""Just enough HTTP/1.1 for Kubernetes clients: keep-alive, bodies, chunked streams."""

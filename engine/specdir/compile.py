@@ -1,0 +1,154 @@
+"""From the documents of one file, and the defaults that hold for it, to its jobs."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.api.build import build_job
+from engine.api.checks import check_spec, namespace_problems
+from engine.api.effective import effective_spec
+from engine.api.kubernetes_schema import KubernetesSchema
+from engine.api.model import Config, Job
+from engine.api.other_kinds import ForeignDocument
+from engine.api.parse import ParsedFile, count_values, duplicate_defaults
+from engine.api.versions import JOB_DEFAULTS
+from engine.api.yaml_nodes import MAX_VALUES
+from engine.api.yaml_reader import Document
+from engine.errors import Diagnostic, Severity, SourceLocation, in_order, internal_error
+from engine.limits import judges_pods
+from engine.refs import JobKey
+from engine.specdir.parse_cache import SpecFile
+
+if TYPE_CHECKING:
+    from engine.render.templates import Templates
+
+
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
+    """What the command line says of every file."""
+
+    namespace: str = ""
+    """Goes before that of JobDefaults, for jobs that name none."""
+    context_namespace: str = ""
+    """For jobs that have none still."""
+    strict: bool = False
+    """Whether documents of other API groups are errors."""
+    templates: Path | None = None
+    """The user's own templates, by which the limits judge a job's pod."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledFile:
+    """A file with its jobs, built under the defaults that hold for it."""
+
+    file: SpecFile
+    layers: tuple[Document, ...]
+    """JobDefaults, nearest first."""
+    config: Config
+    jobs: Mapping[JobKey, Job]
+    problems: tuple[Diagnostic, ...]
+    foreign: tuple[ForeignDocument, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether every job of the file could be built."""
+        return not any(problem.severity is Severity.ERROR for problem in self.problems)
+
+
+def compile_file(
+    file: SpecFile, layers: tuple[Document, ...], config: Config, options: CompileOptions
+) -> CompiledFile:
+    """The jobs of `file` under `layers`. Errors: none; a defect is a problem of the file."""
+    if file.problem is not None:
+        return CompiledFile(file, layers, config, {}, (file.problem,))
+    try:
+        parsed = file.parse(config.kubernetes)
+        if options.strict:
+            refused = (document.problem for document in parsed.foreign)
+            parsed = replace(parsed, problems=(*parsed.problems, *refused), foreign=())
+        jobs, problems = _jobs_of(file, parsed, layers, config, options)
+    except Exception as error:  # noqa: BLE001 - one file must not stop the others
+        return CompiledFile(file, layers, config, {}, (internal_error(file.source.file, error),))
+    return CompiledFile(file, layers, config, jobs, problems, parsed.foreign)
+
+
+def duplicate_jobs(jobs: Iterable[Job]) -> Iterator[Diagnostic]:
+    """An error for every job that shares its name with another one."""
+    first: dict[JobKey, Job] = {}
+    reported: set[JobKey] = set()
+    for job in sorted(jobs, key=lambda job: job.place):
+        other = first.setdefault(job.key, job)
+        if other is job:
+            continue
+        if job.key not in reported:
+            reported.add(job.key)
+            hint = f"the second is at {job.place}; rename one"
+            yield Diagnostic(other.place, f"another job is named {job.name}", hint)
+        yield _duplicate_job(job, other.place)
+
+
+def _duplicate_job(job: Job, first: SourceLocation) -> Diagnostic:
+    hint = f"the first is at {first}; rename one"
+    return Diagnostic(job.place, f"a second job is named {job.name}", hint)
+
+
+def _jobs_of(
+    file: SpecFile,
+    parsed: ParsedFile,
+    layers: tuple[Document, ...],
+    config: Config,
+    options: CompileOptions,
+) -> tuple[Mapping[JobKey, Job], tuple[Diagnostic, ...]]:
+    problems = [*parsed.problems]
+    problems += (duplicate_defaults(other, parsed.defaults[0]) for other in parsed.defaults[1:])
+    jobs: dict[JobKey, Job] = {}
+    from_defaults = sum(count_values(layer.data) for layer in layers)
+    room = MAX_VALUES
+    for document in parsed.jobs:
+        room -= count_values(document.data) + from_defaults
+        if room < 0:
+            problems.append(
+                Diagnostic(
+                    document.place,
+                    f"with their defaults, the jobs of this file have more than {MAX_VALUES:,} "
+                    "values",
+                    f"split it into several files, or have a smaller {JOB_DEFAULTS}",
+                )
+            )
+            break
+        job, found = build_job(document, file.source, layers, config, options.namespace)
+        problems += found
+        if job is None:
+            continue
+        if not job.namespace and options.context_namespace:
+            job = replace(job, namespace=options.context_namespace)
+            problems += namespace_problems((job,), config.limits)
+        exceeded = _limit_problems(job, config, options)
+        if exceeded:
+            problems += exceeded
+            continue
+        first = jobs.setdefault(job.key, job)
+        if first is not job:
+            problems.append(_duplicate_job(job, first.place))
+    for document in parsed.invalid_jobs:
+        problems += check_spec(effective_spec(document, layers, config, options.namespace))
+    return jobs, in_order(problems, {file.source.file: parsed.more})
+
+
+def _limit_problems(job: Job, config: Config, options: CompileOptions) -> tuple[Diagnostic, ...]:
+    if not judges_pods(config.limits):
+        return ()
+    # Templates are compiled by Jinja, which most commands on specs don't need.
+    from engine.render.attempt import RenderConfig, limit_problems  # noqa: PLC0415
+
+    templates = _templates(options.templates, config.kubernetes)
+    return limit_problems(RenderConfig(templates, "", config.limits), job)
+
+
+@cache
+def _templates(folder: Path | None, kubernetes: KubernetesSchema) -> "Templates":
+    from engine.render.templates import Templates  # noqa: PLC0415 - as above
+
+    return Templates(folder, kubernetes)

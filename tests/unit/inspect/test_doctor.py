@@ -1,0 +1,86 @@
+"""The doctor's checks: OK, degraded with what is lost, or failed with what to do."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from engine.inspect.doctor import (
+    FEATURES,
+    CheckStatus,
+    Feature,
+    check_version,
+    feature_result,
+    read_full,
+)
+from tests.support.pages import table_of
+
+EVERY_RIGHT = {right for feature in FEATURES for right in feature.rights}
+
+
+def quota(hard: dict[str, str], used: dict[str, str], **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "q"}, "status": {"hard": hard, "used": used}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "words", "remedy"),
+    [
+        ({"major": "1", "minor": "36"}, CheckStatus.OK, "Kubernetes 1.36", ""),
+        ({"major": "1", "minor": "29"}, CheckStatus.FAILED, "1.29, older than 1.30", "upgrade"),
+        ({}, CheckStatus.FAILED, "does not say", "an API server?"),
+    ],
+)
+def test_a_server_that_is_too_old_or_says_no_version_fails(
+    answer: Mapping[str, Any], status: CheckStatus, words: str, remedy: str
+) -> None:
+    result = check_version(answer)
+    assert result.status is status
+    assert words in result.message
+    assert remedy in result.remedy
+    assert bool(result.remedy) is bool(remedy)
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (quota({"pods": "10"}, {"pods": "10"}), "pods 10 of 10"),
+        (quota({"pods": "10"}, {"pods": "2"}), ""),
+        (quota({"pods": "1", "cpu": "2"}, {"pods": "1", "cpu": "2000m"}), "cpu 2000m of 2, pods 1"),
+        (quota({"limits.memory": "1Gi"}, {"limits.memory": "1024Mi"}), "limits.memory 1024Mi of"),
+        (quota({"requests.cpu": "2"}, {"requests.cpu": "500m"}), ""),
+        (quota({"services": "1"}, {"services": "1"}), ""),
+        (quota({"pods": "1"}, {"pods": "1"}, scopes=["Terminating"]), "pods 1 of 1"),
+        (quota({"pods": "1"}, {"pods": "1"}, scopes=["NotTerminating"]), ""),
+        (quota({"pods": "1"}, {"pods": "1"}, scopes=["BestEffort"]), ""),
+        (quota({"pods": "1"}, {"pods": "1"}, scopeSelector={"matchExpressions": []}), ""),
+    ],
+)
+def test_a_quota_is_full_when_what_jobs_need_of_it_is_used_up(
+    found: dict[str, Any], words: str
+) -> None:
+    assert read_full(found).startswith(words)
+    assert bool(read_full(found)) is bool(words)
+
+
+@pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.name)
+def test_without_its_rights_each_feature_says_what_is_lost(feature: Feature) -> None:
+    for right in feature.rights:
+        result = feature_result(feature, (EVERY_RIGHT - {right}).__contains__)
+        assert result.check == f"rights: {feature.name}"
+        assert result.status is (CheckStatus.DEGRADED if feature.lost else CheckStatus.FAILED)
+        assert right.verb in result.message
+        assert right.resource in result.message
+        assert result.message.startswith(feature.lost or "not allowed")
+        assert result.remedy
+    whole = feature_result(feature, EVERY_RIGHT.__contains__)
+    assert (whole.status, whole.message, whole.remedy) == (CheckStatus.OK, "granted", "")
+
+
+def test_the_features_need_what_the_page_lists_and_nothing_else() -> None:
+    listed = set()
+    for page in ("Rights", "Rights of people"):
+        for resource, verbs, *_ in table_of("operations.md", page):
+            for name in re.findall("`([^`]+)`", resource):
+                listed |= {(verb, name) for verb in verbs.split(", ")}
+    assert {(right.verb, right.resource) for right in EVERY_RIGHT} == listed

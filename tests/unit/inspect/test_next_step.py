@@ -1,0 +1,112 @@
+"""What a job waits for, and what comes next; and the engine that follows it, by its Lease."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from engine.inspect.next_step import next_step
+from engine.inspect.view import JobView, QueuePosition, read_lease_holder
+from engine.lifecycle.observed_status import observed_status, recorded_status
+from engine.lifecycle.record import Attempt, Record
+from engine.refs import JobKey
+from engine.runtime.lease import acquired, released
+from engine.status.outcome import Reason, State
+from tests.unit.pods import UID, ended, pod, running, waiting
+
+NOW = datetime(2026, 1, 1, 12, 5, tzinfo=UTC)
+OPEN = Record(
+    JobKey("ci", "build"), "default", "2" * 64, State.STARTING,
+    attempts=(Attempt(1, "build-1", UID, {"main": "Always"}),),
+)  # fmt: skip
+OVER = replace(OPEN, state=State.FAILED, reason=Reason.SCRIPT_FAILED, message="exit code 3")
+QUEUED = replace(OPEN, state=State.QUEUED, message="exceeded quota: q", attempts=())
+GATED: dict[str, Any] = pod(
+    None, phase="Pending", spec={"schedulingGates": [{"name": "jobs.engine/dependents"}]}
+)
+HELD: dict[str, Any] = pod(
+    None, phase="Pending", spec={"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}
+)
+PULLING: dict[str, Any] = pod(waiting("ErrImagePull", "no such image"), phase="Pending")
+LEAVING: dict[str, Any] = pod(
+    running(),
+    metadata={"deletionTimestamp": "2026-01-01T12:05:30Z", "deletionGracePeriodSeconds": 30},
+)
+STARTED: dict[str, Any] = pod(running())
+
+
+def view(record: Record, found: dict[str, Any] | None) -> JobView:
+    queue = QueuePosition(1, 2, 3.0) if record is QUEUED else None
+    pods = {UID: found} if found is not None else {}
+    return JobView(record.key, record, None, observed_status(record, found), pods, queue)
+
+
+@pytest.mark.parametrize(
+    ("record", "found", "waits_for", "following"),
+    [
+        (OVER, None, "nothing: the job is over", "engine rerun ci/build"),
+        (QUEUED, None, "quota, 1 of 2 in the queue for 3s: exceeded quota: q", "retries"),
+        (OPEN, GATED, "to open its gate", "the pod starts"),
+        (OPEN, HELD, "kueue.x-k8s.io/admission", "its containers start"),
+        (OPEN, PULLING, "no such image", "its containers start, or the attempt fails"),
+        (OPEN, STARTED, "main container", "its outcome is recorded"),
+        (OPEN, LEAVING, "which is being deleted", "its outcome is recorded"),
+        (OPEN, pod(ended(3)), "record how attempt 1 ended", "ScriptFailed is recorded"),
+        (OPEN, pod(ended(0)), "record how attempt 1 ended", "Succeeded is recorded"),
+        (OPEN, None, "record how attempt 1 ended", "PodDeleted is recorded"),
+    ],
+)
+def test_what_a_job_waits_for_and_what_comes_next(
+    record: Record, found: dict[str, Any] | None, waits_for: str, following: str
+) -> None:
+    steps = next_step(view(record, found), has_leader=True)
+    assert steps is not None
+    assert waits_for in steps[0]
+    assert following in steps[1]
+
+
+@pytest.mark.parametrize("found", [STARTED, pod(ended(0)), GATED, None])
+def test_without_an_engine_nothing_comes_next(found: dict[str, Any] | None) -> None:
+    steps = next_step(view(OPEN, found), has_leader=False)
+    assert steps is not None
+    assert steps[1] == "nothing, until an engine runs: engine reconcile"
+
+
+@pytest.mark.parametrize("record", [QUEUED, OPEN, replace(QUEUED, message="")])
+def test_there_is_a_next_step_whatever_is_known(record: Record) -> None:
+    for found in (None, GATED, HELD, PULLING, LEAVING, STARTED, {"metadata": {"name": "x"}}):
+        for has_leader in (True, False, None):
+            pods = {UID: found} if found else {}
+            known = JobView(record.key, record, None, recorded_status(record), pods)
+            steps = next_step(known, has_leader=has_leader)
+            assert steps is not None
+            assert all(steps)
+    assert next_step(JobView(record.key, None), has_leader=True) is None
+
+
+def test_a_lease_tells_who_follows_and_since_when_nobody_does() -> None:
+    lease = acquired(
+        None, namespace="ci", source="default", identity="host_1", duration=15, now=NOW
+    )
+    alive = read_lease_holder(lease, NOW + timedelta(seconds=20))
+    assert alive is not None
+    assert (alive.source, alive.holder, alive.is_alive) == ("default", "host_1", True)
+    late = read_lease_holder(lease, NOW + timedelta(minutes=5))
+    assert late is not None
+    assert (late.is_alive, late.renewed_at) == (False, NOW)
+    given_up = read_lease_holder(released(lease, source="default", now=NOW), NOW)
+    assert given_up is not None
+    assert (given_up.is_alive, given_up.holder) == (False, "")
+
+
+def test_a_lease_that_no_engine_wrote_says_nothing() -> None:
+    lease = acquired(
+        None, namespace="ci", source="default", identity="host_1", duration=15, now=NOW
+    )
+    assert read_lease_holder({**lease, "metadata": {"name": "engine-default"}}, NOW) is None
+    assert read_lease_holder({**lease, "metadata": {**lease["metadata"], "name": "x"}}, NOW) is None
+    lease["spec"]["renewTime"] = "yesterday"
+    odd = read_lease_holder(lease, NOW)
+    assert odd is not None
+    assert not odd.is_alive
