@@ -130,12 +130,16 @@ class HealthServer:
         return _text(HTTPStatus.NOT_FOUND, words)
 
     def _exposition(self, metrics: Metrics, accept: str) -> tuple[str, bytes]:
-        # One at a time, and ten a second: a crowd of scrapers takes no time from probes.
+        # One at a time, and ten a second: a crowd of scrapers takes no time from probes. None gets
+        # numbers from before it asked.
+        asked = time.monotonic()
         with self._scraping:
-            known, due, answer = self._scraped
-            if accept != known or time.monotonic() >= due:
+            known, begun, answer = self._scraped
+            if accept != known or begun < asked:
+                time.sleep(max(0.0, begun + _SCRAPE_INTERVAL - time.monotonic()))
+                begun = time.monotonic()
                 answer = metrics.exposition(accept)
-                self._scraped = accept, time.monotonic() + _SCRAPE_INTERVAL, answer
+                self._scraped = accept, begun, answer
             return answer
 
 
