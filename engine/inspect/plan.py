@@ -30,12 +30,10 @@ from engine.errors import (
 from engine.inspect.manifest_diff import comparable, masked
 from engine.lifecycle.actions import (
     Action,
-    ConfirmDeleted,
+    CreateDependents,
     CreatePod,
     RefreshPod,
-    RejectForeign,
-    ReportRejection,
-    RestoreDependents,
+    ReportError,
 )
 from engine.lifecycle.change_reason import (
     PlannedAction,
@@ -203,12 +201,10 @@ class Planner:
             raise self._records.invalid[job.key]
         state, action = self._decide(job)
         record, planned = state.record, planned_action(state, action)
-        match action:
-            case RejectForeign(message, hint):
-                raise OwnershipError(message, hint=hint)
-            case ReportRejection(rejection):
-                raise EngineError(rejection.message, hint=rejection.hint)
-        plan = JobPlan(job, planned, "", fields_changed(job, record), describe_action(job, action))
+        if isinstance(action, ReportError):
+            raise OwnershipError(action.message, hint=action.hint)
+        following = describe_action(state, action)
+        plan = JobPlan(job, planned, "", fields_changed(job, record), following)
         manifests = self._render(state, planned)
         if planned is PlannedAction.LEAVE:
             return replace(plan, reason=explain_rest(job, record, action))
@@ -236,19 +232,21 @@ class Planner:
             state = LifecycleState(job, record, observed, now, source, pull, kept_runs)
             action = decide(state)
             match action:
-                case RefreshPod(name, uid) | ConfirmDeleted(name, uid):
+                case RefreshPod(name, uid):
                     pod = api.get(self.client, Ref("Pod", job.namespace, name))
                     pods.pop(uid, None)
                     pods |= {uid_of(pod): pod} if pod is not None else {}
                     gone = observed.deleted_uids | ({uid} - pods.keys())
                     observed = replace(_observe(pods.values(), now), deleted_uids=gone)
-                case RestoreDependents(_, _, uid, _, reported) if not self._lacks_one(job, action):
+                case CreateDependents(uid=uid, reported=bool(reported)) if not self._lacks_one(
+                    job, action
+                ):
                     observed.dependents_looked_up[uid, reported] = now
                 case _:
                     return state, action
         raise EngineError(f"job {job.key} does not settle", hint="this is a defect: report it")
 
-    def _lacks_one(self, job: Job, action: RestoreDependents) -> bool:
+    def _lacks_one(self, job: Job, action: CreateDependents) -> bool:
         """Whether an object that the pod should own is missing; only its name is read."""
         config, number, policies = self.render_config, action.attempt, action.policies
         made, _ = try_render_attempt(config, job, number, policies, None)

@@ -4,20 +4,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from engine.errors import ApiError
 from engine.lifecycle.record import Record
-from engine.lifecycle.state import LifecycleState, Pod, Rejection, is_terminating, name_of, uid_of
+from engine.lifecycle.state import LifecycleState, Pod, is_terminating, name_of, uid_of
 from engine.status.containers import has_running_container, main_containers_terminated
 from engine.times import earliest
 
 
 @dataclass(frozen=True, slots=True)
-class RejectForeign:
-    """Touch nothing: the job, or a pod with its name, is another's."""
+class ReportError:
+    """Touch nothing, and fail the job: it is another's, or no record can say what was refused."""
 
     message: str
-    """To whom."""
+    """Whose it is, or the server's words."""
     hint: str = "give its own --source"
     """What the reader can do."""
+    kind: type[ApiError] | None = None
+    """The server's error; None where the job, or a pod with its name, is another's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class CreatePod:
 
 @dataclass(frozen=True, slots=True)
 class CreateDependents:
-    """Create the Secret and ConfigMap that the pod owns, or make sure that they are there."""
+    """Create the Secret and ConfigMap that the pod owns, or make anew what it lacks."""
 
     attempt: int
     """The attempt's number."""
@@ -44,22 +47,8 @@ class CreateDependents:
     """The pod's UID."""
     policies: Mapping[str, str]
     """Pull policy of each container that has a list of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class RestoreDependents:
-    """Look up Secret and ConfigMap, and make anew what is missing."""
-
-    attempt: int
-    """The attempt's number."""
-    pod: str
-    """The pod's name."""
-    uid: str
-    """The pod's UID."""
-    policies: Mapping[str, str]
-    """Pull policy of each container that has a list of them."""
-    reported: bool
-    """Whether the pod says that it lacks one; otherwise it is only slow to start."""
+    reported: bool | None = None
+    """Whether an ungated pod says that it lacks one, or is only slow; None for a gated pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +57,6 @@ class WriteRecord:
 
     record: Record
     """What it is to be."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClearOrphanMark:
-    """Take out of the record that the spec is gone; nothing about the job has changed."""
-
-    record: Record
-    """The record as it was read, with other annotations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +90,11 @@ class DeletePod:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfirmDeleted:
-    """Ask the API itself: a cache is no proof that a pod is gone."""
-
-    pod: str
-    """The pod's name."""
-    uid: str
-    """The pod's UID."""
-
-
-@dataclass(frozen=True, slots=True)
 class RefreshPod:
-    """Ask the API itself for the pod and the record, before what can't be taken back."""
+    """Ask the API itself for the pod and the record, before what can't be taken back.
+
+    Also for a pod that is gone from the cache, which is no proof.
+    """
 
     pod: str
     """The pod's name."""
@@ -167,14 +141,6 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class ReportRejection:
-    """Nothing of the attempt is left, and no record can say why: report the server's words."""
-
-    rejection: Rejection
-    """What it said."""
-
-
-@dataclass(frozen=True, slots=True)
 class Done:
     """The run is over and nothing is left to do."""
 
@@ -182,17 +148,14 @@ class Done:
 Step = (
     CreatePod
     | CreateDependents
-    | RestoreDependents
     | WriteRecord
-    | ClearOrphanMark
     | RemoveSchedulingGate
     | DeletePod
-    | ConfirmDeleted
     | RefreshPod
     | FindPullCause
     | StampExpiry
 )
-Action = RejectForeign | ReportRejection | Wait | Done | Step
+Action = ReportError | Wait | Done | Step
 
 
 def wait(state: LifecycleState, *times: datetime | None) -> Wait:

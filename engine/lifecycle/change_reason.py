@@ -9,16 +9,13 @@ from engine.api.model import Job, OnChange
 from engine.api.spec_hash import changed_fields
 from engine.lifecycle.actions import (
     Action,
-    ClearOrphanMark,
     CreateDependents,
     CreatePod,
     DeletePod,
     Done,
     FindPullCause,
-    RejectForeign,
     RemoveSchedulingGate,
-    ReportRejection,
-    RestoreDependents,
+    ReportError,
     StampExpiry,
     Wait,
     WriteRecord,
@@ -49,7 +46,7 @@ def planned_action(state: LifecycleState, action: Action) -> PlannedAction:
     record = state.record
     is_new_run = record is None or record.spec_hash != state.job.spec_hash
     match action:
-        case RejectForeign() | ReportRejection():
+        case ReportError():
             return PlannedAction.FAIL
         case CreatePod():
             return PlannedAction.START
@@ -113,11 +110,14 @@ def explain_rest(job: Job, record: Record | None, action: Action) -> str:
     return "waits for the cluster"
 
 
-def describe_action(job: Job, action: Action) -> str:
+def describe_action(state: LifecycleState, action: Action) -> str:
     """The write of an action, in words; "" where it has none."""
+    job, before = state.job, state.record
     match action:
         case CreatePod(attempt):
             return f"create pod {pod_name(job.name, job.run, attempt)}"
+        case WriteRecord(record) if before and before.annotations != record.annotations:
+            return "record that the spec is back"
         case WriteRecord(record):
             last = record.last
             if last is not None and last.outcome is not None:
@@ -125,16 +125,12 @@ def describe_action(job: Job, action: Action) -> str:
             return f"record the job as {record.state}"
         case DeletePod(pod, _, _, why):
             return f"delete pod {pod}: {why}"
-        case CreateDependents(_, pod):
-            return f"create what pod {pod} owns"
+        case CreateDependents(_, pod, reported=reported):
+            return f"create what pod {pod} owns" + ("" if reported is None else " and lacks")
         case RemoveSchedulingGate(pod):
             return f"remove the scheduling gate of pod {pod}"
-        case RestoreDependents(_, pod):
-            return f"create again what pod {pod} owns and lacks"
         case FindPullCause(pod):
             return f"find out why pod {pod} has no image"
-        case ClearOrphanMark():
-            return "record that the spec is back"
         case StampExpiry(pod, _, at):
             return f"have pod {pod} expire at {at}"
         case _:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Any
 
 from engine.api.model import Job, PullSettings, RecordSettings
+from engine.errors import ApiError
 from engine.lifecycle.record import Record
 from engine.refs import GATE, parse_pod_name, pod_name
 from engine.status.containers import main_containers_terminated
@@ -33,23 +33,14 @@ _MAY_STILL_RUN = frozenset(
 Pod = Mapping[str, Any]
 
 
-class RejectionKind(StrEnum):
-    """What refused a write."""
-
-    QUOTA = "quota"
-    """A quota: there may be room later."""
-    ADMISSION = "admission"
-    """A webhook, a policy or the API's own validation: final for this spec."""
-    RIGHTS = "rights"
-    """A right that the engine lacks, and may be given."""
-
-
 @dataclass(frozen=True, slots=True)
 class Rejection:
     """The server's last answer to a write that a pod needs to start was no."""
 
-    kind: RejectionKind
-    """What refused it."""
+    kind: type[ApiError]
+    """QuotaExceededError: there may be room later. AdmissionRefusedError is final for this spec.
+    ForbiddenError: a right that the engine lacks, and may be given.
+    """
     message: str
     """The server's words."""
     retry_at: datetime

@@ -4,8 +4,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from engine.api.model import Retry
+from engine.errors import QuotaExceededError
 from engine.lifecycle.record import Attempt, PullFailure, Record, finished
-from engine.lifecycle.state import Rejection, RejectionKind
+from engine.lifecycle.state import Rejection
 from engine.status.outcome import Outcome, Reason, State
 
 
@@ -43,7 +44,7 @@ def running(record: Record, attempt: Attempt, since: datetime | None) -> Record:
 
 def queued(record: Record, rejection: Rejection, now: datetime) -> Record:
     """`record` of a run that waits for `rejection` to pass; it keeps its place in the line."""
-    reason = Reason.QUOTA_EXCEEDED if rejection.kind is RejectionKind.QUOTA else None
+    reason = Reason.QUOTA_EXCEEDED if rejection.kind is QuotaExceededError else None
     since, message = record.queued_at or now, rejection.message
     return replace(record, state=State.QUEUED, reason=reason, message=message, queued_at=since)
 

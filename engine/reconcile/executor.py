@@ -29,15 +29,12 @@ from engine.errors import (
 )
 from engine.informers.factory import InformerFactory
 from engine.lifecycle.actions import (
-    ClearOrphanMark,
-    ConfirmDeleted,
     CreateDependents,
     CreatePod,
     DeletePod,
     FindPullCause,
     RefreshPod,
     RemoveSchedulingGate,
-    RestoreDependents,
     StampExpiry,
     Step,
     WriteRecord,
@@ -45,7 +42,7 @@ from engine.lifecycle.actions import (
 from engine.lifecycle.record import Record, map_messages
 from engine.lifecycle.record_codec import encode_record
 from engine.lifecycle.rules.resolve_unrecorded import removal_hint
-from engine.lifecycle.state import Rejection, RejectionKind, foreign_label, gate_position
+from engine.lifecycle.state import Rejection, foreign_label, gate_position
 from engine.reconcile.job_store import TrackedJob
 from engine.reconcile.reporter import AttemptReporter
 from engine.refs import GATE, Ref, ref_of
@@ -60,11 +57,6 @@ from engine.wellknown import EXPIRES_AT, RUN, SCHEDULING, TTL_FROM
 
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 _MOST_CONFLICTS = 5
-REJECTION_ERRORS: Mapping[RejectionKind, type[ApiError]] = {
-    RejectionKind.QUOTA: QuotaExceededError,
-    RejectionKind.ADMISSION: AdmissionRefusedError,
-    RejectionKind.RIGHTS: ForbiddenError,
-}
 _REFUSALS = (QuotaExceededError, AdmissionRefusedError, ForbiddenError)
 
 
@@ -137,6 +129,9 @@ class ActionExecutor:
         has the images, and of a login never tell.
         """
         manifests = self._manifests(tracked, action.attempt, action.policies)
+        if action.reported is not None:
+            self._restore_dependents(tracked, action, manifests)
+            return
         for manifest in manifests.dependents:
             owned = set_owner_reference(manifest, pod=action.pod, uid=action.uid)
             tracked.writes += 1
@@ -152,12 +147,13 @@ class ActionExecutor:
         tracked.observed.rejection = None
         tracked.observed.dependents_ready |= {action.uid}
 
-    def restore_dependents(self, tracked: TrackedJob, action: RestoreDependents) -> None:
+    def _restore_dependents(
+        self, tracked: TrackedJob, action: CreateDependents, manifests: Manifests
+    ) -> None:
         """What is missing is made again.
 
         A rejection changes nothing: the pod goes on to say what it lacks, and its attempt ends so.
         """
-        manifests = self._manifests(tracked, action.attempt, action.policies)
         for manifest in manifests.dependents if tracked.rendered.secrets_resolved else ():
             with suppress(AlreadyExistsError, *_REFUSALS):
                 # Only names are read, never a secret's value.
@@ -168,7 +164,7 @@ class ActionExecutor:
                     self.client, set_owner_reference(manifest, pod=action.pod, uid=action.uid)
                 )
                 self.reporter.emit(DependentRestored(tracked.job.key, ref_of(manifest)))
-        tracked.observed.dependents_looked_up[action.uid, action.reported] = self.client.now()
+        tracked.observed.dependents_looked_up[action.uid, bool(action.reported)] = self.client.now()
 
     def write_record(self, tracked: TrackedJob, action: WriteRecord) -> None:
         """Step 3 and 5. Another writer's record counts if it was first; its end, such as that of
@@ -179,7 +175,9 @@ class ActionExecutor:
         """
         before, record = tracked.record, map_messages(action.record, self.redact)
         version = before.version if before is not None else ""
-        tracked.writes += 1
+        if before is None or before.annotations == record.annotations:
+            # An annotation is about the record: nothing of the job has changed.
+            tracked.writes += 1
         try:
             written = self._write(record)
         except (ConflictError, AlreadyExistsError, *_REFUSALS) as error:
@@ -203,14 +201,6 @@ class ActionExecutor:
         ):
             tracked.observed.rejection = None
         self.reporter.report_record(tracked, before, written)
-
-    def clear_orphan_mark(self, tracked: TrackedJob, action: ClearOrphanMark) -> None:
-        """On a conflict the record is read again: another writer may have taken the mark out."""
-        try:
-            tracked.record = write_record(self.client, action.record)
-        except (ConflictError, NotFoundError) as error:
-            _count_conflict(tracked, error)
-            tracked.record = read_record(self.client, tracked.job.key)
 
     def remove_scheduling_gate(self, tracked: TrackedJob, action: RemoveSchedulingGate) -> None:
         """Step 4. Only this very pod, only this very gate, whatever its index by now.
@@ -253,10 +243,6 @@ class ActionExecutor:
         if pod is not None and gate_position(pod) is None:
             tracked.observed.read_ungated.add(action.uid)
         tracked.observed.refreshed_at[action.uid] = self.client.now()
-
-    def confirm_deleted(self, tracked: TrackedJob, action: ConfirmDeleted) -> None:
-        """Whether the pod is gone, from the API itself."""
-        self._get_pod(tracked, action.pod, action.uid)
 
     def find_cause(self, tracked: TrackedJob, action: FindPullCause) -> None:
         """The first real reason of a pull failure, from the Events."""
@@ -356,11 +342,10 @@ class ActionExecutor:
     def _store_rejection(
         self, tracked: TrackedJob, error: ApiError, uid: str = "", record_version: str | None = None
     ) -> None:
-        kinds = (kind for kind, known in REJECTION_ERRORS.items() if isinstance(error, known))
         tracked.observed.rejections += 1
         seconds = backoff(tracked.observed.rejections, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
         tracked.observed.rejection = Rejection(
-            next(kinds, RejectionKind.RIGHTS),
+            type(error) if isinstance(error, _REFUSALS) else ForbiddenError,
             self.redact(error.cause),
             self.client.now() + timedelta(seconds=seconds),
             uid,
@@ -372,12 +357,9 @@ class ActionExecutor:
 EXECUTORS: Mapping[type[Step], Callable[[ActionExecutor, TrackedJob, Any], None]] = {
     CreatePod: ActionExecutor.create_pod,
     CreateDependents: ActionExecutor.create_dependents,
-    RestoreDependents: ActionExecutor.restore_dependents,
     WriteRecord: ActionExecutor.write_record,
-    ClearOrphanMark: ActionExecutor.clear_orphan_mark,
     RemoveSchedulingGate: ActionExecutor.remove_scheduling_gate,
     DeletePod: ActionExecutor.delete_pod,
-    ConfirmDeleted: ActionExecutor.confirm_deleted,
     RefreshPod: ActionExecutor.refresh,
     FindPullCause: ActionExecutor.find_cause,
     StampExpiry: ActionExecutor.stamp_expiry,

@@ -8,10 +8,10 @@ from datetime import datetime
 
 from engine.api.model import PullSettings, RecordSettings
 from engine.errors import EngineError, OwnershipError
-from engine.lifecycle.actions import Action, Done, RejectForeign, ReportRejection, Wait
+from engine.lifecycle.actions import Action, Done, ReportError, Wait
 from engine.lifecycle.rules import decide
 from engine.lifecycle.state import LifecycleState, is_terminating, uid_of
-from engine.reconcile.executor import REJECTION_ERRORS, ActionExecutor
+from engine.reconcile.executor import ActionExecutor
 from engine.reconcile.job_store import TrackedJob
 from engine.status.waiting import pull_errors
 
@@ -62,12 +62,10 @@ class Reconciler:
                 case Done():
                     self.reporter.report_end(tracked)
                     return Result(finished=True, started=True)
-                case RejectForeign(message, hint):
-                    raise OwnershipError(message, hint=hint)
-                case ReportRejection(rejection):
-                    kind = REJECTION_ERRORS[rejection.kind]
-                    words, hint = rejection.message, rejection.hint
-                    raise kind(words, hint=hint, status=403, reason="Forbidden")
+                case ReportError(message, hint, kind):
+                    if kind is None:
+                        raise OwnershipError(message, hint=hint)
+                    raise kind(message, hint=hint, status=403, reason="Forbidden")
                 case Wait(until, unrecorded):
                     tracked.unrecorded = unrecorded
                     self.reporter.report_waiting(tracked, state)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from engine.lifecycle.actions import Action, ConfirmDeleted, RefreshPod, Wait, WriteRecord, wait
+from engine.lifecycle.actions import Action, RefreshPod, Wait, WriteRecord, wait
 from engine.lifecycle.pull_fallback import fall_back
 from engine.lifecycle.record import Attempt
 from engine.lifecycle.rules.restore_dependents import awaits_kubelet
@@ -26,7 +26,7 @@ def close_attempt(state: LifecycleState) -> Action | None:
     pod = state.pod_of(attempt.uid)
     if pod is None:
         if attempt.uid not in state.observed.deleted_uids:
-            return ConfirmDeleted(attempt.pod, attempt.uid)
+            return RefreshPod(attempt.pod, attempt.uid)
         end = state.observed.deleted_outcomes.get(attempt.uid)
         return close(state, attempt, end or deleted_pod(attempt))
     outcome = read_end(pod, state.deletion_of(attempt.uid))

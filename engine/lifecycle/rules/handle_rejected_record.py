@@ -5,11 +5,11 @@ written or created, and what was made for the attempt goes. Then the other rules
 `start_attempt` writes the record before it creates another pod.
 """
 
-from engine.lifecycle.actions import Action, ReportRejection, Wait, delete_pod_action, wait
+from engine.errors import QuotaExceededError
+from engine.lifecycle.actions import Action, ReportError, Wait, delete_pod_action, wait
 from engine.lifecycle.state import (
     LifecycleState,
     Rejection,
-    RejectionKind,
     gate_position,
     has_ended,
     is_terminating,
@@ -31,13 +31,13 @@ def handle_rejected_record(state: LifecycleState) -> Action | None:
     attempt = record.open_attempt
     if attempt is None:
         removal = _remove_unrecorded(state, rejection)
-        if removal is not None or rejection.kind is not RejectionKind.QUOTA:
-            return removal or ReportRejection(rejection)
+        if removal is not None or rejection.kind is not QuotaExceededError:
+            return removal or ReportError(rejection.message, rejection.hint, rejection.kind)
         return Wait(rejection.retry_at, queued(record, rejection, state.now))
     pod = state.pod_of(attempt.uid)
     is_running = pod is not None and has_started(pod)
     if pod is None or not is_running or has_ended(pod) or is_terminating(pod):
-        return ReportRejection(rejection)
+        return ReportError(rejection.message, rejection.hint, rejection.kind)
     return wait(state, rejection.retry_at)
 
 

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+from engine.errors import AdmissionRefusedError, ForbiddenError
 from engine.lifecycle.actions import (
     Action,
     RefreshPod,
-    ReportRejection,
+    ReportError,
     WriteRecord,
     delete_pod_action,
     wait,
@@ -14,7 +15,6 @@ from engine.lifecycle.record import Attempt, Record
 from engine.lifecycle.state import (
     LifecycleState,
     Rejection,
-    RejectionKind,
     gate_position,
     name_of,
 )
@@ -40,7 +40,7 @@ def handle_rejection(state: LifecycleState) -> Action | None:
     pod = state.pod_of(rejection.uid)
     if pod is not None and not state.is_fresh(rejection.uid):
         return RefreshPod(name_of(pod), rejection.uid)
-    if rejection.kind is RejectionKind.ADMISSION:
+    if rejection.kind is AdmissionRefusedError:
         return _give_up(state, record, rejection)
     if started is not None:
         attempts = tuple(a for a in record.attempts if a.number != started.number)
@@ -49,8 +49,8 @@ def handle_rejection(state: LifecycleState) -> Action | None:
     if pod is not None:
         return delete_pod_action(state, pod, rejection.message)
     is_due = state.now >= rejection.retry_at
-    if rejection.kind is RejectionKind.RIGHTS:
-        return None if is_due else ReportRejection(rejection)
+    if rejection.kind is ForbiddenError:
+        return None if is_due else ReportError(rejection.message, rejection.hint, rejection.kind)
     if record.state is not State.QUEUED or record.message != rejection.message:
         return WriteRecord(queued(record, rejection, state.now))
     return None if is_due else wait(state, rejection.retry_at)

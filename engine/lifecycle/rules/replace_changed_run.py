@@ -9,7 +9,6 @@ from datetime import datetime
 from engine.api.model import OnChange
 from engine.lifecycle.actions import (
     Action,
-    ConfirmDeleted,
     DeletePod,
     RefreshPod,
     Wait,
@@ -43,7 +42,7 @@ def _end_old_run(state: LifecycleState, record: Record, attempt: Attempt) -> Act
     pod = state.pod_of(attempt.uid)
     if pod is None:
         if attempt.uid not in state.observed.deleted_uids:
-            return ConfirmDeleted(attempt.pod, attempt.uid)
+            return RefreshPod(attempt.pod, attempt.uid)
         end = state.observed.deleted_outcomes.get(attempt.uid)
         return WriteRecord(with_attempt_closed(record, attempt, end or deleted_pod(attempt), now))
     outcome = read_end(pod, state.deletion_of(attempt.uid))

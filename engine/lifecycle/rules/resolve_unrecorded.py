@@ -17,7 +17,7 @@ from engine.lifecycle.actions import (
     Action,
     DeletePod,
     RefreshPod,
-    RejectForeign,
+    ReportError,
     Wait,
     WriteRecord,
     wait,
@@ -99,15 +99,15 @@ def removal_hint(pod: Pod) -> str:
     return f"kubectl delete pod {name} -n {namespace} removes it; or rename the job"
 
 
-def _make_way(state: LifecycleState, pod: Pod) -> RejectForeign | Wait:
+def _make_way(state: LifecycleState, pod: Pod) -> ReportError | Wait:
     """Wait for a pod that is being deleted and that the watch follows; refuse any other."""
     name, removal = name_of(pod), removal_hint(pod)
     if foreign := foreign_label(pod, state.source):
-        return RejectForeign(foreign, removal)
+        return ReportError(foreign, removal)
     words = f"pod {name} has this job's name and is in no record of it"
     if not is_terminating(pod):
-        return RejectForeign(words, removal)
+        return ReportError(words, removal)
     if pod["metadata"].get("finalizers"):
         held = "its finalizer has to go before the pod does; or rename the job"
-        return RejectForeign(f"{words}, and a finalizer keeps it there", held)
+        return ReportError(f"{words}, and a finalizer keeps it there", held)
     return wait(state)

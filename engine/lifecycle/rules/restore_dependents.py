@@ -7,7 +7,7 @@ it says in Events alone, and its containers are ContainerCreating for as long.
 
 from datetime import datetime, timedelta
 
-from engine.lifecycle.actions import RestoreDependents
+from engine.lifecycle.actions import CreateDependents
 from engine.lifecycle.pull_fallback import policies_of_attempt
 from engine.lifecycle.state import (
     LifecycleState,
@@ -27,7 +27,7 @@ KUBELET_RETRY = timedelta(seconds=30)
 """Within this time the kubelet tries again to create a container."""
 
 
-def restore_dependents(state: LifecycleState) -> RestoreDependents | None:
+def restore_dependents(state: LifecycleState) -> CreateDependents | None:
     """Looked up once because the pod is slow, and once because it says what it lacks."""
     attempt = state.run_record.open_attempt
     pod = state.pod_of(attempt.uid) if attempt else None
@@ -37,7 +37,7 @@ def restore_dependents(state: LifecycleState) -> RestoreDependents | None:
     if due is None or state.now < due:
         return None
     policies = policies_of_attempt(state.job, state.run_record.attempts)
-    return RestoreDependents(
+    return CreateDependents(
         attempt.number, attempt.pod, attempt.uid, policies, reported=lacks_dependents(pod)
     )
 

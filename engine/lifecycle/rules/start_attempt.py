@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 
 from engine.lifecycle.actions import (
     Action,
-    ConfirmDeleted,
     CreateDependents,
     CreatePod,
+    RefreshPod,
     WriteRecord,
     delete_pod_action,
     wait,
@@ -47,7 +47,7 @@ def start_attempt(state: LifecycleState) -> Action | None:
         return _own_and_record(state, record, number, pod)
     before = state.previous_pod()
     if before is not None and _is_unheard_of(state, before[1]):
-        return ConfirmDeleted(*before)
+        return RefreshPod(*before)
     at = _retry_at(record)
     if at is not None and state.now < at:
         return wait(state, at)

@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from engine.api.model import Job, PullClass, PullSettings
-from engine.lifecycle.actions import Action, WriteRecord
+from engine.errors import AdmissionRefusedError, ApiError, QuotaExceededError
+from engine.lifecycle.actions import Action, ReportError, WriteRecord
 from engine.lifecycle.record import Attempt, PullFailure, Record
 from engine.lifecycle.rules import decide
-from engine.lifecycle.state import LifecycleState, Observation, Rejection, RejectionKind
+from engine.lifecycle.state import LifecycleState, Observation, Rejection
 from engine.status.deletion import Deletion
 from engine.status.outcome import Outcome, Reason, State
 from tests.unit.builders import make_job
@@ -105,11 +106,11 @@ def finished(reason: Reason = Reason.SUCCEEDED, *, job: Job = JOB, **more: Any) 
 
 
 def quota(retry_in: float = 5.0, message: str = "exceeded quota: q", uid: str = "") -> Rejection:
-    return Rejection(RejectionKind.QUOTA, message, at(retry_in), uid)
+    return Rejection(QuotaExceededError, message, at(retry_in), uid)
 
 
 def refused_record(
-    kind: RejectionKind = RejectionKind.QUOTA,
+    kind: type[ApiError] = QuotaExceededError,
     version: str = "",
     message: str = "exceeded quota: c",
     retry_in: float = 5.0,
@@ -118,5 +119,10 @@ def refused_record(
     return Rejection(kind, message, at(retry_in), record_version=version)
 
 
+def report(rejection: Rejection) -> ReportError:
+    """What the engine says where no record can."""
+    return ReportError(rejection.message, rejection.hint, rejection.kind)
+
+
 def admission(message: str = "denied by policy", uid: str = "") -> Rejection:
-    return Rejection(RejectionKind.ADMISSION, message, at(5.0), uid)
+    return Rejection(AdmissionRefusedError, message, at(5.0), uid)

@@ -7,8 +7,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from engine.api.model import RUN_LENGTH, Job, PullClass, PullSettings
+from engine.errors import AdmissionRefusedError, ForbiddenError, QuotaExceededError
 from engine.lifecycle.record import Attempt, PullFailure, Record, RunHistoryEntry
-from engine.lifecycle.state import LifecycleState, Observation, Rejection, RejectionKind
+from engine.lifecycle.state import LifecycleState, Observation, Rejection
 from engine.refs import GATE, JobKey, pod_name
 from engine.status.deletion import Deletion
 from engine.status.outcome import Outcome, Reason, State
@@ -227,7 +228,7 @@ def lifecycle_states(draw: st.DrawFn) -> LifecycleState:
             st.none()
             | st.builds(
                 Rejection,
-                st.sampled_from(RejectionKind),
+                st.sampled_from((QuotaExceededError, AdmissionRefusedError, ForbiddenError)),
                 any_text,
                 times,
                 record_version=st.sampled_from((None, "", "7")),

@@ -11,9 +11,8 @@ from engine.lifecycle.actions import (
     DeletePod,
     Done,
     RefreshPod,
-    RejectForeign,
     RemoveSchedulingGate,
-    RestoreDependents,
+    ReportError,
     StampExpiry,
     Wait,
     WriteRecord,
@@ -38,7 +37,7 @@ def every_situation_has_an_answer_and_the_same_one_twice(state: LifecycleState) 
 
 def nothing_is_done_to_what_belongs_to_another(state: LifecycleState) -> None:
     if state.record is not None and state.record.source == "nightly":
-        assert isinstance(decide(state), RejectForeign)
+        assert isinstance(decide(state), ReportError)
 
 
 def only_our_own_pods_get_anything_and_no_other_that_may_run_goes(state: LifecycleState) -> None:
@@ -46,7 +45,7 @@ def only_our_own_pods_get_anything_and_no_other_that_may_run_goes(state: Lifecyc
     action = decide(state)
     if isinstance(
         action,
-        CreateDependents | RestoreDependents | RemoveSchedulingGate | StampExpiry,
+        CreateDependents | RemoveSchedulingGate | StampExpiry,
     ):
         assert any(state.is_owned(p) for p in _pods_with(state, action.uid))
     if isinstance(action, DeletePod):
@@ -74,13 +73,13 @@ def a_final_run_stays_as_it_is(state: LifecycleState) -> None:
     if record is None or record.spec_hash != state.job.spec_hash or not record.state.is_final:
         return
     action = decide(state)
-    allowed = Done | DeletePod | RefreshPod | RejectForeign | StampExpiry | Wait
+    allowed = Done | DeletePod | RefreshPod | ReportError | StampExpiry | Wait
     assert isinstance(action, allowed)
 
 
 def only_pods_that_are_there_are_deleted_ungated_or_given_dependents(state: LifecycleState) -> None:
     action = decide(state)
-    if isinstance(action, DeletePod | RemoveSchedulingGate | CreateDependents | RestoreDependents):
+    if isinstance(action, DeletePod | RemoveSchedulingGate | CreateDependents):
         assert (action.pod, action.uid) in [
             (name_of(pod), uid_of(pod)) for pod in state.observed.pods
         ]

@@ -11,7 +11,7 @@ from engine.lifecycle.actions import (
     CreatePod,
     DeletePod,
     Done,
-    RejectForeign,
+    ReportError,
     Wait,
     WriteRecord,
 )
@@ -104,7 +104,7 @@ WRITE, CANCEL = WriteRecord(finished()), WriteRecord(finished(Reason.CANCELLED))
         (CHANGED, UNDER_WAY, CANCEL, "replace"),
         (CHANGED, UNDER_WAY, WRITE, "start"),
         (CHANGED, UNDER_WAY, Wait(), "leave"),
-        (CHANGED, OVER, RejectForeign("it is theirs"), "fail"),
+        (CHANGED, OVER, ReportError("it is theirs"), "fail"),
     ],
 )
 def test_the_next_step_is_of_a_new_run_once_the_spec_has_changed(
@@ -123,7 +123,8 @@ def test_a_new_run_that_waits_for_the_end_of_the_old_pod_is_a_start() -> None:
 
 
 def test_a_write_is_described_in_words() -> None:
-    assert describe_action(JOB, CREATE) == f"create pod build-{JOB.run}-1"
-    assert describe_action(JOB, DELETE) == "delete pod a: its spec has changed"
-    assert describe_action(JOB, CANCEL) == "record attempt 1: Cancelled"
-    assert describe_action(JOB, Wait()) == ""
+    state = make_state()
+    assert describe_action(state, CREATE) == f"create pod build-{JOB.run}-1"
+    assert describe_action(state, DELETE) == "delete pod a: its spec has changed"
+    assert describe_action(state, CANCEL) == "record attempt 1: Cancelled"
+    assert describe_action(state, Wait()) == ""

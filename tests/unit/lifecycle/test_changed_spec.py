@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from engine.lifecycle.actions import ConfirmDeleted, CreatePod, DeletePod, Done, Wait
+from engine.lifecycle.actions import CreatePod, DeletePod, Done, RefreshPod, Wait
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
 from tests.unit.lifecycle.states import JOB, act, attempt, finished, make_state, record, written
@@ -91,7 +91,7 @@ def test_on_change_wait_lets_the_old_run_end() -> None:
 
 
 def test_on_change_wait_ends_when_the_old_pod_is_gone() -> None:
-    assert act(NEW_WAITS, OLD) == ConfirmDeleted(OLD_POD, UID)
+    assert act(NEW_WAITS, OLD) == RefreshPod(OLD_POD, UID)
     assert written(NEW_WAITS, OLD, gone=[UID]).reason is Reason.POD_DELETED
 
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from engine.lifecycle.actions import ConfirmDeleted, DeletePod, Done, Wait
+from engine.lifecycle.actions import DeletePod, Done, RefreshPod, Wait
 from engine.status.deletion import Deletion
 from engine.status.outcome import Outcome, Reason, State
 from engine.times import parse_time
@@ -63,7 +63,7 @@ def test_the_start_is_told_by_the_kubelet() -> None:
 
 
 def test_a_missing_pod_is_asked_for_before_anything_is_concluded() -> None:
-    assert act(JOB, OPEN) == ConfirmDeleted(POD, UID)
+    assert act(JOB, OPEN) == RefreshPod(POD, UID)
 
 
 def test_a_pod_that_is_really_gone_ends_the_job_in_kubectls_words() -> None:
@@ -87,7 +87,7 @@ def test_a_lost_node_is_told_although_it_can_report_no_phase() -> None:
 
 def test_a_pod_of_the_same_name_but_another_uid_is_not_the_pod() -> None:
     other = job_pod(JOB, running(), uid="another")
-    assert act(JOB, OPEN, other) == ConfirmDeleted(POD, UID)
+    assert act(JOB, OPEN, other) == RefreshPod(POD, UID)
 
 
 def test_a_running_pod_under_deletion_is_waited_for() -> None:

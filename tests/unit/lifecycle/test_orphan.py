@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from engine.lifecycle.actions import ClearOrphanMark
+from engine.lifecycle.actions import WriteRecord
 from engine.lifecycle.orphan import mark_orphaned, orphaned_since
 from engine.lifecycle.record import Record
 from engine.wellknown import ORPHANED_SINCE
@@ -45,6 +45,6 @@ def test_a_mark_that_cannot_be_read_is_made_anew(text: str) -> None:
 def test_a_record_whose_spec_is_back_ages_no_longer_and_its_job_is_left_alone() -> None:
     marked = annotated(finished(), gone="2025-12-31T00:00:00Z")
     action = act(JOB, marked)
-    assert isinstance(action, ClearOrphanMark)
+    assert isinstance(action, WriteRecord)
     assert replace(action.record, annotations=marked.annotations) == marked
     assert act(JOB, action.record) == act(JOB, finished())

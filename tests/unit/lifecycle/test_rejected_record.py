@@ -4,18 +4,17 @@ from dataclasses import replace
 
 import pytest
 
+from engine.errors import AdmissionRefusedError, ApiError, ForbiddenError, QuotaExceededError
 from engine.lifecycle.actions import (
     CreateDependents,
     CreatePod,
     DeletePod,
     Done,
     RefreshPod,
-    RejectForeign,
     RemoveSchedulingGate,
-    ReportRejection,
+    ReportError,
     Wait,
 )
-from engine.lifecycle.state import RejectionKind
 from engine.status.outcome import Reason, State
 from tests.unit.lifecycle.states import (
     JOB,
@@ -25,17 +24,22 @@ from tests.unit.lifecycle.states import (
     finished,
     record,
     refused_record,
+    report,
     written,
 )
 from tests.unit.pods import UID, ended, job_pod, running
 
 POD = f"build-{JOB.run}-1"
-QUOTA, ADMISSION, RIGHTS = RejectionKind
+KINDS = QUOTA, ADMISSION, RIGHTS = (
+    QuotaExceededError,
+    AdmissionRefusedError,
+    ForbiddenError,
+)
 FINAL = (ADMISSION, RIGHTS)
 
 
-@pytest.mark.parametrize("kind", RejectionKind)
-def test_the_pod_that_could_not_be_recorded_goes(kind: RejectionKind) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_pod_that_could_not_be_recorded_goes(kind: type[ApiError]) -> None:
     gated, refused = job_pod(JOB, gated=True), refused_record(kind)
     removal = act(JOB, None, gated, settled=[UID], rejection=refused)
     assert removal == DeletePod(POD, UID, 0, "exceeded quota: c")
@@ -52,7 +56,7 @@ def test_a_recorded_pod_whose_refusal_cant_be_recorded_waits_its_turn(ready: tup
     """What it owns, or the removal of its gate, was refused, and then the record that says so."""
     gated, refused = job_pod(JOB, gated=True), refused_record(RIGHTS, version="7")
     known = record(attempt())
-    assert act(JOB, known, gated, settled=ready, rejection=refused) == ReportRejection(refused)
+    assert act(JOB, known, gated, settled=ready, rejection=refused) == report(refused)
     again = act(JOB, known, gated, settled=ready, rejection=refused, now=at(5))
     assert isinstance(again, RemoveSchedulingGate if ready else CreateDependents)
 
@@ -80,14 +84,14 @@ def test_a_quota_queues_a_job_that_has_no_record() -> None:
 
 @pytest.mark.parametrize("kind", FINAL)
 def test_what_a_webhook_or_a_missing_right_refuses_is_told_with_nothing_left(
-    kind: RejectionKind,
+    kind: type[ApiError],
 ) -> None:
     refused = refused_record(kind)
-    assert act(JOB, None, rejection=refused) == ReportRejection(refused)
+    assert act(JOB, None, rejection=refused) == report(refused)
 
 
-@pytest.mark.parametrize("kind", RejectionKind)
-def test_the_next_try_writes_the_record_before_it_makes_a_pod(kind: RejectionKind) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_next_try_writes_the_record_before_it_makes_a_pod(kind: type[ApiError]) -> None:
     refused = refused_record(kind)
     first = written(JOB, None, rejection=refused, now=at(5))
     assert (first.state, first.attempts, first.message) == (State.QUEUED, (), "exceeded quota: c")
@@ -97,11 +101,11 @@ def test_the_next_try_writes_the_record_before_it_makes_a_pod(kind: RejectionKin
 
 @pytest.mark.parametrize("kind", FINAL)
 def test_a_record_that_can_be_made_and_not_changed_waits_its_turn_as_well(
-    kind: RejectionKind,
+    kind: type[ApiError],
 ) -> None:
     queued = replace(record(), state=State.QUEUED, message="no")
     refused = refused_record(kind, version="7", message="no")
-    assert act(JOB, queued, rejection=refused) == ReportRejection(refused)
+    assert act(JOB, queued, rejection=refused) == report(refused)
     assert act(JOB, queued, rejection=refused, now=at(5)) == CreatePod(1, {})
 
 
@@ -112,7 +116,7 @@ def test_a_new_run_is_refused_and_the_record_of_the_last_one_stays() -> None:
     gated, refused = job_pod(JOB, gated=True), refused_record(RIGHTS, version="7")
     removal = act(JOB, before, gated, settled=[UID], rejection=refused)
     assert removal == DeletePod(POD, UID, 0, "exceeded quota: c")
-    assert act(JOB, before, rejection=refused) == ReportRejection(refused)
+    assert act(JOB, before, rejection=refused) == report(refused)
     first = written(JOB, before, rejection=refused, now=at(5))
     assert (first.run, len(first.history)) == (JOB.run, 1)
 
@@ -123,13 +127,13 @@ def test_a_refusal_is_forgotten_once_somebody_has_written_the_record() -> None:
     assert act(JOB, finished(), rejection=refused_record(version="6")) == Done()
 
 
-@pytest.mark.parametrize("kind", RejectionKind)
-def test_what_runs_is_left_alone_and_its_end_is_not_told_as_queued(kind: RejectionKind) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_runs_is_left_alone_and_its_end_is_not_told_as_queued(kind: type[ApiError]) -> None:
     refused = refused_record(kind, version="7")
     started = replace(record(attempt()), state=State.RUNNING)
     assert act(JOB, started, job_pod(JOB, running()), rejection=refused) == Wait(at(5))
     over = job_pod(JOB, ended(0), phase="Succeeded")
-    assert act(JOB, started, over, rejection=refused) == ReportRejection(refused)
+    assert act(JOB, started, over, rejection=refused) == report(refused)
     closed = written(JOB, started, over, rejection=refused, now=at(5))
     assert closed.state is State.SUCCEEDED
 
@@ -146,7 +150,7 @@ def test_a_gated_pod_of_nobody_waits_for_its_record_too() -> None:
 
 def test_a_job_of_another_source_is_not_asked_to_wait() -> None:
     other = replace(record(), source="nightly")
-    assert isinstance(act(JOB, other, rejection=refused_record(version="7")), RejectForeign)
+    assert isinstance(act(JOB, other, rejection=refused_record(version="7")), ReportError)
 
 
 def test_a_pod_that_lacks_a_secret_for_want_of_a_right_goes_and_the_right_is_told() -> None:
@@ -154,7 +158,7 @@ def test_a_pod_that_lacks_a_secret_for_want_of_a_right_goes_and_the_right_is_tol
     refused = replace(refused_record(RIGHTS, message="cannot create"), record_version=None, uid=UID)
     removal = act(JOB, None, gated, rejection=refused)
     assert removal == DeletePod(POD, UID, 0, "cannot create")
-    assert act(JOB, None, rejection=refused) == ReportRejection(refused)
+    assert act(JOB, None, rejection=refused) == report(refused)
     assert act(JOB, None, rejection=refused, now=at(5)) == CreatePod(1, {})
     taken_back = written(JOB, record(attempt()), gated, rejection=refused)
     assert (taken_back.state, taken_back.reason) == (State.QUEUED, None)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from engine.lifecycle.actions import RestoreDependents, Wait
+from engine.lifecycle.actions import CreateDependents, Wait
 from engine.status.outcome import Reason
 from tests.unit.builders import make_job
 from tests.unit.lifecycle.states import JOB, NOW, act, at, attempt, record, written
@@ -25,21 +25,21 @@ def slow(**more: Any) -> dict[str, Any]:
 
 def test_a_pod_that_says_what_it_lacks_is_restored_at_once() -> None:
     pod = job_pod(JOB, LACKS, phase="Pending")
-    assert act(JOB, OPEN, pod) == RestoreDependents(1, POD, UID, {}, reported=True)
+    assert act(JOB, OPEN, pod) == CreateDependents(1, POD, UID, {}, reported=True)
 
 
 def test_so_is_one_whose_init_container_has_run() -> None:
     pod = job_pod(JOB, LACKS, init={"first": ended(0)}, phase="Pending")
-    assert isinstance(act(JOB, OPEN, pod), RestoreDependents)
+    assert isinstance(act(JOB, OPEN, pod), CreateDependents)
 
 
 def test_a_pod_that_is_slow_to_start_is_looked_after_once() -> None:
     assert act(JOB, OPEN, slow(), now=at(-11)) == Wait(at(-10))
-    assert act(JOB, OPEN, slow()) == RestoreDependents(1, POD, UID, {}, reported=False)
+    assert act(JOB, OPEN, slow()) == CreateDependents(1, POD, UID, {}, reported=False)
     once = act(JOB, OPEN, slow(), looked_up={(UID, False): NOW})
     assert isinstance(once, Wait)
     lacks = act(JOB, OPEN, job_pod(JOB, LACKS, **PENDING), looked_up={(UID, False): NOW})
-    assert isinstance(lacks, RestoreDependents)
+    assert isinstance(lacks, CreateDependents)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_pod_that_is_slow_to_start_is_looked_after_once() -> None:
     ],
 )
 def test_a_pod_that_needs_nothing_now_is_left_alone(pod: dict[str, Any]) -> None:
-    assert not isinstance(act(JOB, OPEN, pod, settled=[UID]), RestoreDependents)
+    assert not isinstance(act(JOB, OPEN, pod, settled=[UID]), CreateDependents)
 
 
 def test_a_job_without_secret_and_configmap_has_nothing_to_look_up() -> None:

@@ -1,8 +1,8 @@
 from engine.lifecycle.actions import (
-    ConfirmDeleted,
     CreateDependents,
     CreatePod,
     DeletePod,
+    RefreshPod,
     RemoveSchedulingGate,
     Wait,
     WriteRecord,
@@ -122,7 +122,7 @@ def test_a_gated_pod_that_is_gone_and_not_recorded_is_created_again() -> None:
 
 
 def test_a_recorded_pod_is_not_believed_gone_before_the_api_says_so() -> None:
-    assert act(JOB, record(attempt())) == ConfirmDeleted(POD, UID)
+    assert act(JOB, record(attempt())) == RefreshPod(POD, UID)
 
 
 def test_a_gated_pod_under_deletion_is_waited_for() -> None:

@@ -9,7 +9,7 @@ from engine.lifecycle.actions import (
     DeletePod,
     Done,
     RefreshPod,
-    RejectForeign,
+    ReportError,
     Wait,
 )
 from engine.lifecycle.rules import decide
@@ -92,7 +92,7 @@ def test_a_gated_pod_that_can_not_go_is_refused_by_name() -> None:
         f"pod {POD} has this job's name and is in no record of it, and a finalizer keeps it there"
     )
     hint = "its finalizer has to go before the pod does; or rename the job"
-    assert act(JOB, None, held, made=()) == RejectForeign(words, hint)
+    assert act(JOB, None, held, made=()) == ReportError(words, hint)
 
 
 # Not gated: refused by name, with the command that removes it
@@ -103,7 +103,7 @@ def refused(
 ) -> Any:
     name = pod["metadata"]["name"]
     removal = f"kubectl delete pod {name} -n ci removes it; or rename the job"
-    return RejectForeign(f"pod {name} {words}", removal)
+    return ReportError(f"pod {name} {words}", removal)
 
 
 def test_a_running_pod_in_no_record_is_refused_by_name() -> None:

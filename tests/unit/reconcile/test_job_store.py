@@ -1,6 +1,7 @@
 from dataclasses import replace
 
-from engine.lifecycle.state import Rejection, RejectionKind
+from engine.errors import QuotaExceededError
+from engine.lifecycle.state import Rejection
 from engine.reconcile.job_store import Changes, JobStore, Rendered
 from engine.render.variables import SecretValues
 from tests.unit.builders import make_job
@@ -72,6 +73,6 @@ def test_jobs_whose_records_are_refused_can_be_told_with_the_words() -> None:
         state = store.checkout(job.key)
         assert state is not None
         state.observed.rejection = Rejection(
-            RejectionKind.QUOTA, "exceeded quota", NOW, record_version=version
+            QuotaExceededError, "exceeded quota", NOW, record_version=version
         )
     assert store.refused_records() == {A.key: "exceeded quota"}
