@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from engine.lifecycle.record import Record
 from engine.lifecycle.state import Pod, gate_position, held_by, uid_of
-from engine.lifecycle.transitions import deleted_pod, running
 from engine.status.containers import has_started, started_at
 from engine.status.deletion import read_end
 from engine.status.outcome import Reason, State
@@ -35,7 +34,7 @@ def observed_status(record: Record, pod: Pod | None) -> ObservedStatus:
     attempt = record.open_attempt
     if record.state.is_final or attempt is None or not attempt.uid:
         return recorded_status(record)
-    end = deleted_pod(attempt) if pod is None else read_end(pod)
+    end = attempt.deleted if pod is None else read_end(pod)
     if end is not None:
         return ObservedStatus(end.reason.state, end.reason, end.message, is_recorded=False)
     if pod is not None and has_started(pod):
@@ -54,7 +53,7 @@ def as_observed(record: Record, pods: Iterable[Pod]) -> Record:
         return record
     if observed_status(record, pod).state is not State.RUNNING:
         return record
-    return running(record, attempt, started_at(pod) or record.started_at)
+    return record.running(attempt, started_at(pod) or record.started_at)
 
 
 def read_wait(pod: Pod) -> str:

@@ -13,7 +13,6 @@ from engine.api.model import Job
 from engine.lifecycle.actions import Action, FindPullCause, WriteRecord, wait
 from engine.lifecycle.record import Attempt, PullFailure
 from engine.lifecycle.state import LifecycleState, Pod, uid_of
-from engine.lifecycle.transitions import with_attempt_closed
 from engine.status.outcome import Outcome, Reason
 from engine.status.waiting import PullError, classify_pull, pull_errors
 
@@ -77,8 +76,8 @@ def _close(
     record = state.run_record
     message = "; ".join(f"{failure.container}: {_words(failure)}" for failure in failures)
     outcome = Outcome(Reason.IMAGE_PULL_FAILED, message)
-    after = with_attempt_closed(
-        record, attempt, outcome, state.now, failures=(*failures, *moved_along), again=True
+    after = record.with_attempt_closed(
+        attempt, outcome, state.now, failures=(*failures, *moved_along), again=True
     )
     if all(
         failure.pull_class in state.pull.fallback_on
@@ -88,7 +87,7 @@ def _close(
         return WriteRecord(after)
     said = " | ".join(_attempt_summary(a) for a in after.attempts if a.failures)
     final = Outcome(Reason.IMAGE_PULL_FAILED, said)
-    ended = with_attempt_closed(after, after.attempts[-1], final, state.now, failures=failures)
+    ended = after.with_attempt_closed(after.attempts[-1], final, state.now, failures=failures)
     return WriteRecord(ended.with_attempt(after.attempts[-1]))
 
 
@@ -129,10 +128,9 @@ def _grace_end(state: LifecycleState, uid: str, trouble: PullError) -> datetime 
 
 
 def _attempt_summary(attempt: Attempt) -> str:
-    policies = attempt.policies or {}
     return ", ".join(
         f"attempt {attempt.number}, {failure.container}, "
-        f"{policies.get(failure.container, 'default policy')}: {_words(failure)}"
+        f"{attempt.policies.get(failure.container, 'default policy')}: {_words(failure)}"
         for failure in attempt.failures
         if failure.message
     )

@@ -1,16 +1,20 @@
 """The run record: what the engine knows of a job, in a ConfigMap that outlives every pod.
 
-`record_codec` says how it is written down.
+`record_codec` says how it is written down: every field is a key there.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from typing import Any
+from functools import partial
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from engine.api.model import RUN_LENGTH, PullClass
 from engine.refs import JobKey
 from engine.status.outcome import Outcome, Reason, State
+
+Entry = TypeVar("Entry", "Record", "RunHistoryEntry", "Attempt", "PullFailure")
 
 MOST_RUNS = 100
 MOST_NUMBERS = 1000
@@ -47,7 +51,7 @@ class Attempt:
     """The pod's name."""
     uid: str = ""
     """The pod's UID; "" where the pod was refused."""
-    policies: Mapping[str, str] | None = None
+    policies: Mapping[str, str] = field(default_factory=dict)
     """Pull policy of each container that has a list of them."""
     claimed_at: datetime | None = None
     """Until then the pod waited for the engine, from then on for the cluster."""
@@ -71,52 +75,22 @@ class Attempt:
         return self.outcome is None
 
     @property
+    def deleted(self) -> Outcome:
+        """Its pod was deleted; the message is kubectl's own for an object that isn't there."""
+        return Outcome(Reason.POD_DELETED, f'pods "{self.pod}" not found')
+
+    @property
     def pull_class(self) -> PullClass | None:
         """Class of its first pull failure, if there was one."""
         return self.failures[0].pull_class if self.failures else None
 
 
-@dataclass(frozen=True, slots=True)
-class RunHistoryEntry:
-    """A run that a newer one has replaced."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What is known of a run, while it is the job's newest and later."""
 
-    run: str
-    """Short name of the run."""
-    state: State
-    """The state it ended in, or was left in."""
-    reason: Reason | None
-    """Why it ended."""
-    message: str
-    """The first real cause."""
-    finished_at: datetime | None
-    """When it ended."""
-    last_number: int = 0
-    """Number of its last attempt."""
-    uid: str = ""
-    """UID of that attempt's pod, which may still be there."""
-    exit_code: int | None = None
-    """The main container's exit code, if it had one."""
-    queued_at: datetime | None = None
-    """When it was queued."""
-    started_at: datetime | None = None
-    """When its first attempt started."""
-    attempts: tuple[Attempt, ...] = ()
-    """Its attempts, oldest first."""
-    unknown: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """State of one run of a job."""
-
-    key: JobKey
-    """The job."""
-    source: str
-    """The source that it belongs to."""
-    spec_hash: str
-    """The revision of the spec that runs, or has run."""
     state: State = State.QUEUED
-    """The state of the run."""
+    """The state of the run; of an earlier one, the state it ended in or was left in."""
     reason: Reason | None = None
     """Why it ended; None until then."""
     message: str = ""
@@ -131,6 +105,31 @@ class Record:
     """When its first attempt started."""
     finished_at: datetime | None = None
     """When it was over."""
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunHistoryEntry(Run):
+    """A run that a newer one has replaced."""
+
+    run: str
+    """Short name of the run."""
+    last_number: int = 0
+    """Number of its last attempt."""
+    uid: str = ""
+    """UID of that attempt's pod, which may still be there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record(Run):
+    """The job's newest run, and the ones before it."""
+
+    key: JobKey
+    """The job."""
+    source: str
+    """The source that it belongs to."""
+    spec_hash: str
+    """The revision of the spec that runs, or has run."""
     history: tuple[RunHistoryEntry, ...] = ()
     """Runs before this one, newest first."""
     base: int = 0
@@ -147,7 +146,6 @@ class Record:
     """UID of a gated pod in no record, which is deleted. By this write the engine that made the
     pod, and is about to record it, finds that it is too late.
     """
-    unknown: Mapping[str, Any] = field(default_factory=dict)
     completed: bool = False
     """Whether `engine complete` recorded it as done: it succeeded without an attempt."""
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -165,8 +163,7 @@ class Record:
     @property
     def pod_uids(self) -> frozenset[str]:
         """UIDs of its pods, and of the last one of each run before."""
-        uids = {attempt.uid for attempt in self.attempts} | {run.uid for run in self.history}
-        return frozenset(uids - {""})
+        return frozenset(map(attrgetter("uid"), (*self.attempts, *self.history))) - {""}
 
     @property
     def run(self) -> str:
@@ -184,26 +181,73 @@ class Record:
         return self.last if self.last is not None and self.last.is_open else None
 
     def with_attempt(self, attempt: Attempt) -> "Record":
-        """Copy in which `attempt` takes the place of the one with its number, or comes last."""
-        others = tuple(a for a in self.attempts if a.number != attempt.number)
-        return replace(self, attempts=(*others, attempt))
+        """Copy in which `attempt` takes the place of the newest one, or follows it."""
+        is_new = self.last is None or self.last.number != attempt.number
+        before = self.attempts if is_new else self.attempts[:-1]
+        return replace(self, attempts=(*before, attempt))
+
+    def with_attempt_closed(
+        self,
+        attempt: Attempt,
+        outcome: Outcome,
+        now: datetime,
+        *,
+        failures: tuple[PullFailure, ...] = (),
+        again: bool = False,
+    ) -> "Record":
+        """Copy with `attempt` closed; the run ends with it unless there is to be another one."""
+        done = replace(
+            attempt,
+            outcome=outcome.reason,
+            message=outcome.message,
+            exit_code=outcome.exit_code,
+            finished_at=now,
+            failures=failures,
+        )
+        started = self.started_at or attempt.started_at
+        after = replace(self.with_attempt(done), started_at=started)
+        if again:
+            return replace(after, state=State.STARTING, message=outcome.message)
+        return after.finished(outcome, now)
+
+    def running(self, attempt: Attempt, since: datetime | None) -> "Record":
+        """Copy of a run whose pod runs."""
+        after = self.with_attempt(replace(attempt, started_at=since))
+        return replace(after, state=State.RUNNING, started_at=since, message="")
+
+    def finished(self, outcome: Outcome, at: datetime) -> "Record":
+        """Copy in its final state."""
+        return replace(
+            self,
+            state=outcome.reason.state,
+            reason=outcome.reason,
+            message=outcome.message,
+            exit_code=outcome.exit_code,
+            finished_at=at,
+        )
+
+    def cancelled(self, message: str, now: datetime) -> "Record":
+        """Copy that ended as Cancelled; its pod, if it has one, is to be deleted afterwards."""
+        outcome = Outcome(Reason.CANCELLED, message)
+        attempt = self.open_attempt
+        if attempt is None:
+            return self.finished(outcome, now)
+        return self.with_attempt_closed(attempt, outcome, now)
+
+    def as_completed(
+        self, spec_hash: str, spec_fields: str, message: str, now: datetime
+    ) -> "Record":
+        """A run of this revision that succeeded without an attempt, this one in its history."""
+        is_blank = not self.state.is_final and not self.attempts
+        is_same = is_blank and self.spec_hash == spec_hash
+        run = self if is_same else self.next_run(spec_hash, spec_fields)
+        return replace(run.finished(Outcome(Reason.SUCCEEDED, message), now), completed=True)
 
     def next_run(self, spec_hash: str, spec_fields: str = "") -> "Record":
         """Record of a new run of the same job, this one in its history."""
         used = self.next_number - (0 if self.open_attempt else 1)
-        past = RunHistoryEntry(
-            self.run,
-            self.state,
-            self.reason,
-            self.message,
-            self.finished_at,
-            used,
-            self.last.uid if self.last else "",
-            self.exit_code,
-            self.queued_at,
-            self.started_at,
-            self.attempts,
-        )
+        kept = {f.name: getattr(self, f.name) for f in fields(Run) if f.name != "unknown"}
+        past = RunHistoryEntry(self.run, used, self.last.uid if self.last else "", **kept)
         record = Record(
             self.key,
             self.source,
@@ -216,6 +260,10 @@ class Record:
             version=self.version,
         ).with_history(MOST_RUNS)
         return replace(record, base=record.highest_number(spec_hash[:RUN_LENGTH]))
+
+    def again(self) -> "Record":
+        """Record of a new run of the same spec; its attempts go on counting."""
+        return self.next_run(self.spec_hash, self.spec_fields)
 
     def with_history(self, count: int) -> "Record":
         """Copy with so many past runs; of the others the highest number is kept."""
@@ -235,40 +283,11 @@ class Record:
         return max(forgotten, *(past.last_number for past in self.history if past.run == run), 0)
 
 
-def map_messages(record: Record, change: Callable[[str], str]) -> Record:
-    """`record` with `change` applied to every message: containers say what they like."""
-    past_runs = (
-        replace(run, message=change(run.message), attempts=_map_attempts(run.attempts, change))
-        for run in record.history
-    )
-    return replace(
-        record,
-        message=change(record.message),
-        attempts=_map_attempts(record.attempts, change),
-        history=tuple(past_runs),
-    )
-
-
-def _map_attempts(
-    attempts: tuple[Attempt, ...], change: Callable[[str], str]
-) -> tuple[Attempt, ...]:
-    return tuple(
-        replace(
-            attempt,
-            message=change(attempt.message),
-            failures=tuple(replace(f, message=change(f.message)) for f in attempt.failures),
-        )
-        for attempt in attempts
-    )
-
-
-def finished(record: Record, outcome: Outcome, at: datetime) -> Record:
-    """`record` in its final state."""
-    return replace(
-        record,
-        state=outcome.reason.state,
-        reason=outcome.reason,
-        message=outcome.message,
-        exit_code=outcome.exit_code,
-        finished_at=at,
-    )
+def map_messages(entry: Entry, change: Callable[[str], str]) -> Entry:
+    """`entry` with `change` applied to every message in it: containers say what they like."""
+    parts: dict[str, Any] = {"message": change(entry.message)}
+    for name in ("history", "attempts", "failures"):
+        entries = getattr(entry, name, ())
+        if entries:
+            parts[name] = tuple(map(partial(map_messages, change=change), entries))
+    return replace(entry, **parts)

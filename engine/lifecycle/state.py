@@ -1,17 +1,17 @@
 """Everything a decision is made from: the spec, the record, what is in the cluster, the time."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from engine.api.model import Job, PullSettings, RecordSettings
-from engine.errors import ApiError
+from engine.errors import ApiError, QuotaExceededError
 from engine.lifecycle.record import Record
 from engine.refs import GATE, parse_pod_name, pod_name
 from engine.status.containers import main_containers_terminated
 from engine.status.deletion import UNSEEN, Deletion
-from engine.status.outcome import Outcome, Reason
+from engine.status.outcome import Outcome, Reason, State
 from engine.wellknown import ATTEMPT, JOB, MANAGED_BY, MANAGER, RUN, SOURCE
 
 FRESH_FOR = timedelta(seconds=10)
@@ -192,6 +192,16 @@ class LifecycleState:
         rejection, record = self.observed.rejection, self.record
         version = record.version if record is not None else ""
         return rejection if rejection and rejection.record_version == version else None
+
+    def queued(self, record: Record, rejection: Rejection) -> Record:
+        """`record` of a run that waits for `rejection` to pass; it keeps its place in the line."""
+        return replace(
+            record,
+            state=State.QUEUED,
+            reason=Reason.QUOTA_EXCEEDED if rejection.kind is QuotaExceededError else None,
+            message=rejection.message,
+            queued_at=record.queued_at or self.now,
+        )
 
     def is_fresh(self, uid: str) -> bool:
         """Whether pod and record are as the API had them a moment ago, not as a watch left them."""

@@ -19,7 +19,6 @@ from engine.errors import (
 )
 from engine.lifecycle.record import Record
 from engine.lifecycle.state import is_finished, is_terminating
-from engine.lifecycle.transitions import with_attempt_closed
 from engine.prune.candidate import PruneCandidate
 from engine.refs import JobKey, Ref
 from engine.status.containers import container_states, started_at
@@ -82,7 +81,7 @@ class RecordFinalizer:
                 checked = True
                 outcome = Outcome(Reason.CANCELLED, f"pruned before it had finished: {reason}")
             attempt = replace(attempt, started_at=attempt.started_at or started_at(pod))
-            if self._write(with_attempt_closed(record, attempt, outcome, self._client.now())):
+            if self._write(record.with_attempt_closed(attempt, outcome, self._client.now())):
                 return
         raise _not_recorded("the record keeps changing")
 

@@ -12,7 +12,6 @@ from engine.cluster.client import Client
 from engine.cluster.records import read_record, write_record
 from engine.errors import AlreadyExistsError, ConflictError, NoRecordError, UsageError
 from engine.lifecycle.record import Record
-from engine.lifecycle.transitions import cancelled, completed, rerun
 from engine.refs import JobKey, Ref
 from engine.status.outcome import State
 
@@ -21,7 +20,7 @@ _TRIES = 5
 
 def cancel_job(client: Client, key: JobKey, message: str) -> str:
     """Returns the change in words. Errors: UsageError for a job without a record."""
-    before = _change(client, key, lambda record: cancelled(record, message, client.now()))
+    before = _change(client, key, lambda record: record.cancelled(message, client.now()))
     if before.state.is_final:
         return f"is already over: {before.state}"
     attempt = before.open_attempt
@@ -33,7 +32,7 @@ def cancel_job(client: Client, key: JobKey, message: str) -> str:
 
 def rerun_job(client: Client, key: JobKey) -> str:
     """Returns the change in words. Errors: UsageError for a job without a record, or not over."""
-    before = _change(client, key, rerun, only_final=True)
+    before = _change(client, key, Record.again, only_final=True)
     return f"will run again; its last run was {before.state}"
 
 
@@ -62,7 +61,7 @@ def complete_job(
         if before.state is State.SUCCEEDED and before.spec_hash == revision[0]:
             return f"is already over: {before.state}"
         with suppress(ConflictError, AlreadyExistsError):
-            write_record(client, completed(before, *revision, message, client.now()))
+            write_record(client, before.as_completed(*revision, message, client.now()))
             return f"recorded as {State.SUCCEEDED}; nothing was run"
     raise _keeps_changing(key)
 

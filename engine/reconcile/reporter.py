@@ -99,7 +99,7 @@ class AttemptReporter:
         after = policies_of_attempt(job, record.attempts)
         failed: dict[tuple[str, str], str] = {}
         for failure in attempt.failures:
-            before = (attempt.policies or {}).get(failure.container, "default")
+            before = attempt.policies.get(failure.container, "default")
             first = failed.setdefault((failure.image, before), failure.container)
             change = PullPolicyFallback(
                 job.key,

@@ -15,7 +15,6 @@ from engine.lifecycle.observed_status import observed_status
 from engine.lifecycle.record import Record
 from engine.lifecycle.record_codec import MAX_SIZE, decode_record, encode_record
 from engine.lifecycle.rules import decide
-from engine.lifecycle.transitions import cancelled, rerun
 from engine.refs import JobKey, pod_name
 from engine.runtime.lease import (
     acquired,
@@ -111,7 +110,7 @@ def _use(record: Record) -> None:
     job = make_job(key.name, namespace=key.namespace)
     for known in (job, replace(job, spec_hash=record.spec_hash)):
         decide(make_state(known, record, now=_NOW, source=record.source))
-    for after in (cancelled(record, "why", _NOW), rerun(record), record.next_run("b" * 64)):
+    for after in (record.cancelled("why", _NOW), record.again(), record.next_run("b" * 64)):
         _assert_sound(after)
 
 

@@ -179,9 +179,15 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
 
 
 def _result(text: str, name: str) -> tuple[OnceResult, PruneResult]:
-    past = RunHistoryEntry("3f9c2a1b", State.FAILED, Reason.SCRIPT_FAILED, "exit code 3", NOW)
+    past = RunHistoryEntry(
+        "3f9c2a1b",
+        state=State.FAILED,
+        reason=Reason.SCRIPT_FAILED,
+        message="exit code 3",
+        finished_at=NOW,
+    )
     attempt = Attempt(1, "build-1", "u", {"main": "Always"}, outcome=Reason.EVICTED, message=text)
-    record = Record(KEY, "default", JOB.spec_hash, State.QUEUED, None, text, history=(past,))
+    record = Record(KEY, "default", JOB.spec_hash, message=text, history=(past,))
     record = replace(record, attempts=(attempt,), queued_at=NOW)
     failed = JobResult(JOB, None, changed=False, over=False, error=EngineError(text, hint=text))
     entries = (PruneEntry(Ref("Pod", "ci", name), PruneAction.FAILED, text),)

@@ -119,7 +119,7 @@ def _attempt_lines(attempt: Attempt, pod: Mapping[str, Any] | None, now: datetim
     elif attempt.started_at:
         took = f", since {format_age((now - attempt.started_at).total_seconds())}"
     lines = [attempt.message] if attempt.message and not attempt.failures else []
-    policies = ", ".join(f"{name} {policy}" for name, policy in (attempt.policies or {}).items())
+    policies = ", ".join(f"{name} {policy}" for name, policy in attempt.policies.items())
     lines += [f"pull policies: {policies}"] if policies else []
     lines += [
         f"{failure.container}, image {failure.image or 'unknown'}: {failure.reason}"

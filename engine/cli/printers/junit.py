@@ -78,9 +78,7 @@ def _properties(job: JobResult, record: Record | None) -> dict[str, object]:
 
 
 def _attempt(attempt: Attempt) -> dict[str, object]:
-    policies = {
-        f"pullPolicy.{container}": policy for container, policy in (attempt.policies or {}).items()
-    }
+    policies = {f"pullPolicy.{container}": policy for container, policy in attempt.policies.items()}
     return {
         "pod": attempt.pod,
         **policies,

@@ -31,7 +31,7 @@ def attempt_json(attempt: Attempt) -> dict[str, Any]:
         "number": attempt.number,
         "pod": attempt.pod,
         "uid": attempt.uid,
-        "pullPolicies": dict(attempt.policies or {}),
+        "pullPolicies": dict(attempt.policies),
         "outcome": attempt.outcome,
         "class": attempt.pull_class,
         "message": attempt.message,

@@ -9,7 +9,6 @@ from engine.lifecycle.pull_fallback import fall_back
 from engine.lifecycle.record import Attempt
 from engine.lifecycle.rules.restore_dependents import awaits_kubelet
 from engine.lifecycle.state import LifecycleState, Pod, is_terminating
-from engine.lifecycle.transitions import deleted_pod, may_retry, with_attempt_closed
 from engine.status.containers import finished_at, has_started, started_at
 from engine.status.deadline import deadline_at, exceeded_deadline
 from engine.status.deletion import read_end
@@ -28,7 +27,7 @@ def close_attempt(state: LifecycleState) -> Action | None:
         if attempt.uid not in state.observed.deleted_uids:
             return RefreshPod(attempt.pod, attempt.uid)
         end = state.observed.deleted_outcomes.get(attempt.uid)
-        return close(state, attempt, end or deleted_pod(attempt))
+        return close(state, attempt, end or attempt.deleted)
     outcome = read_end(pod, state.deletion_of(attempt.uid))
     if outcome is not None:
         return close(state, attempt, outcome)
@@ -101,9 +100,12 @@ def close(state: LifecycleState, attempt: Attempt, outcome: Outcome) -> WriteRec
     record, pod = state.run_record, state.pod_of(attempt.uid)
     if pod is not None and attempt.started_at is None:
         attempt = replace(attempt, started_at=started_at(pod))
-    again = may_retry(record, outcome, state.job.retry)
+    retry, again = state.job.retry, False
+    if outcome.reason in retry.on:
+        # Falling back costs no retry.
+        again = sum(1 for a in record.attempts if a.outcome in retry.on) < retry.max
     end = (finished_at(pod) if pod is not None else None) or state.now
-    return WriteRecord(with_attempt_closed(record, attempt, outcome, end, again=again))
+    return WriteRecord(record.with_attempt_closed(attempt, outcome, end, again=again))
 
 
 STUCK_RULES: tuple[Callable[[LifecycleState, Attempt, Pod], Action | None], ...] = (

@@ -15,7 +15,6 @@ from engine.lifecycle.state import (
     is_terminating,
     uid_of,
 )
-from engine.lifecycle.transitions import queued
 from engine.status.containers import has_started
 
 
@@ -33,7 +32,7 @@ def handle_rejected_record(state: LifecycleState) -> Action | None:
         removal = _remove_unrecorded(state, rejection)
         if removal is not None or rejection.kind is not QuotaExceededError:
             return removal or ReportError(rejection.message, rejection.hint, rejection.kind)
-        return Wait(rejection.retry_at, queued(record, rejection, state.now))
+        return Wait(rejection.retry_at, state.queued(record, rejection))
     pod = state.pod_of(attempt.uid)
     is_running = pod is not None and has_started(pod)
     if pod is None or not is_running or has_ended(pod) or is_terminating(pod):

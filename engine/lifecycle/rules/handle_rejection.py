@@ -18,7 +18,6 @@ from engine.lifecycle.state import (
     gate_position,
     name_of,
 )
-from engine.lifecycle.transitions import queued, with_attempt_closed
 from engine.refs import pod_name
 from engine.status.outcome import Outcome, Reason, State
 
@@ -45,14 +44,14 @@ def handle_rejection(state: LifecycleState) -> Action | None:
     if started is not None:
         attempts = tuple(a for a in record.attempts if a.number != started.number)
         taken_back = replace(record, attempts=attempts)
-        return WriteRecord(queued(taken_back, rejection, state.now))
+        return WriteRecord(state.queued(taken_back, rejection))
     if pod is not None:
         return delete_pod_action(state, pod, rejection.message)
     is_due = state.now >= rejection.retry_at
     if rejection.kind is ForbiddenError:
         return None if is_due else ReportError(rejection.message, rejection.hint, rejection.kind)
     if record.state is not State.QUEUED or record.message != rejection.message:
-        return WriteRecord(queued(record, rejection, state.now))
+        return WriteRecord(state.queued(record, rejection))
     return None if is_due else wait(state, rejection.retry_at)
 
 
@@ -74,4 +73,4 @@ def _give_up(state: LifecycleState, record: Record, rejection: Rejection) -> Act
         number, pod_name(job.name, job.run, number), claimed_at=state.now
     )
     outcome = Outcome(Reason.ADMISSION_REFUSED, rejection.message)
-    return WriteRecord(with_attempt_closed(record, attempt, outcome, state.now))
+    return WriteRecord(record.with_attempt_closed(attempt, outcome, state.now))

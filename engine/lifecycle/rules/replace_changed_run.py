@@ -19,7 +19,6 @@ from engine.lifecycle.actions import (
 from engine.lifecycle.record import Attempt, Record
 from engine.lifecycle.rules.close_attempt import read_overdue, run_deadline
 from engine.lifecycle.state import LifecycleState, Pod, run_of
-from engine.lifecycle.transitions import deleted_pod, with_attempt_closed
 from engine.status.containers import has_started, main_state
 from engine.status.deletion import read_end
 from engine.status.outcome import Outcome, Reason
@@ -44,10 +43,10 @@ def _end_old_run(state: LifecycleState, record: Record, attempt: Attempt) -> Act
         if attempt.uid not in state.observed.deleted_uids:
             return RefreshPod(attempt.pod, attempt.uid)
         end = state.observed.deleted_outcomes.get(attempt.uid)
-        return WriteRecord(with_attempt_closed(record, attempt, end or deleted_pod(attempt), now))
+        return WriteRecord(record.with_attempt_closed(attempt, end or attempt.deleted, now))
     outcome = read_end(pod, state.deletion_of(attempt.uid))
     if outcome is not None:
-        return WriteRecord(with_attempt_closed(record, attempt, outcome, now))
+        return WriteRecord(record.with_attempt_closed(attempt, outcome, now))
     if state.job.on_change is OnChange.REPLACE:
         return _replaced(record, attempt, now)
     overdue = read_overdue(state, pod)
@@ -56,7 +55,7 @@ def _end_old_run(state: LifecycleState, record: Record, attempt: Attempt) -> Act
     if not state.is_fresh(attempt.uid):
         return RefreshPod(attempt.pod, attempt.uid)
     if overdue is not None:
-        return WriteRecord(with_attempt_closed(record, attempt, overdue, now))
+        return WriteRecord(record.with_attempt_closed(attempt, overdue, now))
     return _replaced(record, attempt, now)
 
 
@@ -71,7 +70,7 @@ def _is_stuck(pod: Pod) -> bool:
 
 def _replaced(record: Record, attempt: Attempt, now: datetime) -> WriteRecord:
     outcome = Outcome(Reason.CANCELLED, "replaced: the spec has changed")
-    return WriteRecord(with_attempt_closed(record, attempt, outcome, now))
+    return WriteRecord(record.with_attempt_closed(attempt, outcome, now))
 
 
 def _remove_strays(state: LifecycleState) -> DeletePod | RefreshPod | Wait | None:

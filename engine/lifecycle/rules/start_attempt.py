@@ -23,7 +23,6 @@ from engine.lifecycle.state import (
     name_of,
     uid_of,
 )
-from engine.lifecycle.transitions import queued
 from engine.status.outcome import Reason, State
 from engine.times import parse_time
 
@@ -54,7 +53,7 @@ def start_attempt(state: LifecycleState) -> Action | None:
     rejection = state.rejected_record()
     if rejection and (record.state, record.message) != (State.QUEUED, rejection.message):
         # Where there is no room for the record, no second pod is made in vain.
-        return WriteRecord(queued(record, rejection, state.now))
+        return WriteRecord(state.queued(record, rejection))
     policies = policies_of_attempt(state.job, record.attempts)
     return CreatePod(number, policies, images_of_nodes(record.attempts, policies))
 

@@ -6,7 +6,6 @@ from engine.lifecycle.actions import Action, WriteRecord, wait
 from engine.lifecycle.rules.close_attempt import run_deadline, start_deadline
 from engine.lifecycle.rules.restore_dependents import next_look
 from engine.lifecycle.state import LifecycleState, Pod
-from engine.lifecycle.transitions import running
 from engine.status.containers import container_states, has_started, started_at
 from engine.status.outcome import State
 from engine.times import parse_time
@@ -35,7 +34,7 @@ def wait_for_pod(state: LifecycleState) -> Action:
     due = begun + timedelta(seconds=RUNNING_DELAY)
     if state.now < due:
         return wait(state, due, end)
-    return WriteRecord(running(record, attempt, begun))
+    return WriteRecord(record.running(attempt, begun))
 
 
 def _init_started_at(pod: Pod) -> datetime | None:

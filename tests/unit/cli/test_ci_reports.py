@@ -39,7 +39,8 @@ HOSTILE = "a\x1b]0;x\x07\n::error::forged\r\n##[group]x ]]> <b> | [x](http://x) 
 def ended(name: str, reason: Reason, message: str = "", *attempts: Attempt) -> JobResult:
     job = make_job(name)
     record = Record(
-        job.key, "default", job.spec_hash, reason.state, reason, message,
+        job.key, "default", job.spec_hash,
+        state=reason.state, reason=reason, message=message,
         started_at=NOW, finished_at=NOW + timedelta(seconds=1500.25),
         attempts=attempts,
     )  # fmt: skip
@@ -58,7 +59,7 @@ def failed(message: str = "exit code 3") -> JobResult:
 
 def not_over(name: str, *, over: bool = False) -> JobResult:
     job = make_job(name)
-    record = Record(job.key, "default", job.spec_hash, State.RUNNING, None, "")
+    record = Record(job.key, "default", job.spec_hash, state=State.RUNNING)
     return JobResult(job, record, changed=True, over=over)
 
 

@@ -10,7 +10,7 @@ from engine.lifecycle.record import Attempt, Record, RunHistoryEntry
 from engine.refs import JobKey
 from engine.status.outcome import Reason, State
 
-PAST = RunHistoryEntry("11111111", State.FAILED, Reason.SCRIPT_FAILED, "", None, 2, "old")
+PAST = RunHistoryEntry("11111111", 2, "old", state=State.FAILED, reason=Reason.SCRIPT_FAILED)
 EMPTY = Record(JobKey("ci", "build"), "default", "2" * 64, history=(PAST,))
 RECORD = replace(
     EMPTY,

@@ -17,7 +17,7 @@ from tests.unit.pods import UID, ended, pod, running, waiting
 
 NOW = datetime(2026, 1, 1, 12, 5, tzinfo=UTC)
 OPEN = Record(
-    JobKey("ci", "build"), "default", "2" * 64, State.STARTING,
+    JobKey("ci", "build"), "default", "2" * 64, state=State.STARTING,
     attempts=(Attempt(1, "build-1", UID, {"main": "Always"}),),
 )  # fmt: skip
 OVER = replace(OPEN, state=State.FAILED, reason=Reason.SCRIPT_FAILED, message="exit code 3")

@@ -93,7 +93,7 @@ def attempt(number: int = 1, *, uid: str = UID, job: Job = JOB, **more: Any) -> 
 
 def record(*attempts: Attempt, job: Job = JOB, **more: Any) -> Record:
     """The record of the job's own run: Starting, with these attempts."""
-    base = Record(job.key, SOURCE, job.spec_hash, State.STARTING, attempts=attempts)
+    base = Record(job.key, SOURCE, job.spec_hash, state=State.STARTING, attempts=attempts)
     return replace(base, queued_at=at(-30), version="7", **more)
 
 

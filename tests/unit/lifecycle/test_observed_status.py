@@ -13,7 +13,7 @@ from engine.times import parse_time
 from tests.unit.pods import STARTED, UID, ended, pod, running, waiting
 
 OPEN = Record(
-    JobKey("ci", "build"), "default", "2" * 64, State.STARTING,
+    JobKey("ci", "build"), "default", "2" * 64, state=State.STARTING,
     attempts=(Attempt(1, "build-1", UID, {"main": "Always"}),),
 )  # fmt: skip
 OVER = replace(OPEN, state=State.FAILED, reason=Reason.SCRIPT_FAILED, message="exit code 3")

@@ -6,7 +6,6 @@ from engine.api.model import Job
 from engine.lifecycle.actions import CreatePod, DeletePod, Wait
 from engine.lifecycle.record import Record
 from engine.lifecycle.state import name_of
-from engine.lifecycle.transitions import with_attempt_closed
 from engine.status.outcome import Outcome, Reason, State
 from tests.unit.builders import make_job
 from tests.unit.lifecycle.states import act, at, attempt, record, written
@@ -109,8 +108,8 @@ def test_a_pod_on_a_lost_node_holds_its_retry_up_until_its_kubelet_would_have_en
 def test_a_pod_of_a_lost_node_that_nobody_deletes_goes_before_its_retry() -> None:
     job = make_job(retry={"max": 1})
     lost = attempt(1, uid="uid-1", job=job)
-    known = with_attempt_closed(
-        record(lost, job=job), lost, Outcome(Reason.NODE_LOST, "gone"), at(0), again=True
+    known = record(lost, job=job).with_attempt_closed(
+        lost, Outcome(Reason.NODE_LOST, "gone"), at(0), again=True
     )
     back = job_pod(job, running(), uid="uid-1")
     assert act(job, known, back, now=at(60)) == DeletePod(

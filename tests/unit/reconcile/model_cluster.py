@@ -17,7 +17,6 @@ from engine.cluster.records import KEY, parse_record
 from engine.errors import ApiError
 from engine.lifecycle.record import Attempt, Record
 from engine.lifecycle.record_codec import decode_record, encode_record
-from engine.lifecycle.transitions import cancelled, rerun
 from engine.refs import GATE, parse_pod_name, pod_name, record_name
 from engine.status.outcome import Reason
 from engine.times import format_time
@@ -311,14 +310,14 @@ class Cluster:
         """As `engine cancel`: the record first, then the pod."""
         self.blame.add(Reason.CANCELLED)
         attempt = record.open_attempt
-        self.write_record(cancelled(record, "cancelled by somebody", self.now))
+        self.write_record(record.cancelled("cancelled by somebody", self.now))
         pod = next((p for p in self.pods.values() if attempt and uid_of(p) == attempt.uid), None)
         if pod is not None:
             self.delete_by_hand(pod, GRACE)
 
     def rerun_by_hand(self, record: Record) -> None:
         """As `engine rerun`: what ran before was another run, by intent."""
-        self.write_record(rerun(record))
+        self.write_record(record.again())
         self.forgotten |= {uid for run, _, uid in self.starts if run == record.run}
 
     def forge(self, job: str, run: str, number: int, *, gated: bool) -> None:
