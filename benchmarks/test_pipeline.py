@@ -23,11 +23,11 @@ from engine.render.attempt import RenderConfig, render_attempt
 from engine.render.manifests import render_job
 from engine.render.templates import Templates
 from engine.render.variables import SecretValues
-from engine.render.yaml_value import to_yaml_value
 from engine.specdir.load import load_files
 from engine.specdir.parse_cache import spec_file
 from engine.transform import transform
 from engine.transform.context import TransformContext
+from tests.support.yaml_text import to_yaml_value
 
 SIZES = [int(size) for size in os.environ.get("BENCHMARK_SIZES", "100,1000").split(",")]
 TEXT = text_of(1, "ci").encode()
@@ -38,7 +38,7 @@ TEMPLATES = Templates()
 
 @pytest.fixture
 def document() -> Document:
-    return read_yaml(TEXT, "job.yaml").documents[0]
+    return read_yaml(TEXT, "job.yaml")[0][0]
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def pod(job: Job) -> dict[str, Any]:
 
 
 def test_1_read_yaml(benchmark: BenchmarkFixture) -> None:
-    assert benchmark(read_yaml, TEXT, "job.yaml").documents
+    assert benchmark(read_yaml, TEXT, "job.yaml")[0]
 
 
 def test_2_check_schema(benchmark: BenchmarkFixture, document: Document) -> None:
@@ -79,7 +79,7 @@ def test_5_render_and_read_back(benchmark: BenchmarkFixture, job: Job) -> None:
 
 def test_6_read_back_alone(benchmark: BenchmarkFixture, pod: dict[str, Any]) -> None:
     """What the templates made of a pod, as text, read again."""
-    assert benchmark(read_yaml, to_yaml_value(pod).encode(), "pod").documents[0].data == pod
+    assert benchmark(read_yaml, to_yaml_value(pod).encode(), "pod")[0][0].data == pod
 
 
 def test_7_transform(benchmark: BenchmarkFixture, job: Job, pod: dict[str, Any]) -> None:

@@ -42,11 +42,11 @@ def parse_config(
 
     Errors: InvalidInputError with every problem of the file.
     """
-    content = read_yaml(text, file)
-    problems = [*content.problems]
-    more = content.more
+    found, unreadable = read_yaml(text, file)
+    problems = [*unreadable]
+    more = 0
     documents: list[Document] = []
-    for document in content.documents:
+    for document in found:
         checked = check_document(document, kubernetes)
         problems.extend(checked.problems)
         more += checked.more
@@ -57,12 +57,9 @@ def parse_config(
     if not problems:
         kinds = [document.data["kind"] for document in documents]
         if kinds != [ENGINE_CONFIG]:
-            found = ", ".join(kinds) or "nothing"
-            problems.append(
-                Diagnostic(
-                    SourceLocation(file), f"this must hold one {ENGINE_CONFIG}, but holds {found}"
-                )
-            )
+            held = ", ".join(kinds) or "nothing"
+            message = f"this must hold one {ENGINE_CONFIG}, but holds {held}"
+            problems.append(Diagnostic(SourceLocation(file), message))
     if problems:
         raise InvalidInputError(in_order(problems, {file: more}))
     return _build(documents[0], kubernetes, allow_secret_env)

@@ -64,19 +64,19 @@ def parse_file(text: SpecText, kubernetes: KubernetesSchema = SHIPPED) -> Parsed
 
     Guarantees: pure. Errors are collected, never raised.
     """
-    content = read_yaml(text.text, text.file)
-    if content.problems and (strangers := foreign_text(text.text, text.file)):
+    documents, unreadable = read_yaml(text.text, text.file)
+    if unreadable and (strangers := foreign_text(text.text, text.file)):
         return ParsedFile(text.folder, foreign=strangers)
-    has_defaults = any(map(is_defaults, content.documents))
-    if content.problems:
+    has_defaults = any(map(is_defaults, documents))
+    if unreadable:
         has_defaults = _NAMES_DEFAULTS.search(text.text) is not None
-    problems = [*content.problems]
-    more = content.more
+    problems = [*unreadable]
+    more = 0
     jobs: list[Document] = []
     invalid_jobs: list[Document] = []
     defaults: list[Document] = []
     foreign: list[ForeignDocument] = []
-    for document in content.documents:
+    for document in documents:
         if text.defaults_only and not is_defaults(document):
             continue
         if (stranger := foreign_document(document)) is not None:

@@ -164,16 +164,8 @@ def violations(
 
 
 def _errors(name: str, kubernetes: KubernetesSchema, data: Any) -> "Iterator[ValidationError]":
-    may_be_quick = kubernetes is SHIPPED and not _has_float(data)
-    if not (may_be_quick and _quick_validator(name).is_valid(data)):
+    if kubernetes is not SHIPPED or not _quick_validator(name).is_valid(data):
         yield from schema_validator(name, kubernetes).iter_errors(data)
-
-
-def _has_float(data: Any) -> bool:
-    """Whether there is a number such as 1.0: jsonschema-rs, alone, takes it for a whole one."""
-    if isinstance(data, dict):
-        return any(map(_has_float, data.values()))
-    return any(map(_has_float, data)) if isinstance(data, list) else isinstance(data, float)
 
 
 @cache
@@ -227,16 +219,8 @@ def _validator_class() -> "type[Validator]":
     from jsonschema.validators import extend  # noqa: PLC0415
 
     own = {"pattern": _pattern, "uniqueItems": _unique_items}
-    types = Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer)
-    made: type[Validator] = extend(  # type: ignore[no-untyped-call]
-        Draft202012Validator, own, type_checker=types
-    )
+    made: type[Validator] = extend(Draft202012Validator, own)  # type: ignore[no-untyped-call]
     return made
-
-
-def _is_integer(_checker: object, value: object) -> bool:
-    """The API server takes no 1.0 for a whole number."""
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 _MAX_MATCHED = 4096

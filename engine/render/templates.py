@@ -1,11 +1,14 @@
 """The template sets: find, compile once, render, and read the result back.
 
 Guarantees: a template sees only what it is given (sandboxed, strict about undefined variables),
-and no value can add structure to the output. Errors are RenderError at the template's
-file and line.
+and no value can add structure to the output: a template writes marks in the place of values, and
+these are put in once its YAML was read. Errors are RenderError at the template's file and line.
 """
 
+import json
+import re
 import traceback
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +19,15 @@ from jinja2 import (
     TemplateError,
     TemplateNotFound,
     TemplateSyntaxError,
+    Undefined,
+    pass_context,
 )
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from engine.api.kubernetes_schema import SHIPPED, KubernetesSchema
-from engine.api.yaml_nodes import NOT_YAML
-from engine.api.yaml_reader import read_bounded
+from engine.api.yaml_reader import NOT_YAML, read_yaml
 from engine.errors import RenderError, SourceLocation
 from engine.files import resource_dir
-from engine.render.yaml_value import to_yaml_value
 
 SUFFIX = ".yaml.j2"
 BUILT_IN_SET = "job"
@@ -40,6 +43,11 @@ _WHILE_RENDERING = (
     RecursionError,
     OSError,
 )
+_VALUES: ContextVar[list[Any]] = ContextVar("_VALUES")
+"""Of the expressions of the template that is rendered."""
+_MARK = "\U0010fffb"
+"""Around the number of a value; YAML reads it, and people don't write it."""
+_MARKED = re.compile(f"{_MARK}([0-9]+){_MARK}")
 
 
 class Templates:
@@ -55,7 +63,7 @@ class Templates:
         self._environment = ImmutableSandboxedEnvironment(
             loader=FileSystemLoader(self._folders),
             undefined=StrictUndefined,
-            finalize=to_yaml_value,
+            finalize=_mark,
             autoescape=False,
             trim_blocks=True,
             lstrip_blocks=True,
@@ -78,6 +86,8 @@ class Templates:
         """Manifest that `template_set/name.yaml.j2` makes of `variables`."""
         template = self._template(template_set, name)
         path = template.filename or name
+        values: list[Any] = []
+        outer = _VALUES.set(values)
         try:
             text = template.render(variables)
         except _UNREADABLE as error:
@@ -85,7 +95,9 @@ class Templates:
         except _WHILE_RENDERING as error:
             hint = "test for it first: {% if x is defined %}" if "undefined" in str(error) else ""
             raise RenderError(str(error), where=_line(error, path), hint=hint) from None
-        return _read_back(text, path)
+        finally:
+            _VALUES.reset(outer)
+        return _read_back(text, values, path)
 
     def own_file(self, template_set: str, name: str) -> Path | None:
         """The user's file that renders `name`; None for a built-in one."""
@@ -143,24 +155,69 @@ def _line(error: Exception, path: str) -> SourceLocation:
     )
 
 
-def _read_back(text: str, path: str) -> dict[str, Any]:
-    """A spec is within bounds, so what a template makes of it is, too."""
-    found = read_bounded(text, path)
-    if found.problems:
-        problem = found.problems[0]
+@pass_context  # without a context Jinja calls it for constants, when it compiles the template
+def _mark(_context: object, value: Any) -> str:
+    """Keep the value of an expression, and have the template write its mark.
+
+    Errors: ValueError for infinite numbers and what is no JSON-like value, UnicodeEncodeError for
+    half a surrogate pair; UndefinedError for what a template misses.
+    """
+    text = _to_json(value)
+    text.encode()
+    if _MARKED.search(text):
+        raise ValueError("the value of an expression can't hold another expression")
+    values = _VALUES.get()
+    values.append(value if type(value) is str else json.loads(text))
+    return f'"{_MARK}{len(values) - 1}{_MARK}"'
+
+
+def _refuse(value: object) -> Any:
+    if isinstance(value, Undefined):
+        return str(value)  # StrictUndefined raises here, naming the variable
+    raise ValueError(f"a {type(value).__name__} is no YAML value")
+
+
+_to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_refuse).encode
+
+
+def _read_back(text: str, values: list[Any], path: str) -> dict[str, Any]:
+    """What the text means with its values. Templates that are written alike are read once."""
+    documents, problems = read_yaml(text.encode(), path)
+    where = SourceLocation(path)
+    if problems:
+        problem = problems[0]
         line = next(iter(text.splitlines()[problem.where.line - 1 :]), "").strip()
         raise RenderError(
             "the template's output is not valid YAML: "
-            f"{problem.message.removeprefix(NOT_YAML)}, at {line!r}",
-            where=SourceLocation(path),
+            f"{problem.message.removeprefix(NOT_YAML)}, at {_MARKED.sub('{{ … }}', line)!r}",
+            where=where,
             hint=_WHOLE_VALUE if problem.message.startswith(NOT_YAML) else problem.hint,
         )
-    if len(found.documents) > 1:
-        raise RenderError(
-            "the template's output is not valid YAML: it is more than one document",
-            where=SourceLocation(path),
-        )
-    data = found.documents[0].data if found.documents else None
+    if len(documents) > 1:
+        words = "the template's output is not valid YAML: it is more than one document"
+        raise RenderError(words, where=where)
+    data = _filled(documents[0].data, values, where) if documents else None
     if not isinstance(data, dict):
-        raise RenderError("the template's output is not one mapping", where=SourceLocation(path))
+        raise RenderError("the template's output is not one mapping", where=where)
     return data
+
+
+def _filled(data: Any, values: list[Any], where: SourceLocation) -> Any:
+    """A copy of `data` with the values in place of their marks."""
+    if isinstance(data, list):
+        return [_filled(item, values, where) for item in data]
+    if isinstance(data, dict):
+        made: dict[str, Any] = {}
+        for key, item in data.items():
+            name = _filled(key, values, where)
+            if not isinstance(name, str) or name in made:
+                fault = "a duplicate key" if isinstance(name, str) else "a key that is no string"
+                raise RenderError(f"the template's output has {fault}: {name!r}", where=where)
+            made[name] = _filled(item, values, where)
+        return made
+    if not isinstance(data, str) or _MARK not in data:
+        return data
+    if (mark := _MARKED.fullmatch(data)) is None:
+        words = f"an expression within other text: {_MARKED.sub('{{ … }}', data)!r}"
+        raise RenderError(words, where=where, hint=_WHOLE_VALUE)
+    return values[int(mark[1])]

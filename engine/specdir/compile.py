@@ -14,8 +14,7 @@ from engine.api.model import Config, Job
 from engine.api.other_kinds import ForeignDocument
 from engine.api.parse import ParsedFile, count_values, duplicate_defaults
 from engine.api.versions import JOB_DEFAULTS
-from engine.api.yaml_nodes import MAX_VALUES
-from engine.api.yaml_reader import Document
+from engine.api.yaml_reader import MAX_VALUES, Document
 from engine.errors import Diagnostic, Severity, SourceLocation, in_order, internal_error
 from engine.limits import judges_pods
 from engine.refs import JobKey

@@ -20,9 +20,7 @@ from tests.unit.strategies import NASTY, json_values
 _ROOT = Path(__file__).parents[2]
 _SPECS = sorted(_ROOT.glob("examples/**/*.yaml"))
 _DOCUMENTS: tuple[Any, ...] = tuple(
-    document.data
-    for path in _SPECS
-    for document in read_yaml(path.read_bytes(), path.name).documents
+    document.data for path in _SPECS for document in read_yaml(path.read_bytes(), path.name)[0]
 )
 _LONGEST = 2_000
 _RENDERING = RenderConfig(Templates(), "default", Limits())

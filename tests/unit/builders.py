@@ -10,10 +10,10 @@ from engine.api.parse import SpecText
 from engine.render.manifests import Manifests, render_job
 from engine.render.templates import Templates
 from engine.render.variables import SecretValues
-from engine.render.yaml_value import to_yaml_value
 from engine.specdir.load import load_files
 from engine.specdir.parse_cache import spec_file
 from engine.transform.context import TransformContext
+from tests.support.yaml_text import to_yaml_value
 
 API_VERSION = "jobs.engine/v1alpha1"
 NO_CONFIG = Config()

@@ -4,8 +4,8 @@ import pytest
 
 from engine.api.model import Config, Job, Limits, LoadedJobs, SecretKey
 from engine.api.parse import SpecText
-from engine.render.yaml_value import to_yaml_value
 from engine.specdir.load import with_namespace
+from tests.support.yaml_text import to_yaml_value
 from tests.unit.builders import API_VERSION, document, lines_of, load_texts, make_config, make_job
 
 NO_CONFIG = Config()

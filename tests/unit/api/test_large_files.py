@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.api import schema_messages, yaml_nodes
+from engine.api import schema_messages, yaml_reader
 from engine.api.yaml_reader import MAX_BYTES
 from tests.unit.api.test_bad_input import SPEC
 from tests.unit.builders import lines_of, load
@@ -46,7 +46,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], list[str]]:
          "job.yaml:7:5: this mapping has more than 1,000 entries"),
         (SPEC + "  args:\n" + entries("  - x\n", 1_001),
          "job.yaml:7:3: this list has more than 1,000 entries"),
-        (documents(501), "more than 500 documents (split it into several files)"),
+        (documents(1_001), "this file has more than 1,000 entries"),
         (documents(60, "  env:\n" + entries("    A@: x\n", 900)),
          "the file grows to more than 40,000 values (split it into several files)"),
         (DEFAULTS + "  env:\n" + entries("    A@: x\n", 600),
@@ -94,7 +94,7 @@ def test_of_many_problems_a_hundred_are_told_and_the_others_counted(
 def test_a_file_is_read_no_more_than_twice_whatever_is_to_be_located(
     counted: Callable[[Any, str], list[str]], more: str
 ) -> None:
-    reads = counted(yaml_nodes, "_compose_all")
+    reads = counted(yaml_reader, "_Reader")
     load(documents(10, more))
     assert len(reads) <= 2
 

@@ -97,7 +97,7 @@ def test_a_longest_ttl_in_which_a_job_cant_end_is_a_warning() -> None:
 
 
 def test_a_ttl_without_an_end_is_an_error_where_there_is_a_longest_one() -> None:
-    (own,) = read_yaml((SPEC + "  ttl: forever\n").encode(), "job.yaml").documents
+    (own,), _ = read_yaml((SPEC + "  ttl: forever\n").encode(), "job.yaml")
     config = make_config("limits: {maxTtl: 7d}")
     effective = effective_spec(own, (), config, "ci")
     assert [str(found) for found in times_are_capped(effective)] == [

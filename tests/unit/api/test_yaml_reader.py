@@ -9,14 +9,14 @@ from tests.unit.strategies import NASTY
 
 def problems(text: str | bytes) -> list[str]:
     raw = text if isinstance(text, bytes) else text.encode()
-    return [str(problem) for problem in read_yaml(raw, "f.yaml").problems]
+    return [str(problem) for problem in read_yaml(raw, "f.yaml")[1]]
 
 
 def data(text: str | bytes) -> list[object]:
     raw = text if isinstance(text, bytes) else text.encode()
-    content = read_yaml(raw, "f.yaml")
-    assert content.problems == ()
-    return [document.data for document in content.documents]
+    documents, problems = read_yaml(raw, "f.yaml")
+    assert problems == ()
+    return [document.data for document in documents]
 
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -55,12 +55,12 @@ def test_the_c_parser_is_in_use() -> None:
         ("a: !!int x\n", "f.yaml:1:4: this is no readable int (quote it to keep it as text)"),
         ("a: b\nc: " + "1" * 5000,
          "f.yaml:2:4: this whole number has more than 64 bits (quote it to keep it as text)"),
-        ("a: &a [*a]\n", ("f.yaml:1:8: nested more than 64 levels deep "
-          "(an alias (*name) inside its own anchor (&name) never ends)")),
+        ("a: &a [*a]\n",
+         "f.yaml:1:8: an alias (*name) inside its own anchor (&name) never ends"),
         (BOMB, ("f.yaml:5:24: the file grows to more than 40,000 values "
           "(each alias (*name) counts as what it stands for)")),
         ("a: *nope\n",
-         "f.yaml:1:4: not valid YAML: found undefined alias"),
+         "f.yaml:1:4: not valid YAML: found undefined alias (quote a value that starts with *)"),
         (b"a: \xff\n", "f.yaml:1:4: this is not UTF-8 text (save it as UTF-8)"),
         (b"a: b\nc: d\xe9\n", "f.yaml:2:5: this is not UTF-8 text (save it as UTF-8)"),
         ("a: b\x07\n", "f.yaml:1:5: not valid YAML: control characters are not allowed"),
@@ -120,15 +120,15 @@ def test_a_byte_order_mark_is_passed_over() -> None:
 
 
 def test_several_documents_have_their_own_places() -> None:
-    content = read_yaml(b"a: 1\n---\n# x\n\n---\nb: 2\n", "f.yaml")
-    assert [document.data for document in content.documents] == [{"a": 1}, {"b": 2}]
-    assert [str(document.place) for document in content.documents] == ["f.yaml:1:1", "f.yaml:6:1"]
+    documents, _ = read_yaml(b"a: 1\n---\n# x\n\n---\nb: 2\n", "f.yaml")
+    assert [document.data for document in documents] == [{"a": 1}, {"b": 2}]
+    assert [str(document.place) for document in documents] == ["f.yaml:1:1", "f.yaml:6:1"]
 
 
 def test_one_bad_document_takes_the_whole_file_with_it() -> None:
-    content = read_yaml(b"a: 1\n---\nb: 2020-01-01\n", "f.yaml")
-    assert content.documents == ()
-    assert len(content.problems) == 1
+    documents, problems = read_yaml(b"a: 1\n---\nb: 2020-01-01\n", "f.yaml")
+    assert documents == ()
+    assert len(problems) == 1
 
 
 def test_several_problems_are_all_told() -> None:
@@ -163,7 +163,7 @@ def test_anchors_and_merges_may_be_used() -> None:
 
 
 def test_a_merged_value_is_located_where_it_was_written() -> None:
-    (document,) = read_yaml(b"base: &b\n  x: 1\nmore:\n  <<: *b\n", "f").documents
+    (document,), _ = read_yaml(b"base: &b\n  x: 1\nmore:\n  <<: *b\n", "f")
     assert str(document.locate(["more", "x"])) == "f:2:6"
 
 
@@ -180,7 +180,7 @@ def test_a_merged_value_is_located_where_it_was_written() -> None:
     ],
 )
 def test_a_path_leads_to_the_nearest_place(path: list[str | int], key: bool, place: str) -> None:
-    (document,) = read_yaml(b"a:\n  b: [1, 2]\n", "f").documents
+    (document,), _ = read_yaml(b"a:\n  b: [1, 2]\n", "f")
     assert str(document.locate(path, key=key)) == place
 
 
@@ -188,7 +188,7 @@ def test_a_path_leads_to_the_nearest_place(path: list[str | int], key: bool, pla
     ("text", "value"),
     [
         ("yes", "yes"), ("no", "no"), ("on", "on"), ("null", None), ("~", None), ("true", True),
-        ("0777", 777), ("0o17", 15), ("1_000", 1000), ("1e3", 1000.0), ("1:30", "1:30"),
+        ("0777", 777), ("0o17", 15), ("1_000", 1000), ("1e3", 1000), ("1.0", 1), ("1:30", "1:30"),
         ("'1'", "1"),
         ("3h15m", "3h15m"), ("1.20", 1.2),
     ],
@@ -204,14 +204,14 @@ PIECES = (*NASTY, "a: ", "- ", "\n", "\n  ", ": ", "&a ", "*a", "!!int ", "!!map
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(raw: bytes) -> None:
-    content = read_yaml(raw, "f.yaml")
-    assert not (content.documents and content.problems)
+    documents, problems = read_yaml(raw, "f.yaml")
+    assert not (documents and problems)
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 def test_any_mix_of_yaml_is_read_or_refused_in_one_line_each(text: str) -> None:
-    content = read_yaml(text.encode(), "f.yaml")
-    assert not (content.documents and content.problems)
-    for problem in content.problems:
+    documents, problems = read_yaml(text.encode(), "f.yaml")
+    assert not (documents and problems)
+    for problem in problems:
         assert "\n" not in str(problem)
         assert str(problem).startswith("f.yaml:")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.render.yaml_value import to_yaml_value
+from tests.support.yaml_text import to_yaml_value
 from tests.unit.builders import document, write
 from tests.unit.cli.conftest import Engine
 

@@ -4,68 +4,84 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jinja2 import StrictUndefined, UndefinedError
-from ruamel.yaml import YAML
 
-from engine.render.yaml_value import to_yaml_value
+from engine.errors import RenderError
+from engine.render.templates import Templates
+from tests.unit.builders import write
 from tests.unit.strategies import NASTY, any_text, json_values
 
+TEXT = """\
+a: {{ value }}
+b: 1
+list:
+  - {{ value }}
+  - [{{ value }}, {k: {{ value }}}]
+{{ key }}: {nested: {{ {"k": [value]} }}}
+"""
 
-def read(text: str) -> Any:
-    return YAML(typ="safe").load(text)
+
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Templates:
+    folder = tmp_path_factory.mktemp("templates")
+    write(folder, "own/pod.yaml.j2", TEXT)
+    return Templates(folder)
+
+
+def holds(templates: Templates, value: Any, key: str = "key") -> None:
+    """The value is what the template makes of it, in every place and of the same type."""
+    made = templates.render("own", "pod", {"value": value, "key": key})
+    expected = {
+        "a": value,
+        "b": 1,
+        "list": [value, [value, {"k": value}]],
+        key: {"nested": {"k": [value]}},
+    }
+    assert repr(made) == repr(expected)
+
+
+def refused(templates: Templates, value: Any, key: Any = "key") -> str:
+    with pytest.raises(RenderError) as error:
+        templates.render("own", "pod", {"value": value, "key": key})
+    return str(error.value)
 
 
 @pytest.mark.parametrize("text", NASTY)
-def test_a_string_reads_back_as_itself_wherever_it_stands(text: str) -> None:
-    written = to_yaml_value(text)
-    assert "\n" not in written
-    assert read(written) == text
-    assert read(f"a: {written}\nb: 1") == {"a": text, "b": 1}
-    assert read(f"- {written}\n- x") == [text, "x"]
-    assert read(f"[{written}, {{k: {written}}}]") == [text, {"k": text}]
+def test_a_string_is_read_as_itself_wherever_it_is(templates: Templates, text: str) -> None:
+    holds(templates, text)
 
 
-@pytest.mark.parametrize("length", [100, 249, 250, 251, 1024, 1025, 5000])
-def test_a_key_of_any_length_reads_back(length: int) -> None:
-    value = {"k" * length: {"\u2028" * length: [{"é" * length: 1}]}, "short": 2}
-    assert read(f"a:\n  b: {to_yaml_value(value)}") == {"a": {"b": value}}
+@pytest.mark.parametrize("length", [100, 250, 1024, 5000])
+def test_a_key_of_any_length_is_one(templates: Templates, length: int) -> None:
+    holds(templates, {"k" * length: {"\u2028" * length: [{"é" * length: 1}]}}, "k" * length)
 
 
-@given(json_values)
-def test_any_json_value_reads_back_as_itself(value: Any) -> None:
-    assert read(f"before: 1\nvalue: {to_yaml_value(value)}\nafter: 2") == {
-        "before": 1,
-        "value": value,
-        "after": 2,
-    }
+@given(value=json_values)
+def test_any_json_value_is_read_as_itself(templates: Templates, value: Any) -> None:
+    holds(templates, value)
 
 
-@given(json_values)
-def test_types_survive_with_the_values(value: Any) -> None:
-    assert repr(read(to_yaml_value(value))) == repr(value)
-
-
-@given(st.dictionaries(any_text, any_text))
-def test_any_mapping_of_strings_keeps_its_keys_and_their_order(value: dict[str, str]) -> None:
-    assert list(read(to_yaml_value(value)).items()) == list(value.items())
+@given(value=st.dictionaries(any_text, any_text))
+def test_any_mapping_of_strings_keeps_its_order(templates: Templates, value: Any) -> None:
+    holds(templates, value)
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, {"a": [math.nan]}])
-def test_numbers_that_are_not_finite_are_refused(value: Any) -> None:
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        to_yaml_value(value)
+def test_numbers_that_are_not_finite_are_refused(templates: Templates, value: Any) -> None:
+    assert "not JSON compliant" in refused(templates, value)
 
 
-def test_what_is_no_json_is_refused() -> None:
-    with pytest.raises(ValueError, match="a set is no YAML value"):
-        to_yaml_value({"a": {1}})
+def test_what_is_no_json_is_refused(templates: Templates) -> None:
+    assert "a set is no YAML value" in refused(templates, {"a": {1}})
 
 
-def test_half_a_surrogate_pair_is_refused() -> None:
-    with pytest.raises(UnicodeEncodeError):
-        to_yaml_value("\ud800")
+def test_half_a_surrogate_pair_is_refused(templates: Templates) -> None:
+    assert "surrogates not allowed" in refused(templates, "\ud800")
 
 
-def test_an_undefined_variable_is_named() -> None:
-    with pytest.raises(UndefinedError, match="'nope' is undefined"):
-        to_yaml_value({"a": StrictUndefined(name="nope")})
+@pytest.mark.parametrize("key", [1, None, ["a"]])
+def test_a_key_that_is_no_string_is_refused(templates: Templates, key: Any) -> None:
+    assert "a key that is no string" in refused(templates, 1, key)
+
+
+def test_a_value_that_repeats_a_key_is_refused(templates: Templates) -> None:
+    assert "a duplicate key: 'b'" in refused(templates, 1, "b")

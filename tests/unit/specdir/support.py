@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.api.model import Config, Job
-from engine.render.yaml_value import to_yaml_value
 from engine.specdir.compile import CompileOptions
 from engine.specdir.source import DirectorySource, Snapshot
+from tests.support.yaml_text import to_yaml_value
 from tests.unit.builders import API_VERSION, document
 
 NO_CONFIG = Config()

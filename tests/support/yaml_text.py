@@ -1,15 +1,12 @@
-"""Write any value as YAML that reads back as exactly the same value, wherever it is put.
+"""Write any value as YAML that reads back as exactly the same value.
 
-This is what every `{{ expression }}` of a template goes through. The form is JSON, which YAML
-reads as it is. Two things differ: a few characters that YAML takes for line breaks or refuses, and
-long keys, which need an explicit `?`.
+The form is JSON, which YAML reads as it is. Two things differ: a few characters that YAML takes for
+line breaks or refuses, and long keys, which need an explicit `?`.
 """
 
 import json
 import re
 from typing import Any
-
-from jinja2 import Undefined
 
 _NOT_IN_YAML = re.compile("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
 _LONGEST_PLAIN_KEY = 160
@@ -17,25 +14,14 @@ _LONGEST_PLAIN_KEY = 160
 
 
 def to_yaml_value(value: Any) -> str:
-    """One line of YAML for JSON-like `value`; also UndefinedError for what a template misses.
-
-    Errors: ValueError for infinite numbers and what is no JSON-like value, UnicodeEncodeError for
-    half a surrogate pair.
-    """
+    """One line of YAML for JSON-like `value`."""
     text = _to_json(value)
     if len(text) > _LONGEST_PLAIN_KEY and _has_long_key(value):
         text = _with_explicit_keys(value)
-    text.encode()
     return _NOT_IN_YAML.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
-def _refuse(value: object) -> Any:
-    if isinstance(value, Undefined):
-        return str(value)  # StrictUndefined raises here, naming the variable
-    raise ValueError(f"a {type(value).__name__} is no YAML value")
-
-
-_to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_refuse).encode
+_to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def _has_long_key(value: Any) -> bool:
