@@ -1,8 +1,8 @@
 """The template sets: find, compile once, render, and read the result back.
 
 Guarantees: a template sees only what it is given (sandboxed, strict about undefined variables),
-and no value can add structure to the output: a template writes marks in the place of values, and
-these are put in once its YAML was read. Errors are RenderError at the template's file and line.
+and no value can add structure to the output. A template writes a mark for each value; the values
+take their places once its YAML was read. Errors are RenderError at the template's file and line.
 """
 
 import json
