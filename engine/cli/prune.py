@@ -8,10 +8,11 @@ import click
 
 from engine.cli import options
 from engine.cli.loading import load_config
-from engine.cli.output import echo, echo_error, echo_note, echo_stderr
+from engine.cli.output import echo, echo_note, echo_stderr
 from engine.cli.verb import verb
 from engine.errors import EngineError
 from engine.prune.result import DryRun
+from engine.telemetry.redact import REDACTOR
 from engine.wellknown import FOREIGN_TTLS
 
 _KINDS = ("pods", "secrets", "configmaps")
@@ -104,8 +105,7 @@ def command(
 
     connection = connect(kubeconfig, context, concurrency + 2, echo_note)
     chosen = PruneOptions(
-        namespaces=("",) if all_namespaces else namespaces or (connection.namespace,),
-        system_namespaces=namespaces if all_namespaces else (),
+        namespaces=("", *namespaces) if all_namespaces else namespaces or (connection.namespace,),
         kinds=kinds,
         selector=selector,
         annotations=(*FOREIGN_TTLS, *settings.prune.annotations, *annotations),
@@ -125,10 +125,8 @@ def command(
         printer.end((EngineError("interrupted"),))
         raise
     printer.end(result.errors)
-    for error in result.errors:
-        echo_error(error)
-    for note in result.note_lines:
-        echo(note, err=True)
+    for line in result.map_text(REDACTOR).lines:
+        echo(line, err=True)
     if output != "json":
         echo_stderr(printing.summary(result))
     sys.exit(result.exit_code)

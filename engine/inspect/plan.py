@@ -48,7 +48,7 @@ from engine.lifecycle.pull_fallback import policies_of_attempt
 from engine.lifecycle.rules import decide
 from engine.lifecycle.state import LifecycleState, Observation, gate_position, uid_of
 from engine.prune.result import DryRun, PruneResult
-from engine.prune.source import SourceState, find_gone, prune_after_reconcile
+from engine.prune.source import SourcePruner, SourceState, find_gone
 from engine.refs import JobKey, Ref, parse_pod_name, ref_of
 from engine.render.attempt import RenderConfig, try_render_attempt
 from engine.render.manifests import Manifests
@@ -169,9 +169,14 @@ class Planner:
             pods=[pod for pods in self._pods.values() for pod in pods],
             records=self._records.items.values(),
         )
-        return prune_after_reconcile(
-            self.client, self.config, source, seen, gone, concurrency=self.concurrency, dry_run=mode
+        pruner = SourcePruner(
+            self.client,
+            source,
+            ages=is_whole and gone is None,
+            concurrency=self.concurrency,
+            dry_run=mode,
         )
+        return pruner.prune(self.config, seen, lambda _entry: None, gone)
 
     def _list(self) -> None:
         """Records first: a pod that is in a record can't be missed so."""

@@ -1,15 +1,27 @@
-"""One object that is judged, and the verdict as a line of the result."""
+"""One object that is judged, and how the objects of a job are found."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from engine.cluster.api import CONFIG_MAPS, Metadata, Resource
+from engine.cluster.api import (
+    CONFIG_MAPS,
+    METADATA_LIST,
+    PODS,
+    SECRETS,
+    Metadata,
+    Resource,
+    get_metadata,
+    list_pages,
+)
+from engine.cluster.client import Client
 from engine.lifecycle.record import Record
 from engine.prune.result import PruneAction, PruneEntry
-from engine.prune.rule import Verdict, counts_from_scheduling
+from engine.prune.rule import counts_from_scheduling
 from engine.refs import JobKey, Ref, record_name
-from engine.wellknown import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD
+from engine.runtime.retry import TRIES, retry_transient
+from engine.wellknown import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD, SOURCE
 
 _SYSTEM = "kube-"
 
@@ -42,24 +54,18 @@ class PruneCandidate:
         labels = self.labels
         if labels.get(MANAGED_BY) != MANAGER or not labels.get(JOB):
             return None
-        return JobKey(self.metadata.get("namespace", ""), labels[JOB])
+        return JobKey(self.ref.namespace, labels[JOB])
 
     @property
     def has_to_be_read(self) -> bool:
         """Whether it can't be deleted or judged by this metadata alone."""
         is_pod = self.resource.kind == "Pod" and self.pod is None
-        return not self.uid or (is_pod and counts_from_scheduling(self.metadata))
+        return self.is_record or (is_pod and counts_from_scheduling(self.metadata))
 
     @property
     def is_record(self) -> bool:
         """Whether it is a run record, which ages by a rule of its own."""
         return self.resource.kind == "ConfigMap" and self.labels.get(COMPONENT) == RECORD
-
-    @property
-    def job_of_record(self) -> JobKey | None:
-        """The job whose record it is, by its name; None for any other name."""
-        name = self.ref.name.removesuffix(record_name(""))
-        return JobKey(self.ref.namespace, name) if name != self.ref.name else None
 
     @property
     def system_namespace(self) -> str:
@@ -70,10 +76,6 @@ class PruneCandidate:
 
     def entry(self, action: PruneAction, reason: str) -> PruneEntry:
         return PruneEntry(self.ref, action, reason)
-
-    def to_entry(self, verdict: Verdict) -> PruneEntry:
-        """The line for an object that is not deleted."""
-        return self.entry(verdict.action, verdict.reason)
 
 
 def record_ref(key: JobKey) -> Ref:
@@ -90,3 +92,39 @@ def record_candidate(record: Record) -> PruneCandidate:
         "annotations": record.annotations,
     }
     return PruneCandidate(CONFIG_MAPS, metadata)
+
+
+def list_candidates(
+    client: Client, resource: Resource, namespace: str, selector: str
+) -> Iterator[PruneCandidate]:
+    """The objects by their metadata, read page by page.
+
+    Errors: those of the API once a page has failed several times; ExpiredError at once.
+    """
+    retry = partial(retry_transient, tries=TRIES)
+    path = resource.path(namespace)
+    for page in list_pages(client, path, selector, accept=METADATA_LIST, retry=retry):
+        for item in page["items"]:
+            yield PruneCandidate(resource, item["metadata"])
+
+
+def objects_of(
+    client: Client, record: Record, kinds: Iterable[Resource] = (PODS, SECRETS, CONFIG_MAPS)
+) -> list[PruneCandidate]:
+    """Everything of a job but its record; its last pod whatever labels that has by now.
+
+    Errors: those of the API.
+    """
+    key, last = record.key, record.last
+    selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={record.source},{JOB}={key.name}"
+    found = [
+        candidate
+        for resource in kinds
+        for candidate in list_candidates(client, resource, key.namespace, selector)
+        if not candidate.is_record
+    ]
+    if last is not None and last.uid not in {"", *(candidate.uid for candidate in found)}:
+        pod = get_metadata(client, Ref("Pod", key.namespace, last.pod))
+        if pod is not None and pod["uid"] == last.uid:
+            found.append(PruneCandidate(PODS, pod))
+    return found

@@ -21,67 +21,37 @@ from engine.errors import (
 from engine.prune.candidate import PruneCandidate
 from engine.prune.record_finalizer import NotSavedError, RecordFinalizer
 from engine.prune.result import DryRun, PruneAction, PruneEntry
-from engine.prune.rule import Delete, Deleting, Verdict, finalizers_of, waiting_for_finalizers
-from engine.runtime.retry import TRIES, retry_delay, retry_transient
+from engine.prune.rule import Verdict, waiting_for_finalizers
+from engine.runtime.retry import TRIES, retry_delay
 
-_MAX_CONFLICTS = 5
 _WEBHOOK = "admission webhook"
 
 Evaluate = Callable[[PruneCandidate], Verdict | None]
 
 
-class DeleteBudget:
-    """The most that one run may delete. Safe to use from several threads."""
-
-    def __init__(self, limit: int | None) -> None:
-        self.refused = 0
-        """How many deletes the limit has prevented."""
-        self._limit = limit
-        self._used = 0
-        self._lock = threading.Lock()
-
-    @property
-    def is_spent(self) -> bool:
-        """Whether no more may be deleted, unless something is given back."""
-        return self._limit is not None and self._used >= self._limit
-
-    @property
-    def warning(self) -> str:
-        """How many deletes the limit has prevented, in words; "" for none."""
-        if not self.refused:
-            return ""
-        return f"the limit of {self._limit} deletes is reached, {self.refused} more would go"
-
-    def acquire(self) -> bool:
-        """Whether one more may be deleted."""
-        with self._lock:
-            if self.is_spent:
-                self.refused += 1
-                return False
-            self._used += 1
-            return True
-
-    def release(self) -> None:
-        """Give back one that was not used."""
-        with self._lock:
-            self._used -= 1
-
-
 class Deleter:
-    """Deletes for one run; safe to use from several threads."""
+    """Deletes for one run, no more than its limit; safe to use from several threads."""
 
     def __init__(
         self,
         client: Client,
-        budget: DeleteBudget,
+        limit: int | None = None,
         *,
         dry_run: DryRun = DryRun.NONE,
         logs_dir: Path | None = None,
     ) -> None:
         self.client = client
-        self.budget = budget
         self.dry_run = dry_run
+        self._limit = limit
+        self._used, self._refused = 0, 0
+        self._lock = threading.Lock()
         self._finalizer = RecordFinalizer(client, logs_dir)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """How many deletes the limit has prevented, if it has."""
+        more = f"the limit of {self._limit} deletes is reached, {self._refused} more would go"
+        return (more,) if self._refused else ()
 
     def delete(
         self, candidate: PruneCandidate, reason: str, evaluate: Evaluate
@@ -89,72 +59,69 @@ class Deleter:
         """Its entry; None if the object was gone already.
 
         Guarantees: only the version of an object that was judged is deleted; after a conflict
-        `evaluate` judges the object as it is now. No more is deleted than the budget allows.
+        `evaluate` judges the object as it is now. No more is deleted than the limit allows.
         Errors: none; they are the entry's reason.
         """
-        if not self.budget.acquire():
-            return candidate.entry(PruneAction.KEPT, f"{reason}; the limit of deletes is reached")
+        with self._lock:
+            if self._limit is not None and self._used >= self._limit:
+                self._refused += 1
+                words = f"{reason}; the limit of deletes is reached"
+                return candidate.entry(PruneAction.KEPT, words)
+            self._used += 1
         try:
             entry = self._delete(candidate, reason, evaluate)
         except Exception as error:  # noqa: BLE001 - one object must not stop the others
-            words = f"internal error: {type(error).__name__}: {error}"
-            entry = candidate.entry(PruneAction.FAILED, words)
+            entry = candidate.entry(PruneAction.FAILED, error_text(error))
         if entry is None or entry.action not in (PruneAction.DELETED, PruneAction.WOULD_DELETE):
-            self.budget.release()
+            with self._lock:
+                self._used -= 1
         return entry
 
     def _delete(
         self, candidate: PruneCandidate, reason: str, evaluate: Evaluate
     ) -> PruneEntry | None:
-        conflicts, failures, maybe_sent = 0, 0, False
-        has_to_be_read = candidate.has_to_be_read
+        """Errors: EngineError."""
+        failures, maybe_sent, has_to_be_read = 0, False, candidate.has_to_be_read
         while True:
-            if has_to_be_read:
-                found = self._refetch(candidate, reason, evaluate, maybe_sent=maybe_sent)
-                if not isinstance(found, tuple):
-                    return found
-                candidate, reason = found
-            has_to_be_read = True
+            gone = candidate.entry(PruneAction.DELETED, reason) if maybe_sent else None
             try:
-                gone = candidate.entry(PruneAction.DELETED, reason) if maybe_sent else None
+                if has_to_be_read:
+                    fresh = self._read(candidate)
+                    if fresh is None or (gone and _is_going(fresh, candidate)):
+                        return gone
+                    words = "it carries no TTL any more"
+                    action, reason = evaluate(fresh) or (PruneAction.KEPT, words)
+                    if action is not PruneAction.DELETED:
+                        return fresh.entry(action, reason)
+                    candidate = fresh
+                has_to_be_read = True
                 return self._try(candidate, reason) or gone
-            except ConflictError as error:
-                conflicts += 1
-                if conflicts == _MAX_CONFLICTS:
-                    words = f"it keeps changing: {error.cause}"
-                    return candidate.entry(PruneAction.FAILED, words)
-            except (BusyError, UnreachableError) as error:
+            except (ConflictError, BusyError, UnreachableError) as error:
                 failures += 1
-                maybe_sent = maybe_sent or isinstance(error, UnreachableError)
                 if failures == TRIES:
-                    return candidate.entry(PruneAction.FAILED, error.cause)
-                time.sleep(retry_delay(error, failures))
+                    raise
+                maybe_sent = maybe_sent or isinstance(error, UnreachableError)
+                if not isinstance(error, ConflictError):
+                    time.sleep(retry_delay(error, failures))
             except BrokenRecordError as error:
                 words = f"{reason}, but its outcome can't be recorded: {error}"
                 return candidate.entry(PruneAction.INVALID, words)
-            except EngineError as error:
-                return candidate.entry(PruneAction.FAILED, error_text(error))
 
     def _try(self, candidate: PruneCandidate, reason: str) -> PruneEntry | None:
         """None if the object was gone already."""
-        if self.dry_run is DryRun.CLIENT:
-            return candidate.entry(PruneAction.WOULD_DELETE, reason)
         if self.dry_run is DryRun.NONE:
             self._finalizer.finalize(
                 candidate, reason, lambda: self._send(candidate, dry_run=True) is not None
             )
-        left = self._send(candidate, dry_run=self.dry_run is DryRun.SERVER)
-        if left is None:
+            left = self._send(candidate)
+            if left is not None and (waits := waiting_for_finalizers(left)):
+                return candidate.entry(PruneAction.FAILED, f"{reason}; {waits}")
+            return None if left is None else candidate.entry(PruneAction.DELETED, reason)
+        if self.dry_run is DryRun.SERVER and self._send(candidate, dry_run=True) is None:
             return None
-        if self.dry_run is DryRun.SERVER:
-            return candidate.entry(PruneAction.WOULD_DELETE, reason)
-        finalizers = finalizers_of(left)
-        if finalizers:
-            words = f"{reason}; {waiting_for_finalizers(finalizers)}"
-            return candidate.entry(PruneAction.FAILED, words)
-        return candidate.entry(PruneAction.DELETED, reason)
+        return candidate.entry(PruneAction.WOULD_DELETE, reason)
 
-    def _send(self, candidate: PruneCandidate, *, dry_run: bool) -> api.Metadata | None:
+    def _send(self, candidate: PruneCandidate, *, dry_run: bool = False) -> api.Metadata | None:
         return api.delete(
             self.client,
             candidate.ref,
@@ -171,41 +138,25 @@ class Deleter:
         if metadata is None:
             return None
         found = PruneCandidate(resource, metadata)
-        if not found.has_to_be_read:
+        if resource.kind != "Pod" or not found.has_to_be_read:
             return found
         pod = api.get(self.client, ref)
         return None if pod is None else PruneCandidate(resource, pod["metadata"], pod)
 
-    def _refetch(
-        self, candidate: PruneCandidate, reason: str, evaluate: Evaluate, *, maybe_sent: bool
-    ) -> tuple[PruneCandidate, str] | PruneEntry | None:
-        """The object as it is now with the reason to delete it, or its entry if it stays."""
-        try:
-            fresh = retry_transient(lambda: self._read(candidate), tries=TRIES)
-            if fresh is None:
-                return candidate.entry(PruneAction.DELETED, reason) if maybe_sent else None
-            verdict = evaluate(fresh)
-        except EngineError as error:
-            return candidate.entry(PruneAction.FAILED, error_text(error))
-        if maybe_sent and fresh.uid != candidate.uid:
-            return candidate.entry(PruneAction.DELETED, reason)
-        match verdict:
-            case Delete(why):
-                return fresh, why
-            case None:
-                return fresh.entry(PruneAction.KEPT, "it carries no TTL any more")
-            case Deleting() if maybe_sent:
-                return candidate.entry(PruneAction.DELETED, reason)
-            case _:
-                return fresh.to_entry(verdict)
+
+def _is_going(fresh: PruneCandidate, sent: PruneCandidate) -> bool:
+    """Whether a delete whose reply was lost has done its work."""
+    return "deletionTimestamp" in fresh.metadata or sent.uid not in ("", fresh.uid)
 
 
-def error_text(error: EngineError) -> str:
-    """Why the cluster refused."""
+def error_text(error: Exception) -> str:
+    """Why the cluster refused, or what the engine itself stumbled over."""
+    if not isinstance(error, EngineError):
+        return f"internal error: {type(error).__name__}: {error}"
     if isinstance(error, NotSavedError):
         return error.cause
     if _WEBHOOK in error.cause:
         return f"denied by a webhook: {error.cause}"
-    if isinstance(error, ForbiddenError):
-        return f"forbidden: {error.cause}"
-    return error.cause
+    if isinstance(error, ConflictError):
+        return f"it keeps changing: {error.cause}"
+    return f"forbidden: {error.cause}" if isinstance(error, ForbiddenError) else error.cause

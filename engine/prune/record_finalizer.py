@@ -3,7 +3,8 @@
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +18,9 @@ from engine.errors import (
     EngineError,
     NotFoundError,
 )
-from engine.lifecycle.record import Record
 from engine.lifecycle.state import is_finished, is_terminating
 from engine.prune.candidate import PruneCandidate
-from engine.refs import JobKey, Ref
+from engine.refs import JobKey
 from engine.status.containers import container_states, started_at
 from engine.status.deletion import read_end
 from engine.status.outcome import Outcome, Reason
@@ -65,9 +65,10 @@ class RecordFinalizer:
     def _close_attempt(
         self, key: JobKey, candidate: PruneCandidate, reason: str, dry_run: Callable[[], bool]
     ) -> None:
-        checked = False
+        checked, words = False, "its outcome could not be recorded"
         for _ in range(_MAX_WRITES):
-            record = self._read(key)
+            with _not_saved(words):
+                record = read_record(self._client, key)
             attempt = record.open_attempt if record is not None else None
             if record is None or attempt is None or attempt.uid != candidate.uid:
                 return
@@ -81,27 +82,12 @@ class RecordFinalizer:
                 checked = True
                 outcome = Outcome(Reason.CANCELLED, f"pruned before it had finished: {reason}")
             attempt = replace(attempt, started_at=attempt.started_at or started_at(pod))
-            if self._write(record.with_attempt_closed(attempt, outcome, self._client.now())):
+            closed = record.with_attempt_closed(attempt, outcome, self._client.now())
+            # A record that has changed since it was read is read again.
+            with _not_saved(words), suppress(ConflictError, AlreadyExistsError, NotFoundError):
+                write_record(self._client, closed)
                 return
-        raise _not_recorded("the record keeps changing")
-
-    def _read(self, key: JobKey) -> Record | None:
-        try:
-            return read_record(self._client, key)
-        except BrokenRecordError:
-            raise
-        except EngineError as error:
-            raise _not_recorded(error) from error
-
-    def _write(self, record: Record) -> bool:
-        """Whether the record was written; False if it has changed since it was read."""
-        try:
-            write_record(self._client, record)
-        except (ConflictError, AlreadyExistsError, NotFoundError):
-            return False
-        except EngineError as error:
-            raise _not_recorded(error) from error
-        return True
+        raise NotSavedError(f"{words}: the record keeps changing")
 
     def _is_known_closed(self, candidate: PruneCandidate) -> bool:
         """After some pods of a namespace its records are read at once, not one by one."""
@@ -111,7 +97,10 @@ class RecordFinalizer:
             if self._asked[namespace] <= _LIST_AFTER:
                 return False
             if namespace not in self._closed:
-                self._closed[namespace] = _closed_pods(self._client, namespace)
+                self._closed[namespace] = frozenset()  # if the records can't be read
+                with suppress(EngineError):
+                    closed = recorded_pod_uids(self._client, namespace)
+                    self._closed[namespace] = frozenset(closed)
             return candidate.uid in self._closed[namespace]
 
     def _save_logs(self, candidate: PruneCandidate, folder: Path) -> None:
@@ -124,44 +113,33 @@ class RecordFinalizer:
         if pod is None or pod["metadata"]["uid"] != candidate.uid:
             return
         for name in (state.name for state in container_states(pod) if state.has_started):
-            path = folder / f"{name}.log"
             try:
-                _save_log(self._client, candidate.ref, name, path)
-            except (EngineError, OSError) as error:
+                with _not_saved(f"its log could not be saved: {name}"):
+                    log = api.read_log(self._client, candidate.ref, name)
+                    _write(log, folder / f"{name}.log")
+            except NotSavedError:
                 if is_finished(pod):
-                    words = error.cause if isinstance(error, EngineError) else _cause(error, path)
-                    raise NotSavedError(f"its log could not be saved: {name}: {words}") from error
+                    raise
 
 
-def _not_recorded(why: object) -> NotSavedError:
-    return NotSavedError(f"its outcome could not be recorded: {why}")
-
-
-def _closed_pods(client: Client, namespace: str) -> frozenset[str]:
-    """UIDs of pods whose outcome is in a record; none if the records can't be read."""
+@contextmanager
+def _not_saved(words: str) -> Iterator[None]:
+    """Errors: NotSavedError that begins with the words, for one of the cluster or the disk."""
     try:
-        return frozenset(recorded_pod_uids(client, namespace))
-    except EngineError:
-        return frozenset()
-
-
-def _save_log(client: Client, pod: Ref, container: str, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False)  # noqa: SIM115 - closed in the try
-    unfinished = Path(file.name)
-    try:
-        with file:
-            for chunk in api.read_log(client, pod, container):
-                file.write(chunk)
-        unfinished.replace(path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
+        yield
+    except BrokenRecordError:
         raise
+    except OSError as error:
+        cause = (error.strerror or str(error)).lower()
+        raise NotSavedError(f"{words}: {cause}: {error.filename2 or error.filename}") from error
+    except EngineError as error:
+        raise NotSavedError(f"{words}: {error.cause}") from error
 
 
-def _cause(error: OSError, path: Path) -> str:
-    """As `no space left on device: PATH`, or the file that is in the place of a folder."""
-    if isinstance(error, FileExistsError | NotADirectoryError):
-        path = next(filter(Path.is_file, path.parents), path)
-        return f"not a directory: {path}"
-    return f"{(error.strerror or str(error)).lower()}: {path}"
+def _write(log: Iterator[bytes], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as unfinished:
+        file = Path(unfinished, path.name)
+        with file.open("wb") as out:
+            out.writelines(log)
+        file.replace(path)

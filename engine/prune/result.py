@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from operator import attrgetter, methodcaller
 
 from engine.errors import EngineError, ExitCode
 from engine.refs import Ref
@@ -17,7 +18,7 @@ class DryRun(StrEnum):
 
 
 class PruneAction(StrEnum):
-    """What became of an object."""
+    """What becomes of an object."""
 
     DELETED = "deleted"
     WOULD_DELETE = "would-delete"
@@ -46,6 +47,10 @@ class PruneEntry:
             "reason": self.reason,
         }
 
+    def map_text(self, change: Callable[[str], str]) -> "PruneEntry":
+        """The same with `change` applied to its reason."""
+        return replace(self, reason=change(self.reason))
+
 
 OnEntry = Callable[[PruneEntry], None]
 
@@ -67,30 +72,28 @@ class PruneResult:
     @property
     def exit_code(self) -> ExitCode:
         """OK only if everything that should go went, or is left to the next run."""
-        codes = [error.exit_code for error in self.errors]
-        if self.counts.get(PruneAction.FAILED):
-            codes.append(ExitCode.JOB_FAILED)
-        return max(codes, default=ExitCode.OK)
+        failed = self.counts.get(PruneAction.FAILED)
+        codes = [ExitCode.JOB_FAILED if failed else ExitCode.OK]
+        codes += map(attrgetter("exit_code"), self.errors)
+        return max(codes)
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """A line for each entry, note, warning and error."""
-        lines = [f"{entry.ref} {entry.action}: {entry.reason}" for entry in self.entries]
-        errors = (f"error: {error}" for error in self.errors)
-        return (*lines, *self.note_lines, *errors)
-
-    @property
-    def note_lines(self) -> tuple[str, ...]:
-        """A line for each warning and note."""
-        warnings = (f"warning: {warning}" for warning in self.warnings)
-        return (*warnings, *(f"note: {note}" for note in self.notes))
+        """A line for each entry, warning, note and error."""
+        return (
+            *map("{0.ref} {0.action}: {0.reason}".format, self.entries),
+            *map("warning: {}".format, self.warnings),
+            *map("note: {}".format, self.notes),
+            *map("error: {}".format, self.errors),
+        )
 
     def map_text(self, change: Callable[[str], str]) -> "PruneResult":
         """The same with `change` applied to its free text."""
+        changed = methodcaller("map_text", change)
         return replace(
             self,
-            entries=tuple(replace(entry, reason=change(entry.reason)) for entry in self.entries),
+            entries=tuple(map(changed, self.entries)),
             notes=tuple(map(change, self.notes)),
             warnings=tuple(map(change, self.warnings)),
-            errors=tuple(error.map_text(change) for error in self.errors),
+            errors=tuple(map(changed, self.errors)),
         )

@@ -1,72 +1,42 @@
-"""The rule itself. Only what carries a TTL is judged at all, and a record whose spec is gone."""
+"""When an object expires, by its annotations: ours, and those of other cleaners.
 
+Only what carries a TTL is judged at all, and a record whose spec is gone. One value that can't be
+read keeps the object: an object is deleted only if all are understood.
+"""
+
+import math
+import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, ClassVar
+from typing import Any
 
-from engine.durations import format_duration
+from engine.durations import FOREVER, format_duration, parse_duration
 from engine.lifecycle.orphan import orphaned_since
 from engine.lifecycle.state import Pod, held_by, is_finished
 from engine.prune.result import PruneAction
-from engine.prune.ttl import quote, read_term
 from engine.status.start import scheduled_at
 from engine.times import parse_time
 from engine.wellknown import (
+    COMPONENT,
     EXPIRES_AT,
     FOREIGN_TTLS,
     HOLD,
+    JOB,
     OPT_IN_TTLS,
     ORPHANED_SINCE,
-    RESERVED_PREFIX,
     SCHEDULING,
     TTL,
     TTL_FROM,
 )
 
+_MAX_VALUE, _MAX_REASON = 100, 500
 _PROPAGATION = frozenset({"foregroundDeletion", "orphan"})
-_MAX_REASON = 500
-_TRUTH = {"true": True, "false": False}
+_RFC_3339 = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII
+)
 
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What can be said of an object that carries a TTL."""
-
-    action: ClassVar[PruneAction] = PruneAction.KEPT
-    """What becomes of an object that is not deleted."""
-    reason: str
-    """In words."""
-
-
-class Delete(Verdict):
-    """Its time is over."""
-
-
-class Keep(Verdict):
-    """Not yet."""
-
-
-class Protected(Verdict):
-    """A user has protected it, whatever its age."""
-
-    action = PruneAction.PROTECTED
-
-
-class Invalid(Verdict):
-    """Its annotations can't be read, so it stays."""
-
-    action = PruneAction.INVALID
-
-
-class Deleting(Verdict):
-    """It is on its way already."""
-
-
-class Stuck(Verdict):
-    """It is on its way, its time to go is over, and a finalizer holds it."""
-
-    action = PruneAction.FAILED
+Verdict = tuple[PruneAction, str]
+"""What is to become of an object, and why: DELETED once its time is over."""
 
 
 def evaluate(
@@ -84,36 +54,12 @@ def evaluate(
     annotations = metadata.get("annotations") or {}
     if _is_engines(metadata):
         foreign = ()
-    if not any(name in annotations for name in (TTL, EXPIRES_AT, *foreign)):
+    if annotations.keys().isdisjoint((TTL, EXPIRES_AT, *foreign)):
         return None
     try:
-        if metadata.get("deletionTimestamp"):
-            return _deleting(metadata, now)
-        held = _is_on_hold(annotations)
-        term = read_term(annotations, foreign)
-        created = parse_time(metadata.get("creationTimestamp"))
-        expiry = term.expiry(created) if term and created else None
+        return _settled(metadata, now) or _by_age(metadata, now, foreign, pod)
     except (ValueError, OverflowError) as error:
-        return Invalid(str(error)[:_MAX_REASON])
-    if term is None or created is None:
-        return Invalid("it has no creation time")
-    if held:
-        return Protected(f"{HOLD} is true")
-    owner = owner_of(metadata)
-    if owner is not None:
-        return Keep(f"goes with its owner {owner['kind'].lower()}/{owner['name']}")
-    if expiry is None:
-        return Protected("ttl forever")
-    is_told = EXPIRES_AT in annotations
-    if pod is not None and counts_from_scheduling(metadata) and not is_told:
-        began = scheduled_at(pod) or (created if is_finished(pod) else None)
-        if began is None:
-            return Protected(held_by(pod) or "it has no node yet, from which on its TTL counts")
-        created, expiry = began, term.expiry(began) or expiry
-    words = term.describe(created, now)
-    if expiry < now:
-        return Delete(words)
-    return _keep(words, expiry, now)
+        return PruneAction.INVALID, str(error)[:_MAX_REASON]
 
 
 def evaluate_record(
@@ -127,23 +73,18 @@ def evaluate_record(
     if ORPHANED_SINCE not in annotations:
         return None
     try:
-        if metadata.get("deletionTimestamp"):
-            return _deleting(metadata, now)
-        held = _is_on_hold(annotations)
+        if settled := _settled(metadata, now):
+            return settled
     except ValueError as error:
-        return Invalid(str(error)[:_MAX_REASON])
+        return PruneAction.INVALID, str(error)[:_MAX_REASON]
     since = orphaned_since(annotations)
     if since is None:
-        return Invalid(
-            f"{ORPHANED_SINCE}: {quote(annotations[ORPHANED_SINCE])} is not an RFC 3339 time"
-        )
-    if held:
-        return Protected(f"{HOLD} is true")
+        words = f"{_quote(annotations[ORPHANED_SINCE])} is not an RFC 3339 time"
+        return PruneAction.INVALID, f"{ORPHANED_SINCE}: {words}"
     if ttl is None:
-        return Protected("records.ttl is forever")
+        return PruneAction.PROTECTED, "records.ttl is forever"
     words = f"its spec is gone since {since:%Y-%m-%dT%H:%M:%SZ}, records.ttl {format_duration(ttl)}"
-    expiry = since + timedelta(seconds=ttl)
-    return Delete(words) if expiry < now else _keep(words, expiry, now)
+    return _expired(words, since + timedelta(seconds=ttl), now)
 
 
 def counts_from_scheduling(metadata: Mapping[str, Any]) -> bool:
@@ -159,45 +100,99 @@ def unnamed_ttls(metadata: Mapping[str, Any], foreign: Collection[str]) -> froze
     return frozenset(OPT_IN_TTLS).intersection(metadata.get("annotations") or ()) - set(foreign)
 
 
-def owner_of(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The first of the object's owners."""
-    return next(iter(metadata.get("ownerReferences") or ()), None)
-
-
-def finalizers_of(metadata: Mapping[str, Any]) -> str:
-    """Names of the finalizers that hold the object; "" without any that a controller must clear."""
-    found = metadata.get("finalizers") or ()
-    return ", ".join(name for name in found if name not in _PROPAGATION)
-
-
-def waiting_for_finalizers(finalizers: str) -> str:
-    """What a deletion waits for, in words."""
-    plural = "s" if ", " in finalizers else ""
-    return f"waits for finalizer{plural} {finalizers}"
+def waiting_for_finalizers(metadata: Mapping[str, Any]) -> str:
+    """What a deletion waits for, in words; "" without a finalizer that a controller must clear."""
+    found = [name for name in metadata.get("finalizers") or () if name not in _PROPAGATION]
+    return f"waits for finalizer{'s' if len(found) > 1 else ''} {', '.join(found)}" if found else ""
 
 
 def _is_engines(metadata: Mapping[str, Any]) -> bool:
     """Whether the engine made the object, by its labels."""
-    return any(name.startswith(RESERVED_PREFIX) for name in metadata.get("labels") or ())
+    return not {JOB, COMPONENT}.isdisjoint(metadata.get("labels") or ())
 
 
-def _keep(words: str, expiry: datetime, now: datetime) -> Keep:
+def _settled(metadata: Mapping[str, Any], now: datetime) -> Verdict | None:
+    """Verdict on what is on its way already, or on hold. Errors: ValueError."""
+    deleted = parse_time(metadata.get("deletionTimestamp"))
+    if deleted is not None:
+        waits = waiting_for_finalizers(metadata)
+        stuck = waits and deleted < now
+        words = f"is being deleted, {waits}" if waits else "is being deleted already"
+        return (PruneAction.FAILED if stuck else PruneAction.KEPT), words
+    text = (metadata.get("annotations") or {}).get(HOLD, "false")
+    if text not in ("true", "false"):
+        raise ValueError(f"{HOLD}: {_quote(text)} is neither true nor false")
+    return (PruneAction.PROTECTED, f"{HOLD} is true") if text == "true" else None
+
+
+def _by_age(
+    metadata: Mapping[str, Any], now: datetime, foreign: Collection[str], pod: Pod | None
+) -> Verdict:
+    """Errors: ValueError and OverflowError, where a value can't be read."""
+    term = _read_term(metadata["annotations"], foreign)
+    created = parse_time(metadata.get("creationTimestamp"))
+    if created is None:
+        raise ValueError("it has no creation time")
+    for owner in metadata.get("ownerReferences") or ():
+        return PruneAction.KEPT, f"goes with its owner {owner['kind'].lower()}/{owner['name']}"
+    if isinstance(term, datetime):
+        passed = (now - term).total_seconds()
+        ago = f", {format_duration(int(passed))} ago" if passed > 0 else ""
+        return _expired(f"expires-at {term.isoformat().replace('+00:00', 'Z')}{ago}", term, now)
+    if term == math.inf:
+        return PruneAction.PROTECTED, "ttl forever"
+    if pod is not None and counts_from_scheduling(metadata):
+        began = scheduled_at(pod) or (created if is_finished(pod) else None)
+        if began is None:
+            words = "it has no node yet, from which on its TTL counts"
+            return PruneAction.PROTECTED, held_by(pod) or words
+        created = began
+    age = max(0, int((now - created).total_seconds()))
+    return _expired(f"ttl {term:.15g}s, age {age}s", created + timedelta(seconds=term), now)
+
+
+def _expired(words: str, expiry: datetime, now: datetime) -> Verdict:
+    if expiry < now:
+        return PruneAction.DELETED, words
     left = format_duration(max(1, (expiry - now).total_seconds()))
-    return Keep(f"{words}, expires in {left}")
+    return PruneAction.KEPT, f"{words}, expires in {left}"
 
 
-def _deleting(metadata: Mapping[str, Any], now: datetime) -> Verdict:
-    finalizers = finalizers_of(metadata)
-    since = parse_time(metadata["deletionTimestamp"])
-    overdue = since is not None and since < now
-    if finalizers:
-        words = f"is being deleted, {waiting_for_finalizers(finalizers)}"
-        return Stuck(words) if overdue else Deleting(words)
-    return Deleting("is being deleted already")
+def _read_term(annotations: Mapping[str, str], foreign: Collection[str]) -> float | datetime:
+    """The time, or the seconds from creation, that count; `inf` is for ever.
+
+    `forever` of our own beats everything, then `expires-at`, then our own TTL, then the longest
+    that another cleaner's annotation asks for.
+    Errors: ValueError, with a message for people, when any of them can't be read.
+    """
+    terms: dict[str, Any] = {}
+    problems = []
+    for name in (TTL, EXPIRES_AT, *foreign):
+        if name in annotations:
+            try:
+                terms[name] = _parse(name, annotations[name])
+            except (ValueError, OverflowError) as error:
+                problems.append(f"{name}: {error}")
+    if problems:
+        raise ValueError("; ".join(problems))
+    if EXPIRES_AT in terms and terms.get(TTL) != math.inf:
+        at: datetime = terms[EXPIRES_AT]
+        return at
+    seconds: float = terms[TTL] if TTL in terms else max(terms.values())
+    return seconds
 
 
-def _is_on_hold(annotations: Mapping[str, str]) -> bool:
-    text = annotations.get(HOLD, "false")
-    if text not in _TRUTH:
-        raise ValueError(f"{HOLD}: {quote(text)} is neither true nor false")
-    return _TRUTH[text]
+def _parse(name: str, text: str) -> Any:
+    """Errors: ValueError and OverflowError."""
+    if len(text) > _MAX_VALUE:
+        raise ValueError(f"{_quote(text)} is too long")
+    if name != EXPIRES_AT:
+        return math.inf if text.strip() == FOREVER else parse_duration(text)
+    if not _RFC_3339.fullmatch(text):
+        raise ValueError(f"{text!r} is not an RFC 3339 time, such as 2030-01-31T18:00:00Z")
+    return datetime.fromisoformat(text.upper())
+
+
+def _quote(text: str) -> str:
+    """`text` as a message quotes it: of a long one the beginning."""
+    return repr(text) if len(text) <= _MAX_VALUE else f"{text[:_MAX_VALUE]!r}…"

@@ -4,15 +4,18 @@ Both ways of running a reconcile end up here. Pods and records were read already
 namespaces that no spec names any more are asked for. What deletes is imported when it is needed.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.api.model import Config
-from engine.cluster.api import CONFIG_MAPS, PODS, Resource, list_pages
+from engine.cluster.api import PODS, list_all
 from engine.cluster.client import Client
 from engine.cluster.records import RecordList, list_records, write_record
 from engine.durations import format_duration
@@ -21,18 +24,19 @@ from engine.lifecycle.orphan import mark_orphaned
 from engine.lifecycle.record import Record
 from engine.lifecycle.state import foreign_label
 from engine.prune.result import DryRun, OnEntry, PruneAction, PruneEntry, PruneResult
-from engine.prune.rule import Delete, Invalid, evaluate, evaluate_record
-from engine.refs import JobKey, Ref
+from engine.prune.rule import Verdict, evaluate, evaluate_record
+from engine.refs import JobKey
 from engine.runtime.retry import TRIES, retry_transient
 from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
 
 if TYPE_CHECKING:
-    from engine.prune.delete import DeleteBudget
+    from engine.prune.delete import Deleter
 
 _MAX_MARKS = 500
 """Of one pass: of thousands of orphaned records none is deleted soon, so the rest can wait."""
 _MAX_TERMS = 50
 """Of a field selector."""
+_STAYS = (PruneAction.KEPT, PruneAction.PROTECTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ class SourceState:
 
 
 class SourcePruner:
-    """The TTL rule over what one source made, pass by pass; used from one thread.
+    """What one source made, pass by pass; used from one thread.
 
     Guarantees: after the first pass no request while nothing has expired, and no second try to mark
     the same version of a record.
@@ -65,22 +69,20 @@ class SourcePruner:
         *,
         ages: bool,
         concurrency: int,
-        asks_first: bool = False,
         logs_dir: Path | None = None,
         dry_run: DryRun = DryRun.NONE,
     ) -> None:
-        """`ages`: records of jobs without a spec are marked, rather than removed. `asks_first`: a
-        list in all namespaces is sent only with the right to it, at the price of a request.
-        """
+        """`ages`: records of jobs without a spec are marked, rather than removed."""
         self._client = client
         self._source = source
         self._ages = ages
-        self._asks_first = asks_first
         self._concurrency = concurrency
         self._logs_dir = logs_dir
         self._dry_run = dry_run
-        self._unwatched: tuple[list[dict[str, Any]], list[Record]] | None = None
-        """Pods and records in namespaces that no spec names any more, as last read."""
+        self._pods: list[dict[str, Any]] | None = None
+        """Those in namespaces that no spec names any more, as last read; None before that."""
+        self._records: dict[JobKey, Record] = {}
+        """The same of records."""
         self._tried: set[str] = set()
         """Versions of records that were to be marked."""
 
@@ -89,181 +91,148 @@ class SourcePruner:
         config: Config,
         seen: SourceState,
         on_entry: OnEntry,
-        budget: "DeleteBudget | None" = None,
-        skip: Collection[Ref] = (),
+        removable: RecordList | None = None,
     ) -> PruneResult:
-        """Mark orphaned records, and delete what has expired, but for the pods to `skip`.
+        """Remove the jobs whose records are `removable`, mark orphans, delete what has expired.
 
-        `on_entry` is called for each object but those that simply stay. Without a `budget` this
-        pass has the whole limit of deletes. Errors: none of the cluster's; they are in the result.
+        `on_entry` is called for each object but those that simply stay. A failed removal is an
+        error, since it was asked for. An object that the TTL rule could not delete is only an
+        entry. Errors: none of the cluster's; they are in the result.
         """
-        recorded = {uid for record in seen.records for uid in record.pod_uids}
-        pods = [
-            pod
-            for pod in seen.pods
-            if pod["metadata"]["uid"] in recorded or not foreign_label(pod, self._source)
-        ]
-        records, warnings = list[Record](), list[str]()
+        entries, warnings = list[PruneEntry](), list[str]()
+        errors: tuple[EngineError, ...] = ()
+        marked, now, ttl = 0, self._client.now(), config.records.ttl
+
+        def add(entry: PruneEntry) -> None:
+            entries.append(entry)
+            on_entry(entry)
+
+        deleter = None
+        if removable is not None:
+            from engine.prune.removed import JobRemover  # noqa: PLC0415 - only with --prune
+
+            deleter = self._deleter(config)
+            JobRemover(deleter, self._source, add).remove_all(removable, self._concurrency)
+            failed = sum(entry.action is PruneAction.FAILED for entry in entries)
+            words = f"{failed} of the removed specs' objects could not be deleted"
+            errors = (EngineError(words),) if failed else ()
         try:
-            other_pods, other_records = self._read_unwatched(config, seen)
-            pods += other_pods
-            if self._ages and seen.is_whole:
-                records = [
-                    record
-                    for record in (*seen.records, *other_records)
-                    if record.source == self._source and not seen.is_desired(record.key)
-                ]
+            self._read_unwatched(seen.namespaces, now, ttl)
         except EngineError as error:
             warnings.append(f"pruning in namespaces that no spec names: {error}")
-        marked, errors = self._mark(records)
-        warnings += [f"marking records whose spec is gone: {error}" for error in errors]
-        pods = [pod for pod in pods if PODS.ref(pod["metadata"]) not in skip]
-        result = PruneResult()
-        if budget is not None or self._verdicts(config, pods, records) & {Delete, Invalid}:
-            from engine.prune.delete import DeleteBudget  # noqa: PLC0415 - rarely needed
-            from engine.prune.run import PruneOptions, prune_listed  # noqa: PLC0415
-
-            options = PruneOptions(
-                concurrency=self._concurrency,
-                logs_dir=self._logs_dir,
-                dry_run=self._dry_run,
-                records_ttl=config.records.ttl,
-            )
-            budget = budget or DeleteBudget(config.limits.max_deletes_per_pass)
-            result = prune_listed(self._client, options, on_entry, budget, pods, records)
-        return replace(
-            result,
+        orphans = self._orphans(seen) if self._ages and seen.is_whole else []
+        if orphans:
+            marked, refused = self._mark(orphans, now)
+            warnings += [f"marking records whose spec is gone: {error}" for error in refused]
+        owned = frozenset[str]().union(*map(attrgetter("pod_uids"), seen.records))
+        taken = {entry.ref for entry in entries}
+        pods = {pod["metadata"]["uid"]: pod for pod in (*(self._pods or ()), *seen.pods)}
+        expired = [
+            pod
+            for uid, pod in pods.items()
+            if _is_due(evaluate(pod["metadata"], now))
+            and (uid in owned or not foreign_label(pod, self._source))
+            and PODS.ref(pod["metadata"]) not in taken
+        ]
+        outdated = [record for record in orphans if _is_due(_evaluate_record(record, now, ttl))]
+        if expired or outdated:
+            deleter = deleter or self._deleter(config)
+            self._delete(deleter, expired, outdated, ttl, add)
+        if deleter is not None:
+            warnings += deleter.warnings
+        return PruneResult(
+            tuple(entries),
             marked=marked,
-            notes=(_marked_note(marked, config.records.ttl),) if marked else (),
-            warnings=(*warnings, *result.warnings),
+            notes=(_marked_note(marked, ttl),) if marked else (),
+            warnings=tuple(warnings),
+            errors=errors,
         )
 
-    def _verdicts(
-        self, config: Config, pods: Iterable[dict[str, Any]], records: Iterable[Record]
-    ) -> set[type]:
-        """Kinds of the verdicts: on a pod by its age, so that none expires unnoticed."""
-        now, ttl = self._client.now(), config.records.ttl
-        marks = ({"annotations": record.annotations} for record in records)
-        return {type(evaluate(pod["metadata"], now)) for pod in pods} | {
-            type(evaluate_record(metadata, now, ttl)) for metadata in marks
-        }
+    def _deleter(self, config: Config) -> "Deleter":
+        """With the whole limit of deletes of a pass."""
+        from engine.prune.delete import Deleter  # noqa: PLC0415 - rarely needed
+
+        limit = config.limits.max_deletes_per_pass
+        return Deleter(self._client, limit, dry_run=self._dry_run, logs_dir=self._logs_dir)
+
+    def _delete(
+        self,
+        deleter: "Deleter",
+        pods: Iterable[dict[str, Any]],
+        records: Iterable[Record],
+        ttl: float | None,
+        on_entry: OnEntry,
+    ) -> None:
+        """What a second look at the whole object keeps is reported to no one."""
+        from engine.prune.candidate import PruneCandidate, record_candidate  # noqa: PLC0415
+        from engine.prune.run import PruneOptions, TtlPruner  # noqa: PLC0415 - rarely needed
+
+        def add(entry: PruneEntry) -> None:
+            if entry.action not in _STAYS:
+                on_entry(entry)
+
+        options = PruneOptions(concurrency=self._concurrency, records_ttl=ttl)
+        found = [PruneCandidate(PODS, pod["metadata"], pod) for pod in pods]
+        TtlPruner(deleter, options, add).judge([*found, *map(record_candidate, records)])
 
     def _read_unwatched(
-        self, config: Config, seen: SourceState
-    ) -> tuple[list[dict[str, Any]], list[Record]]:
+        self, namespaces: Collection[str], now: datetime, ttl: float | None
+    ) -> None:
         """Errors: those of the lists, once they have failed several times."""
-        if self._unwatched is None or Delete in self._verdicts(config, *self._unwatched):
-            outside = sorted(seen.namespaces)[:_MAX_TERMS]
-            fields = ",".join(f"metadata.namespace!={name}" for name in outside)
-            ages = self._ages and self._may_list(CONFIG_MAPS)
-            listed = _list_records(self._client, self._source, fields) if ages else []
-            may_list_pods = self._may_list(PODS)
-            pods = _list_pods(self._client, self._source, fields) if may_list_pods else []
-            self._unwatched = pods, [record for one in listed for record in one.items.values()]
-        pods, records = self._unwatched
-        return (
-            [pod for pod in pods if pod["metadata"]["namespace"] not in seen.namespaces],
-            [record for record in records if record.key.namespace not in seen.namespaces],
-        )
+        if self._pods is not None:
+            verdicts = (
+                *(evaluate(pod["metadata"], now) for pod in self._pods),
+                *(_evaluate_record(record, now, ttl) for record in self._records.values()),
+            )
+            if not any(verdict and verdict[0] is PruneAction.DELETED for verdict in verdicts):
+                return
+        outside = sorted(namespaces)[:_MAX_TERMS]
+        fields = ",".join(map("metadata.namespace!={}".format, outside))
+        records = _list_records(self._client, self._source, fields) if self._ages else ()
+        selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={self._source}"
+        ask = partial(list_all, self._client, PODS.path(""), selector, fields)
+        try:
+            pages = retry_transient(ask, tries=TRIES)
+        except ForbiddenError:  # only where the specs are
+            pages = []
+        self._pods = [pod for page in pages for pod in page["items"]]
+        self._records = dict(chain.from_iterable(one.items.items() for one in records))
 
-    def _may_list(self, resource: Resource) -> bool:
-        if not self._asks_first:
-            return True
-        from engine.cluster.discovery import may_list  # noqa: PLC0415 - an engine that stays asks
+    def _orphans(self, seen: SourceState) -> list[Record]:
+        known = self._records | {record.key: record for record in seen.records}
+        return [
+            record
+            for key, record in known.items()
+            if record.source == self._source and not seen.is_desired(key)
+        ]
 
-        return may_list(self._client, resource)
+    def _mark(self, orphans: list[Record], now: datetime) -> tuple[int, Iterable[EngineError]]:
+        """How many records were marked, and an error for each namespace that refuses it.
 
-    def _mark(self, orphans: list[Record]) -> tuple[int, list[EngineError]]:
-        """How many records were marked, and the errors."""
-        now = self._client.now()
+        Guarantees: a record that has changed since it was read is left as it is.
+        """
         due = [marked for record in orphans if (marked := mark_orphaned(record, now)) is not None]
         fresh = [record for record in due if record.version not in self._tried][:_MAX_MARKS]
         self._tried = {record.version for record in fresh} | (
             self._tried & {record.version for record in due}
         )
-        if self._unwatched is not None:
-            changed = {record.key: record for record in fresh}
-            pods, records = self._unwatched
-            self._unwatched = pods, [changed.get(record.key, record) for record in records]
-        if not fresh or self._dry_run is not DryRun.NONE:
-            return len(fresh), []
-        return len(fresh), _write_marks(self._client, fresh, self._concurrency)
+        self._records.update({record.key: record for record in fresh})
+        errors: dict[str, EngineError] = {}
 
+        def write(record: Record) -> None:
+            namespace = record.key.namespace
+            try:
+                if namespace not in errors:
+                    write_record(self._client, record)
+            except (ConflictError, NotFoundError):
+                pass
+            except EngineError as error:
+                errors[namespace] = error
 
-def _write_marks(client: Client, marked: Sequence[Record], concurrency: int) -> list[EngineError]:
-    """Write records with their marks; the errors.
-
-    Guarantees: a record that has changed since it was read is left as it is. A namespace where
-    records may not be written is given up after one refusal per worker.
-    """
-    forbidden: dict[str, EngineError] = {}
-    failed: list[EngineError] = []
-
-    def write(record: Record) -> None:
-        if record.key.namespace in forbidden:
-            return
-        try:
-            write_record(client, record)
-        except (ConflictError, NotFoundError):
-            return
-        except ForbiddenError as error:
-            forbidden[record.key.namespace] = error
-        except EngineError as error:
-            failed.append(error)
-
-    with ThreadPoolExecutor(concurrency, "mark") as pool:
-        list(pool.map(write, marked))
-    return [*forbidden.values(), *failed]
-
-
-def prune_after_reconcile(
-    client: Client,
-    config: Config,
-    source: str,
-    seen: SourceState,
-    removable: RecordList | None,
-    *,
-    concurrency: int,
-    logs_dir: Path | None = None,
-    dry_run: DryRun = DryRun.NONE,
-    on_entry: OnEntry = lambda _entry: None,
-) -> PruneResult:
-    """Remove the jobs without a spec whose records are `removable`, then prune what has expired.
-
-    `removable` is None where no job is removed: then their records age. A failed removal is an
-    error, since it was asked for. An object that the TTL rule could not delete is only an entry.
-    """
-    entries: list[PruneEntry] = []
-
-    def add(entry: PruneEntry) -> None:
-        entries.append(entry)
-        on_entry(entry)
-
-    budget, errors = None, tuple[EngineError, ...]()
-    if removable is not None:
-        from engine.prune.delete import DeleteBudget  # noqa: PLC0415 - only with --prune
-        from engine.prune.removed import JobRemover  # noqa: PLC0415
-
-        budget = DeleteBudget(config.limits.max_deletes_per_pass)
-        remover = JobRemover(client, source, add, budget, logs_dir, dry_run)
-        remover.remove_all(removable, concurrency)
-        failed = sum(entry.action is PruneAction.FAILED for entry in entries)
-        if failed:
-            words = f"{failed} of the removed specs' objects could not be deleted"
-            errors = (EngineError(words),)
-    gone = (PruneAction.DELETED, PruneAction.WOULD_DELETE)
-    taken = {entry.ref for entry in entries if entry.action in gone}
-    pruner = SourcePruner(
-        client,
-        source,
-        ages=removable is None,
-        concurrency=concurrency,
-        logs_dir=logs_dir,
-        dry_run=dry_run,
-    )
-    expired = pruner.prune(config, seen, add, budget, taken)
-    errors = (*errors, *expired.errors)
-    return replace(expired, entries=tuple(entries), counts={}, errors=errors)
+        if self._dry_run is DryRun.NONE and fresh:
+            with ThreadPoolExecutor(self._concurrency, "mark") as pool:
+                list(pool.map(write, fresh))
+        return len(fresh), errors.values()
 
 
 def find_gone(
@@ -281,17 +250,6 @@ def find_gone(
     return gone
 
 
-def _list_pods(client: Client, source: str, fields: str) -> list[dict[str, Any]]:
-    """None without the right to list pods everywhere."""
-    selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={source}"
-    retry = partial(retry_transient, tries=TRIES)
-    try:
-        pages = list(list_pages(client, PODS.path(""), selector, fields=fields, retry=retry))
-    except ForbiddenError:
-        return []
-    return [pod for page in pages for pod in page["items"]]
-
-
 def _list_records(
     client: Client, source: str, fields: str, namespaces: Iterable[str] = ()
 ) -> list[RecordList]:
@@ -307,10 +265,18 @@ def _list_records(
         return [listed(namespace) for namespace in namespaces]
 
 
+def _evaluate_record(record: Record, now: datetime, ttl: float | None) -> Verdict | None:
+    return evaluate_record({"annotations": record.annotations}, now, ttl)
+
+
+def _is_due(verdict: Verdict | None) -> bool:
+    return verdict is not None and verdict[0] in (PruneAction.DELETED, PruneAction.INVALID)
+
+
 def _marked_note(marked: int, ttl: float | None) -> str:
     jobs = (
         "1 job has no spec any more: its record stays"
         if marked == 1
-        else (f"{marked} jobs have no spec any more: their records stay")
+        else f"{marked} jobs have no spec any more: their records stay"
     )
     return jobs if ttl is None else f"{jobs} for {format_duration(ttl)}"

@@ -117,7 +117,6 @@ class ControllerManager:
             client,
             options.source,
             ages=options.ages and not options.prune,
-            asks_first=True,
             concurrency=options.concurrency,
             logs_dir=options.logs_dir,
         )

@@ -16,7 +16,7 @@ from engine.cluster.records import RecordList
 from engine.errors import BrokenRecordError
 from engine.lifecycle.record import Record
 from engine.prune.result import OnEntry, PruneResult
-from engine.prune.source import SourceState, find_gone, prune_after_reconcile
+from engine.prune.source import SourcePruner, SourceState, find_gone
 from engine.reconcile.completion import StopCondition
 from engine.reconcile.controller import ControllerDependencies, JobController
 from engine.reconcile.job_store import TrackedJob
@@ -78,9 +78,7 @@ class RunOnce:
         results = tuple(self._result(tracked) for tracked in states)
         return OnceResult(results, timed_out, interrupted)
 
-    def prune(
-        self, *, logs_dir: Path | None = None, on_entry: OnEntry = lambda _entry: None
-    ) -> PruneResult:
+    def prune(self, *, logs_dir: Path | None = None, on_entry: OnEntry) -> PruneResult:
         """Prune once the jobs are reconciled: pods as last seen, records as first seen.
 
         `on_entry` is called for each object as soon as it is settled.
@@ -91,16 +89,14 @@ class RunOnce:
         for name in names:
             records += informers.records(name).all_records()
         seen = SourceState(self._jobs.__contains__, request.is_whole, names, pods, records)
-        return prune_after_reconcile(
+        pruner = SourcePruner(
             request.client,
-            request.config,
             request.source,
-            seen,
-            self._gone,
+            ages=request.is_whole and self._gone is None,
             concurrency=request.concurrency,
             logs_dir=logs_dir,
-            on_entry=on_entry,
         )
+        return pruner.prune(request.config, seen, on_entry, self._gone)
 
     def _list(self) -> None:
         """Read all records and pods of the jobs' namespaces. Errors: ClusterError."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine.lifecycle.record import Record
-from engine.prune.delete import DeleteBudget
+from engine.prune.delete import Deleter
 from engine.prune.removed import JobRemover
 from engine.prune.result import PruneEntry
 from engine.reconcile.controller import JobController
@@ -136,14 +136,9 @@ class RemovedJobs:
         now = time.monotonic()
         with self._lock:
             if self._remover_since is None or now - self._remover_since[0] >= self._interval:
-                budget = DeleteBudget(self._controller.config.limits.max_deletes_per_pass)
-                remover = JobRemover(
-                    self._controller.client,
-                    self._controller.source,
-                    self._report,
-                    budget,
-                    self._logs_dir,
-                )
+                limit = self._controller.config.limits.max_deletes_per_pass
+                deleter = Deleter(self._controller.client, limit, logs_dir=self._logs_dir)
+                remover = JobRemover(deleter, self._controller.source, self._report)
                 self._remover_since = (now, remover)
             return self._remover_since[1]
 

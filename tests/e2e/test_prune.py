@@ -11,7 +11,7 @@ import pytest
 from engine.cluster.api import CONFIG_MAPS, get_metadata
 from engine.cluster.connect import connect
 from engine.prune.candidate import PruneCandidate
-from engine.prune.delete import DeleteBudget, Deleter
+from engine.prune.delete import Deleter
 from engine.prune.result import PruneAction
 from engine.prune.rule import Verdict, evaluate
 from engine.refs import Ref
@@ -337,7 +337,7 @@ def _as_listed(place: Namespace, name: str) -> tuple[Deleter, PruneCandidate]:
     client = connect(str(place.engine.kubeconfig)).client
     metadata = get_metadata(client, Ref("ConfigMap", place.namespace, name))
     assert metadata is not None
-    deleter = Deleter(client, DeleteBudget(None))
+    deleter = Deleter(client)
     return deleter, PruneCandidate(CONFIG_MAPS, metadata)
 
 

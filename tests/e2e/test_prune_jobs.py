@@ -135,9 +135,10 @@ def test_what_is_in_the_way_of_a_log_is_named_in_words(
 
     a_file = logs / NAMESPACE
     a_file.touch()
-    assert cause() == f"not a directory: {a_file}"
+    of_pod = a_file / objects.pod("job")["metadata"]["name"]
+    assert cause() == f"not a directory: {of_pod}"
     a_file.unlink()
-    a_folder = a_file / objects.pod("job")["metadata"]["name"] / "main.log"
+    a_folder = of_pod / "main.log"
     a_folder.mkdir(parents=True)
     assert cause() == f"is a directory: {a_folder}"
     assert [*a_folder.parent.iterdir()] == [a_folder]

@@ -57,7 +57,7 @@ def test_without_anything_expired_a_reconcile_reads_once_more_and_writes_nothing
     run = engine.reconcile()
     assert run.result["pruned"] == []
     assert sandbox.requests.writes == []
-    reads = {("get", ""): 1, ("list", "pods"): 2, ("list", "configmaps"): 2}
+    reads = {("get", ""): 1, ("list", "pods"): 2, ("list", "configmaps"): 1}
     assert sandbox.requests.counts == reads
 
 
@@ -86,6 +86,15 @@ def test_expired_pods_go_in_a_namespace_that_no_spec_names_any_more(
     assert [(e["namespace"], e["action"]) for e in run.result["pruned"]] == [("dev", "deleted")]
     assert _namespaces_with_pods(sandbox) == {NAMESPACE, "theirs"}
     assert sandbox.get("configmaps", "dev", "job.record") is not None
+
+
+def test_expired_pods_go_in_a_namespace_of_kubernetes_own(engine: Engine, sandbox: Sandbox) -> None:
+    _run_in(engine, sandbox, "kube-jobs")
+    sandbox.clock.advance(DAY)
+    engine.spec("other", script="true")
+    run = engine.reconcile(ends=0)
+    assert [e["namespace"] for e in run.result["pruned"]] == ["kube-jobs"]
+    assert _namespaces_with_pods(sandbox) == {NAMESPACE}
 
 
 def test_a_source_without_any_spec_prunes_what_it_left(engine: Engine, sandbox: Sandbox) -> None:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from engine.cluster.api import CONFIG_MAPS, NAMESPACES, PODS, SECRETS
 from engine.durations import parse_duration
 from engine.prune.candidate import PruneCandidate
-from engine.prune.rule import Delete, evaluate, unnamed_ttls
+from engine.prune.result import PruneAction
+from engine.prune.rule import evaluate, unnamed_ttls
 from engine.wellknown import EXPIRES_AT, FOREIGN_TTLS, HOLD, JOB, MANAGED_BY, OPT_IN_TTLS, TTL
 from tests.fuzz import play
 from tests.unit.strategies import NASTY, any_text
@@ -68,10 +69,10 @@ def test_no_annotation_makes_prune_stumble_or_delete_what_it_cannot_read() -> No
         candidate = PruneCandidate(resource, metadata)
         assert isinstance(candidate.system_namespace, str)
         assert candidate.is_record in (True, False)
-        if isinstance(verdict, Delete):
+        if verdict is not None and verdict[0] is PruneAction.DELETED:
             assert _may_go(metadata, now, foreign)
         elif verdict is not None:
-            assert len(candidate.to_entry(verdict).reason) < 10_000
+            assert len(candidate.entry(*verdict).reason) < 10_000
 
     play(_OBJECTS, check)
 

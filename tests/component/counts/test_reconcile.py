@@ -77,7 +77,7 @@ def test_a_second_run_parses_renders_nothing_and_asks_as_little_as_for_one_job(
     counts = reconcile()
     assert counts == {"parses": JOBS}
     assert not sandbox.requests.writes
-    assert len(sandbox.requests) <= 5
+    assert len(sandbox.requests) == 4
 
 
 def _ends(sandbox: Sandbox) -> Counter[tuple[str, str]]:

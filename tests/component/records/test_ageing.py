@@ -70,14 +70,14 @@ def test_a_record_goes_thirty_days_after_its_spec_was_missed_and_one_with_a_spec
     assert run.job("lives")["changed"] is False
 
 
-def test_a_dry_run_of_the_client_shows_records_with_no_right_but_to_list(
+def test_a_dry_run_of_the_client_shows_records_without_a_right_to_write(
     engine: Engine, sandbox: Sandbox
 ) -> None:
     run_and_remove(engine)
     engine.reconcile(ends=0)
     sandbox.clock.advance(31 * DAY)
     engine.run("prune", "-n", NAMESPACE, "--kinds", "pods", ends=0)
-    for verb in ("get", "delete"):
+    for verb in ("update", "delete"):
         for resource in ("pods", "configmaps", "secrets"):
             sandbox.deny(verb, resource)
     assert prune(engine, "--dry-run", "client", "--kinds", "configmaps") == {

@@ -1,4 +1,4 @@
-"""The small parts that a run of pruning is made of, and what it prints."""
+"""The result of pruning, and what is printed of it."""
 
 import io
 import json
@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 
 from engine.cli.printers.prune import PrunePrinter, summary
 from engine.errors import ClusterError, EngineError, ExitCode
-from engine.prune.delete import DeleteBudget
 from engine.prune.result import PruneAction, PruneEntry, PruneResult
-from engine.prune.run import ResultCollector
 from engine.refs import Ref
 from tests.unit.strategies import any_text
 
@@ -19,20 +17,6 @@ REF = Ref("Pod", "ci", "a")
 
 def entry(action: PruneAction, reason: str = "ttl 1s, age 2s") -> PruneEntry:
     return PruneEntry(REF, action, reason)
-
-
-def test_a_budget_lets_so_many_through_and_takes_back_what_was_not_used() -> None:
-    budget = DeleteBudget(2)
-    assert [budget.acquire() for _ in range(3)] == [True, True, False]
-    budget.release()
-    assert [budget.acquire(), budget.acquire()] == [True, False]
-    assert budget.warning == "the limit of 2 deletes is reached, 2 more would go"
-
-
-def test_without_a_limit_the_budget_never_ends() -> None:
-    budget = DeleteBudget(None)
-    assert all(budget.acquire() for _ in range(1000))
-    assert budget.warning == ""
 
 
 def test_the_exit_code_is_zero_only_if_everything_that_should_go_went() -> None:
@@ -66,22 +50,16 @@ def test_each_object_has_one_line_whatever_its_reason_holds() -> None:
 
 
 def test_the_summary_counts_the_ends_of_objects() -> None:
-    collector = ResultCollector(lambda _: None)
-    assert summary(collector.result("")) == "0 deleted"
-    for action in (PruneAction.FAILED, PruneAction.DELETED, PruneAction.PROTECTED):
-        collector.add(entry(action))
-    collector.add(entry(PruneAction.KEPT))
-    assert summary(collector.result("")) == "1 deleted, 1 kept, 1 protected, 1 failed"
+    assert summary(PruneResult()) == "0 deleted"
+    counts = dict.fromkeys(PruneAction, 1)
+    del counts[PruneAction.WOULD_DELETE], counts[PruneAction.INVALID]
+    assert summary(PruneResult(counts=counts)) == "1 deleted, 1 kept, 1 protected, 1 failed"
 
 
-def test_objects_that_were_not_named_are_counted_in_one_line() -> None:
-    collector = ResultCollector(lambda _: None)
-    assert collector.result("").note_lines == ()
-    collector.unnamed.update(["with janitor/ttl", "in kube-system", "with janitor/ttl"])
-    assert collector.result("the limit is reached").note_lines == (
-        "warning: the limit is reached",
-        (
-            "note: left alone, because neither --annotation nor -n names them: "
-            "1 in kube-system, 2 with janitor/ttl"
-        ),
+def test_each_entry_warning_note_and_error_has_one_line() -> None:
+    result = PruneResult(
+        (entry(PruneAction.DELETED),), notes=("a",), warnings=("b",), errors=(EngineError("c"),)
     )
+    assert result.map_text(str.upper).lines == (
+        "pod/ci/a deleted: TTL 1S, AGE 2S", "warning: B", "note: A", "error: C",
+    )  # fmt: skip
