@@ -1,8 +1,8 @@
 """The command `engine`, which is `python -m engine`, too.
 
 Ctrl-C has to end it as any other program, by the signal, from the start until a command begins that
-acts on it (`cli/verb.py`): Python would print a traceback out of what it imports. So nothing heavy
-is imported before that is said.
+acts on it (`cli/options.py`). Python would print a traceback out of what it imports, so nothing
+heavy is imported before that is said.
 """
 
 import signal

@@ -6,7 +6,7 @@ import click
 
 from docs.generate.markdown import code, table, text
 from engine.cli.main import COMMANDS, cli
-from engine.cli.verb import Command
+from engine.cli.options import Command
 
 _EVERYWHERE = ("help", "version")
 _HEAD = ("option", "variable", "default", "meaning")
@@ -34,7 +34,7 @@ def _section(name: str, root: click.Context) -> str:
     return (
         f"\n## engine {name}\n\n```text\n{usage}\n```\n\n"
         + "\n\n".join(paragraphs)
-        + f"\n\nExamples:\n\n```text\n{chr(10).join(command.examples)}\n```\n\n"
+        + f"\n\nExamples:\n\n```text\n{command.epilog}\n```\n\n"
         + table(_HEAD, [_row(option, context) for option in options_of(command)])
     )
 

@@ -4,14 +4,18 @@ from typing import Any
 
 from engine.cli import options
 from engine.cli.by_name import JobSelection, current_user
-from engine.cli.verb import verb
 
 
-@verb('engine cancel ci/build --reason "wrong branch"', "engine cancel --all -n ci")
-@options.selected_jobs
-@options.option("--all", "every", is_flag=True, help="All jobs that are not over.")
-@options.option("--reason", default="", help="Why; goes into the record.")
-@options.cluster
+@options.verb(
+    'engine cancel ci/build --reason "wrong branch"',
+    "engine cancel --all -n ci",
+    params=(
+        *options.SELECTED_JOBS,
+        options.option("--all", "every", is_flag=True, help="All jobs that are not over."),
+        options.option("--reason", default="", help="Why; goes into the record."),
+        *options.CLUSTER,
+    ),
+)
 def command(every: bool, reason: str, **given: Any) -> None:
     """End jobs by name.
 

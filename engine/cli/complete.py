@@ -5,21 +5,24 @@ from typing import Any
 
 from engine.cli import options
 from engine.cli.by_name import ask_each, connect_to_write, current_user
-from engine.cli.loading import SpecOptions, load_config, load_valid_specs
-from engine.cli.verb import verb
+from engine.cli.loading import SpecOptions, load_settings, load_valid_specs
 from engine.errors import UsageError
 from engine.refs import JobKey
 
 
-@verb('engine complete build test -f jobs/ --reason "ran on the old cluster"')
-@options.jobs(required=True)
-@options.filenames("Specs of the JOBS: needed for those that have no record yet.")
-@options.jobs_namespace
-@options.option("--reason", required=True, help="Why; goes into the record.")
-@options.source
-@options.defaults_root
-@options.config
-@options.cluster
+@options.verb(
+    'engine complete build test -f jobs/ --reason "ran on the old cluster"',
+    params=(
+        options.JOB_NAMES(required=True),
+        options.FILENAMES(help="Specs of the JOBS: needed for those that have no record yet."),
+        options.JOBS_NAMESPACE,
+        options.option("--reason", required=True, help="Why; goes into the record."),
+        options.SOURCE,
+        options.DEFAULTS_ROOT,
+        options.CONFIG,
+        *options.CLUSTER,
+    ),
+)
 def command(
     jobs: tuple[str, ...],
     filenames: tuple[str, ...],
@@ -36,8 +39,8 @@ def command(
     records of JOBS say who completed them, and why. The jobs count as Succeeded until their specs
     change or `engine rerun` asks for them. A job that is under way has to be cancelled first.
     """
-    asked = SpecOptions(filenames, namespace, **given)
-    settings = load_config(asked.config)
+    asked = SpecOptions(filenames, namespace, **given, allow_empty=True)
+    settings = load_settings(asked)
     specs = load_valid_specs(asked, settings).jobs if filenames else ()
 
     # Valid specs come first, and need no client.

@@ -8,16 +8,18 @@ from contextlib import suppress
 import click
 from click.shell_completion import get_completion_class
 
+from engine.cli import options
 from engine.cli.main import COMPLETE_VARIABLE, cli
-from engine.cli.verb import verb
 from engine.errors import UsageError
 
 _LONGEST = 2.0
 """Seconds that Tab waits for a cluster."""
 
 
-@verb("source <(engine completion bash)")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@options.verb(
+    "source <(engine completion bash)",
+    params=[click.Argument(["shell"], type=click.Choice(["bash", "zsh", "fish"]))],
+)
 def command(shell: str) -> None:
     """Print a shell completion script.
 

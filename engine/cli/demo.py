@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from engine.api.model import Config, Limits
+from engine.cli import options
+from engine.cli.output import sanitize_line
 from engine.cli.printers.events import format_event
-from engine.cli.printers.text import sanitize_line
-from engine.cli.verb import verb
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.connect import connect
@@ -265,7 +265,7 @@ def _wait(env: DemoEnv, ready: Callable[[], bool], what: str) -> None:
         time.sleep(0.02)
 
 
-@verb("engine demo")
+@options.verb("engine demo")
 def command() -> None:
     """See the engine at work on a simulated cluster.
 

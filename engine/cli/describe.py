@@ -7,16 +7,20 @@ import click
 from engine.cli import options
 from engine.cli.by_name import job_key
 from engine.cli.output import echo_data, echo_error, echo_note
-from engine.cli.verb import verb
 from engine.errors import UsageError
 
 
-@verb("engine describe ci/build", "engine describe build -n ci -o json")
-@options.jobs(required=True)
-@options.jobs_namespace
-@options.color
-@options.cluster
-@options.output("table", "json", "yaml")
+@options.verb(
+    "engine describe ci/build",
+    "engine describe build -n ci -o json",
+    params=(
+        options.JOB_NAMES(required=True),
+        options.JOBS_NAMESPACE,
+        options.COLOR,
+        *options.CLUSTER,
+        options.output("table", "json", "yaml"),
+    ),
+)
 def command(
     jobs: tuple[str, ...], namespace: str, color: str, kubeconfig: str, context: str, output: str
 ) -> None:
@@ -25,8 +29,8 @@ def command(
     Its attempts, pods and Events, and what it waits for. JOBS are named as they are printed,
     ci/build, or by their name in the namespace of -n.
     """
+    from engine.cli.output import wants_colour  # noqa: PLC0415
     from engine.cli.printers.describe import job_data, job_lines  # noqa: PLC0415 - for --help
-    from engine.cli.printers.table import wants_colour  # noqa: PLC0415
     from engine.cluster.connect import connect  # noqa: PLC0415
     from engine.inspect.view import read_job  # noqa: PLC0415
 

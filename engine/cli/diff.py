@@ -4,18 +4,22 @@ import sys
 from typing import Any
 
 from engine.cli import options
-from engine.cli.verb import verb
 
 
-@verb("engine diff jobs", "engine diff jobs --source web --prune -o json")
-@options.paths
-@options.reconciling
-@options.concurrency("How many jobs are looked at at once.")
-@options.prune
-@options.allow_empty
-@options.output("diff", "json")
-@options.verbose
-def command(paths: tuple[str, ...], filenames: tuple[str, ...], **given: Any) -> None:
+@options.verb(
+    "engine diff jobs",
+    "engine diff jobs --source web --prune -o json",
+    params=(
+        *options.PATHS,
+        *options.RECONCILING,
+        options.CONCURRENCY(default=16, help="How many jobs are looked at at once."),
+        options.PRUNE,
+        options.ALLOW_EMPTY,
+        options.output("diff", "json"),
+        options.VERBOSE,
+    ),
+)
+def command(**given: Any) -> None:
     """Show what a reconcile would write, and why.
 
     For each job that would start, be replaced or go on: the reason, the next step, and its
@@ -24,14 +28,13 @@ def command(paths: tuple[str, ...], filenames: tuple[str, ...], **given: Any) ->
     would write nothing, 1 if it would, 2 for an error.
     """
     from engine.cli.output import echo_error  # noqa: PLC0415 - for --help
-    from engine.cli.reconcile.common import ReconcileOptions  # noqa: PLC0415
+    from engine.cli.reconcile import ReconcileOptions  # noqa: PLC0415
     from engine.cli.reconcile.dry_run import print_plan  # noqa: PLC0415
     from engine.errors import EngineError, ExitCode  # noqa: PLC0415
 
     if given["prune"]:
         options.require_own_source()
-    paths = options.all_paths(paths, filenames)
-    asked = ReconcileOptions(paths=paths, dry_run="server", **given)
+    asked = ReconcileOptions(dry_run="server", **given)
     try:
         print_plan(asked, as_diff=True)
     except EngineError as error:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from engine.cli import options
 from engine.cli.output import echo_data, echo_note, echo_table
-from engine.cli.verb import verb
 from engine.errors import ClusterError, ExitCode
 
 if TYPE_CHECKING:
@@ -16,11 +15,16 @@ if TYPE_CHECKING:
 _WORSE = ("OK", "SKIPPED", "DEGRADED", "FAILED")
 
 
-@verb("engine doctor -n ci", "engine doctor -n ci -n dev -o json")
-@options.namespaces
-@options.color
-@options.cluster
-@options.output("table", "json", "yaml")
+@options.verb(
+    "engine doctor -n ci",
+    "engine doctor -n ci -n dev -o json",
+    params=(
+        options.SEVERAL_NAMESPACES,
+        options.COLOR,
+        *options.CLUSTER,
+        options.output("table", "json", "yaml"),
+    ),
+)
 def command(
     namespaces: tuple[str, ...], color: str, kubeconfig: str, context: str, output: str
 ) -> None:

@@ -11,8 +11,7 @@ from difflib import get_close_matches
 import click
 
 from engine.cli.main import COMMANDS
-from engine.cli.output import discard, echo_error, echo_stderr
-from engine.cli.printers.text import sanitize_text
+from engine.cli.output import discard, echo_error, echo_stderr, sanitize_text
 from engine.errors import EngineError, ExitCode
 from engine.telemetry.redact import REDACTOR
 

@@ -6,14 +6,17 @@ from typing import Any
 
 import click
 
-from engine.cli.verb import verb
+from engine.cli import options
 
 _WIDTH = 80
 _NOTHING = "<no description>"
 
 
-@verb("engine explain spec.pullPolicy", "engine explain EngineConfig.limits")
-@click.argument("field", default="")
+@options.verb(
+    "engine explain spec.pullPolicy",
+    "engine explain EngineConfig.limits",
+    params=[click.Argument(["field"], default="")],
+)
 def command(field: str) -> None:
     """Print the type, the default and the meaning of a field.
 

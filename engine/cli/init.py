@@ -7,7 +7,6 @@ import click
 
 from engine.cli import options
 from engine.cli.output import echo_stderr
-from engine.cli.verb import verb
 from engine.errors import UsageError
 from engine.files import absolute
 
@@ -26,13 +25,19 @@ spec:
 """
 
 
-@verb("engine init build", "engine init build --directory ci/jobs")
-@click.argument("name", default="hello")
-@options.folder_to_write(
-    "--directory",
-    default=Path("jobs"),
-    show_default=True,
-    help="Folder of the spec; it is made if it is missing.",
+@options.verb(
+    "engine init build",
+    "engine init build --directory ci/jobs",
+    params=(
+        click.Argument(["name"], default="hello"),
+        click.Option(
+            ["--directory"],
+            type=click.Path(path_type=Path, file_okay=False),
+            default=Path("jobs"),
+            show_default=True,
+            help="Folder of the spec; it is made if it is missing.",
+        ),
+    ),
 )
 def command(name: str, directory: Path) -> None:
     """Write a first spec, and the schema for editors.

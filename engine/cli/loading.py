@@ -20,7 +20,7 @@ from engine.specdir.load import load_specs
 
 @dataclass(frozen=True, slots=True)
 class SpecOptions:
-    """Which specs are read, and how: `paths`, `namespace` and `spec_reading` of `options.py`."""
+    """Which specs are read, and how: PATHS, NAMESPACE and SPEC_READING of `options.py`."""
 
     paths: tuple[str, ...]
     namespace: str
@@ -34,31 +34,26 @@ class SpecOptions:
 
 
 def load_settings(options: SpecOptions) -> Config:
-    """The configuration under which specs are read. Errors: those of `load_config`."""
-    return load_config(options.config, options.kubernetes_schema, options.allow_secret_env)
+    """The configuration under which specs are read.
 
-
-def load_config(
-    path: Path | None,
-    kubernetes_schema: Path | None = None,
-    allow_secret_env: tuple[str, ...] = (),
-) -> Config:
-    """Errors: InvalidInputError when one of the files is missing or broken."""
-    types = read_kubernetes_schema(kubernetes_schema) if kubernetes_schema else SHIPPED
+    Errors: InvalidInputError when one of the files is missing or broken.
+    """
+    names, types, path = options.allow_secret_env, SHIPPED, options.config
+    if options.kubernetes_schema:
+        types = read_kubernetes_schema(options.kubernetes_schema)
     if path is None:
-        limits = Limits(allowed_secret_env=(*SECRET_ENV, *allow_secret_env))
-        return Config(limits=limits, kubernetes=types, allow_secret_env=allow_secret_env)
+        limits = Limits(allowed_secret_env=(*SECRET_ENV, *names))
+        return Config(limits=limits, kubernetes=types, allow_secret_env=names)
     try:
-        return parse_config(read_regular(path, MAX_BYTES + 1), str(path), types, allow_secret_env)
+        return parse_config(read_regular(path, MAX_BYTES + 1), str(path), types, names)
     except OSError as error:
-        problem = Diagnostic(
-            SourceLocation(str(path)), f"can't be read: {error.strerror}", "--config"
-        )
+        where = SourceLocation(str(path))
+        problem = Diagnostic(where, f"can't be read: {error.strerror}", "--config")
         raise InvalidInputError((problem,)) from None
 
 
 def load_named(options: SpecOptions, config: Config) -> LoadedJobs:
-    """Jobs of the paths; `-` is standard input.
+    """Jobs of the paths; `-` is standard input. Notes on what has no effect go to stderr.
 
     Standard input is like a file of the working directory, whose JobDefaults count for it only if
     the command line names that folder, too.
@@ -66,10 +61,13 @@ def load_named(options: SpecOptions, config: Config) -> LoadedJobs:
     """
     stdin = None
     if STDIN in options.paths:
-        stdin = SpecText("<stdin>", str(absolute(Path())), _read_stdin())
-    files = (path for path in options.paths if path != STDIN)
-    return load_specs(
-        files,
+        try:  # to its end, or far enough to show that it is too large
+            text = sys.stdin.buffer.read(MAX_BYTES + 1)
+        except OSError as error:
+            raise UsageError(f"can't be read: {error.strerror}", where="<stdin>") from None
+        stdin = SpecText("<stdin>", str(absolute(Path())), text)
+    loaded = load_specs(
+        filter(STDIN.__ne__, options.paths),
         config,
         options.namespace,
         options.defaults_root,
@@ -77,46 +75,36 @@ def load_named(options: SpecOptions, config: Config) -> LoadedJobs:
         strict=options.strict,
         templates=options.templates,
     )
-
-
-def _read_stdin() -> bytes:
-    """To its end, or far enough to show that it is too large."""
-    try:
-        return sys.stdin.buffer.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"can't be read: {error.strerror}", where="<stdin>") from None
+    for note in foreign_notes(loaded.foreign):
+        echo_note(f"note: {note}")
+    given, jobs = options.namespace, loaded.jobs
+    if given and jobs and all(j.names_namespace and j.namespace != given for j in jobs):
+        echo_note(f"note: -n {given} is for specs that name no namespace; here each names its own")
+    return loaded
 
 
 def load_valid_specs(options: SpecOptions, config: Config) -> LoadedJobs:
     """Jobs of the paths, for commands that go on only if all is well; warnings go to stderr.
 
     Errors: InvalidInputError with every problem as soon as one of them is an error; those of
-    `load_specs`.
+    `load_named` and `require_specs`.
     """
     loaded = load_named(options, config)
-    if any(problem.severity is Severity.ERROR for problem in loaded.problems):
-        raise InvalidInputError(loaded.problems)
+    for problem in loaded.problems:
+        if problem.severity is Severity.ERROR:
+            raise InvalidInputError(loaded.problems)
     for problem in loaded.problems:
         echo_diagnostic(problem, err=True)
-    echo_notes(options, loaded)
+    require_specs(options, loaded)
     return loaded
-
-
-def echo_notes(options: SpecOptions, loaded: LoadedJobs) -> None:
-    """Print to stderr how many documents were skipped, and that -n applies to no spec."""
-    for note in foreign_notes(loaded.foreign):
-        echo_note(f"note: {note}")
-    given, jobs = options.namespace, loaded.jobs
-    if given and jobs and all(j.names_namespace and j.namespace != given for j in jobs):
-        echo_note(f"note: -n {given} is for specs that name no namespace; here each names its own")
-
-
-def first_policies(job: Job) -> Mapping[str, str]:
-    """The pull policy of each container in the first attempt."""
-    return {container: policies[0] for container, policies in job.policies.items()}
 
 
 def require_specs(options: SpecOptions, loaded: LoadedJobs) -> None:
     """Errors: UsageError if there are none, unless `allow_empty`: a path may be wrong."""
     if not loaded.jobs and not options.allow_empty:
         raise UsageError("no job specs found", hint="--allow-empty, if that is meant")
+
+
+def first_policies(job: Job) -> Mapping[str, str]:
+    """The pull policy of each container in the first attempt."""
+    return {container: policies[0] for container, policies in job.policies.items()}

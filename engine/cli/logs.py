@@ -6,25 +6,30 @@ import click
 
 from engine.cli import options
 from engine.cli.by_name import job_key
-from engine.cli.output import echo, echo_note
-from engine.cli.printers.text import sanitize_log
-from engine.cli.verb import verb
+from engine.cli.output import echo, echo_note, sanitize_log
 
 
-@verb("engine logs ci/build -f", "engine logs build --attempt 1 --tail 50")
-@click.argument("job", shell_complete=options.complete_jobs)
-@options.option("-f", "--follow", is_flag=True, help="Go on until the job is over.")
-@options.option(
-    "-c",
-    "--container",
-    default="",
-    help="Container; default: the init container that runs or has failed, else main.",
+@options.verb(
+    "engine logs ci/build -f",
+    "engine logs build --attempt 1 --tail 50",
+    params=(
+        click.Argument(["job"], shell_complete=options.complete_jobs),
+        options.option("-f", "--follow", is_flag=True, help="Go on until the job is over."),
+        options.option(
+            "-c",
+            "--container",
+            default="",
+            help="Container; default: the init container that runs or has failed, else main.",
+        ),
+        options.option("--attempt", type=click.IntRange(min=1), help="Number of the attempt."),
+        options.option("-p", "--previous", is_flag=True, help="The attempt before that one."),
+        options.option(
+            "--tail", type=click.IntRange(min=0), help="Begin with the last so many lines."
+        ),
+        options.JOBS_NAMESPACE,
+        *options.CLUSTER,
+    ),
 )
-@options.option("--attempt", type=click.IntRange(min=1), help="Number of the attempt.")
-@options.option("-p", "--previous", is_flag=True, help="The attempt before that one.")
-@options.option("--tail", type=click.IntRange(min=0), help="Begin with the last so many lines.")
-@options.jobs_namespace
-@options.cluster
 def command(
     job: str,
     follow: bool,

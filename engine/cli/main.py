@@ -6,11 +6,12 @@
 import gc
 import importlib
 import os
+import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -43,6 +44,7 @@ COMMANDS = {
     "version": "Print the versions of the engine and of the server.",
 }
 COMPLETE_VARIABLE = "_ENGINE_COMPLETE"
+_MAX_END = 15
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 """Specs and manifests are trees without cycles: a collection every 700 objects costs a fifth."""
 
@@ -63,17 +65,6 @@ class LazyGroup(click.Group):
         command: click.Command = importlib.import_module(f"engine.cli.{cmd_name}").command
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """`help COMMAND` is `COMMAND --help`, and `help` alone is --help."""
-        if args == ["help"]:
-            click.echo(ctx.get_help())
-            ctx.exit()
-        if args[0] == "help":
-            args = [args[1], "--help"]
-        return super().resolve_command(ctx, args)
-
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         """The commands, from COMMANDS alone, and the options."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only on Tab
@@ -92,15 +83,18 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="engine")
-def cli() -> None:
-    """Reconcile job specs (YAML) with a Kubernetes cluster.
+cli = click.version_option(__version__, prog_name="engine")(
+    LazyGroup(
+        "engine",
+        context_settings={"help_option_names": ["-h", "--help"]},
+        help="""Reconcile job specs (YAML) with a Kubernetes cluster.
 
     Exit codes: 0 all succeeded, 1 a job failed, 2 invalid input, 3 timeout, 4 image pull,
     5 quota or admission, 6 cluster unreachable or forbidden, 7 ended by the system (pod deleted,
     evicted, node lost, start timeout), 130 interrupted, 143 terminated.
-    """
+    """,
+    )
+)
 
 
 def main() -> None:
@@ -122,7 +116,10 @@ def _run() -> int:
             from click.shell_completion import shell_complete  # noqa: PLC0415 - only on Tab
 
             return shell_complete(cli, {}, "engine", COMPLETE_VARIABLE, instruction)
-        with cli.make_context("engine", sys.argv[1:]) as context:
+        arguments = sys.argv[1:]
+        if arguments[:1] == ["help"]:  # as in kubectl: `help COMMAND` is `COMMAND --help`
+            arguments = [*arguments[1:2], "--help"]
+        with cli.make_context("engine", arguments) as context:
             cli.invoke(context)
     except click.exceptions.Exit as end:
         return end.exit_code
@@ -131,6 +128,25 @@ def _run() -> int:
 
         return report(error)
     return 0
+
+
+def on_ending_signals(handler: Callable[[int, Any], Any]) -> None:
+    """Have SIGTERM, and SIGINT unless the parent ignores it, handled for the rest of the command.
+
+    A script ignores SIGINT for a command that it starts with &: Ctrl-C isn't meant for that one.
+    """
+    signal.signal(signal.SIGTERM, handler)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, handler)
+
+
+def end_at_last(number: int) -> None:
+    """End the process in 15 seconds at the latest, even if it hangs in a write to a full pipe.
+
+    For the handlers of signals that end it in order, which takes ten; `number` is the signal's.
+    """
+    signal.signal(signal.SIGALRM, lambda *_: os._exit(128 + number))
+    signal.alarm(_MAX_END)
 
 
 @contextmanager
@@ -169,5 +185,4 @@ def _print_crash(event: "Event") -> None:
     from engine.cli.printers.events import TextPrinter  # noqa: PLC0415
     from engine.telemetry.redact import REDACTOR  # noqa: PLC0415
 
-    with_traceback = wants_traceback()
-    TextPrinter(sys.stderr, REDACTOR, verbose=True, colour=False, tracebacks=with_traceback)(event)
+    TextPrinter(sys.stderr, REDACTOR, verbose=2 if wants_traceback() else 1)(event)

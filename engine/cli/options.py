@@ -1,74 +1,90 @@
-"""Options that several commands share; each has an ENGINE_* variable of its own."""
+"""What a verb of the command line is made of: its parameters, its examples, its --help.
 
-import math
+Options that several commands share are here, each with an ENGINE_* variable of its own.
+"""
+
 import re
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from engine.durations import format_duration, parse_duration
+from engine.durations import parse_duration
 from engine.wellknown import DEFAULT_SOURCE
 
 STDIN = "-"
 """The path that means standard input."""
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-
-_FILE = click.Path(path_type=Path, dir_okay=False)
-_FOLDER = click.Path(path_type=Path, file_okay=False)
-_EXISTING_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
-
-Command = TypeVar("Command", bound=Callable[..., Any])
+_CONTEXT = {"help_option_names": ["-h", "--help"]}
+"""As the group has it: a command keeps the option of the first context that asks for it."""
+_VARIABLES = "Options have variables, but for those that write files: --once is ENGINE_ONCE."
 
 
-class Duration(click.ParamType[float]):
-    """`90s`, `5m`, or seconds; the value is a float in seconds, at most `longest`."""
+class Command(click.Command):
+    """A command whose epilog is examples, a line each, as they are typed."""
 
-    name = "duration"
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it; meanwhile Ctrl-C is an exception that it can act on. PATHS are one parameter.
 
-    def __init__(self, longest: float = math.inf) -> None:
-        self._longest = longest
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Seconds; click calls this with a default, too, which is a float already."""
-        if isinstance(value, float):
-            return value
+        Guarantees: before and after, SIGINT is the system's, as `engine.__main__` left it, so that
+        the exception is never raised where nothing catches it.
+        Errors: UsageError if no path is given, neither as an argument nor with -f.
+        """
+        if "paths" in ctx.params:
+            ctx.params["paths"] += ctx.params.pop("filenames")
+            if not ctx.params["paths"]:
+                raise click.UsageError("name at least one file or folder", ctx)
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_DFL:
+            return super().invoke(ctx)
         try:
-            seconds = parse_duration(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-        if seconds > self._longest:
-            self.fail(f"{value!r} is longer than {format_duration(self._longest)}", param, ctx)
-        return seconds
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            return super().invoke(ctx)
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if callable(signal.getsignal(number)):
+                    signal.signal(number, signal.SIG_DFL)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The examples, and how variables are named."""
+        del ctx
+        with formatter.section("Examples"):
+            for example in (self.epilog or "").splitlines():
+                formatter.write(f"{'':{formatter.current_indent}}{example}\n")
+        if any(isinstance(one, click.Option) and one.envvar for one in self.params):
+            formatter.write_paragraph()
+            formatter.write_text(_VARIABLES)
 
 
-def option(*names: str, **settings: Any) -> Callable[[Command], Command]:
-    """`click.option` with ENGINE_<LONG_NAME> as its variable."""
-    long = next(name for name in names if name.startswith("--"))
-    variable = "ENGINE_" + long.split("/")[0].lstrip("-").replace("-", "_").upper()
-    return click.option(*names, envvar=variable, **settings)
+def verb(
+    *examples: str, params: Iterable[click.Parameter] = ()
+) -> Callable[[Callable[..., Any]], Command]:
+    """As `click.command`, with examples of what is typed. Every verb has -v."""
+    given = [*params]
+    if VERBOSE not in given:
+        given.append(TRACEBACKS)
+    return click.command(
+        cls=Command, params=given, epilog="\n".join(examples), context_settings=_CONTEXT
+    )
 
 
-def file_to_write(*names: str, **settings: Any) -> Callable[[Command], Command]:
-    """An option for a file that is written: no variable that is set elsewhere may name it."""
-    return click.option(*names, type=_FILE, **settings)
+def namespace(value: str) -> str:
+    """Errors: ValueError. Of an invalid name the API server only says that it has no objects."""
+    if value and not _NAMESPACE.fullmatch(value):
+        words = "lowercase letters, digits and, between them, '-'; 63 characters at most"
+        raise ValueError(f"{value!r} can't be a namespace: {words}")
+    return value
 
 
-def folder_to_write(*names: str, **settings: Any) -> Callable[[Command], Command]:
-    """The same for a folder that files are written to."""
-    return click.option(*names, type=_FOLDER, **settings)
-
-
-def all_paths(given: tuple[str, ...], filenames: tuple[str, ...]) -> tuple[str, ...]:
-    """Paths given as arguments and with -f. Errors: UsageError if there is none."""
-    if not given and not filenames:
-        raise click.UsageError("name at least one file or folder")
-    return (*given, *filenames)
+def label_value(value: str) -> str:
+    """Errors: ValueError."""
+    if not _LABEL_VALUE.fullmatch(value):
+        raise ValueError("at most 63 letters, digits, '-', '_' and '.', as in a label")
+    return value
 
 
 def require_own_source() -> None:
@@ -80,34 +96,6 @@ def require_own_source() -> None:
         )
 
 
-class SharedChoice(click.Choice[str]):
-    """One variable serves all commands: a value of it that this one lacks leaves the default."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The value, or the default; click calls this."""
-        if (
-            param is not None
-            and param.name is not None
-            and ctx is not None
-            and ctx.get_parameter_source(param.name) is ParameterSource.ENVIRONMENT
-            and value not in self.choices
-        ):
-            return str(param.get_default(ctx))
-        return super().convert(value, param, ctx)
-
-
-def output(*choices: str) -> Callable[[Command], Command]:
-    """-o with these formats; the first is the default."""
-    return option(
-        "-o",
-        "--output",
-        type=SharedChoice(choices),
-        default=choices[0],
-        show_default=True,
-        help="Format on stdout.",
-    )
-
-
 def complete_jobs(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """`shell_complete` of a parameter that names jobs."""
     from engine.cli import completion  # noqa: PLC0415 - on Tab alone
@@ -115,158 +103,126 @@ def complete_jobs(context: click.Context, _: click.Parameter, incomplete: str) -
     return completion.complete_jobs(context, incomplete)
 
 
-def jobs(*, required: bool = False) -> Callable[[Command], Command]:
-    """Names of jobs as arguments."""
-    return click.argument("jobs", nargs=-1, required=required, shell_complete=complete_jobs)
+def option(*names: str, **settings: Any) -> click.Option:
+    """`click.Option` with ENGINE_<LONG_NAME> as its variable; the long name is first or second.
+
+    An option for what is written has none, and is a plain `click.Option`: no variable that is set
+    elsewhere may name a file that the engine overwrites.
+    """
+    long = names[0] if names[0].startswith("--") else names[1]
+    variable = "ENGINE_" + long.lstrip("-").replace("-", "_").upper()
+    return click.Option(names, envvar=variable, **settings)
 
 
-def filenames(words: str) -> Callable[[Command], Command]:
-    """Spec files and folders with -f, as in kubectl."""
-    path = click.Path()
-    return option("-f", "--filename", "filenames", multiple=True, type=path, help=words)
+def output(*choices: str) -> click.Option:
+    """-o with these formats; the first is the default."""
+    kind = click.Choice(choices)
+    words = "Format on stdout."
+    return option("-o", "--output", type=kind, default=choices[0], show_default=True, help=words)
 
 
-def paths(command: Command) -> Command:
-    """Spec files and folders: as arguments, or with -f."""
-    named = filenames("File, folder, or - (stdin).")(command)
-    return click.argument("paths", nargs=-1, type=click.Path())(named)
+JOB_NAMES = partial(click.Argument, ["jobs"], nargs=-1, shell_complete=complete_jobs)
+FILENAMES = partial(option, "-f", "--filename", "filenames", multiple=True, type=click.Path())
+DURATION = partial(option, type=parse_duration, metavar="DURATION")
+CONCURRENCY = partial(option, "--concurrency", type=click.IntRange(1, 64), show_default=True)
+_ONE_NAMESPACE = partial(option, "-n", "--namespace", default="", type=namespace)
+NAMESPACES = partial(option, "-n", "--namespace", "namespaces", multiple=True, type=namespace)
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_EXISTING_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
-
-def cluster(command: Command) -> Command:
-    """Which cluster, as in kubectl."""
-    file = option("--kubeconfig", default="", type=click.Path(), help="Path of the kubeconfig.")
-    return option("--context", default="", help="Context in the kubeconfig.")(file(command))
-
-
-def _label_value(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    if not _LABEL_VALUE.fullmatch(value):
-        words = "at most 63 letters, digits, '-', '_' and '.', as in a label"
-        raise click.BadParameter(words, ctx, param)
-    return value
-
-
-def _one_namespace(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    if len(value.split()) > 1:
-        raise click.BadParameter(f"{value!r} names several, where one is meant", ctx, param)
-    can_be_namespaces(ctx, param, (value,))
-    return value
-
-
-def can_be_namespaces(
-    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Callback of -n: of an invalid name the API server only says that it has no objects."""
-    for value in filter(None, values):
-        if not _NAMESPACE.fullmatch(value):
-            words = "lowercase letters, digits and, between them, '-'; 63 characters at most"
-            raise click.BadParameter(f"{value!r} can't be a namespace: {words}", ctx, param)
-    return values
-
-
-def _namespace(words: str) -> Callable[[Command], Command]:
-    return option("-n", "--namespace", default="", callback=_one_namespace, help=words)
-
-
-namespace = _namespace("Namespace for specs that name none.")
-jobs_namespace = _namespace("Namespace; default: the context's.")
-namespaces = option(
-    "-n",
-    "--namespace",
-    "namespaces",
-    multiple=True,
-    callback=can_be_namespaces,
-    help="Namespace; default: the context's; may be given several times.",
+PATHS = (
+    click.Argument(["paths"], nargs=-1, type=click.Path()),
+    FILENAMES(help="File, folder, or - (stdin)."),
 )
-color = option(
+NAMESPACE = _ONE_NAMESPACE(help="Namespace for specs that name none.")
+JOBS_NAMESPACE = _ONE_NAMESPACE(help="Namespace; default: the context's.")
+SEVERAL_NAMESPACES = NAMESPACES(
+    help="Namespace; default: the context's; may be given several times."
+)
+ALL_NAMESPACES = option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
+RECORD_SELECTOR = option("-l", "--selector", default="", help="Label selector on the records.")
+SELECTED_JOBS = (JOB_NAMES(), JOBS_NAMESPACE, ALL_NAMESPACES, RECORD_SELECTOR)
+CLUSTER = (
+    option("--kubeconfig", default="", type=click.Path(), help="Path of the kubeconfig."),
+    option("--context", default="", help="Context in the kubeconfig."),
+)
+COLOR = option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
     show_default=True,
     help="Colour of states; auto: on a terminal, unless NO_COLOR is set.",
 )
-record_selector = option("-l", "--selector", default="", help="Label selector on the records.")
-all_namespaces = option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
-config = option("--config", type=_FILE, help="The operator's engine.yaml.")
-templates = option(
-    "--templates",
-    type=_EXISTING_FOLDER,
-    help="Folder with template sets; before the built-in ones.",
-)
-kubernetes_schema = option(
-    "--kubernetes-schema",
-    type=_FILE,
-    help="Check the fields of Kubernetes against this OpenAPI v2 document: what kubectl get"
-    " --raw /openapi/v2 prints.",
-)
-defaults_root = option(
+CONFIG = option("--config", type=_FILE, help="The operator's engine.yaml.")
+DEFAULTS_ROOT = option(
     "--defaults-root",
     type=_EXISTING_FOLDER,
     help="Let JobDefaults count from this folder downwards, not from the named paths on.",
 )
-allow_secret_env = option(
-    "--allow-secret-env",
-    metavar="GLOB",
-    multiple=True,
-    help="Let specs read variables of these names with fromEnv, besides those of"
-    " limits.allowedSecretEnv (ENGINE_SECRET_*, unless the configuration says otherwise).",
-)
-source = option(
+SOURCE = option(
     "--source",
     default=DEFAULT_SOURCE,
     show_default=True,
-    callback=_label_value,
+    type=label_value,
+    metavar="NAME",
     help="Name of this source of specs; what belongs to another is left alone.",
 )
-
-
-strict = option(
-    "--strict",
-    is_flag=True,
-    help="Refuse documents of other API groups among the specs; else they are skipped.",
+SPEC_READING = (
+    DEFAULTS_ROOT,
+    option(
+        "--strict",
+        is_flag=True,
+        help="Refuse documents of other API groups among the specs; else they are skipped.",
+    ),
+    CONFIG,
+    option(
+        "--templates",
+        type=_EXISTING_FOLDER,
+        help="Folder with template sets; before the built-in ones.",
+    ),
+    option(
+        "--kubernetes-schema",
+        type=_FILE,
+        help="Check the fields of Kubernetes against this OpenAPI v2 document: what kubectl get"
+        " --raw /openapi/v2 prints.",
+    ),
+    option(
+        "--allow-secret-env",
+        metavar="GLOB",
+        multiple=True,
+        help="Let specs read variables of these names with fromEnv, besides those of"
+        " limits.allowedSecretEnv (ENGINE_SECRET_*, unless the configuration says otherwise).",
+    ),
 )
-
-
-def selected_jobs(command: Command) -> Command:
-    """Jobs by name, or all of a namespace that a selector takes."""
-    for add in (record_selector, all_namespaces, jobs_namespace, jobs()):
-        command = add(command)
-    return command
-
-
-def spec_reading(command: Command) -> Command:
-    """How specs are read: the same for every command that reads them."""
-    for add in (allow_secret_env, kubernetes_schema, templates, config, strict, defaults_root):
-        command = add(command)
-    return command
-
-
-def reconciling(command: Command) -> Command:
-    """What a reconcile, or its dry run, is about."""
-    for add in (source, spec_reading, cluster, namespace):
-        command = add(command)
-    return command
-
-
-def concurrency(words: str, default: int = 16) -> Callable[[Command], Command]:
-    """How much is done at once."""
-    kind = click.IntRange(1, 64)
-    return option("--concurrency", type=kind, default=default, show_default=True, help=words)
-
-
-prune = option(
+RECONCILING = (NAMESPACE, *CLUSTER, *SPEC_READING, SOURCE)
+PRUNE = option(
     "--prune",
     is_flag=True,
     help="Cancel and remove the jobs of --source, which has to be named, whose spec is gone.",
 )
-allow_empty = option(
+ALLOW_EMPTY = option(
     "--allow-empty",
     is_flag=True,
     help="Let there be no specs at all; with --prune every job of the source is removed then.",
 )
-no_specs = option("--allow-empty", is_flag=True, help="Let there be no specs at all.")
-logs_dir = folder_to_write(
-    "--logs-dir", help="Save the logs of finished pods below this folder before they go."
+NO_SPECS = option("--allow-empty", is_flag=True, help="Let there be no specs at all.")
+DRY_RUN = partial(
+    option,
+    "--dry-run",
+    type=click.Choice(["none", "client", "server"]),
+    default="none",
+    show_default=True,
 )
-_words = "Twice: the traceback of an internal error."
-tracebacks = option("-v", "--verbose", count=True, expose_value=False, help=_words)
-verbose = option("-v", "--verbose", count=True, help="Say more on stderr; twice for tracebacks.")
+LOGS_DIR = click.Option(
+    ["--logs-dir"],
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Save the logs of finished pods below this folder before they go.",
+)
+VERBOSE = option("-v", "--verbose", count=True, help="Say more on stderr; twice for tracebacks.")
+TRACEBACKS = option(
+    "-v",
+    "--verbose",
+    count=True,
+    expose_value=False,
+    help="Twice: the traceback of an internal error.",
+)

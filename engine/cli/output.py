@@ -1,16 +1,52 @@
-"""Output of the commands: masked, and harmless to terminals and CI logs."""
+"""Output of the commands: masked, in columns, and harmless to terminals and CI logs.
+
+Specs, file names, the cluster and containers may hold any text. All that is printed of it goes
+through `sanitize_line`, `sanitize_text`, `sanitize_log`, `format_rows` or `to_json`: no control
+character is left, and no workflow command.
+"""
 
 import json
 import os
+import re
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
 import click
 
-from engine.cli.printers.text import sanitize_line, to_json
 from engine.errors import Diagnostic, EngineError, InvalidInputError
+from engine.status.outcome import State
 from engine.telemetry.redact import REDACTOR
+
+LONGEST_TEXT = 40_000
+"""Characters: room for the longest message of a record."""
+COLOURS: dict[str, str] = {
+    State.SUCCEEDED: "green",
+    State.FAILED: "red",
+    State.CANCELLED: "yellow",
+    State.RUNNING: "cyan",
+    State.QUEUED: "yellow",
+    "Unknown": "red",
+    "OK": "green",
+    "SKIPPED": "yellow",
+    "DEGRADED": "yellow",
+    "FAILED": "red",
+    "failed": "red",
+}
+"""What terminals show the names of states in, and words that are as good or as bad."""
+_CODES = {"green": "32", "red": "31", "yellow": "33", "cyan": "36"}
+_NARROWEST = 20
+_COLUMN_GAP = 2
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
+_ASTRAL = 0x10000
+_GAP = re.compile(r"(?<! ) *+[^\S ]\s*")
+"""Blanks with anything in them that is no blank."""
+_CI_COMMAND = re.compile(
+    r"##(?=\[|vso\[|teamcity\[)"  # anywhere in a line: GitHub, Azure, TeamCity
+    r"|^\s*(?:::|section_(?:start|end):|travis_fold:|(?:---|\+\+\+|~~~|\^\^\^) )"
+)
+_COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 
 
 def echo(text: str, *, err: bool = False) -> None:
@@ -21,10 +57,10 @@ def echo(text: str, *, err: bool = False) -> None:
         click.echo(sanitize_line(text))
 
 
-def echo_stderr(text: str, *, nl: bool = True, color: bool | None = None) -> None:
+def echo_stderr(text: str) -> None:
     """On stderr; where that can't be written, the work goes on."""
     try:
-        click.echo(text, nl=nl, err=True, color=color)
+        click.echo(text, err=True)
     except OSError:
         discard(sys.stderr)
 
@@ -44,7 +80,7 @@ def discard(out: TextIO) -> None:
 
 def echo_note(text: str) -> None:
     """One line on stderr, masked."""
-    echo(str(REDACTOR(text)), err=True)
+    echo(REDACTOR(text), err=True)
 
 
 def echo_diagnostic(diagnostic: Diagnostic, *, err: bool = False) -> None:
@@ -63,8 +99,6 @@ def echo_error(error: EngineError) -> None:
 
 def echo_table(rows: Sequence[Sequence[str]], color: str) -> None:
     """In columns, as wide as the terminal, if it is one; `color` is the choice of --color."""
-    from engine.cli.printers.table import format_rows, terminal_width, wants_colour  # noqa: PLC0415
-
     colour = wants_colour(color, sys.stdout)
     for line in format_rows(rows, width=terminal_width(), colour=colour):
         click.echo(line, color=colour)
@@ -79,3 +113,143 @@ def echo_data(data: Any, output: str) -> None:
         print_yaml([json.loads(text)])
     else:
         click.echo(text)
+
+
+def format_rows(
+    rows: Sequence[Sequence[str]], *, width: int | None = None, colour: bool = False
+) -> list[str]:
+    """A line for each row, in columns; the last one isn't padded, and is shortened to `width`.
+
+    A cell that is the name of a state, or as good or as bad as one, has its colour.
+    """
+    lines, used = [""] * len(rows), 0
+    for number, column in enumerate(zip(*rows, strict=True), start=1):
+        cells = [*map(sanitize_line, column)]
+        if width is not None and number == len(rows[0]):
+            room = max(width - used, _NARROWEST)
+            cells = [truncate_middle(cell, room) for cell in cells]
+        widest = max(map(display_width, cells)) + _COLUMN_GAP
+        used += widest
+        for row, cell in enumerate(cells):
+            lines[row] += colourise(cell, cell) if colour else cell
+            lines[row] += " " * (widest - display_width(cell))
+    return [*map(str.rstrip, lines)]
+
+
+def colourise(text: str, state: str) -> str:
+    """`text` in the colour of `state`."""
+    colour = COLOURS.get(state)
+    return f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if colour else text
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal that stdout is; None where it is none, and nothing is cut off."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def wants_colour(choice: str, out: TextIO) -> bool:
+    """Whether `--color auto|always|never` means colour: NO_COLOR and a dumb terminal mean none."""
+    if choice != "auto":
+        return choice == "always"
+    return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def is_ci_command(line: str) -> bool:
+    """Whether a CI system that shows this line as a log would obey it."""
+    return _CI_COMMAND.search(line) is not None
+
+
+def sanitize_line(text: str) -> str:
+    """`text` on one line; � replaces what a terminal or a CI system would obey."""
+    return _harmless(_GAP.sub(" ", text[:LONGEST_TEXT]).strip())
+
+
+def sanitize_text(text: str) -> str:
+    """`text` line by line, indented as it is; otherwise as `sanitize_line`."""
+    return "\n".join(_harmless(line.expandtabs()) for line in text.splitlines())
+
+
+def sanitize_log(text: str) -> str:
+    """Output of a container, line by line as `sanitize_text`; it keeps its colours."""
+    lines = []
+    for line in text.splitlines():
+        parts = _COLOUR.split(_CI_COMMAND.sub(_disarm, line.expandtabs()))
+        lines.append("".join(p if _COLOUR.fullmatch(p) else _harmless(p) for p in parts))
+    return "\n".join(lines)
+
+
+def to_json(value: Any, **settings: Any) -> str:
+    """`value` as JSON; what a terminal or a CI system would obey is escaped, and reads back as is.
+
+    Guarantees: valid JSON that can be encoded as UTF-8, whatever the strings hold.
+    """
+    return escape(json.dumps(value, **{"ensure_ascii": False, **settings}))
+
+
+def escape(text: str, astral: Callable[[str], str] = lambda char: json.dumps(char)[1:-1]) -> str:
+    """`text`, which is encoded and quoted, with escapes for all that is not harmless.
+
+    `astral` makes the escapes of characters that need more than four digits.
+    """
+    text = _CI_COMMAND.sub(lambda found: found[0].replace("##", "#\\u0023"), text)
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(
+        char
+        if char.isprintable() or char == "\n"
+        else f"\\u{ord(char):04x}"
+        if ord(char) < _ASTRAL
+        else astral(char)
+        for char in text
+    )
+
+
+def display_width(text: str) -> int:
+    """Columns that `text` takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # noqa: PLC0415 - rare
+
+    return cell_len(text)
+
+
+def truncate_middle(text: str, columns: int) -> str:
+    """As much of both ends of `text` as fits: the end of a message has its cause."""
+    if len(text) * 2 <= columns or display_width(text) <= columns:
+        return text
+    head = _fitting(text, columns // 2 - 1)
+    tail = _fitting(text[::-1], columns - display_width(head) - 1)
+    return f"{head}…{tail[::-1]}"
+
+
+def _fitting(text: str, columns: int) -> str:
+    for end, char in enumerate(text):
+        columns -= display_width(char)
+        if columns < 0:
+            return text[:end]
+    return text
+
+
+def format_age(seconds: float) -> str:
+    """The largest unit alone, as in kubectl: 42s, 7m, 3h, 2d."""
+    for size, unit in _UNITS:
+        if seconds >= 2 * size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{max(0, int(seconds))}s"
+
+
+def pluralise(count: int, word: str) -> str:
+    """The count and the word, in the plural unless it is one."""
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def _harmless(line: str) -> str:
+    line = _CI_COMMAND.sub(_disarm, line)
+    if line.isprintable():
+        return line
+    return "".join(char if char.isprintable() else "�" for char in line)
+
+
+def _disarm(found: re.Match[str]) -> str:
+    command = found[0].lstrip()
+    return f"{found[0][: -len(command)]}�{command[1:]}"

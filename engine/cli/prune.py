@@ -7,9 +7,8 @@ from pathlib import Path
 import click
 
 from engine.cli import options
-from engine.cli.loading import load_config
+from engine.cli.loading import SpecOptions, load_settings
 from engine.cli.output import echo, echo_note, echo_stderr
-from engine.cli.verb import verb
 from engine.errors import EngineError
 from engine.prune.result import DryRun
 from engine.telemetry.redact import REDACTOR
@@ -33,44 +32,41 @@ def _keys(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
     return value
 
 
-@verb("engine prune -n ci --dry-run=client", "engine prune -A --max-deletes 500")
-@options.option(
-    "-n",
-    "--namespace",
-    "namespaces",
-    multiple=True,
-    callback=options.can_be_namespaces,
-    help="Namespace; may be given several times. With -A: one of kube-* that is meant, too.",
+@options.verb(
+    "engine prune -n ci --dry-run=client",
+    "engine prune -A --max-deletes 500",
+    params=(
+        options.NAMESPACES(
+            help="Namespace; may be given several times. With -A: one of kube-* that is meant, too."
+        ),
+        options.option("-A", "--all-namespaces", is_flag=True, help="All namespaces but kube-*."),
+        options.option("-l", "--selector", default="", help="Label selector on the objects."),
+        options.option(
+            "--kinds",
+            multiple=True,
+            callback=_kinds,
+            show_default=",".join(_KINDS),
+            help="Kinds, with their group: pods,deployments.apps,widgets.example.com.",
+        ),
+        options.option(
+            "--annotation",
+            "annotations",
+            multiple=True,
+            callback=_keys,
+            help="One more annotation that holds a TTL, such as janitor/ttl; may be given several"
+            " times.",
+        ),
+        options.DRY_RUN(help="client: say what would go; server: ask the server, too."),
+        options.option(
+            "--max-deletes", type=click.IntRange(min=0), help="Delete no more than this."
+        ),
+        options.LOGS_DIR,
+        options.CONCURRENCY(default=8, help="How many deletes are under way at once."),
+        *options.CLUSTER,
+        options.CONFIG,
+        options.output("table", "json"),
+    ),
 )
-@options.option("-A", "--all-namespaces", is_flag=True, help="All namespaces but kube-*.")
-@options.option("-l", "--selector", default="", help="Label selector on the objects.")
-@options.option(
-    "--kinds",
-    multiple=True,
-    callback=_kinds,
-    show_default=",".join(_KINDS),
-    help="Kinds, with their group: pods,deployments.apps,widgets.example.com.",
-)
-@options.option(
-    "--annotation",
-    "annotations",
-    multiple=True,
-    callback=_keys,
-    help="One more annotation that holds a TTL, such as janitor/ttl; may be given several times.",
-)
-@options.option(
-    "--dry-run",
-    type=options.SharedChoice([mode.value for mode in DryRun]),
-    default=DryRun.NONE.value,
-    show_default=True,
-    help="client: say what would go; server: ask the server, too.",
-)
-@options.option("--max-deletes", type=click.IntRange(min=0), help="Delete no more than this.")
-@options.logs_dir
-@options.concurrency("How many deletes are under way at once.", default=8)
-@options.cluster
-@options.config
-@options.output("table", "json")
 def command(
     namespaces: tuple[str, ...],
     all_namespaces: bool,
@@ -96,7 +92,7 @@ def command(
     """
     if all_namespaces and not all(name.startswith("kube-") for name in namespaces):
         raise click.UsageError("give namespaces or --all-namespaces, not both")
-    settings = load_config(config)
+    settings = load_settings(SpecOptions((), "", None, config))
 
     # --help needs no cluster.
     from engine.cli.printers import prune as printing  # noqa: PLC0415

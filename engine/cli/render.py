@@ -11,11 +11,9 @@ from engine.cli.loading import (
     first_policies,
     load_settings,
     load_valid_specs,
-    require_specs,
 )
 from engine.cli.printers.manifests import print_json, print_yaml
 from engine.cli.printers.origins import print_origins_json, print_origins_yaml
-from engine.cli.verb import verb
 from engine.errors import Diagnostic, InvalidInputError
 from engine.render.attempt import RenderConfig, try_render_attempt
 from engine.render.secret_values import resolve_secrets
@@ -23,26 +21,27 @@ from engine.render.templates import Templates
 from engine.telemetry.redact import MASK
 
 
-@verb(
+@options.verb(
     "engine render jobs/build.yaml",
     "engine render jobs -o json",
     "engine render jobs/build.yaml --show-origin",
+    params=(
+        *options.PATHS,
+        options.NAMESPACE,
+        *options.SPEC_READING,
+        options.NO_SPECS,
+        options.SOURCE,
+        options.option("--show-secrets", is_flag=True, help="Print the values of secrets."),
+        options.option(
+            "--show-origin",
+            is_flag=True,
+            help="Print the effective specs in place of the manifests, and where each value comes"
+            " from.",
+        ),
+        options.output("yaml", "json"),
+    ),
 )
-@options.paths
-@options.namespace
-@options.spec_reading
-@options.no_specs
-@options.source
-@options.option("--show-secrets", is_flag=True, help="Print the values of secrets.")
-@options.option(
-    "--show-origin",
-    is_flag=True,
-    help="Print the effective specs in place of the manifests, and where each value comes from.",
-)
-@options.output("yaml", "json")
 def command(
-    paths: tuple[str, ...],
-    filenames: tuple[str, ...],
     source: str,
     show_secrets: bool,
     show_origin: bool,
@@ -60,10 +59,9 @@ def command(
     behind each value the file, line and column that it comes from: the spec, a JobDefaults, or the
     EngineConfig, whose limits have the last word.
     """
-    asked = SpecOptions(options.all_paths(paths, filenames), **given)
+    asked = SpecOptions(**given)
     settings = replace(load_settings(asked), keep_origins=show_origin)
     loaded = load_valid_specs(asked, settings)
-    require_specs(asked, loaded)
     if show_origin:
         mask = "" if show_secrets else MASK
         documents = [effective_document(job, asked.namespace, mask) for job in loaded.jobs]

@@ -4,14 +4,18 @@ from typing import Any
 
 from engine.cli import options
 from engine.cli.by_name import JobSelection
-from engine.cli.verb import verb
 from engine.status.outcome import State
 
 
-@verb("engine rerun ci/build", "engine rerun --failed -n ci")
-@options.selected_jobs
-@options.option("--failed", is_flag=True, help="All jobs whose last run has failed.")
-@options.cluster
+@options.verb(
+    "engine rerun ci/build",
+    "engine rerun --failed -n ci",
+    params=(
+        *options.SELECTED_JOBS,
+        options.option("--failed", is_flag=True, help="All jobs whose last run has failed."),
+        *options.CLUSTER,
+    ),
+)
 def command(failed: bool, **given: Any) -> None:
     """Run jobs once more whose spec has not changed.
 

@@ -1,6 +1,5 @@
 """`engine sandbox`: serve the embedded cluster until Ctrl-C."""
 
-import signal
 import tempfile
 import threading
 from pathlib import Path
@@ -8,36 +7,45 @@ from pathlib import Path
 import click
 
 from engine.cli import options
+from engine.cli.main import on_ending_signals
 from engine.cli.output import echo_stderr
-from engine.cli.verb import ending_signals, verb
 from engine.sandbox import Clock, Sandbox
 
+_FILE = click.Path(path_type=Path, dir_okay=False)
 
-@verb(
+
+@options.verb(
     "engine sandbox --write-kubeconfig sandbox.json",
     "engine sandbox --scenario outage.yaml --speed 10",
-)
-@options.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="Port on loopback; default: any."
-)
-@options.file_to_write(
-    "--write-kubeconfig",
-    help="Write the kubeconfig to this file; a file that is no sandbox's is not overwritten.",
-)
-@options.option(
-    "--scenario",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="What containers and registries do: a YAML or JSON file.",
-)
-@options.option(
-    "--server-version", default="1.36", show_default=True, help="Version that it reports."
-)
-@options.option(
-    "--speed",
-    type=click.FloatRange(0.001, 1000),
-    default=1.0,
-    show_default=True,
-    help="How fast its time goes.",
+    params=(
+        options.option(
+            "--port",
+            type=click.IntRange(0, 65535),
+            default=0,
+            help="Port on loopback; default: any.",
+        ),
+        click.Option(
+            ["--write-kubeconfig"],
+            type=_FILE,
+            help="Write the kubeconfig to this file; a file that is no sandbox's is not"
+            " overwritten.",
+        ),
+        options.option(
+            "--scenario",
+            type=_FILE,
+            help="What containers and registries do: a YAML or JSON file.",
+        ),
+        options.option(
+            "--server-version", default="1.36", show_default=True, help="Version that it reports."
+        ),
+        options.option(
+            "--speed",
+            type=click.FloatRange(0.001, 1000),
+            default=1.0,
+            show_default=True,
+            help="How fast its time goes.",
+        ),
+    ),
 )
 def command(
     port: int,
@@ -52,8 +60,7 @@ def command(
     the path of a kubeconfig on stdout and stops on Ctrl-C.
     """
     stop = threading.Event()
-    for number in ending_signals():
-        signal.signal(number, lambda *_: stop.set())
+    on_ending_signals(lambda *_: stop.set())
     with (
         tempfile.TemporaryDirectory(prefix="engine-sandbox-") as folder,
         Sandbox(

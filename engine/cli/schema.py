@@ -4,21 +4,25 @@ import click
 
 from engine.api.versions import API_VERSION, JOB_SPEC, SCHEMAS, bundled_schema
 from engine.cli import options
-from engine.cli.verb import verb
 
 
-@verb("engine schema", "engine schema EngineConfig")
-@click.argument(
-    "kind",
-    type=click.Choice(sorted({kind for _, kind in SCHEMAS}), case_sensitive=False),
-    default=JOB_SPEC,
-)
-@options.option(
-    "--api-version",
-    type=click.Choice(sorted({version for version, _ in SCHEMAS})),
-    default=API_VERSION,
-    show_default=True,
-    help="Version of the kind.",
+@options.verb(
+    "engine schema",
+    "engine schema EngineConfig",
+    params=(
+        click.Argument(
+            ["kind"],
+            type=click.Choice(sorted({kind for _, kind in SCHEMAS}), case_sensitive=False),
+            default=JOB_SPEC,
+        ),
+        options.option(
+            "--api-version",
+            type=click.Choice(sorted({version for version, _ in SCHEMAS})),
+            default=API_VERSION,
+            show_default=True,
+            help="Version of the kind.",
+        ),
+    ),
 )
 def command(kind: str, api_version: str) -> None:
     """Print the JSON Schema of a kind.

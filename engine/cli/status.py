@@ -10,7 +10,6 @@ import click
 from engine.cli import options
 from engine.cli.by_name import job_key
 from engine.cli.output import echo, echo_data, echo_error, echo_note, echo_table
-from engine.cli.verb import verb
 from engine.errors import ApiError, EngineError, NoRecordError, UsageError
 from engine.refs import JobKey
 
@@ -22,15 +21,21 @@ _INTERVAL = 2.0
 _BAD_REQUEST = 400
 
 
-@verb("engine status -n ci", "engine status -A -w", "engine status ci/build -o wide")
-@options.jobs()
-@options.namespaces
-@options.all_namespaces
-@options.record_selector
-@options.option("-w", "--watch", is_flag=True, help="Go on, with a line for each change.")
-@options.color
-@options.cluster
-@options.output("table", "wide", "json", "yaml", "name")
+@options.verb(
+    "engine status -n ci",
+    "engine status -A -w",
+    "engine status ci/build -o wide",
+    params=(
+        options.JOB_NAMES(),
+        options.SEVERAL_NAMESPACES,
+        options.ALL_NAMESPACES,
+        options.RECORD_SELECTOR,
+        options.option("-w", "--watch", is_flag=True, help="Go on, with a line for each change."),
+        options.COLOR,
+        *options.CLUSTER,
+        options.output("table", "wide", "json", "yaml", "name"),
+    ),
+)
 def command(
     jobs: tuple[str, ...],
     namespaces: tuple[str, ...],
@@ -114,8 +119,8 @@ def _watch(
     read: Callable[[], tuple["Overview", list["JobView"]]], *, wide: bool, color: str
 ) -> None:
     """Until Ctrl-C: all jobs, and then the row of each that has changed, or is gone."""
+    from engine.cli.output import format_rows, terminal_width, wants_colour  # noqa: PLC0415
     from engine.cli.printers.status import failed_first, overview_rows  # noqa: PLC0415
-    from engine.cli.printers.table import format_rows, terminal_width, wants_colour  # noqa: PLC0415
 
     colour = wants_colour(color, sys.stdout)
     shown: dict[JobKey, object] = {}

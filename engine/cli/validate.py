@@ -10,15 +10,12 @@ from engine.api.model import Job
 from engine.cli import options
 from engine.cli.loading import (
     SpecOptions,
-    echo_notes,
     first_policies,
     load_named,
     load_settings,
     require_specs,
 )
-from engine.cli.output import echo_diagnostic, echo_stderr
-from engine.cli.printers.text import pluralise
-from engine.cli.verb import verb
+from engine.cli.output import echo_diagnostic, echo_stderr, pluralise
 from engine.errors import Diagnostic, ExitCode, RenderError, Severity, in_order
 from engine.render.attempt import RenderConfig, render_problems
 from engine.render.secret_values import resolve_secrets
@@ -27,13 +24,18 @@ from engine.render.variables import SecretValues
 from engine.telemetry.redact import REDACTOR, SHORTEST, is_maskable
 
 
-@verb("engine validate jobs", "engine validate jobs -o sarif")
-@options.paths
-@options.namespace
-@options.spec_reading
-@options.no_specs
-@options.output("text", "json", "sarif")
-def command(paths: tuple[str, ...], filenames: tuple[str, ...], output: str, **given: Any) -> None:
+@options.verb(
+    "engine validate jobs",
+    "engine validate jobs -o sarif",
+    params=(
+        *options.PATHS,
+        options.NAMESPACE,
+        *options.SPEC_READING,
+        options.NO_SPECS,
+        options.output("text", "json", "sarif"),
+    ),
+)
+def command(output: str, **given: Any) -> None:
     """Check spec files; print file:line:col for every problem.
 
     A secret whose variable isn't set here is a warning: it need only be set where the job is
@@ -42,7 +44,7 @@ def command(paths: tuple[str, ...], filenames: tuple[str, ...], output: str, **g
     alone have nothing to go wrong. SARIF is for code scanning on GitHub; as text, problems are also
     annotations where GitHub Actions runs this.
     """
-    asked = SpecOptions(options.all_paths(paths, filenames), **given)
+    asked = SpecOptions(**given)
     settings = load_settings(asked)
     loaded = load_named(asked, settings)
     problems = [*loaded.problems]
@@ -72,7 +74,6 @@ def command(paths: tuple[str, ...], filenames: tuple[str, ...], output: str, **g
         from engine.cli.printers.problems import PRINTERS  # noqa: PLC0415
 
         click.echo(PRINTERS[output](loaded.jobs, found, os.environ))
-    echo_notes(asked, loaded)
     if any(problem.severity is Severity.ERROR for problem in found):
         raise SystemExit(ExitCode.INVALID)
     require_specs(asked, loaded)

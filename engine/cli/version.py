@@ -7,15 +7,18 @@ import click
 
 from engine import __version__
 from engine.cli import options
-from engine.cli.output import echo, echo_note
-from engine.cli.printers.text import to_json
-from engine.cli.verb import verb
+from engine.cli.output import echo, echo_note, to_json
 
 
-@verb("engine version", "engine version --client")
-@options.option("--client", is_flag=True, help="Ask no server.")
-@options.cluster
-@options.output("text", "json")
+@options.verb(
+    "engine version",
+    "engine version --client",
+    params=(
+        options.option("--client", is_flag=True, help="Ask no server."),
+        *options.CLUSTER,
+        options.output("text", "json"),
+    ),
+)
 def command(client: bool, kubeconfig: str, context: str, output: str) -> None:
     """Print the versions of the engine and of the server.
 

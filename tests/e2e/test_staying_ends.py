@@ -106,6 +106,6 @@ def test_a_signal_ends_it_although_nobody_reads_its_full_output(
         time.sleep(0.05)
     time.sleep(1)
     process.send_signal(number)
-    assert process.wait(60) == 130
+    assert process.wait(60) == 128 + number
     os.close(reader)
     os.close(writer)

@@ -4,7 +4,7 @@ import json
 
 from hypothesis import strategies as st
 
-from engine.cli.printers.text import sanitize_line
+from engine.cli.output import sanitize_line
 from engine.telemetry.redact import Redactor, is_maskable
 from tests.fuzz import play
 from tests.support.printing import harmful, print_everything

@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from engine.cli.output import to_json
 from engine.cli.printers.status import overview_data, overview_rows
-from engine.cli.printers.text import to_json
 from engine.errors import BrokenRecordError
 from engine.inspect.view import JobView, Overview, queue_positions
 from engine.lifecycle.observed_status import observed_status

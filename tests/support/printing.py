@@ -13,6 +13,7 @@ from rich.console import Console
 from engine.api.origins import EffectiveDocument, Origin
 from engine.cli import output
 from engine.cli.doctor import result_rows, results_data
+from engine.cli.output import format_rows, sanitize_line, to_json
 from engine.cli.printers.describe import job_data, job_lines
 from engine.cli.printers.events import JsonPrinter, TextPrinter
 from engine.cli.printers.live_view import Board
@@ -22,8 +23,6 @@ from engine.cli.printers.plan import Plan, plan_diff, plan_json, plan_table
 from engine.cli.printers.prune import PrunePrinter
 from engine.cli.printers.result import mask_result, result_json, result_table
 from engine.cli.printers.status import freshness_lines, overview_data, overview_rows
-from engine.cli.printers.table import format_rows
-from engine.cli.printers.text import sanitize_line, to_json
 from engine.errors import (
     ApiError,
     BrokenRecordError,
@@ -59,6 +58,7 @@ from engine.telemetry.events import (
     map_text,
 )
 from engine.telemetry.redact import Redactor
+from engine.times import format_time
 from tests.unit.builders import make_job
 
 KEY = JobKey("ci", "build")
@@ -120,14 +120,15 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
     """`text` as free text and, in manifests, as a value; `name` as a file's or an object's name."""
     events = events_of(text, name)
     lines, json_lines, frame, errors = (io.StringIO() for _ in range(4))
-    for_people = TextPrinter(lines, redact, verbose=True, colour=False, tracebacks=True)
-    short = TextPrinter(lines, redact, verbose=False, colour=False)
-    for_programs = JsonPrinter(json_lines, redact, verbose=True, now=lambda: NOW)
+    for_people = TextPrinter(lines, redact, verbose=2)
+    short = TextPrinter(lines, redact)
+    for_programs = JsonPrinter(json_lines, redact, verbose=True)
     live = Board()
     for event in events:
         for_people(event)
         short(event)
-        for_programs(event)
+        with patch("engine.cli.printers.events.format_time", lambda _: format_time(NOW)):
+            for_programs(event)
         live.apply(map_text(event, redact), 0.0, NOW)
     Console(file=frame, width=100, color_system=None).print(live.render(50, 1.0))
     where = SourceLocation(f"{name}.yaml", 1, 2)

@@ -5,9 +5,8 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
+from engine.cli.output import colourise, format_age, format_rows, sanitize_line
 from engine.cli.printers.status import UNKNOWN, format_leader, job_json
-from engine.cli.printers.table import colourise, format_rows
-from engine.cli.printers.text import format_age, sanitize_line
 from engine.inspect.next_step import next_step
 from engine.inspect.view import JobView, Overview
 from engine.lifecycle.orphan import orphaned_since

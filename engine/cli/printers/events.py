@@ -1,79 +1,78 @@
 """Events as lines: text for people, JSON for log collectors."""
 
+import os
+import sys
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
 from datetime import UTC, datetime
-from enum import Enum
 from typing import Any, TextIO
 
-from engine.cli.printers.table import colourise
-from engine.cli.printers.text import (
+from engine.cli.main import report_crashes
+from engine.cli.output import (
     LONGEST_TEXT,
+    colourise,
     pluralise,
     sanitize_line,
     sanitize_text,
     to_json,
     truncate_middle,
+    wants_colour,
 )
-from engine.errors import Diagnostic, Severity
-from engine.refs import JobKey, Ref
+from engine.errors import Severity
 from engine.status.outcome import State
 from engine.telemetry import events
 from engine.telemetry.events import Event, map_text
-from engine.telemetry.redact import Redactor
+from engine.telemetry.redact import REDACTOR, Redactor
 from engine.times import format_time
 
 REPORT_IT = "this is a defect: report it with -vv"
-_REPORTED_ACTIONS = frozenset({"deleted", "failed", "invalid"})
 _MAX_COLUMNS = 300
 """Of a line on a terminal."""
 _MAX_VALUE, _MAX_TRACEBACK = 7_000, 16_000
 """Characters. A line holds its cause twice, and container runtimes split lines at 16 KiB."""
-_NAMES = {"key": "job", "ref": "object", "message": "cause"}
+_NAMES = {
+    "key": "job",
+    "ref": "object",
+    "message": "cause",
+    "queued_at": "queuedAt",
+    "pull_class": "pullClass",
+}
 
 
 class TextPrinter:
     """A line per event; safe to use from several threads.
 
     Lines have no time: log collectors (the kubelet, journald) add it. An output that is gone or
-    closed stops the lines, never the engine. Unless `verbose`, lines on a `terminal` are of bounded
-    length. With `tracebacks`, internal errors are followed by theirs.
+    closed stops the lines, never the engine. `verbose` counts the -v. Without any, lines on a
+    terminal are of bounded length; the second brings the tracebacks of internal errors.
     """
 
     def __init__(
-        self,
-        out: TextIO,
-        redact: Redactor,
-        *,
-        verbose: bool,
-        colour: bool,
-        terminal: bool = False,
-        tracebacks: bool = False,
+        self, out: TextIO, redact: Redactor, *, verbose: int = 0, colour: bool = False
     ) -> None:
         self._out = out
         self._redact = redact
         self._verbose = verbose
         self._colour = colour
-        self._longest = _MAX_COLUMNS if terminal and not verbose else LONGEST_TEXT
-        self._tracebacks = tracebacks
+        self._longest = _MAX_COLUMNS if out.isatty() and not verbose else LONGEST_TEXT
         self._lock = threading.Lock()
 
     def __call__(self, event: Event) -> None:
         """Write the event's line, if it has one at this verbosity."""
-        line = self.line(event)
-        if self._tracebacks and isinstance(event, events.InternalError):
-            line = f"{line}\n{sanitize_text(self._redact(event.traceback)).rstrip()}"
+        line = self.line(map_text(event, self._redact))
         if line:
             with self._lock, suppress(OSError, ValueError):
                 self._out.write(line + "\n")
                 self._out.flush()
 
     def line(self, event: Event) -> str:
-        """The event's line, masked and on one line."""
-        line = sanitize_line(format_event(map_text(event, self._redact), verbose=self._verbose))
+        """The line of an event that is masked, with its traceback below it."""
+        line = sanitize_line(format_event(event, verbose=self._verbose > 0))
         line = truncate_middle(line, self._longest)
+        if self._verbose > 1 and isinstance(event, events.InternalError):
+            line = f"{line}\n{sanitize_text(event.traceback).rstrip()}"
         if self._colour and isinstance(event, events.StateChanged):
             return colourise(line, event.state)
         return line
@@ -82,25 +81,94 @@ class TextPrinter:
         """Nothing is left open."""
 
 
+class JsonPrinter(TextPrinter):
+    """`time`, `level`, `event` and `message` (the line that the text format has) for every event,
+    and the event's own fields; its own message, the first real cause, is `cause`.
+
+    Guarantees: a known secret is masked before it is encoded, so that no escape hides it; every
+    line is ASCII and one JSON object. An output that is gone stops the lines, never the engine.
+    """
+
+    def line(self, event: Event) -> str:
+        """The object of an event that is masked."""
+        if not format_event(event, verbose=self._verbose > 0):
+            return ""
+        entry: dict[str, Any] = {
+            "time": format_time(datetime.now(UTC)),
+            "level": level_of(event),
+            "event": type(event).__name__,
+        }
+        for field in fields(event) if not isinstance(event, events.Notice) else ():
+            value = getattr(event, field.name)
+            if value is not None and value != "":
+                entry[_NAMES.get(field.name, field.name)] = _plain(field.name, value)
+        entry["message"] = truncate_middle(format_event(event, verbose=True), _MAX_VALUE)
+        return to_json(entry, ensure_ascii=True, separators=(",", ":"))
+
+
+@contextmanager
+def open_printer(
+    verbose: int, log_format: str, color: str, jobs: int | None = None
+) -> Iterator[TextPrinter]:
+    """The listener of events and crashes: the live view on a terminal, of so many jobs; lines
+    elsewhere and with -v; JSON lines are the same everywhere.
+    """
+    out, colour = sys.stderr, wants_colour(color, sys.stderr)
+    if log_format == "json":
+        printer: TextPrinter = JsonPrinter(out, REDACTOR, verbose=verbose)
+    elif not verbose and out.isatty() and os.environ.get("TERM") not in ("dumb", "unknown"):
+        from engine.cli.printers.live_view import LiveView  # noqa: PLC0415 - rich is slow to import
+
+        printer = LiveView(out, REDACTOR, colour=colour, jobs=jobs)
+    else:
+        printer = TextPrinter(out, REDACTOR, verbose=verbose, colour=colour)
+    with closing(printer), report_crashes(printer):
+        yield printer
+
+
 def format_event(event: Event, *, verbose: bool) -> str:
     """One line for an event; "" if only `-v` prints it."""
-    if not verbose and _is_detail(event):
-        return ""
+    match event:
+        case _ if verbose:
+            pass
+        case events.JobUnchanged() | events.AttemptFailed() | events.PodRemoved():
+            return ""
+        case events.Notice(detail=True):
+            return ""
+        case events.SpecsRead() if not _is_first_reading(event):
+            return ""
+        case events.ObjectPruned(action=action) if action not in ("deleted", "failed", "invalid"):
+            return ""
     return _FORMATS[type(event)](event)
 
 
-def _is_detail(event: Event) -> bool:
+def level_of(event: Event) -> str:
+    """A job that fails is a warning: the engine works. An error is what the engine can't do."""
     match event:
-        case events.JobUnchanged() | events.AttemptFailed() | events.PodRemoved():
-            return True
-        case events.Notice(_, detail):
-            return detail
-        case events.SpecsRead():
-            return not _is_first_reading(event)
-        case events.ObjectPruned(_, action):
-            return action not in _REPORTED_ACTIONS
+        case events.InternalError() | events.ErrorReported(retrying=False):
+            return "error"
+        case events.ObjectPruned(action="failed"):
+            return "error"
+        case events.SpecProblem(problem):
+            is_warning = getattr(problem, "severity", None) is Severity.WARNING
+            return "warning" if is_warning else "error"
+        case events.ObjectPruned(action="invalid") | events.StateChanged(state=State.FAILED):
+            return "warning"
+        case events.ErrorReported() | events.AttemptFailed() | events.PullPolicyFallback():
+            return "warning"
+        case events.DependentRestored() | events.LabelsChanged() | events.PodIgnored():
+            return "warning"
         case _:
-            return False
+            return "info"
+
+
+def _plain(name: str, value: Any) -> Any:
+    if isinstance(value, int | tuple):
+        return value
+    if isinstance(value, datetime):
+        return format_time(value)
+    text = str(value)
+    return text[-_MAX_TRACEBACK:] if name == "traceback" else truncate_middle(text, _MAX_VALUE)
 
 
 def _is_first_reading(event: events.SpecsRead) -> bool:
@@ -111,7 +179,8 @@ def _state_changed(event: events.StateChanged) -> str:
     is_retry = event.attempt > 1 and not event.state.is_final
     number = f" (attempt {event.attempt})" if is_retry else ""
     reason = f" {event.reason}" if event.reason and event.reason.value != event.state.value else ""
-    return f"{event.key}: {event.state}{number}{reason}{_cause(event.message)}"
+    cause = f": {event.message}" if event.message else ""
+    return f"{event.key}: {event.state}{number}{reason}{cause}"
 
 
 def _specs_read(event: events.SpecsRead) -> str:
@@ -119,10 +188,6 @@ def _specs_read(event: events.SpecsRead) -> str:
     if _is_first_reading(event):
         return words
     return f"{words}; {event.added} added, {event.changed} changed, {event.removed} removed"
-
-
-def _cause(message: str) -> str:
-    return f": {message}" if message else ""
 
 
 def _again(event: events.ErrorReported | events.InternalError) -> str:
@@ -141,7 +206,7 @@ _FORMATS: Mapping[type[Any], Callable[[Any], str]] = {
         f"{e.key}: no spec in source {e.source} any more; the job will be removed"
     ),
     events.AttemptFailed: lambda e: (
-        f"{e.key}: attempt {e.attempt} failed: {e.reason}{_cause(e.message)}"
+        f"{e.key}: attempt {e.attempt} failed: {e.reason}{f': {e.message}' if e.message else ''}"
     ),
     events.PodRemoved: lambda e: f"{e.key}: pod {e.pod} deleted: {e.why}",
     events.DependentRestored: lambda e: (
@@ -170,98 +235,3 @@ _FORMATS: Mapping[type[Any], Callable[[Any], str]] = {
     events.Ready: lambda _: "ready",
     events.Stopping: lambda e: f"stopping: {e.reason}",
 }
-
-
-class JsonPrinter:
-    """`time`, `level`, `event` and `message` (the line that the text format has) for every event,
-    and the event's own fields; its own message, the first real cause, is `cause`.
-
-    Guarantees: a known secret is masked before it is encoded, so that no escape hides it; every
-    line is ASCII and one JSON object. An output that is gone stops the lines, never the engine.
-    """
-
-    def __init__(
-        self,
-        out: TextIO,
-        redact: Redactor,
-        *,
-        verbose: bool,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._out = out
-        self._redact = redact
-        self._verbose = verbose
-        self._now = now
-        self._lock = threading.Lock()
-
-    def __call__(self, event: Event) -> None:
-        """Write the event as one line, if it has one at this verbosity."""
-        if not format_event(event, verbose=self._verbose):
-            return
-        event = map_text(event, self._redact)
-        entry = {
-            "level": level_of(event),
-            "event": type(event).__name__,
-            **_fields_of(event),
-            "message": format_event(event, verbose=True),
-        }
-        entry = {name: _bounded(name, value) for name, value in entry.items()}
-        with self._lock, suppress(OSError, ValueError):
-            stamp = self._now().astimezone(UTC).isoformat(timespec="milliseconds")
-            whole = {"time": stamp.replace("+00:00", "Z"), **entry}
-            self._out.write(to_json(whole, ensure_ascii=True, separators=(",", ":")) + "\n")
-            self._out.flush()
-
-    def close(self) -> None:
-        """Nothing is left open."""
-
-
-def level_of(event: Event) -> str:
-    """A job that fails is a warning: the engine works. An error is what the engine can't do."""
-    match event:
-        case events.SpecProblem(problem):
-            is_warning = isinstance(problem, Diagnostic) and problem.severity is Severity.WARNING
-            return "warning" if is_warning else "error"
-        case events.ErrorReported(_, _, retrying):
-            return "warning" if retrying else "error"
-        case events.InternalError():
-            return "error"
-        case events.ObjectPruned(_, action):
-            return {"failed": "error", "invalid": "warning"}.get(action, "info")
-        case events.StateChanged(_, State.FAILED):
-            return "warning"
-        case events.AttemptFailed() | events.PullPolicyFallback() | events.DependentRestored():
-            return "warning"
-        case events.LabelsChanged() | events.PodIgnored():
-            return "warning"
-        case _:
-            return "info"
-
-
-def _fields_of(event: Event) -> dict[str, Any]:
-    found = {}
-    for field in fields(event):
-        value = getattr(event, field.name)
-        if value is None or value == "" or isinstance(event, events.Notice):
-            continue
-        if isinstance(value, JobKey | Ref | Diagnostic):
-            value = str(value)
-        elif isinstance(value, Enum):
-            value = value.value
-        elif isinstance(value, datetime):
-            value = format_time(value)
-        found[_NAMES.get(field.name) or _camel(field.name)] = value
-    return found
-
-
-def _bounded(name: str, value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    if name == "traceback":
-        return value[-_MAX_TRACEBACK:]
-    return truncate_middle(value, _MAX_VALUE)
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(word.capitalize() for word in others)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from engine.cli.printers.text import sanitize_line
+from engine.cli.output import sanitize_line
 from engine.errors import (
     END,
     Diagnostic,

@@ -6,8 +6,8 @@ none. A job that failed on its own is a failure; what kept it from running is an
 
 from xml.etree import ElementTree as ET  # writes only: nothing is parsed
 
+from engine.cli.output import sanitize_line, sanitize_text
 from engine.cli.printers.result import current_record, format_attempts, job_exit_code
-from engine.cli.printers.text import sanitize_line, sanitize_text
 from engine.errors import EngineError, ExitCode, InvalidInputError
 from engine.lifecycle.record import Attempt, Record
 from engine.reconcile.once_result import JobResult, OnceResult

@@ -13,48 +13,23 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from engine.cli.output import COLOURS, format_age, sanitize_line
 from engine.cli.printers.events import TextPrinter, format_event
-from engine.cli.printers.table import STATE_COLOURS
-from engine.cli.printers.text import format_age, sanitize_line
 from engine.durations import format_duration
 from engine.refs import JobKey
-from engine.status.outcome import Reason, State
+from engine.status.outcome import State
 from engine.telemetry import events
-from engine.telemetry.events import Event, map_text
+from engine.telemetry.events import Event, StateChanged, map_text
 from engine.telemetry.redact import Redactor
 
 _REDRAW = 0.1
 _AGES = 1.0
 _LAST_DRAW = 1.0
 _MAX_NEWS = 1000
-_COUNTED = (
-    State.SUCCEEDED,
-    State.FAILED,
-    State.CANCELLED,
-    State.RUNNING,
-    State.STARTING,
-    State.QUEUED,
-)
 _UNDER_WAY = (State.RUNNING, State.STARTING, State.QUEUED)
-_LISTED = (
-    State.FAILED,
-    State.RUNNING,
-    State.STARTING,
-    State.QUEUED,
-    State.CANCELLED,
-    State.SUCCEEDED,
-)
+_COUNTED = (State.SUCCEEDED, State.FAILED, State.CANCELLED, *_UNDER_WAY)
+_ORDER = (State.FAILED, *_UNDER_WAY, State.CANCELLED, State.SUCCEEDED)
 """What a user acts on comes first."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    key: JobKey
-    state: State
-    reason: Reason | None
-    message: str
-    since: float
-    """On the monotonic clock; for a Queued job when it queued."""
 
 
 @dataclass(slots=True)
@@ -66,74 +41,67 @@ class Board:
     began: float | None = None
     """When the work began, on the monotonic clock, if it is to come to an end."""
     _states: dict[JobKey, State] = field(default_factory=dict)
-    _rows: dict[JobKey, _Row] = field(default_factory=dict)
-    """Of jobs that have changed."""
+    _changes: dict[JobKey, tuple[StateChanged, float]] = field(default_factory=dict)
+    """Of jobs that have changed: the last one, and since when, on the monotonic clock."""
     _leader: str = ""
     _progress: str = ""
 
     def apply(self, event: Event, now: float, wall_clock: datetime) -> None:
         """Follow one event."""
         match event:
-            case events.StateChanged(key, state, reason, message):
-                waited = (wall_clock - event.queued_at).total_seconds() if event.queued_at else 0.0
+            case StateChanged(key, state, queued_at=since):
+                waited = (wall_clock - since).total_seconds() if since else 0.0
                 self._states[key] = state
-                self._rows[key] = _Row(key, state, reason, message, now - max(0.0, waited))
+                self._changes[key] = event, now - max(0.0, waited)
             case events.JobUnchanged(key, state):
                 self._states[key] = state
-                self._rows.pop(key, None)
+                self._changes.pop(key, None)
             case events.JobUnmanaged(key):
                 self._states.pop(key, None)
-                self._rows.pop(key, None)
+                self._changes.pop(key, None)
             case events.SpecsRead(_, jobs):
                 self.jobs = jobs
-            case events.LeaderChanged(leads, holder):
-                self._leader = "leading" if leads else f"standing by: {holder or 'no engine'} leads"
+            case events.LeaderChanged():
+                self._leader = format_event(event, verbose=False)
             case events.Progress(message):
                 self._progress = message
 
     def render(self, height: int, now: float) -> Group:
         """At most `height` lines: counts, jobs, and how many more there are."""
-        count = len(self._rows)
-        rows = self._first(max(0, height - 1 if count < height else height - 2))
-        shown: list[Text | Table] = [_cell(self._summary(now))]
-        if rows:
-            shown.append(_table(rows, now))
-        if count > len(rows) and height > 1:
-            shown.append(_cell(f"  and {count - len(rows)} more"))
-        return Group(*shown)
+        count = len(self._changes)
+        shown = self._first(max(0, height - 1 if count < height else height - 2))
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for justify in "left", "left", "right", "left":
+            table.add_column(justify=justify)
+        for event, since in shown:
+            cells = (f"  {event.key}", event.state, format_age(now - since), _cause(event))
+            table.add_row(*map(_cell, cells), style=COLOURS.get(event.state))
+        more = [_cell(f"  and {count - len(shown)} more")] if count > len(shown) else []
+        return Group(_cell(self._summary(now)), *([table] if shown else []), *more[: height - 1])
 
-    def _first(self, room: int) -> list[_Row]:
+    def _first(self, room: int) -> list[tuple[StateChanged, float]]:
         """As many as there is room for; failures leave two thirds to the jobs under way."""
-        order = {state: number for number, state in enumerate(_LISTED)}
-        rows = sorted(self._rows.values(), key=lambda row: (order[row.state], row.key))
-        under_way = sum(row.state in _UNDER_WAY for row in rows)
-        failures = max(room - under_way, room // 3, 1)
-        count = sum(row.state is State.FAILED for row in rows)
-        return [*rows[:count][:failures], *rows[count:]][:room]
+        changes = sorted(self._changes.values(), key=lambda c: (_ORDER.index(c[0].state), c[0].key))
+        states = Counter(event.state for event, _ in changes)
+        failed = states[State.FAILED]
+        failures = max(room - sum(map(states.__getitem__, _UNDER_WAY)), room // 3, 1)
+        return [*changes[:failed][:failures], *changes[failed:]][:room]
 
     def _summary(self, now: float) -> str:
         counts = Counter(self._states.values())
         counted = ", ".join(f"{counts[state]} {state}" for state in _COUNTED if counts[state])
         if self.jobs:
             counted = f"{counted or '0'} of {self.jobs}"
-        parts = [counted, self._progress]
-        if self.began is not None:
-            parts.append(format_duration(now - self.began))
-        return ", ".join(filter(None, (*parts, self._leader))) or "no jobs"
+        time_passed = "" if self.began is None else format_duration(now - self.began)
+        parts = (counted, self._progress, time_passed, self._leader)
+        return ", ".join(filter(None, parts)) or "no jobs"
 
 
-def _table(rows: list[_Row], now: float) -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    for justify in "left", "left", "right", "left":
-        table.add_column(justify=justify)
-    for row in rows:
-        name = row.reason.value if row.reason and row.reason.value != row.state.value else ""
-        cause = ": ".join(filter(None, (name, row.message)))
-        if row.state is State.QUEUED and row.message:  # the quota comes last in a long message
-            cause = row.message.partition(" is forbidden: ")[2] or row.message
-        cells = (f"  {row.key}", row.state.value, format_age(now - row.since), cause)
-        table.add_row(*map(_cell, cells), style=STATE_COLOURS.get(row.state))
-    return table
+def _cause(event: StateChanged) -> str:
+    if event.state is State.QUEUED and event.message:  # the quota comes last in a long message
+        return event.message.partition(" is forbidden: ")[2] or event.message
+    name = event.reason.value if event.reason and event.reason.value != event.state.value else ""
+    return ": ".join(filter(None, (name, event.message)))
 
 
 def _cell(text: str) -> Text:
@@ -142,7 +110,7 @@ def _cell(text: str) -> Text:
     return Text(" " * spaces + sanitize_line(text), no_wrap=True, overflow="ellipsis")
 
 
-class LiveView:
+class LiveView(TextPrinter):
     """Drawn by a thread of its own, at most ten times a second; safe to use from several threads.
 
     Guarantees: the last event is drawn, even if no other one comes. A failure is printed once,
@@ -154,15 +122,27 @@ class LiveView:
     def __init__(
         self, out: TextIO, redact: Redactor, *, colour: bool, jobs: int | None = None
     ) -> None:
-        self._out = out
-        self._redact = redact
-        self._colour = colour
+        super().__init__(out, redact)
         self._board = Board(jobs, None if jobs is None else time.monotonic())
-        self._text = TextPrinter(out, redact, verbose=False, colour=False, terminal=True)
         self._news: deque[Text] = deque(maxlen=_MAX_NEWS)
         self._condition = threading.Condition()
         self._dirty = self._closed = False
-        self._thread: threading.Thread | None = None
+        console = Console(
+            file=out,
+            force_terminal=True,
+            color_system="standard" if colour else None,
+            no_color=False,  # --color=always is stronger than NO_COLOR
+            legacy_windows=False,
+            highlight=False,
+        )
+        self._live = Live(
+            console=console,
+            auto_refresh=False,
+            transient=jobs is not None,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._thread = threading.Thread(target=self._run, name="live view", daemon=True)
 
     def __call__(self, event: Event) -> None:
         """Have the event drawn soon."""
@@ -172,16 +152,15 @@ class LiveView:
                 return
             self._board.apply(event, time.monotonic(), datetime.now(UTC))
             match event:
-                case events.StateChanged(_, State.FAILED | State.CANCELLED as state):
+                case StateChanged(state=State.FAILED | State.CANCELLED as state):
                     line = sanitize_line(format_event(event, verbose=False))
-                    self._news.append(Text(line, STATE_COLOURS[state]))
-                case events.StateChanged() | events.JobUnmanaged():
+                    self._news.append(Text(line, COLOURS[state]))
+                case StateChanged() | events.JobUnmanaged():
                     pass  # the board shows them
-                case _ if line := self._text.line(event):
+                case _ if line := self.line(event):
                     self._news.append(Text(line))
             self._dirty = True
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="live view", daemon=True)
+            if self._thread.ident is None:
                 self._thread.start()
             self._condition.notify_all()
 
@@ -190,27 +169,12 @@ class LiveView:
         with self._condition:
             self._closed = True
             self._condition.notify_all()
-        if self._thread is not None:
+        if self._thread.ident is not None:
             self._thread.join(_LAST_DRAW)
 
     def _run(self) -> None:
-        console = Console(
-            file=self._out,
-            force_terminal=True,
-            color_system="standard" if self._colour else None,
-            no_color=False,  # --color=always is stronger than NO_COLOR
-            legacy_windows=False,
-            highlight=False,
-        )
-        live = Live(
-            console=console,
-            auto_refresh=False,
-            transient=self._board.began is not None,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        closed = False
-        with suppress(OSError, ValueError), live:  # a terminal that is gone ends the view alone
+        console, closed = self._live.console, False
+        with suppress(OSError, ValueError), self._live:  # a terminal that is gone ends the view
             while not closed:
                 with self._condition:
                     self._condition.wait_for(lambda: self._dirty or self._closed, _AGES)
@@ -221,6 +185,6 @@ class LiveView:
                 with console:  # one write
                     for text in news:
                         console.print(text, soft_wrap=True)
-                    live.update(board, refresh=True)
+                    self._live.update(board, refresh=True)
                 with self._condition:
                     self._condition.wait_for(lambda: self._closed, _REDRAW)

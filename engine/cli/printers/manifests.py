@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.representer import SafeRepresenter
 
-from engine.cli.printers.text import escape, is_ci_command, to_json
+from engine.cli.output import escape, is_ci_command, to_json
 
 _PLAIN = re.compile(r"[A-Za-z/](?:[A-Za-z0-9_./@+=-]|[: ](?=[A-Za-z0-9/]))*")
 _NO_STRINGS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})

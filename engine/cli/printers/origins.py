@@ -10,8 +10,8 @@ from engine.api.origins import EffectiveDocument, Origin
 from engine.api.schema_messages import dotted
 from engine.api.versions import JOB_SPEC
 from engine.api.yaml_reader import Document
+from engine.cli.output import sanitize_line, to_json
 from engine.cli.printers.manifests import to_yaml
-from engine.cli.printers.text import sanitize_line, to_json
 from engine.errors import SourceLocation
 
 _SURROGATE = re.compile(r"(?<!\\)((?:\\\\)*)\\uD[89A-F]")

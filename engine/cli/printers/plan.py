@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from engine.cli.output import format_rows, pluralise, sanitize_line, terminal_width, to_json
 from engine.cli.printers.manifests import to_yaml
-from engine.cli.printers.table import format_rows, terminal_width
-from engine.cli.printers.text import pluralise, sanitize_line, to_json
 from engine.errors import EngineError
 from engine.inspect.plan import JobPlan
 from engine.lifecycle.change_reason import PlannedAction

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 from engine import __version__
 from engine.api.model import Job
+from engine.cli.output import to_json
 from engine.cli.printers.github import repository_path
-from engine.cli.printers.text import to_json
 from engine.errors import END, Diagnostic, Severity
 
 Problems = tuple[Diagnostic, ...]

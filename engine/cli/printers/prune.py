@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TextIO
 
-from engine.cli.printers.text import sanitize_line, to_json
+from engine.cli.output import sanitize_line, to_json
 from engine.errors import EngineError
 from engine.prune.result import PruneAction, PruneEntry, PruneResult
 

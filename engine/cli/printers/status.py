@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from engine.cli.output import format_age
 from engine.cli.printers.record import record_json
-from engine.cli.printers.text import format_age
 from engine.inspect.view import JobView, Overview
 from engine.lifecycle.orphan import orphaned_since
 from engine.refs import JobKey

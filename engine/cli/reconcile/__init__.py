@@ -1,106 +1,158 @@
-"""`engine reconcile`: make the specs happen, once or from now on."""
+"""`engine reconcile`: make the specs happen, once or from now on; and what both ways share."""
 
-from typing import Any
+import resource
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
+from engine.api.model import Job
 from engine.cli import options
-from engine.cli.verb import verb
+from engine.cli.loading import SpecOptions, load_settings, load_valid_specs
+from engine.cli.output import echo_note, echo_stderr
+from engine.cli.printers.events import JsonPrinter, open_printer
+from engine.errors import EngineError, InvalidInputError, UsageError
+from engine.specdir.load import with_namespace
+from engine.telemetry.events import ErrorReported, Notice, SpecProblem
+from engine.telemetry.redact import REDACTOR
+from engine.wellknown import DEFAULT_SOURCE
 
-LONGEST_LEASE = 3600.0
-"""As in `runtime.lease`, which isn't imported for --help."""
+if TYPE_CHECKING:
+    from engine.cluster.connect import Connection
+    from engine.reconcile.once_result import OnceRequest
+
 _ONLY_WITH_ONCE = ("timeout", "queue_timeout", "wait", "output", "junit")
 _NOT_WITH_ONCE = ("prune_interval", "poll", "leader_elect", "lease_duration", "metrics_address")
 _NOT_IN_A_DRY_RUN = ("timeout", "queue_timeout", "wait", "junit", "logs_dir")
 
 
-@verb(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconcileOptions(SpecOptions):
+    """A field for each option of the command line. Times are seconds.
+
+    Fields with a default are those that `engine diff` has no option for.
+    """
+
+    kubeconfig: str
+    context: str
+    source: str
+    concurrency: int
+    prune: bool
+    dry_run: str
+    output: str
+    verbose: int
+    sandbox: bool = False
+    timeout: float | None = None
+    queue_timeout: float = 0.0
+    wait: str = "finished"
+    max_starts: int | None = None
+    logs_dir: Path | None = None
+    junit: Path | None = None
+    prune_interval: float = 0.0
+    poll: float | None = None
+    leader_elect: bool = False
+    lease_duration: float = 0.0
+    metrics_address: str = ""
+    log_format: str = "text"
+    color: str = "auto"
+
+    @property
+    def reads_own_folders(self) -> bool:
+        """Whether a missing spec means a removed job: whole folders, and a named source."""
+        return self.source != DEFAULT_SOURCE and all(Path(path).is_dir() for path in self.paths)
+
+
+@options.verb(
     "engine reconcile --once jobs",
     "engine reconcile --once jobs --timeout 30m --junit report.xml",
     "engine reconcile jobs --source web --dry-run=server",
     "engine reconcile jobs --source web --leader-elect --metrics-address :8080",
+    params=(
+        *options.PATHS,
+        options.option("--once", is_flag=True, help="Bring every job to its end, then stop."),
+        *options.RECONCILING,
+        options.CONCURRENCY(default=16, help="How many jobs are worked on at once."),
+        options.DURATION("--timeout", help="Longest time to wait for all jobs; exit code 3."),
+        options.DURATION(
+            "--queue-timeout",
+            default="10m",
+            show_default=True,
+            help="Longest time to wait for room in a quota; exit code 5.",
+        ),
+        options.option(
+            "--wait",
+            type=click.Choice(["finished", "applied"]),
+            default="finished",
+            show_default=True,
+            help="What to wait for: the jobs' end, or their start.",
+        ),
+        options.PRUNE,
+        options.option(
+            "--max-starts",
+            type=click.IntRange(min=0),
+            help="Begin no new run if there would be more than this; default: limits.maxStarts.",
+        ),
+        options.DRY_RUN(
+            help="Say what would be done, and why, and do nothing; server: ask the server, too."
+        ),
+        options.ALLOW_EMPTY,
+        options.option(
+            "--sandbox",
+            is_flag=True,
+            help="Use a simulated cluster in this process; runs no container.",
+        ),
+        options.LOGS_DIR,
+        options.output("table", "json"),
+        click.Option(
+            ["--junit"],
+            type=click.Path(path_type=Path, dir_okay=False),
+            metavar="FILE",
+            help="Write the result as JUnit XML, too, however it ends.",
+        ),
+        options.DURATION(
+            "--prune-interval",
+            default="1m",
+            show_default=True,
+            help="How often expired pods are looked for. Not with --once.",
+        ),
+        options.DURATION(
+            "--poll",
+            help="Look for changed files this often instead of using inotify: for network folders.",
+        ),
+        options.option(
+            "--leader-elect",
+            is_flag=True,
+            help="Stand by while another engine leads this source.",
+        ),
+        options.DURATION(
+            "--lease-duration",
+            default="15s",
+            show_default=True,
+            help="How long the lead is kept without a sign of life; an hour at most.",
+        ),
+        options.option(
+            "--metrics-address",
+            default="",
+            help="Serve /metrics, /healthz and /readyz at HOST:PORT, :PORT or, on loopback, PORT.",
+        ),
+        options.option(
+            "--log-format",
+            type=click.Choice(["text", "json"]),
+            default="text",
+            show_default=True,
+            help="Format of the log on stderr.",
+        ),
+        options.COLOR,
+        options.VERBOSE,
+    ),
 )
-@options.paths
-@options.option("--once", is_flag=True, help="Bring every job to its end, then stop.")
-@options.reconciling
-@options.concurrency("How many jobs are worked on at once.")
-@options.option(
-    "--timeout", type=options.Duration(), help="Longest time to wait for all jobs; exit code 3."
-)
-@options.option(
-    "--queue-timeout",
-    type=options.Duration(),
-    default=600.0,
-    show_default="10m",
-    help="Longest time to wait for room in a quota; exit code 5.",
-)
-@options.option(
-    "--wait",
-    type=click.Choice(["finished", "applied"]),
-    default="finished",
-    show_default=True,
-    help="What to wait for: the jobs' end, or their start.",
-)
-@options.prune
-@options.option(
-    "--max-starts",
-    type=click.IntRange(min=0),
-    help="Begin no new run if there would be more than this; default: limits.maxStarts.",
-)
-@options.option(
-    "--dry-run",
-    type=options.SharedChoice(["none", "client", "server"]),
-    default="none",
-    show_default=True,
-    help="Say what would be done, and why, and do nothing; server: ask the server, too.",
-)
-@options.allow_empty
-@options.option(
-    "--sandbox", is_flag=True, help="Use a simulated cluster in this process; runs no container."
-)
-@options.logs_dir
-@options.output("table", "json")
-@options.file_to_write(
-    "--junit", metavar="FILE", help="Write the result as JUnit XML, too, however it ends."
-)
-@options.option(
-    "--prune-interval",
-    type=options.Duration(),
-    default=60.0,
-    show_default="1m",
-    help="How often expired pods are looked for. Not with --once.",
-)
-@options.option(
-    "--poll",
-    type=options.Duration(),
-    help="Look for changed files this often instead of using inotify: for network folders.",
-)
-@options.option(
-    "--leader-elect", is_flag=True, help="Stand by while another engine leads this source."
-)
-@options.option(
-    "--lease-duration",
-    type=options.Duration(longest=LONGEST_LEASE),
-    default=15.0,
-    show_default="15s",
-    help="How long the lead is kept without a sign of life; an hour at most.",
-)
-@options.option(
-    "--metrics-address",
-    default="",
-    help="Serve /metrics, /healthz and /readyz at HOST:PORT, :PORT or, on loopback, PORT.",
-)
-@options.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Format of the log on stderr.",
-)
-@options.color
-@options.verbose
-def command(paths: tuple[str, ...], filenames: tuple[str, ...], once: bool, **given: Any) -> None:
+def command(once: bool, **given: Any) -> None:
     """Bring the jobs of a folder to their end.
 
     Every job whose spec has not run yet is started; then the files are watched, unless --once.
@@ -108,17 +160,15 @@ def command(paths: tuple[str, ...], filenames: tuple[str, ...], once: bool, **gi
     SIGTERM the jobs that have started go on; the next reconcile takes them up. SIGHUP reads
     configuration, templates and specs again.
     """
-    is_dry = given["dry_run"] != "none"
+    asked = ReconcileOptions(**given)
+    is_dry = asked.dry_run != "none"
     _refuse_what_has_no_effect(once=once or is_dry, is_dry=is_dry)
-    if given["prune"]:
+    if asked.prune:
         options.require_own_source()
-    # Each way of running has imports of its own, and `--help` needs none of them.
-    from engine.cli.reconcile.common import ReconcileOptions, report_errors  # noqa: PLC0415
-
-    asked = ReconcileOptions(paths=options.all_paths(paths, filenames), **given)
     if options.STDIN in asked.paths and not (once or is_dry):
         raise click.UsageError("- is read once: it needs --once or --dry-run")
-    with report_errors(asked):
+    # Each way of running has imports of its own, and `--help` needs none of them.
+    try:
         if is_dry:
             from engine.cli.reconcile.dry_run import print_plan  # noqa: PLC0415
 
@@ -131,6 +181,16 @@ def command(paths: tuple[str, ...], filenames: tuple[str, ...], once: bool, **gi
             from engine.cli.reconcile.stay import run_manager  # noqa: PLC0415
 
             run_manager(asked)
+    except EngineError as error:
+        if asked.log_format != "json":
+            raise
+        problems = error.problems if isinstance(error, InvalidInputError) else ()
+        with open_printer(asked.verbose, asked.log_format, asked.color) as emit:
+            for problem in problems:
+                emit(SpecProblem(problem))
+            if not problems:
+                emit(ErrorReported(None, str(error), retrying=False))
+        sys.exit(error.exit_code)
 
 
 def _refuse_what_has_no_effect(*, once: bool, is_dry: bool) -> None:
@@ -144,3 +204,79 @@ def _refuse_what_has_no_effect(*, once: bool, is_dry: bool) -> None:
     for name, words in refused.items():
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--{name.replace('_', '-')} {words}")
+
+
+def make_request(asked: ReconcileOptions) -> "OnceRequest":
+    """Every job of the source, and its cluster, for `--once` and its dry run.
+
+    Errors: InvalidInputError; UsageError if there are no specs, or if --prune may remove jobs by
+    mistake; those of `open_connection`.
+    """
+    is_own = asked.reads_own_folders
+    settings = load_settings(asked)
+    loaded = load_valid_specs(asked, settings)
+    if asked.prune and not loaded.complete:
+        words = "--prune would remove the jobs behind a link that is not followed"
+        raise UsageError(words, hint="name it on the command line, too, or remove it")
+    connection = open_connection(asked, loaded.jobs, asked.concurrency + 4)
+    jobs = with_namespace(loaded.jobs, connection.namespace, settings.limits)
+    prune_in = None
+    if asked.prune:
+        named = {connection.namespace, asked.namespace, *(job.namespace for job in jobs)}
+        prune_in = tuple(sorted(named - {""}))
+
+    # Valid specs come first, and need no client.
+    from engine.reconcile.once_result import OnceRequest  # noqa: PLC0415
+    from engine.render.templates import Templates  # noqa: PLC0415
+
+    return OnceRequest(
+        client=connection.client,
+        jobs=jobs,
+        config=settings,
+        templates=Templates(asked.templates, settings.kubernetes),
+        source=asked.source,
+        is_whole=loaded.complete and is_own,
+        concurrency=asked.concurrency,
+        timeout=asked.timeout,
+        queue_timeout=asked.queue_timeout,
+        until_started=asked.wait == "applied",
+        max_starts=asked.max_starts,
+        prune_in=prune_in,
+    )
+
+
+def open_connection(asked: ReconcileOptions, jobs: Iterable[Job], connections: int) -> "Connection":
+    """To the cluster, or to a sandbox for `jobs` that lives until the command ends.
+
+    Open files are limited by the hard limit alone, as in programs in Go: each namespace is watched
+    over its own connections, and the soft limit is meant for programs that use select().
+    Errors: those of `connect`.
+    """
+    from engine.cluster.connect import connect  # noqa: PLC0415 - valid specs come first
+
+    def on_silence(words: str) -> None:  # the printer of events is not there yet
+        if asked.log_format == "json":
+            JsonPrinter(sys.stderr, REDACTOR)(Notice(words))
+        else:
+            echo_note(words)
+
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    kubeconfig, context = asked.kubeconfig, asked.context
+    if asked.sandbox:
+        sandbox = _sandbox_kubeconfig(jobs)
+        kubeconfig, context = click.get_current_context().with_resource(sandbox), ""
+    return connect(kubeconfig, context, connections, on_silence)
+
+
+@contextmanager
+def _sandbox_kubeconfig(jobs: Iterable[Job]) -> Iterator[str]:
+    """Path of the kubeconfig of a sandbox that has every namespace of `jobs`."""
+    from engine.sandbox import Sandbox  # noqa: PLC0415 - only who asks for it pays for it
+
+    with tempfile.TemporaryDirectory(prefix="engine-sandbox-") as folder, Sandbox() as running:
+        for job in jobs:
+            running.namespace(job.namespace or "default")
+        echo_stderr("note: this is a simulated cluster; no container is run")
+        yield str(running.write_kubeconfig(Path(folder, "kubeconfig")))

@@ -5,7 +5,7 @@ import sys
 
 from engine.cli.output import echo, echo_error, echo_result, echo_stderr
 from engine.cli.printers.plan import Plan, plan_diff, plan_json, plan_summary, plan_table
-from engine.cli.reconcile.common import ReconcileOptions, make_request
+from engine.cli.reconcile import ReconcileOptions, make_request
 from engine.errors import ExitCode
 from engine.prune.result import DryRun
 from engine.telemetry.redact import REDACTOR

@@ -1,7 +1,6 @@
 """`engine reconcile --once`: bring every job to its end, report, and leave with the exit code."""
 
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,20 +9,11 @@ from itertools import count
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from engine.cli.output import echo, echo_result, echo_stderr
-from engine.cli.printers.result import (
-    exit_code,
-    mask_result,
-    result_json,
-    result_table,
-)
-from engine.cli.printers.table import wants_colour
-from engine.cli.reconcile.common import (
-    ReconcileOptions,
-    make_request,
-    open_event_printer,
-)
-from engine.cli.verb import end_at_last, ending_signals
+from engine.cli.main import end_at_last, on_ending_signals
+from engine.cli.output import echo, echo_result, echo_stderr, pluralise, wants_colour
+from engine.cli.printers.events import open_printer
+from engine.cli.printers.result import exit_code, mask_result, result_json, result_table
+from engine.cli.reconcile import ReconcileOptions, make_request
 from engine.errors import EngineError, UsageError
 from engine.files import WholeFile
 from engine.prune.result import PruneAction, PruneEntry, PruneResult
@@ -45,13 +35,32 @@ def run_once(options: ReconcileOptions) -> None:
     def interrupt(number: int, frame: FrameType | None) -> None:
         del frame
         received.append(number)
-        end_at_last()
+        end_at_last(number)
         raise KeyboardInterrupt(number)
 
-    for number in ending_signals():
-        signal.signal(number, interrupt)
+    on_ending_signals(interrupt)
     with open_reports(options) as report:
-        result, pruned = _run(options)
+        request = make_request(options)
+
+        # Valid specs come first, and need no client.
+        from engine.reconcile.controller import ControllerDependencies  # noqa: PLC0415
+        from engine.reconcile.once import RunOnce  # noqa: PLC0415
+
+        jobs = len(request.jobs)
+        with open_printer(options.verbose, options.log_format, options.color, jobs) as printer:
+            run = RunOnce(request, ControllerDependencies(os.environ, REDACTOR, printer))
+            result, pruned = run.run(), PruneResult()
+            deleted = count(1)
+
+            def show_deleted(entry: PruneEntry) -> None:
+                if entry.action is PruneAction.DELETED:
+                    printer(Progress(f"pruning: {next(deleted):,} deleted"))
+
+            try:
+                if not result.interrupted:
+                    pruned = run.prune(logs_dir=options.logs_dir, on_entry=show_deleted)
+            except KeyboardInterrupt:
+                result = replace(result, interrupted=True)
         code = max(exit_code(result), pruned.exit_code)
         result, pruned = mask_result(result, pruned, REDACTOR)
         report(result)
@@ -62,39 +71,12 @@ def run_once(options: ReconcileOptions) -> None:
         echo_result(result_table(result, pruned, colour=colour), color=colour)
     for line in pruned.lines:
         echo(line, err=True)
-    under_way = sum(not job.over for job in result.jobs)
-    left = f"{under_way} job{' is' if under_way == 1 else 's are'} not over"
-    if result.interrupted:
-        text = f"interrupted: {left}; what has started goes on, and the next reconcile takes it up"
-        echo_stderr(text)
-    elif result.timed_out:
-        echo_stderr(f"timeout: {left}; what has started goes on")
+    if result.interrupted or result.timed_out:
+        why = "interrupted" if result.interrupted else "timeout"
+        under_way = sum(not job.over for job in result.jobs)
+        left = f"{pluralise(under_way, 'job')} {'is' if under_way == 1 else 'are'} not over"
+        echo_stderr(f"{why}: {left}; what has started goes on, and the next reconcile takes it up")
     sys.exit(_SIGNALLED + received[0] if result.interrupted and received else code)
-
-
-def _run(options: ReconcileOptions) -> "tuple[OnceResult, PruneResult]":
-    request = make_request(options)
-
-    # Valid specs come first, and need no client.
-    from engine.reconcile.controller import ControllerDependencies  # noqa: PLC0415
-    from engine.reconcile.once import RunOnce  # noqa: PLC0415
-
-    with open_event_printer(options, len(request.jobs)) as printer:
-        run = RunOnce(request, ControllerDependencies(os.environ, REDACTOR, printer))
-        result, pruned = run.run(), PruneResult()
-        if result.interrupted:
-            return result, pruned
-        deleted = count(1)
-
-        def show_deleted(entry: PruneEntry) -> None:
-            if entry.action is PruneAction.DELETED:
-                printer(Progress(f"pruning: {next(deleted):,} deleted"))
-
-        try:
-            pruned = run.prune(logs_dir=options.logs_dir, on_entry=show_deleted)
-        except KeyboardInterrupt:
-            return replace(result, interrupted=True), pruned
-    return result, pruned
 
 
 @contextmanager

@@ -7,27 +7,22 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from engine.api.model import Config, Job
+from engine.api.model import Job
 from engine.cli.loading import load_settings
-from engine.cli.reconcile.common import (
-    EventPrinter,
-    ReconcileOptions,
-    open_connection,
-    open_event_printer,
-)
-from engine.cli.verb import end_at_last, ending_signals
+from engine.cli.main import end_at_last, on_ending_signals
+from engine.cli.printers.events import open_printer
+from engine.cli.reconcile import ReconcileOptions, open_connection
 from engine.cluster.client import Client
-from engine.cluster.connect import Connection
-from engine.errors import ExitCode
+from engine.errors import ExitCode, UsageError
 from engine.reconcile.controller import ControllerDependencies
 from engine.reconcile.controller_manager import ControllerManager, ManagerOptions
 from engine.render.templates import Templates
 from engine.runtime.leader_election import default_identity
+from engine.runtime.lease import MAX_DURATION
 from engine.specdir.compile import CompileOptions
 from engine.specdir.load import load_specs
 from engine.specdir.scan import require_paths
@@ -49,6 +44,8 @@ def run_manager(options: ReconcileOptions) -> None:
     Errors: those of `ControllerManager.run`; UsageError for a missing path or an address that
     can't be listened on, InvalidInputError for a broken configuration.
     """
+    if options.lease_duration > MAX_DURATION:
+        raise UsageError("an hour at most", where="--lease-duration")
     require_paths(options.paths)
     settings = load_settings(options)
     jobs: tuple[Job, ...] = ()
@@ -56,10 +53,12 @@ def run_manager(options: ReconcileOptions) -> None:
         jobs = load_specs(options.paths, settings, options.namespace, options.defaults_root).jobs
     connection = open_connection(options, jobs, _CONNECTIONS)
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-    with open_event_printer(options) as printer, ExitStack() as stack:
-        if not options.metrics_address:
-            manager = _manager(options, settings, connection, printer)
-        else:
+    printer_of = open_printer(options.verbose, options.log_format, options.color)
+    with printer_of as printer, ExitStack() as stack:
+        emit: Emit = printer
+        dependencies = ControllerDependencies(os.environ, REDACTOR, printer)
+        metrics = None
+        if options.metrics_address:
             from engine.telemetry.metrics import Metrics  # noqa: PLC0415 - slow to import
 
             metrics = Metrics()
@@ -68,11 +67,59 @@ def run_manager(options: ReconcileOptions) -> None:
                 printer(event)
                 metrics(event)
 
-            manager = _manager(options, settings, connection, emit, metrics)
-            _bind(metrics, manager, connection.client)
-            url = stack.enter_context(_serve(options.metrics_address, manager, metrics))
+            dependencies = ControllerDependencies(
+                os.environ, REDACTOR, emit, metrics.observe_reconcile, metrics.observe_queue_wait
+            )
+        source = DirectorySource(
+            options.paths,
+            config_file=options.config,
+            config=settings,
+            options=CompileOptions(
+                options.namespace,
+                connection.namespace,
+                strict=options.strict,
+                templates=options.templates,
+            ),
+            defaults_root=options.defaults_root,
+            poll=options.poll,
+            on_notice=lambda message: emit(Notice(message)),
+        )
+        manager_options = ManagerOptions(
+            source=options.source,
+            namespace=options.namespace or connection.namespace,
+            identity=default_identity(),
+            concurrency=options.concurrency,
+            prune=options.prune,
+            ages=options.reads_own_folders,
+            allow_empty=options.allow_empty,
+            prune_interval=options.prune_interval,
+            leader_elect=options.leader_elect,
+            lease_duration=options.lease_duration,
+            max_starts=options.max_starts,
+            logs_dir=options.logs_dir,
+        )
+        templates = partial(Templates, options.templates, settings.kubernetes)
+        manager = ControllerManager(
+            connection.client, source, settings, templates, manager_options, dependencies
+        )
+        if metrics is not None:
+            address = options.metrics_address
+            url = stack.enter_context(_serve(address, manager, metrics, connection.client))
             emit(Notice(f"metrics and probes are served at {url}"))
-        received = stack.enter_context(_handle_signals(manager, printer))
+        received: list[int] = []
+
+        def end(number: int, frame: FrameType | None) -> None:
+            """End in order; a second signal ends the process."""
+            del frame
+            if received:
+                printer.close()
+                os._exit(128 + number)
+            received.append(number)
+            end_at_last(number)
+            manager.stop(signal.Signals(number).name)
+
+        on_ending_signals(end)
+        signal.signal(signal.SIGHUP, lambda *_: manager.reload())
         manager.run()
     _exit(ExitCode.INTERRUPTED if signal.SIGINT in received else ExitCode.OK)
 
@@ -87,55 +134,13 @@ def _exit(code: ExitCode) -> None:
     sys.exit(code)
 
 
-def _manager(
-    options: ReconcileOptions,
-    settings: Config,
-    connection: Connection,
-    emit: Emit,
-    metrics: "Metrics | None" = None,
-) -> ControllerManager:
-    source = DirectorySource(
-        options.paths,
-        config_file=options.config,
-        config=settings,
-        options=CompileOptions(
-            options.namespace,
-            connection.namespace,
-            strict=options.strict,
-            templates=options.templates,
-        ),
-        defaults_root=options.defaults_root,
-        poll=options.poll,
-        on_notice=lambda message: emit(Notice(message)),
-    )
-    manager_options = ManagerOptions(
-        source=options.source,
-        namespace=options.namespace or connection.namespace,
-        identity=default_identity(),
-        concurrency=options.concurrency,
-        prune=options.prune,
-        ages=options.reads_own_folders,
-        allow_empty=options.allow_empty,
-        prune_interval=options.prune_interval,
-        leader_elect=options.leader_elect,
-        lease_duration=options.lease_duration,
-        max_starts=options.max_starts,
-        logs_dir=options.logs_dir,
-    )
-    dependencies = ControllerDependencies(os.environ, REDACTOR, emit)
-    if metrics is not None:
-        dependencies = replace(
-            dependencies,
-            on_reconcile=metrics.observe_reconcile,
-            on_queue_latency=metrics.observe_queue_wait,
-        )
-    templates = partial(Templates, options.templates, settings.kubernetes)
-    return ControllerManager(
-        connection.client, source, settings, templates, manager_options, dependencies
-    )
+@contextmanager
+def _serve(
+    address: str, manager: ControllerManager, metrics: "Metrics", client: Client
+) -> Iterator[str]:
+    """Metrics and probes over HTTP; yields their URL."""
+    from engine.telemetry.health import HealthServer  # noqa: PLC0415 - slow to import
 
-
-def _bind(metrics: "Metrics", manager: ControllerManager, client: Client) -> None:
     controller = manager.controller
     metrics.bind(
         {
@@ -150,43 +155,9 @@ def _bind(metrics: "Metrics", manager: ControllerManager, client: Client) -> Non
             "engine_watch_restarts": lambda: sum(w.restarts for w in controller.reflectors()),
         }
     )
-
-
-@contextmanager
-def _serve(address: str, manager: ControllerManager, metrics: "Metrics") -> Iterator[str]:
-    """Metrics and probes over HTTP; yields their URL."""
-    from engine.telemetry.health import HealthServer  # noqa: PLC0415 - slow to import
-
     server = HealthServer(address, manager.readiness, manager.liveness, metrics, manager.remarks)
     server.start()
     try:
         yield server.url
     finally:
         server.stop()
-
-
-@contextmanager
-def _handle_signals(manager: ControllerManager, printer: EventPrinter) -> Iterator[set[int]]:
-    """SIGTERM and SIGINT stop the manager, a second one ends the process; SIGHUP reloads."""
-    received: set[int] = set()
-
-    def end(number: int, frame: FrameType | None) -> None:
-        del frame
-        if received:
-            printer.close()
-            os._exit(ExitCode.INTERRUPTED)
-        received.add(number)
-        end_at_last()
-        manager.stop(signal.Signals(number).name)
-
-    def reload(number: int, frame: FrameType | None) -> None:
-        del number, frame
-        manager.reload()
-
-    handlers = {**dict.fromkeys(ending_signals(), end), signal.SIGHUP: reload}
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -14,7 +14,6 @@ from pathlib import Path
 import click
 import pytest
 
-from engine.cli import options
 from engine.cli.main import COMMANDS, cli
 from engine.sandbox import Sandbox
 from tests.support.forked import ForkedProcess
@@ -92,7 +91,6 @@ def test_every_flag_has_a_variable_of_its_name_but_those_that_write_files(comman
 
 
 def test_a_variable_means_the_same_to_every_command() -> None:
-    """A value that one command takes is an error for no other."""
     shapes: dict[str, dict[object, str]] = {}
     for command in COMMANDS:
         for flag in flags(command):
@@ -103,8 +101,8 @@ def test_a_variable_means_the_same_to_every_command() -> None:
 
 def shape(flag: click.Option) -> object:
     kind = flag.type
-    if isinstance(kind, options.SharedChoice):
-        return "one of a list, or the default"
+    if isinstance(kind, click.Choice):
+        return "one of a list that is the command's own"
     if flag.envvar == "ENGINE_NAMESPACE":
         return "one, or several where there may be several"
     limits = vars(kind) if not isinstance(kind, click.Path) else {}
@@ -114,7 +112,7 @@ def shape(flag: click.Option) -> object:
 def test_several_namespaces_are_an_error_where_one_is_meant(engine: Engine) -> None:
     said = engine("logs", "a", env={"ENGINE_NAMESPACE": "a b"})
     assert said.code == 2
-    assert "'a b' names several, where one is meant" in said.stderr
+    assert "'a b' can't be a namespace" in said.stderr
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from engine.cli.main import COMMANDS, cli
-from engine.cli.verb import Command
+from engine.cli.options import Command
 from tests.unit.cli.conftest import Engine
 
 ROOT = click.Context(cli, info_name="engine")
@@ -21,9 +21,9 @@ def found(name: str) -> Command:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_example_of_a_command_can_be_typed(name: str, engine: Engine) -> None:
     command = found(name)
-    assert command.examples
+    assert command.epilog
     said = engine(name, "--help").stdout
-    for example in command.examples:
+    for example in command.epilog.splitlines():
         assert f"\n  {example}\n" in said
         words = shlex.split(example.removeprefix("source <(").removesuffix(")"))
         assert words[:2] == ["engine", name]

@@ -85,7 +85,7 @@ def test_a_look_at_jobs_imports_neither_actions_nor_events(tmp_path: Path) -> No
         given = ("--kubeconfig", str(sandbox.write_kubeconfig(tmp_path / "kubeconfig")))
         modules("complete", "done", "-f", str(tmp_path), "--reason", "for a test", *given)
         found = modules("status", "done", *given)
-    assert "engine.cli.printers.table" in found
+    assert "engine.cli.output" in found
     assert "jsonschema" not in found
     assert not ABOUT_RUNS & found
 

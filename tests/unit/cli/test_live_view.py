@@ -10,14 +10,13 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from engine.cli.printers.live_view import Board, LiveView
-from engine.cli.printers.text import (
+from engine.cli.output import (
     display_width,
     format_age,
     sanitize_line,
-    truncate,
     truncate_middle,
 )
+from engine.cli.printers.live_view import Board, LiveView
 from engine.refs import JobKey
 from engine.status.outcome import Reason, State
 from engine.telemetry.events import (
@@ -312,21 +311,6 @@ def test_a_terminal_that_is_gone_raises_nothing(redact: Redactor) -> None:
 )
 def test_an_age_is_told_in_its_largest_unit(seconds: float, text: str) -> None:
     assert format_age(seconds) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "columns", "found"),
-    [
-        ("abc", 3, "abc"),
-        ("abcd", 3, "ab…"),
-        ("名名", 4, "名名"),
-        ("名名", 3, "名…"),
-        ("abc", 1, "…"),
-    ],
-)
-def test_text_is_cut_by_the_columns_it_takes(text: str, columns: int, found: str) -> None:
-    assert truncate(text, columns) == found
-    assert display_width(found) <= columns
 
 
 @pytest.mark.parametrize(

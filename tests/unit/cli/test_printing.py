@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from engine.cli.by_name import job_key
 from engine.cli.main import report_crashes
-from engine.cli.printers.text import sanitize_line, sanitize_log, sanitize_text, to_json
+from engine.cli.output import sanitize_line, sanitize_log, sanitize_text, to_json
 from engine.errors import UsageError
 from engine.refs import JobKey
 from engine.telemetry.events import Event, InternalError

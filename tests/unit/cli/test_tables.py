@@ -5,8 +5,7 @@ import re
 
 import pytest
 
-from engine.cli.printers.table import format_rows, wants_colour
-from engine.cli.printers.text import display_width
+from engine.cli.output import display_width, format_rows, wants_colour
 
 ROWS = [("JOB", "STATE", "MESSAGE"), ("ci/build", "Failed", "it began " + "x" * 300 + " the cause")]
 

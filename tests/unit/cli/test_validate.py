@@ -317,8 +317,8 @@ def test_problems_are_annotations_besides_on_github(tmp_path: Path, engine: Engi
     assert engine("validate", ".", "-o", "json").stderr == ""
 
 
-@pytest.mark.parametrize(("value", "is_json"), [("json", True), ("table", False), ("", False)])
-def test_a_format_of_other_commands_in_the_environment_leaves_the_default(
+@pytest.mark.parametrize(("value", "is_json"), [("json", True), ("", False)])
+def test_the_environment_may_name_the_format(
     tmp_path: Path, engine: Engine, value: str, is_json: bool
 ) -> None:
     write(tmp_path, "a.yaml", SPEC)

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.cli.reconcile import LONGEST_LEASE
 from engine.runtime.lease import (
     MAX_DURATION,
     LeaseRecord,
@@ -113,10 +112,6 @@ def test_a_ghost_that_would_hold_for_years_holds_no_longer_than_we_would() -> No
     first = observe(None, read_lease_record(ghost), 100.0)
     assert remaining(first, 114.0) == 1.0
     assert remaining(first, 115.0) == 0
-
-
-def test_no_engine_may_hold_a_lease_for_longer_than_others_believe() -> None:
-    assert LONGEST_LEASE == MAX_DURATION
 
 
 def test_changes_of_holder_are_counted_as_far_as_the_api_can() -> None:
