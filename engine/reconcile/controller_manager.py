@@ -22,7 +22,7 @@ from engine.runtime.leader_election import LeaderElector, LeaseLock
 from engine.runtime.retry import retry_transient
 from engine.runtime.supervisor import SupervisedThread
 from engine.specdir.source import DirectorySource
-from engine.telemetry.events import Stopping
+from engine.telemetry.events import Notice
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class ControllerManager:
                 run = partial(self._run, runnable, stop)
                 running.append((runnable, stop, supervisor.start(runnable.name, run)))
         if running or isinstance(message, str):
-            self._emit(Stopping(str(message)))
+            self._emit(Notice(str(message), "stopping"))
         for runnable, stop, thread in reversed(running):
             stop.set()
             thread.stop()

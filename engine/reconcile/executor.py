@@ -50,7 +50,7 @@ from engine.render.attempt import RenderConfig, render_attempt
 from engine.render.manifests import Manifests
 from engine.render.variables import secret_references
 from engine.runtime.retry import backoff
-from engine.telemetry.events import DependentRestored, ErrorReported, PodRemoved
+from engine.telemetry.events import ErrorReported, Notice
 from engine.transform.prefer_nodes import prefer_nodes
 from engine.transform.set_owner_reference import set_owner_reference
 from engine.wellknown import EXPIRES_AT, RUN, SCHEDULING, TTL_FROM
@@ -163,7 +163,8 @@ class ActionExecutor:
                 api.create(
                     self.client, set_owner_reference(manifest, pod=action.pod, uid=action.uid)
                 )
-                self.reporter.emit(DependentRestored(tracked.job.key, ref_of(manifest)))
+                words = f"{ref_of(manifest)} was deleted before its pod had started; created again"
+                self.reporter.emit(Notice(words, tracked.job.key, warning=True))
         tracked.observed.dependents_looked_up[action.uid, bool(action.reported)] = self.client.now()
 
     def write_record(self, tracked: TrackedJob, action: WriteRecord) -> None:
@@ -234,7 +235,8 @@ class ActionExecutor:
             is_same = False
         self._get_pod(tracked, action.pod, action.uid)
         if is_same:
-            self.reporter.emit(PodRemoved(tracked.job.key, action.pod, action.why))
+            words = f"pod {action.pod} deleted: {action.why}"
+            self.reporter.emit(Notice(words, tracked.job.key, detail=True))
 
     def refresh(self, tracked: TrackedJob, action: RefreshPod) -> None:
         """Pod and record as they are now; what was known of them may have been old."""

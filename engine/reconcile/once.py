@@ -25,7 +25,7 @@ from engine.reconcile.preflight import preflight
 from engine.refs import JobKey
 from engine.runtime.retry import retry_transient
 from engine.status.outcome import State
-from engine.telemetry.events import AttemptFailed, ErrorReported, Event, JobGone, JobUnchanged
+from engine.telemetry.events import AttemptFailed, ErrorReported, Event, JobUnchanged, Notice
 
 _SHUTDOWN_TIMEOUT = 10.0
 
@@ -144,7 +144,8 @@ class RunOnce:
             keys = self._jobs.keys()
             self._gone = find_gone(request.client, request.source, keys, request.prune_in)
         for key in self._gone.items if self._gone is not None else ():
-            self._controller.emit(JobGone(key, request.source))
+            words = f"no spec in source {request.source} any more; the job will be removed"
+            self._controller.emit(Notice(words, key))
 
     def _pods(self, key: JobKey) -> tuple[dict[str, Any], ...]:
         """The pods of a job, as last seen."""

@@ -16,7 +16,7 @@ from engine.prune.result import PruneEntry
 from engine.reconcile.controller import JobController
 from engine.refs import JobKey
 from engine.runtime.workqueue import ItemRateLimiter, Workers, WorkQueue
-from engine.telemetry.events import JobGone, Notice, ObjectPruned
+from engine.telemetry.events import Notice, ObjectPruned
 
 _TICK = 1.0
 _STALL_TIMEOUT = 60.0
@@ -93,7 +93,8 @@ class RemovedJobs:
             is_news = key not in self._announced
             self._announced.add(key)
         if is_news:
-            self._controller.emit(JobGone(key, self._controller.source))
+            words = f"no spec in source {self._controller.source} any more; the job will be removed"
+            self._controller.emit(Notice(words, key))
         self._queue.add(key)
         return True
 

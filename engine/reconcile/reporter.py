@@ -15,8 +15,7 @@ from engine.status.outcome import EventReason, Reason, State
 from engine.telemetry.events import (
     AttemptFailed,
     Emit,
-    LabelsChanged,
-    PodIgnored,
+    Notice,
     PullPolicyFallback,
     StateChanged,
 )
@@ -63,12 +62,15 @@ class AttemptReporter:
         for pod in state.unowned_pods():
             if uid_of(pod) not in reported.ignored:
                 reported.ignored |= {uid_of(pod)}
-                self.emit(PodIgnored(tracked.job.key, name_of(pod)))
+                words = f"pod {name_of(pod)} is in no record of this job; it is left alone"
+                self.emit(Notice(words, tracked.job.key, warning=True))
         pod = state.unlabelled_pod()
         if pod is not None and uid_of(pod) not in reported.relabelled:
             reported.relabelled |= {uid_of(pod)}
-            labels = changed_labels(pod, state.source)
-            self.emit(LabelsChanged(tracked.job.key, name_of(pod), labels))
+            labels = ", ".join(changed_labels(pod, state.source))
+            words = f"labels of pod {name_of(pod)} were changed ({labels})"
+            words += "; the engine reads it by its name"
+            self.emit(Notice(words, tracked.job.key, warning=True))
 
     def report_end(self, tracked: TrackedJob) -> None:
         """The end of a run that was followed, where another hand wrote it down: that of the TTL

@@ -13,7 +13,7 @@ from engine.reconcile.job_store import Changes
 from engine.refs import JobKey
 from engine.runtime.leader_election import LeaderElector
 from engine.specdir.source import DirectorySource, Snapshot
-from engine.telemetry.events import Emit, Notice, Progress, SpecFixed, SpecProblem, SpecsRead
+from engine.telemetry.events import Emit, Notice, Progress, SpecProblem, SpecsRead
 
 _TICK, _LEADER_TICK = 1.0, 0.02
 _LONG_READ = 0.5
@@ -153,7 +153,7 @@ class SpecSync:
             if problem not in known:
                 emit(SpecProblem(problem))
         for file in sorted(_files(before.problems) - _files(snapshot.problems)):
-            emit(SpecFixed(file, gone=not os.path.lexists(file)))
+            emit(Notice("fixed" if os.path.lexists(file) else "removed", file))
         if snapshot.unreadable and snapshot.unreadable != before.unreadable:
             emit(
                 SpecProblem(f"{snapshot.unreadable}; the specs that were read before stay in force")

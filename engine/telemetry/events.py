@@ -68,45 +68,11 @@ class AttemptFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class PodRemoved:
-    """The engine has asked for the deletion of a pod."""
-
-    key: JobKey
-    pod: str
-    why: Text
-
-
-@dataclass(frozen=True, slots=True)
 class JobUnchanged:
     """The job's run was over before; nothing was written for it."""
 
     key: JobKey
     state: State
-
-
-@dataclass(frozen=True, slots=True)
-class DependentRestored:
-    """A Secret or ConfigMap was deleted before its pod had started, and is there again."""
-
-    key: JobKey
-    ref: Ref
-
-
-@dataclass(frozen=True, slots=True)
-class LabelsChanged:
-    """A running pod of ours has lost labels by which watches find it; it is read by its name."""
-
-    key: JobKey
-    pod: str
-    labels: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PodIgnored:
-    """A pod is named and labelled as one of the job's, but in no record; it is left alone."""
-
-    key: JobKey
-    pod: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +103,14 @@ class InternalError:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A note to the user."""
+    """A note to the user that no program acts on."""
 
     message: Text
+    about: JobKey | str = "note"
+    """What its line begins with: a job, a file, or what the engine does."""
     detail: bool = False
     """Printed with -v only."""
+    warning: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,27 +141,10 @@ class SpecProblem:
 
 
 @dataclass(frozen=True, slots=True)
-class SpecFixed:
-    """A file that had problems has none any more."""
-
-    file: str
-    gone: bool = False
-    """The file was removed."""
-
-
-@dataclass(frozen=True, slots=True)
 class JobUnmanaged:
     """The engine no longer manages this job: its spec was removed."""
 
     key: JobKey
-
-
-@dataclass(frozen=True, slots=True)
-class JobGone:
-    """The job has a record and no spec: the job and all its objects will be removed."""
-
-    key: JobKey
-    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,35 +171,21 @@ class Ready:
     """Every cache has been filled for the first time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stopping:
-    """The engine is about to end."""
-
-    reason: Text
-
-
 Event = (
     StateChanged
     | PullPolicyFallback
     | AttemptFailed
-    | PodRemoved
     | JobUnchanged
-    | DependentRestored
-    | LabelsChanged
-    | PodIgnored
     | ErrorReported
     | InternalError
     | Notice
     | Progress
     | SpecsRead
     | SpecProblem
-    | SpecFixed
     | JobUnmanaged
-    | JobGone
     | ObjectPruned
     | LeaderChanged
     | Ready
-    | Stopping
 )
 Emit = Callable[[Event], None]
 _FREE_TEXT = (Text, Diagnostic | Text)

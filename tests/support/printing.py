@@ -48,13 +48,10 @@ from engine.telemetry.events import (
     InternalError,
     Notice,
     ObjectPruned,
-    PodRemoved,
     Progress,
     PullPolicyFallback,
-    SpecFixed,
     SpecProblem,
     StateChanged,
-    Stopping,
     map_text,
 )
 from engine.telemetry.redact import Redactor
@@ -102,7 +99,7 @@ def events_of(text: str, name: str = "name") -> tuple[Event, ...]:
         StateChanged(replace(KEY, name="other"), State.FAILED, Reason.SCRIPT_FAILED, text),
         PullPolicyFallback(KEY, 1, "main", name, "Always", "Never", text),
         AttemptFailed(KEY, 1, "build-1", Reason.EVICTED, text),
-        PodRemoved(KEY, "build-1", text),
+        Notice(text, KEY, detail=True),
         ErrorReported(KEY, text, retrying=True),
         ErrorReported(None, text, retrying=False),
         InternalError(None, "worker-0", "KeyError", text, f"Traceback:\n  {text}\n{text}"),
@@ -110,9 +107,8 @@ def events_of(text: str, name: str = "name") -> tuple[Event, ...]:
         Progress(text),
         SpecProblem(Diagnostic(where, text, text)),
         SpecProblem(text),
-        SpecFixed(where.file),
+        Notice(text, where.file, warning=True),
         ObjectPruned(Ref("Pod", "ci", name), "failed", text),
-        Stopping(text),
     )
 
 

@@ -21,6 +21,7 @@ from engine.cli.output import (
     wants_colour,
 )
 from engine.errors import Severity
+from engine.refs import JobKey
 from engine.status.outcome import State
 from engine.telemetry import events
 from engine.telemetry.events import Event, map_text
@@ -98,6 +99,8 @@ class JsonPrinter(TextPrinter):
             "level": level_of(event),
             "event": type(event).__name__,
         }
+        if isinstance(event, events.Notice) and isinstance(event.about, JobKey):
+            entry["job"] = str(event.about)
         for field in fields(event) if not isinstance(event, events.Notice) else ():
             value = getattr(event, field.name)
             if value is not None and value != "":
@@ -131,7 +134,7 @@ def format_event(event: Event, *, verbose: bool) -> str:
     match event:
         case _ if verbose:
             pass
-        case events.JobUnchanged() | events.AttemptFailed() | events.PodRemoved():
+        case events.JobUnchanged() | events.AttemptFailed():
             return ""
         case events.Notice(detail=True):
             return ""
@@ -156,7 +159,7 @@ def level_of(event: Event) -> str:
             return "warning"
         case events.ErrorReported() | events.AttemptFailed() | events.PullPolicyFallback():
             return "warning"
-        case events.DependentRestored() | events.LabelsChanged() | events.PodIgnored():
+        case events.Notice(warning=True):
             return "warning"
         case _:
             return "info"
@@ -202,36 +205,20 @@ _FORMATS: Mapping[type[Any], Callable[[Any], str]] = {
     ),
     events.JobUnchanged: lambda e: f"{e.key}: {e.state}, unchanged",
     events.JobUnmanaged: lambda e: f"{e.key}: spec removed; the job is no longer managed",
-    events.JobGone: lambda e: (
-        f"{e.key}: no spec in source {e.source} any more; the job will be removed"
-    ),
     events.AttemptFailed: lambda e: (
         f"{e.key}: attempt {e.attempt} failed: {e.reason}{f': {e.message}' if e.message else ''}"
-    ),
-    events.PodRemoved: lambda e: f"{e.key}: pod {e.pod} deleted: {e.why}",
-    events.DependentRestored: lambda e: (
-        f"{e.key}: {e.ref} was deleted before its pod had started; created again"
-    ),
-    events.LabelsChanged: lambda e: (
-        f"{e.key}: labels of pod {e.pod} were changed ({', '.join(e.labels)}); "
-        "the engine reads it by its name"
-    ),
-    events.PodIgnored: lambda e: (
-        f"{e.key}: pod {e.pod} is in no record of this job; it is left alone"
     ),
     events.ErrorReported: lambda e: f"{f'{e.key}: ' if e.key else ''}{e.message}{_again(e)}",
     events.InternalError: lambda e: (
         f"{e.key or e.component}: internal error: {e.kind} ({REPORT_IT}){_again(e)}"
     ),
-    events.Notice: lambda e: f"note: {e.message}",
+    events.Notice: lambda e: f"{e.about}: {e.message}",
     events.Progress: lambda _: "",
     events.SpecsRead: _specs_read,
     events.SpecProblem: lambda e: str(e.problem),
-    events.SpecFixed: lambda e: f"{e.file}: {'removed' if e.gone else 'fixed'}",
     events.ObjectPruned: lambda e: f"{e.ref} {e.action}: {e.reason}",
     events.LeaderChanged: lambda e: (
         "leading" if e.leads else f"standing by: {e.holder or 'no engine'} leads"
     ),
     events.Ready: lambda _: "ready",
-    events.Stopping: lambda e: f"stopping: {e.reason}",
 }

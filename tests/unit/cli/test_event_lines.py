@@ -19,27 +19,20 @@ from engine.refs import JobKey, Ref
 from engine.status.outcome import Reason, State
 from engine.telemetry.events import (
     AttemptFailed,
-    DependentRestored,
     ErrorReported,
     Event,
     InternalError,
-    JobGone,
     JobUnchanged,
     JobUnmanaged,
-    LabelsChanged,
     LeaderChanged,
     Notice,
     ObjectPruned,
-    PodIgnored,
-    PodRemoved,
     Progress,
     PullPolicyFallback,
     Ready,
-    SpecFixed,
     SpecProblem,
     SpecsRead,
     StateChanged,
-    Stopping,
 )
 from engine.telemetry.redact import Redactor
 
@@ -52,25 +45,20 @@ CRASH = InternalError(None, "worker-0", "KeyError", "'x'", "Traceback: ...")
 EVICTED = AttemptFailed(KEY, 2, "build-2", Reason.EVICTED, "low on memory")
 FAILED = StateChanged(KEY, State.FAILED, Reason.SCRIPT_FAILED, "exit code 3")
 PULL = PullPolicyFallback(KEY, 1, "main", "tool:1", "Always", "Never", "no", PullClass.TRANSIENT)
-RELABELLED = LabelsChanged(KEY, "build-1", ("a", "b"))
-MADE = DependentRestored(KEY, Ref("Secret", "ci", "build-1"))
 TOLD: dict[tuple[str, bool], dict[str, Event]] = {
     ("info", False): {
         "ci/build: Running": StateChanged(KEY, State.RUNNING),
         "ci/build: spec removed; the job is no longer managed": JobUnmanaged(KEY),
-        "ci/build: no spec in source web any more; the job will be removed": JobGone(KEY, "web"),
         "note: hello": Notice("hello"),
         "specs read: 3 jobs in 2 files": SpecsRead(2, 3, 3, 0, 0),
-        "a.yaml: fixed": SpecFixed("a.yaml"),
-        "b.yaml: removed": SpecFixed("b.yaml", gone=True),
+        "a.yaml: fixed": Notice("fixed", "a.yaml"),
         "pod/ci/build-1 deleted: ttl 1s, age 2s": ObjectPruned(POD, "deleted", "ttl 1s, age 2s"),
         "leading": LeaderChanged(leads=True, holder="me"),
         "standing by: no engine leads": LeaderChanged(leads=False, holder=""),
         "ready": Ready(),
-        "stopping: SIGTERM": Stopping("SIGTERM"),
     },
     ("info", True): {
-        "ci/build: pod build-1 deleted: over": PodRemoved(KEY, "build-1", "over"),
+        "ci/build: pod build-1 deleted": Notice("pod build-1 deleted", KEY, detail=True),
         "ci/build: Failed, unchanged": JobUnchanged(KEY, State.FAILED),
         "specs read: 3 jobs in 2 files; 0 added, 1 changed, 0 removed": SpecsRead(2, 3, 0, 1, 0),
         "pod/ci/build-1 kept: young": ObjectPruned(POD, "kept", "young"),
@@ -81,12 +69,8 @@ TOLD: dict[tuple[str, bool], dict[str, Event]] = {
             "ci/build: attempt 1, container main, image tool:1: "
             "pull policy Always failed, next is Never: no"
         ): PULL,
-        "ci/build: secret/ci/build-1 was deleted before its pod had started; created again": MADE,
-        (
-            "ci/build: labels of pod build-1 were changed (a, b); the engine reads it by its name"
-        ): RELABELLED,
-        ("ci/build: pod build-1 is in no record of this job; it is left alone"): PodIgnored(
-            KEY, "build-1"
+        "ci/build: pod build-1 is in no record": Notice(
+            "pod build-1 is in no record", KEY, warning=True
         ),
         "ci/build: no answer; trying again": ErrorReported(KEY, "no answer", retrying=True),
         "a.yaml:1:2: warning: cut": SpecProblem(CUT),
@@ -186,6 +170,8 @@ def test_a_json_line_has_the_events_own_fields() -> None:
     }
     assert said(ObjectPruned(POD, "deleted", "x"))["object"] == "pod/ci/build-1"
     assert said(SpecsRead(0, 0, 0, 0, 0))["added"] == 0
+    assert said(Notice("restored", KEY))["job"] == "ci/build"
+    assert said(Notice("fixed", "a.yaml")).keys() == {"time", "level", "event", "message"}
 
 
 def test_a_line_is_shortened_on_a_terminal_alone_and_never_at_its_end() -> None:

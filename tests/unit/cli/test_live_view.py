@@ -25,7 +25,6 @@ from engine.telemetry.events import (
     JobUnmanaged,
     LeaderChanged,
     Notice,
-    PodRemoved,
     Progress,
     StateChanged,
 )
@@ -192,7 +191,7 @@ def test_news_stand_above_the_board_and_stay(screen: Screen, redact: Redactor) -
     live = LiveView(screen, redact, colour=False, jobs=1)
     live(StateChanged(key("build"), State.RUNNING))
     live(Notice("reading the specs again"))
-    live(PodRemoved(key("build"), "build-1", "its attempt is over"))
+    live(Notice("pod build-1 deleted: its attempt is over", key("build"), detail=True))
     lines = screen.wait(lambda lines: len(lines) == 3)
     assert lines[0] == "note: reading the specs again"
     assert lines[1].startswith("1 Running of 1, ")
