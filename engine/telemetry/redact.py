@@ -6,6 +6,8 @@ import re
 import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 MASK = "***"
@@ -20,6 +22,7 @@ _ESCAPE = re.compile("%[0-9A-F]{2}")
 _URL_SAFE = str.maketrans("+/", "-_")
 
 
+@dataclass(slots=True, eq=False)
 class Redactor:
     """Masks secret values in free text: plain, line by line, escaped, in URLs and in base64.
 
@@ -30,27 +33,24 @@ class Redactor:
     Assumptions: it gets free text before anything is encoded, never names, states or structure.
     """
 
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._values: set[str] = set()
-        self._known: set[str] = set()
-        self._forms: dict[str, list[str]] = {}
-        """Forms of values, sorted, by their first characters."""
-        self._longest = 0
+    _lock: Any = field(default_factory=threading.RLock)
+    _values: set[str] = field(default_factory=set)
+    _forms: dict[str, list[str]] = field(default_factory=dict)
+    """Forms of values, sorted, by their first characters."""
+    _longest: int = 0
 
     def add(self, values: Iterable[str]) -> None:
         """From now on mask these values; they may be of several lines."""
         values = set(values) - self._values
         forms = set[str]().union(*map(_forms, values))
         with self._lock:
-            forms -= self._known
-            self._known |= forms
             self._values |= values
             for form in forms:
-                self._forms.setdefault(form[:SHORTEST], []).append(form)
-            for beginning in {form[:SHORTEST] for form in forms}:
-                self._forms[beginning].sort()
-            self._longest = max(self._longest, max(map(len, forms), default=0))
+                alike = self._forms.setdefault(form[:SHORTEST], [])
+                at = bisect_left(alike, form)
+                if form not in alike[at : at + 1]:
+                    alike.insert(at, form)
+                self._longest = max(self._longest, len(form))
 
     def __call__(self, text: str) -> str:
         """`text` with every known value masked."""
@@ -105,15 +105,9 @@ def _cut_off(alike: list[str], rest: str) -> int:
 
 
 def _common_length(one: str, other: str) -> int:
-    """How many characters two texts have in common that begin alike."""
-    low, high = SHORTEST, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[:middle] == other[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    """How many characters two texts have in common."""
+    lengths = range(1, min(len(one), len(other)) + 1)
+    return bisect_left(lengths, x=True, key=lambda length: one[:length] != other[:length])
 
 
 def _forms(value: str) -> set[str]:
