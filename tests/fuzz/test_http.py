@@ -58,7 +58,7 @@ _CLIENTS = st.builds(
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[HealthServer]:
-    monkeypatch.setattr(health._Handler, "timeout", 0.2)
+    monkeypatch.setattr(health, "_TIMEOUT", 0.2)
     running = HealthServer("0", dict, str, Metrics())
     running.start()
     yield running

@@ -1,5 +1,6 @@
 """Probes and scrapes, over real connections."""
 
+import contextlib
 import socket
 import threading
 import time
@@ -209,10 +210,25 @@ def test_a_client_that_says_nothing_keeps_no_other_waiting(server: HealthServer)
 def test_a_client_that_falls_silent_is_cut_off(
     server: HealthServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health._Handler, "timeout", 0.2)
+    monkeypatch.setattr(health, "_TIMEOUT", 0.2)
     with socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nX-")
         assert connection.recv(100) == b""
+
+
+def test_a_client_that_writes_byte_by_byte_is_cut_off_as_well(
+    server: HealthServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "_TIMEOUT", 0.3)
+    began = time.monotonic()
+    with (
+        contextlib.suppress(ConnectionError),
+        socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection,
+    ):
+        while time.monotonic() < began + 2:
+            connection.sendall(b"X")
+            time.sleep(0.02)
+    assert time.monotonic() < began + 2
 
 
 def test_stopping_is_quick_even_with_clients_connected(server: HealthServer) -> None:
