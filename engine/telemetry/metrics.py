@@ -5,7 +5,8 @@ No label holds a job's name, so that the number of series doesn't grow with the 
 
 import time
 from collections import Counter as Tally
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
 
 from prometheus_client import (
     CollectorRegistry,
@@ -30,7 +31,10 @@ from engine.telemetry.events import Event
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _MINUTES = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 150.0, 300.0, 600.0)
-
+# What alerts ask for; other values have a series once they were met.
+_FAILURES = [one for one in Reason if one not in (Reason.SUCCEEDED, Reason.CANCELLED)]
+_ERRORS = [error.__name__ for error in (ForbiddenError, UnreachableError)]
+_KINDS, _ACTIONS = ("ConfigMap", "Pod", "Secret"), ("deleted", "failed")
 
 _GAUGES = {
     "engine_quota_waiting_jobs": "Jobs that wait for room in a quota, or for their record.",
@@ -68,63 +72,43 @@ class Metrics(Collector):
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
 
-        def counter(name: str, words: str, *labels: str) -> Counter:
-            return Counter(name, words, labels, registry=registry)
+        def counter(name: str, words: str, **labels: Iterable[str]) -> Counter:
+            made = Counter(name, words, labels, registry=registry)
+            for values in product(*labels.values()) if labels else ():
+                # An alert sees an increase only of a series that was there before.
+                made.labels(*values)
+            return made
 
         def histogram(name: str, words: str, buckets: tuple[float, ...]) -> Histogram:
             return Histogram(name, words, buckets=buckets, registry=registry)
 
-        self._outcomes = counter("engine_outcomes", "Runs that ended, by outcome.", "reason")
-        self._attempts_failed = counter(
-            "engine_attempts_failed",
-            "Attempts that failed, by outcome; not those that another pull policy answers.",
-            "reason",
-        )
-        self._pull_fallbacks = counter(
-            "engine_pull_fallbacks",
-            "Containers that go on with their next pull policy, by the class of the failure.",
-            "class",
-        )
-        self._pruned = counter(
-            "engine_pruned_objects",
-            "Objects that pruning judged, by the result: deleted, failed, invalid, …",
-            "kind",
-            "action",
-        )
-        self._starting = histogram(
-            "engine_starting_seconds",
-            "How long jobs were Starting before they ran: scheduling and pulling included.",
-            _MINUTES,
-        )
-        self._reconcile_duration = histogram(
-            "engine_reconcile_duration_seconds",
-            "How long one reconcile of one job takes, requests included.",
-            _SECONDS,
-        )
-        self._reconcile_errors = counter(
-            "engine_reconcile_errors",
-            "Reconciles of a job that ended with an error, by its kind: UnreachableError, say.",
-            "kind",
-        )
-        self._queue_wait = histogram(
-            "engine_workqueue_wait_seconds",
-            "How long a job was ready before a worker took it.",
-            _SECONDS,
-        )
-        self._spec_files = Gauge(
-            "engine_spec_files", "Spec files at the last reading.", registry=registry
-        )
+        def gauge(name: str, words: str) -> Gauge:
+            return Gauge(name, words, registry=registry)
+
+        words = "Runs that ended, by outcome."
+        self._outcomes = counter("engine_outcomes", words, reason=Reason)
+        words = "Attempts that failed, by outcome; not those that another pull policy answers."
+        self._attempts_failed = counter("engine_attempts_failed", words, reason=_FAILURES)
+        words = "Containers that go on with their next pull policy, by the class of the failure."
+        self._pull_fallbacks = counter("engine_pull_fallbacks", words, **{"class": PullClass})
+        words = "Objects that pruning judged, by the result: deleted, failed, invalid, …"
+        self._pruned = counter("engine_pruned_objects", words, kind=_KINDS, action=_ACTIONS)
+        words = "How long jobs were Starting before they ran: scheduling and pulling included."
+        self._starting = histogram("engine_starting_seconds", words, _MINUTES)
+        words = "How long one reconcile of one job takes, requests included."
+        self._duration = histogram("engine_reconcile_duration_seconds", words, _SECONDS)
+        words = "Reconciles of a job that ended with an error, by its kind: UnreachableError, say."
+        self._errors = counter("engine_reconcile_errors", words, kind=_ERRORS)
+        words = "How long a job was ready before a worker took it."
+        self._queue_wait = histogram("engine_workqueue_wait_seconds", words, _SECONDS)
+        self._spec_files = gauge("engine_spec_files", "Spec files at the last reading.")
         self._spec_reads = counter("engine_spec_reads", "How often the specs were read.")
-        self._leader = Gauge(
-            "engine_leader",
-            "1 while this engine leads its source, 0 while it does not.",
-            registry=registry,
-        )
+        words = "1 while this engine leads its source, 0 while it does not."
+        self._leader = gauge("engine_leader", words)
         info = Info("engine_build", "The version of the engine.", registry=registry)
         info.info({"version": __version__})
         ProcessCollector(registry=registry)
         registry.register(self)
-        self._start_at_zero()
 
     def bind(self, sources: Mapping[str, Callable[[], int]]) -> None:
         """From now on ask these, by metric; one without a source is left out.
@@ -162,9 +146,9 @@ class Metrics(Collector):
 
     def observe_reconcile(self, seconds: float, error: str = "") -> None:
         """One reconcile of one job; `error` is the name of the error's class, "" without one."""
-        self._reconcile_duration.observe(seconds)
+        self._duration.observe(seconds)
         if error:
-            self._reconcile_errors.labels(error).inc()
+            self._errors.labels(error).inc()
 
     def observe_queue_wait(self, seconds: float) -> None:
         """How long a key was ready before a worker took it."""
@@ -204,17 +188,3 @@ class Metrics(Collector):
         since = self._starting_since.pop(key, None)
         if since is not None and state in (State.RUNNING, State.SUCCEEDED):
             self._starting.observe(self._monotonic() - since)
-
-    def _start_at_zero(self) -> None:
-        """An alert sees an increase only of a series that was there before."""
-        for reason in Reason:
-            self._outcomes.labels(reason)
-            if reason not in (Reason.SUCCEEDED, Reason.CANCELLED):
-                self._attempts_failed.labels(reason)
-        for pull_class in PullClass:
-            self._pull_fallbacks.labels(pull_class)
-        for error in (ForbiddenError, UnreachableError):
-            self._reconcile_errors.labels(error.__name__)
-        for kind in ("ConfigMap", "Pod", "Secret"):
-            for action in ("deleted", "failed"):
-                self._pruned.labels(kind, action)

@@ -108,9 +108,15 @@ def test_outcomes_start_at_zero_so_that_the_first_one_counts_as_an_increase(
 def test_what_alerts_ask_for_starts_at_zero_so_that_the_first_one_counts_as_an_increase(
     metrics: Metrics,
 ) -> None:
-    assert value(metrics, "engine_reconcile_errors_total", kind="ForbiddenError") == 0
+    for error in ("ForbiddenError", "UnreachableError"):
+        assert value(metrics, "engine_reconcile_errors_total", kind=error) == 0
+    for pull_class in PullClass:
+        assert value(metrics, "engine_pull_fallbacks_total", **{"class": pull_class.value}) == 0
+    for reason in {*Reason} - {Reason.SUCCEEDED, Reason.CANCELLED}:
+        assert value(metrics, "engine_attempts_failed_total", reason=reason.value) == 0
     for kind in ("ConfigMap", "Pod", "Secret"):
-        assert value(metrics, "engine_pruned_objects_total", kind=kind, action="failed") == 0
+        for action in ("deleted", "failed"):
+            assert value(metrics, "engine_pruned_objects_total", kind=kind, action=action) == 0
 
 
 def test_the_time_from_starting_to_running_is_that_of_jobs_that_came_to_run() -> None:
