@@ -23,8 +23,7 @@ from engine.files import resource_dir
 from engine.prune.result import PruneAction, PruneEntry
 from engine.prune.run import PruneOptions, prune
 from engine.reconcile.controller import ControllerDependencies
-from engine.reconcile.once import RunOnce
-from engine.reconcile.once_result import JobResult, OnceRequest, OnceResult
+from engine.reconcile.once import JobResult, OnceRequest, OnceResult, RunOnce
 from engine.refs import Ref
 from engine.render.templates import Templates
 from engine.sandbox import FOREVER, Clock, Run, Sandbox

@@ -4,12 +4,14 @@
 jobs whenever its specs change, and runs it under a manager.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from engine.api.model import Config, Job
@@ -17,22 +19,29 @@ from engine.cluster.api import CONFIG_MAPS, PODS
 from engine.cluster.client import Client
 from engine.cluster.discovery import may_list
 from engine.cluster.records import list_records
-from engine.errors import EngineError, ForbiddenError, InvalidInputError
+from engine.errors import Diagnostic, EngineError, ForbiddenError, InvalidInputError
 from engine.informers.factory import CacheSync, InformerFactory, stop_all
 from engine.informers.reflector import Reflector, WatchContext, WatchErrorReporter
-from engine.reconcile.completion import CompletionTracker, FailurePolicy, StopCondition
-from engine.reconcile.executor import ActionExecutor
+from engine.lifecycle.state import Observation
+from engine.prune.result import PruneEntry
+from engine.reconcile.failure_policy import judge_failure
 from engine.reconcile.job_store import Changes, JobStore, Rendered, TrackedJob
-from engine.reconcile.preflight import resolve_and_render
 from engine.reconcile.reconciler import Reconciler, Result
 from engine.reconcile.reporter import AttemptReporter
 from engine.refs import JobKey
 from engine.render.attempt import RenderConfig
 from engine.render.templates import Templates
 from engine.runtime.retry import retry_transient
-from engine.runtime.supervisor import Supervisor
-from engine.runtime.workqueue import Workers, WorkQueue
-from engine.telemetry.events import Emit, JobUnchanged, JobUnmanaged, Ready, SpecProblem
+from engine.runtime.supervisor import SupervisedThread, Supervisor
+from engine.runtime.workqueue import WorkQueue
+from engine.telemetry.events import (
+    Emit,
+    JobUnchanged,
+    JobUnmanaged,
+    ObjectPruned,
+    Ready,
+    SpecProblem,
+)
 from engine.telemetry.redact import Redactor
 from engine.wellknown import SOURCE
 
@@ -43,7 +52,7 @@ if TYPE_CHECKING:
     from engine.runtime.leader_election import LeaderElector
 
 _TICK, _SYNC_TICK = 1.0, 0.02
-_STALL_TIMEOUT = 60.0
+_STALL_TIMEOUT, _MAX_RECONCILE, _RETRY_AFTER = 60.0, 600.0, 5.0
 _RESYNC_PERIOD = 600.0
 _SHUTDOWN_TIMEOUT = 5.0
 _NOT_LEADING = 1.0
@@ -56,10 +65,22 @@ class ControllerDependencies:
     environment: Mapping[str, str]
     redactor: Redactor
     emit: Emit
-    on_reconcile: Callable[[float, str], None] = lambda _seconds, _error: None
+    on_reconcile: Callable[[float, str], None] | None = None
     """Gets the seconds of each reconcile and the class of its error."""
-    on_queue_latency: Callable[[float], None] = lambda _seconds: None
+    on_queue_latency: Callable[[float], None] | None = None
     """Gets for how many seconds a job was ready before a worker took it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopCondition:
+    """When a job needs no more of an engine that doesn't stay. Times are seconds."""
+
+    started: bool
+    """Whether it is enough that its attempt was started."""
+    queue_timeout: float
+    """How long a quota or a webhook may refuse it."""
+    retry_timeout: float = 300.0
+    """How long the cluster may fail; what trying again can't mend isn't tried again at all."""
 
 
 class JobController:
@@ -67,15 +88,13 @@ class JobController:
 
     It owns the queue and hands each key to the reconciler, if that may be: not before the namespace
     has been read (`CacheSync`), nor while this engine doesn't lead, nor more new runs at once than
-    are allowed (`StartLimiter`). What comes of it goes to the quota's queue, to `FailurePolicy`,
-    or, with `until`, to `CompletionTracker`.
+    are allowed (`StartLimiter`). What comes of it goes to the quota's queue, to `judge_failure`,
+    or, with `until`, to `completed`.
 
     Guarantees: a job's reconcile never runs twice at once. A job whose spec is gone isn't started
-    any more, but what runs of it goes on to its outcome.
+    any more, but what runs of it goes on to its outcome. A worker's defect is reported, and its job
+    reconciled again.
     """
-
-    name = "job controller"
-    grace = _SHUTDOWN_TIMEOUT + 1.5
 
     def __init__(
         self,
@@ -92,24 +111,26 @@ class JobController:
         self.store = JobStore()
         self.queue: WorkQueue[JobKey] = WorkQueue(dependencies.on_queue_latency)
         self.supervisor = Supervisor(self.emit)
-        self.failures = FailurePolicy(self.emit, self.supervisor, until)
+        self.retries = 0
+        """How many reconciles are tried again after an error."""
         self.on_watch_error = WatchErrorReporter(self.emit)
         self._context = WatchContext(client, self.supervisor, self._on_change, self.on_watch_error)
         self.informers = InformerFactory(self._context, source)
         self.caches = CacheSync(self.informers)
         self._max_starts = max_starts
+        self._lock = threading.Lock()
         self._quota_queue: QuotaQueue | None = None
         """Imported, and made, once a quota has no room for a job."""
-        self._quota_lock = threading.Lock()
         self._image_locator: ImageLocator | None = None
         self.config: Config
         """What `configure` was given last."""
         self.elector: LeaderElector | None = None
         """Who says whether this engine may act; None where it may."""
-        self.claim: Callable[[JobKey], bool] = lambda _key: False
+        self.claim: Callable[[JobKey], bool] | None = None
         """Takes over a job that is to be removed; the queue's `done` gives it back."""
-        self.completion = CompletionTracker()
-        """Jobs that need no more, as `until` says."""
+        self.completed: dict[JobKey, EngineError | None] = {}
+        """Jobs that need no more, as `until` says; why each was given up, if it was."""
+        self._completion = threading.Condition()
         self._dependencies = dependencies
         self._until = until
         self._render_config: RenderConfig
@@ -118,24 +139,24 @@ class JobController:
         self._blocked: set[JobKey] = set()
         """Jobs with problems in secrets or templates: another file may help."""
         self._resync_at = time.monotonic() + _RESYNC_PERIOD
-        self._workers: Workers[JobKey] | None = None
+        self._workers: list[SupervisedThread] = []
 
-    def configure(self, config: Config, templates: Templates) -> RenderConfig:
+    def configure(self, config: Config, templates: Templates) -> None:
         """Put `config` in force; what was prepared under another one is prepared anew."""
         self.config = config
         if self._until is None:
             self.start_limiter.configure(config.limits)
         self._render_config = RenderConfig(templates, self.source, config.limits)
-        executor = ActionExecutor(
+        self._reconciler = Reconciler(
             self.client,
             self.informers,
             self._render_config,
             self._hosts_with,
             AttemptReporter(self.client, self.emit, on_pods=config.features.events),
             self._dependencies.redactor,
+            config.pull,
+            config.records.history,
         )
-        self._reconciler = Reconciler(executor, config.pull, config.records.history)
-        return self._render_config
 
     @cached_property
     def start_limiter(self) -> "StartLimiter":
@@ -145,10 +166,11 @@ class JobController:
         return StartLimiter(self.store, self.informers, self._max_starts)
 
     def _hosts_with(self, image: str) -> tuple[str, ...]:
-        if self._image_locator is None:
-            from engine.reconcile.image_locator import ImageLocator  # noqa: PLC0415 - rarely needed
+        from engine.reconcile.image_locator import ImageLocator  # noqa: PLC0415 - rarely needed
 
-            self._image_locator = ImageLocator(self.client, self.emit)
+        with self._lock:
+            if self._image_locator is None:
+                self._image_locator = ImageLocator(self.client, self.emit)
         return self._image_locator.hosts_with(image)
 
     @property
@@ -156,21 +178,24 @@ class JobController:
         """How many jobs wait for room in a quota."""
         return len(self._quota_queue) if self._quota_queue is not None else 0
 
-    def start(self, concurrency: int) -> None:
+    def start(self) -> None:
         """Begin to reconcile what is in the queue."""
-        self._workers = Workers(self.queue, self._handle, concurrency, self.supervisor)
-        self._workers.start()
+        count = self._concurrency if self._until is None else len(self.queue)
+        for number in range(min(count, self._concurrency)):
+            self._workers.append(self.supervisor.start(f"worker-{number}", self._work))
 
     def stop(self, seconds: float) -> None:
         """Begin nothing new; bring to its next safe point what is half-way."""
-        if self._workers is not None:
-            self._workers.stop(seconds)
+        self.queue.shut_down()
+        deadline = time.monotonic() + seconds
+        for worker in self._workers:
+            worker.join(deadline - time.monotonic())
         stop_all(self.reflectors())
 
     def run(self, stop: threading.Event, heartbeat: Callable[[float], None]) -> None:
         """Reconcile, and see to what comes with time, until `stop` is set."""
-        if self._workers is None:
-            self.start(self._concurrency)
+        if not self._workers:
+            self.start()
         while not stop.wait(_SYNC_TICK if self.caches.waits and not self.failing else _TICK):
             heartbeat(_STALL_TIMEOUT)
             self._tick()
@@ -188,9 +213,7 @@ class JobController:
         # Namespaces that no spec names any more.
         named = {key.namespace for key in self.store.desired}
         self.caches.drop({key.namespace for key in changes.removed} - named)
-        changed = (*changes.added, *changes.changed, *changes.removed)
-        for key in dict.fromkeys((*changed, *tuple(self._blocked))):
-            self.failures.forget(key)
+        for key in (*changes.added, *changes.changed, *changes.removed, *tuple(self._blocked)):
             self.queue.add(key)
         self._release_starts()
         self.caches.has_specs = True
@@ -206,35 +229,30 @@ class JobController:
             if all(may_list(self.client, kind, home) for kind in (CONFIG_MAPS, PODS)):
                 self.caches.watch(home)
             return
-        selector = f"{SOURCE}={self.source}"
-        try:
-            records = retry_transient(
-                lambda: list_records(self.client, "", selector), self.on_watch_error
-            )
-        except ForbiddenError:
-            return
-        for key in records.items:
-            self.caches.watch(key.namespace)
+        listed = partial(list_records, self.client, "", f"{SOURCE}={self.source}")
+        with suppress(ForbiddenError):
+            for key in retry_transient(listed, self.on_watch_error).items:
+                self.caches.watch(key.namespace)
 
     def complete(self, key: JobKey, error: EngineError | None = None) -> None:
         """The job needs no more; `error` is why it was given up."""
         self._dequeue(key)
-        self.completion.add(key, error)
+        with self._completion:
+            self.completed[key] = error
+            self._completion.notify_all()
+
+    def wait_for_completion(self, count: int, timeout: float | None) -> bool:
+        """Whether so many jobs are completed within `timeout` seconds; None is for ever."""
+        most = None if timeout is None else min(timeout, threading.TIMEOUT_MAX)
+        with self._completion:
+            return self._completion.wait_for(lambda: len(self.completed) >= count, most)
 
     def forget(self, key: JobKey) -> None:
         """Nothing is left to be done for a job without a spec; one that has a spec is kept."""
         self._dequeue(key)
-        self.failures.forget(key)
         self._blocked.discard(key)
         if self.store.forget(key):
             self.emit(JobUnmanaged(key))
-
-    def on_leadership(self, leads: bool) -> None:
-        """Hand out jobs as long as this engine leads."""
-        if leads:
-            self.queue.resume()
-        else:
-            self.queue.pause()
 
     def reflectors(self) -> list[Reflector]:
         """Every watch there is."""
@@ -242,26 +260,26 @@ class JobController:
         return [*self.informers.reflectors(), *quotas]
 
     @property
-    def failing(self) -> list[str]:
-        """A line for each watch that hears nothing at the moment."""
-        return [f"{r.path}: {r.failing}" for r in self.reflectors() if r.failing]
+    def failing(self) -> list[Reflector]:
+        """Watches that hear nothing at the moment."""
+        return [reflector for reflector in self.reflectors() if reflector.failing]
 
     @property
     def unheard(self) -> tuple[str, str]:
-        """The first line of `failing` that stops the engine, and the first that stops few; or "".
+        """Lines on the first watch whose failure stops the engine, and that stops few; or "".
 
         That a namespace may not be read is no matter of the jobs in others.
         """
-        if all(r.failing and r.refused for r in self.informers.reflectors()):
-            return next(iter(self.failing), ""), ""
-        failing = [(r.refused, f"{r.path}: {r.failing}") for r in self.reflectors() if r.failing]
-        lost = (line for refused, line in failing if not refused)
-        return next(lost, ""), next((line for refused, line in failing if refused), "")
+        all_refused = all(r.failing and r.refused for r in self.informers.reflectors())
+        lines = {
+            r.refused and not all_refused: f"{r.path}: {r.failing}" for r in reversed(self.failing)
+        }
+        return lines.get(False, ""), lines.get(True, "")
 
     @property
     def unrecorded(self) -> str:
         """Which jobs wait because their records are refused; "" if none does."""
-        waiting = sorted(self.store.refused_records().items())
+        waiting = self.store.refused_records()
         if not waiting:
             return ""
         key, words = waiting[0]
@@ -272,35 +290,51 @@ class JobController:
         if key in self.store:
             self.queue.add(key)
 
-    def _handle(self, key: JobKey) -> bool:
-        """Reconcile one job; whether the key is done."""
-        if self.claim(key):
-            self.forget(key)
-            return False
+    def _work(self, thread: SupervisedThread) -> None:
+        while True:
+            thread.expect(math.inf)
+            key = self.queue.get()
+            if key is None:
+                return
+            thread.expect(_MAX_RECONCILE)
+            claimed = False
+            try:
+                claimed = self.claim is not None and self.claim(key)
+                if claimed:
+                    self.forget(key)
+                else:
+                    self._handle(key)
+            except Exception:
+                self.queue.add_after(key, _RETRY_AFTER)
+                raise
+            finally:
+                if not claimed:
+                    self.queue.done(key)
+
+    def _handle(self, key: JobKey) -> None:
+        """Reconcile one job, if it is this engine's turn."""
         if self.elector is not None and not self.elector.is_leader:
             self.queue.add_after(key, _NOT_LEADING)
-            return True
+            return
         tracked = self.store.checkout(key)
-        if tracked is None or key in self.completion:
-            return True
+        if tracked is None or key in self.completed:
+            return
         began, kind = time.monotonic(), ""
         try:
             requeue_after = self._reconcile(tracked)
         except Exception as error:  # noqa: BLE001 - one job's defect must not stop the others
             requeue_after, kind = self._on_failure(tracked, error), type(error).__name__
-        self._dependencies.on_reconcile(time.monotonic() - began, kind)
-        if requeue_after is None:
-            self.queue.forget_delayed(key)
-        else:
+        if self._dependencies.on_reconcile is not None:
+            self._dependencies.on_reconcile(time.monotonic() - began, kind)
+        if requeue_after is not None:
             self.queue.add_after(key, requeue_after)
-        if self._until is not None and key not in self.completion:
+        if self._until is not None and key not in self.completed:
             self.informers.pods(key.namespace).start()
-        return True
 
     def _reconcile(self, tracked: TrackedJob) -> float | None:
         """Seconds until the job is to be reconciled without an event; None for not before one."""
         key = tracked.job.key
-        desired = self.store.is_desired(key)
+        desired = key in self.store.desired
         if not self.informers.has_synced(key.namespace):
             if not desired:
                 self.forget(key)
@@ -329,7 +363,7 @@ class JobController:
     def _enqueue(self, key: JobKey, since: datetime) -> None:
         from engine.reconcile.quota_queue import QuotaQueue  # noqa: PLC0415 - rarely needed
 
-        with self._quota_lock:
+        with self._lock:
             if self._quota_queue is None:
                 self._quota_queue = QuotaQueue(self._context, self.queue.add_after)
         self._quota_queue.enqueue(key, since)
@@ -340,22 +374,29 @@ class JobController:
 
     def _prepare(self, tracked: TrackedJob) -> None:
         """Errors: InvalidInputError with what keeps the next attempt from starting."""
-        config = self._render_config
-        if tracked.rendered.config is not None and tracked.rendered.config is not config:
-            tracked.rendered = Rendered()
-        if tracked.rendered.config is config or tracked.is_finished(self.source):
+        if tracked.rendered.config is self._render_config:
             return
-        key = tracked.job.key
-        problems = resolve_and_render(
-            tracked,
-            config,
-            self._dependencies.environment,
-            self._dependencies.redactor,
-            to_start=not tracked.is_started(self.informers.pods(key.namespace).items(key)),
-        )
+        tracked.rendered = Rendered()
+        if tracked.is_finished(self.source):
+            return
+        problems = self.prepare(tracked)
         if problems:
             raise InvalidInputError(problems)
-        self._blocked.discard(key)
+        self._blocked.discard(tracked.job.key)
+
+    def prepare(self, tracked: TrackedJob) -> tuple[Diagnostic, ...]:
+        """Resolve secrets, and render the next attempt where users wrote templates or patches.
+
+        What is wrong. A job whose attempt is under way needs neither: what it misses is a problem
+        only if it is tried again.
+        """
+        pods = self.informers.pods(tracked.job.namespace).items(tracked.job.key)
+        return tracked.prepare(
+            self._render_config,
+            self._dependencies.environment,
+            self._dependencies.redactor,
+            to_start=not tracked.is_started(pods),
+        )
 
     def _has_started(self, tracked: TrackedJob) -> bool:
         """Whether there is anything to see through to its end.
@@ -366,46 +407,59 @@ class JobController:
         record, key = tracked.record, tracked.job.key
         if record is not None and record.state.is_final:
             return False
-        attempt = record.open_attempt if record else None
         informer = self.informers.pods(key.namespace)
         if tracked.observed.create_unanswered:
             informer.refresh(key)
             tracked.observed.create_unanswered = False
-        return attempt is not None or tracked.has_begun(informer.items(key))
+        has_attempt = record is not None and record.open_attempt is not None
+        return has_attempt or tracked.has_begun(informer.items(key))
 
     def _on_success(self, tracked: TrackedJob, result: Result) -> float | None:
-        self.failures.succeeded(tracked)
+        key, now, until = tracked.job.key, time.monotonic(), self._until
+        tracked.failures, tracked.reported_error = 0, ""
+        if tracked.observed.rejection is None:
+            tracked.queued_since = 0.0
+        elif not tracked.queued_since:
+            tracked.queued_since = now
         if result.finished:
-            self._on_finished(tracked)
+            if not (tracked.writes or tracked.unchanged or tracked.reported_state):
+                self.report_unchanged(tracked)
+            tracked.unchanged = True
+            # Keep no more than says that the run is over, least of all a secret.
+            tracked.rendered, tracked.observed = Rendered(), Observation()
+            if until is None and key not in self.store.desired:
+                self.forget(key)
+        if until is not None and (
+            result.finished
+            or (result.started and until.started)
+            or (tracked.queued_since and now - tracked.queued_since > until.queue_timeout)
+        ):
+            self.complete(key)
             return None
-        if self._until is not None and self.completion.is_satisfied(tracked, result, self._until):
-            self.complete(tracked.job.key)
-            return None
-        if result.requeue_at is None:
+        if result.finished or result.requeue_at is None:
             return None
         return max(0.0, (result.requeue_at - self.client.now()).total_seconds())
 
-    def _on_finished(self, tracked: TrackedJob) -> None:
-        key, reported = tracked.job.key, tracked.reported
-        was_reported = tracked.writes or reported.unchanged or reported.state
-        if not was_reported and tracked.record is not None:
-            self.emit(JobUnchanged(key, tracked.record.state))
-        reported.unchanged = True
-        tracked.release()
-        if self._until is not None:
-            self.complete(key)
-        elif not self.store.is_desired(key):
-            self.forget(key)
+    def report_unchanged(self, tracked: TrackedJob) -> None:
+        """The run was over before this engine saw it."""
+        if tracked.record is not None:
+            self.emit(JobUnchanged(tracked.job.key, tracked.record.state))
+
+    def report_pruned(self, entry: PruneEntry) -> None:
+        """An object that was pruned, or could not be."""
+        self.emit(ObjectPruned(entry.ref, entry.action, entry.reason))
 
     def _on_failure(self, tracked: TrackedJob, error: Exception) -> float | None:
-        key = tracked.job.key
-        verdict = self.failures.judge(tracked, error)
+        """Seconds until the job is tried again; None if it is given up."""
+        retry_timeout = self._until.retry_timeout if self._until is not None else None
+        verdict = judge_failure(tracked, error, retry_timeout, self.emit, self.supervisor)
         if isinstance(verdict, EngineError):
-            self.complete(key, verdict)
+            self.complete(tracked.job.key, verdict)
             return None
         if isinstance(error, InvalidInputError):
-            self._blocked.add(key)
+            self._blocked.add(tracked.job.key)
             tracked.rendered = Rendered()
+        self.retries += 1
         return verdict
 
     def _release_starts(self) -> None:
@@ -418,16 +472,15 @@ class JobController:
 
     def _tick(self) -> None:
         """What is to be seen to from time to time."""
-        synced = self.caches.newly_synced()
-        for key in self.store.known if synced else ():
-            if key.namespace in synced:
+        now, synced = time.monotonic(), self.caches.newly_synced()
+        resyncs = now > self._resync_at
+        for key in self.store.known if synced or resyncs else ():
+            if resyncs or key.namespace in synced:
                 self.queue.add(key)
+        if resyncs:
+            self._resync_at = now + _RESYNC_PERIOD
         self._release_starts()
         if self.caches.becomes_ready():
             self.emit(Ready())
         if not self.failing:
             self.on_watch_error.recovered()
-        if time.monotonic() > self._resync_at:
-            self._resync_at = time.monotonic() + _RESYNC_PERIOD
-            for key in self.store.known:
-                self.queue.add(key)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Protocol
 
 from engine.api.model import Config
 from engine.cluster.client import Client
@@ -16,13 +15,17 @@ from engine.prune.source import SourcePruner, SourceState
 from engine.reconcile.controller import ControllerDependencies, JobController
 from engine.reconcile.removed_jobs import RemovedJobs
 from engine.reconcile.spec_sync import SpecSync
-from engine.reconcile.ttl_controller import TtlController
 from engine.render.templates import Templates
 from engine.runtime.leader_election import LeaderElector, LeaseLock
 from engine.runtime.retry import retry_transient
 from engine.runtime.supervisor import SupervisedThread
 from engine.specdir.source import DirectorySource
-from engine.telemetry.events import Notice
+from engine.telemetry.events import ErrorReported, Notice
+
+Run = Callable[[threading.Event, Callable[[float], None]], None]
+"""Works until the event is set; calls the other with the seconds within which it does so again."""
+_RELEASE_GRACE, _CONTROLLER_GRACE = 3.0, 6.5
+_MAX_PASS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,6 @@ class ManagerOptions:
     source: str
     namespace: str
     """Where the source's Lease is kept, and records are looked for without a right to all."""
-    identity: str
     concurrency: int = 16
     prune: bool = False
     """Whether jobs whose spec is gone are removed."""
@@ -48,21 +50,6 @@ class ManagerOptions:
     """How many new runs one reading of the specs may begin; None: as `limits.maxStarts` says."""
     logs_dir: Path | None = None
     """Where the logs of pods are saved before the TTL rule, or --prune, deletes them."""
-
-
-class Runnable(Protocol):
-    """A part of an engine that runs in a thread of its own."""
-
-    name: str
-    grace: float
-    """Seconds for which its end is waited for."""
-
-    def run(self, stop: threading.Event, heartbeat: Callable[[float], None]) -> None:
-        """Work until `stop` is set.
-
-        `heartbeat` gets the seconds within which it is called again. Errors: an EngineError ends
-        the manager with it; anything else is reported, and this is called again.
-        """
 
 
 class ControllerManager:
@@ -89,47 +76,42 @@ class ControllerManager:
             client, options.source, options.concurrency, dependencies, max_starts=options.max_starts
         )
         controller.configure(config, templates())
-        controller.queue.pause()
-        lock = LeaseLock(
-            client, options.namespace, options.source, options.identity, options.lease_duration
-        )
+        controller.queue.pause(True)
+        emit, self._interval = dependencies.emit, options.prune_interval
+        lock = LeaseLock(client, options.namespace, options.source, options.lease_duration)
         self.elector = controller.elector = LeaderElector(
             lock,
             wait=options.leader_elect,
-            emit=dependencies.emit,
-            on_change=controller.on_leadership,
+            emit=emit,
+            on_change=lambda leads: controller.queue.pause(not leads),
         )
-        emit, interval = dependencies.emit, options.prune_interval
-        removed_jobs = None
-        if options.prune:
-            removed_jobs = RemovedJobs(controller, interval, options.logs_dir)
-            controller.claim = removed_jobs.claim
         self.specs = SpecSync(
             source,
             config,
-            emit=emit,
-            configure=lambda config: controller.configure(config, templates()),
-            sync=controller.sync,
+            controller,
+            templates,
             allow_empty=options.allow_empty,
             wait_for=None if options.leader_elect else self.elector,
+            records_home=options.namespace if options.prune else None,
         )
-        pruner = SourcePruner(
+        self._pruner = SourcePruner(
             client,
             options.source,
             ages=options.ages and not options.prune,
             concurrency=options.concurrency,
             logs_dir=options.logs_dir,
         )
-        ttl = TtlController(
-            controller, pruner, self._source_state, lambda: self.elector.is_leader, interval
-        )
-        self._runnables: list[Runnable] = [self.elector, controller, ttl]
-        if removed_jobs is not None:
-            home = options.namespace
-            self.specs.on_incomplete = removed_jobs.set_blocked
-            self.specs.on_first_read = partial(controller.watch_namespaces_with_records, home)
-            self._runnables.append(removed_jobs)
-        self._runnables.append(self.specs)
+        self._runnables: list[tuple[str, float, Run]] = [
+            ("leader election", _RELEASE_GRACE, self.elector.run),
+            ("job controller", _CONTROLLER_GRACE, controller.run),
+            ("TTL controller", 0.0, self._run_ttl_rule),
+        ]
+        """Names, the seconds for which the end of each is waited for, and what each does."""
+        if options.prune:
+            removed = RemovedJobs(controller, self.specs, self._interval, options.logs_dir)
+            controller.claim = removed.claim
+            self._runnables.append(("removed jobs", 0.0, removed.run))
+        self._runnables.append(("spec directory", 0.0, self.specs.run))
         self._emit = emit
         self._messages: SimpleQueue[str | EngineError | None] = SimpleQueue()
         """Why to stop, the error of a runnable, or None once the server was checked."""
@@ -142,19 +124,16 @@ class ControllerManager:
         on.
         """
         supervisor = self.controller.supervisor
-        running: list[tuple[Runnable, threading.Event, SupervisedThread]] = []
+        running: list[tuple[float, SupervisedThread]] = []
         supervisor.start("start", self._check_server)
         while (message := self._messages.get()) is None:
-            for runnable in self._runnables:
-                stop = threading.Event()
-                run = partial(self._run, runnable, stop)
-                running.append((runnable, stop, supervisor.start(runnable.name, run)))
+            for name, grace, run in self._runnables:
+                running.append((grace, supervisor.start(name, partial(self._run, run))))
         if running or isinstance(message, str):
             self._emit(Notice(str(message), "stopping"))
-        for runnable, stop, thread in reversed(running):
-            stop.set()
+        for grace, thread in reversed(running):
             thread.stop()
-            thread.join(runnable.grace)
+            thread.join(grace)
         if isinstance(message, EngineError):
             raise message
 
@@ -188,6 +167,22 @@ class ControllerManager:
             "starts": self.controller.start_limiter.remark,
         }
 
+    def _run_ttl_rule(self, stop: threading.Event, heartbeat: Callable[[float], None]) -> None:
+        """One pass every interval, whenever this engine leads; one that is half-way ends by itself.
+
+        Errors: none of the cluster's; they are reported.
+        """
+        while not stop.wait(self._interval):
+            heartbeat(_MAX_PASS + self._interval)
+            if not self.elector.is_leader:
+                continue
+            state, config = self._source_state(), self.controller.config
+            result = self._pruner.prune(config, state, self.controller.report_pruned)
+            for note in result.notes:
+                self._emit(Notice(note))
+            for problem in (*result.errors, *result.warnings):
+                self._emit(ErrorReported(None, f"pruning: {problem}", retrying=True))
+
     def _source_state(self) -> SourceState:
         informers, store = self.controller.informers, self.controller.store
         pods = [pod for name in informers.namespaces for pod in informers.pods(name).all_items()]
@@ -209,8 +204,9 @@ class ControllerManager:
         else:
             self._messages.put(None)
 
-    def _run(self, runnable: Runnable, stop: threading.Event, thread: SupervisedThread) -> None:
+    def _run(self, run: Run, thread: SupervisedThread) -> None:
+        """An EngineError ends the manager; after any other error `run` is called again."""
         try:
-            runnable.run(stop, thread.expect)
+            run(thread.stopped, thread.expect)
         except EngineError as error:
             self._messages.put(error)

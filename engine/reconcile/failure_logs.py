@@ -1,12 +1,12 @@
 """Keep the end of a failed container's log, as soon as its attempt has failed: pods go."""
 
 from contextlib import suppress
+from dataclasses import dataclass
 
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.logs import read_log_end
 from engine.errors import EngineError
-from engine.reconcile.once_result import LogEnd
 from engine.refs import Ref
 from engine.status.log_container import read_log_container
 from engine.status.outcome import Reason
@@ -25,6 +25,20 @@ _WITH_A_LOG = frozenset(
     }
 )
 """Outcomes of pods that are still there, in which a container may have run."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """The last lines of a container that failed."""
+
+    attempt: int
+    """The attempt's number."""
+    pod: str
+    """The pod's name."""
+    container: str
+    """The container's name."""
+    lines: tuple[str, ...]
+    """As the container wrote them."""
 
 
 def read_failure_log(client: Client, event: AttemptFailed) -> LogEnd | None:

@@ -6,16 +6,20 @@ All of it can be found out again.
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.api.model import Job
+from engine.errors import Diagnostic
+from engine.lifecycle.pull_fallback import policies_of_attempt
 from engine.lifecycle.record import Record
 from engine.lifecycle.rules.stamp_expiry import expiry_due
 from engine.lifecycle.state import Observation, gate_position, has_ended, uid_of
 from engine.refs import JobKey
-from engine.render.attempt import RenderConfig
+from engine.render.attempt import RenderConfig, has_to_be_rendered, try_render_attempt
 from engine.render.manifests import Manifests
+from engine.render.secret_values import resolve_secrets, texts_to_mask
 from engine.render.variables import SecretValues
+from engine.telemetry.redact import Redactor
 from engine.wellknown import ORPHANED_SINCE
 
 Pods = Iterable[dict[str, Any]]
@@ -30,25 +34,9 @@ class Rendered:
     secrets: SecretValues = field(default_factory=SecretValues)
     secrets_resolved: bool = True
     """False while a value is missing."""
-    attempt: tuple[int, tuple[tuple[str, str], ...]] | None = None
+    attempt: tuple[int, Mapping[str, str]] | None = None
     """Number and pull policies of the attempt whose manifests are kept."""
     manifests: Manifests | None = None
-
-
-@dataclass(slots=True)
-class Reported:
-    """What was reported of a job, so that it is reported once."""
-
-    state: tuple[object, ...] = ()
-    """The last change of state."""
-    error: str = ""
-    """The last error, for as long as it stays the same."""
-    unchanged: bool = False
-    """Whether the run was found to be over before."""
-    ignored: frozenset[str] = frozenset()
-    """UIDs of pods that are left alone."""
-    relabelled: frozenset[str] = frozenset()
-    """UIDs of pods of ours with changed labels."""
 
 
 @dataclass(slots=True)
@@ -63,21 +51,55 @@ class TrackedJob:
     """How many requests to change anything were sent."""
     conflicts: int = 0
     """How many of this reconcile's met what had changed meanwhile."""
+    failures: int = 0
+    """How many reconciles in a row raised."""
+    failing_since: float = 0.0
+    """When the first of them did."""
+    queued_since: float = 0.0
+    """When this process first saw the job refused; 0 while it isn't."""
     observed: Observation = field(default_factory=Observation)
     rendered: Rendered = field(default_factory=Rendered)
-    reported: Reported = field(default_factory=Reported)
+    reported_state: tuple[object, ...] = ()
+    """The last change of state that was reported."""
+    reported_error: str = ""
+    """The last error that was reported, for as long as it stays the same."""
+    reported_pods: frozenset[str] = frozenset()
+    """UIDs of pods that are left alone, or whose labels were changed, once that was reported."""
+    unchanged: bool = False
+    """Whether the run was found to be over before."""
 
     def replace_job(self, job: Job) -> None:
         """Take over another revision of the spec, or the same with other defaults."""
         self.job = job
         self.rendered = Rendered()
         self.observed.rejection, self.observed.rejections = None, 0
-        self.unrecorded = None
-        self.reported.error = ""
+        self.unrecorded, self.failures, self.reported_error = None, 0, ""
 
-    def release(self) -> None:
-        """The run is over: keep no more than says so, least of all a secret."""
-        self.rendered, self.observed = Rendered(), Observation()
+    def prepare(
+        self,
+        config: RenderConfig,
+        environment: Mapping[str, str],
+        redactor: Redactor,
+        *,
+        to_start: bool,
+    ) -> tuple[Diagnostic, ...]:
+        """Resolve the job's secrets and, if it is `to_start`, render what may be broken.
+
+        What is wrong, if that matters now: a job whose attempt is under way needs neither.
+        """
+        job, record = self.job, self.record
+        secrets, problems = resolve_secrets(job, environment, config.limits)
+        redactor.add(texts_to_mask(job, secrets))
+        self.rendered = Rendered(config, secrets, secrets_resolved=not problems)
+        if not to_start or problems or not has_to_be_rendered(config, job):
+            return problems if to_start else ()
+        # What will be sent first, so that a broken template is found before any write.
+        if record is None or record.spec_hash != job.spec_hash:
+            record = Record(job.key, "", job.spec_hash)
+        number, policies = record.next_number, policies_of_attempt(job, record.attempts)
+        made, problems = try_render_attempt(config, job, number, policies, secrets)
+        self.rendered.attempt, self.rendered.manifests = (number, policies), made
+        return problems
 
     def is_finished(self, source: str) -> bool:
         """Whether the run of this very spec has its outcome."""
@@ -92,10 +114,9 @@ class TrackedJob:
     def is_started(self, pods: Pods) -> bool:
         """Whether nothing of this attempt is still to be created, so that no secret is needed."""
         record = self.record
-        if record is None or record.spec_hash != self.job.spec_hash:
+        if record is None or record.spec_hash != self.job.spec_hash or record.open_attempt is None:
             return False
-        gated = any(gate_position(pod) is not None for pod in pods)
-        return record.open_attempt is not None and not gated
+        return all(gate_position(pod) is None for pod in pods)
 
     def has_begun(self, pods: Pods) -> bool:
         """Whether a pod was made for a run that isn't over; what runs may be a stranger's."""
@@ -118,8 +139,7 @@ class TrackedJob:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(NamedTuple):
     """What another reading of the specs brought."""
 
     added: tuple[JobKey, ...]
@@ -136,29 +156,24 @@ class JobStore:
     """
 
     def __init__(self) -> None:
+        self.desired: Mapping[JobKey, Job] = {}
+        """The jobs that have a spec. Only ever replaced as a whole."""
         self._lock = threading.Lock()
-        self._desired: dict[JobKey, Job] = {}
         self._states: dict[JobKey, TrackedJob] = {}
 
     def update(self, jobs: Mapping[JobKey, Job]) -> Changes:
         """Make `jobs` the desired ones, and no others."""
-        with self._lock:
-            before, self._desired = self._desired, dict(jobs)
+        before, self.desired = self.desired, dict(jobs)
         return Changes(
             tuple(key for key in jobs if key not in before),
             tuple(key for key, job in jobs.items() if before.get(key, job) is not job),
             tuple(key for key in before if key not in jobs),
         )
 
-    def job(self, key: JobKey) -> Job | None:
-        """The spec that is desired, without a touch to what a reconcile may have checked out."""
-        with self._lock:
-            return self._desired.get(key)
-
     def checkout(self, key: JobKey) -> TrackedJob | None:
         """State of a job for one reconcile, brought up to date; None for an unknown job."""
         with self._lock:
-            job = self._desired.get(key)
+            job = self.desired.get(key)
             tracked = self._states.get(key)
             if job is None:
                 return tracked
@@ -171,35 +186,23 @@ class JobStore:
     def forget(self, key: JobKey) -> bool:
         """Whether there was anything to forget; a job whose spec is desired is kept."""
         with self._lock:
-            return key not in self._desired and self._states.pop(key, None) is not None
+            return key not in self.desired and self._states.pop(key, None) is not None
 
     def __contains__(self, key: JobKey) -> bool:
-        with self._lock:
-            return key in self._desired or key in self._states
-
-    def is_desired(self, key: JobKey) -> bool:
-        """Whether the job has a spec."""
-        with self._lock:
-            return key in self._desired
-
-    @property
-    def desired(self) -> frozenset[JobKey]:
-        """The jobs that have a spec."""
-        with self._lock:
-            return frozenset(self._desired)
+        return key in self.desired or key in self._states
 
     @property
     def known(self) -> list[JobKey]:
-        """Those, and the ones without a spec that are not forgotten yet."""
+        """Jobs that have a spec, and those without one that are not forgotten yet."""
         with self._lock:
-            return sorted({*self._desired, *self._states})
+            return sorted({*self.desired, *self._states})
 
-    def refused_records(self) -> dict[JobKey, str]:
+    def refused_records(self) -> list[tuple[JobKey, str]]:
         """Jobs whose record the server refuses, and its words."""
         with self._lock:
-            rejections = {key: tracked.observed.rejection for key, tracked in self._states.items()}
-        return {
-            key: rejection.message
-            for key, rejection in rejections.items()
-            if rejection is not None and rejection.record_version is not None
-        }
+            states = sorted(self._states.items())
+        return [
+            (key, rejection.message)
+            for key, tracked in states
+            if (rejection := tracked.observed.rejection) and rejection.record_version is not None
+        ]

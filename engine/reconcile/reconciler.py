@@ -1,21 +1,78 @@
 """Level-triggered reconcile of one job: observe, decide, act, until there is nothing to do now.
 
-A thin shell: every decision is `engine.lifecycle`'s, every write the executor's.
+Every decision is `engine.lifecycle`'s. Each step is one that the engine may die after. Errors of
+the API go up unless they are themselves an answer. An object that exists is looked at, a rejection
+is remembered, and after a lost race the engine reads again.
 """
 
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
 
-from engine.api.model import PullSettings, RecordSettings
-from engine.errors import EngineError, OwnershipError
-from engine.lifecycle.actions import Action, Done, ReportError, Wait
+from engine.api.model import Job, PullSettings, RecordSettings
+from engine.cluster import api
+from engine.cluster.client import Client
+from engine.cluster.events import find_pull_cause
+from engine.cluster.records import read_record, write_record
+from engine.errors import (
+    AdmissionRefusedError,
+    AlreadyExistsError,
+    ApiError,
+    ConflictError,
+    EngineError,
+    ForbiddenError,
+    NotFoundError,
+    OwnershipError,
+    QuotaExceededError,
+    UnauthorizedError,
+)
+from engine.informers.factory import InformerFactory
+from engine.lifecycle.actions import (
+    CreateDependents,
+    CreatePod,
+    DeletePod,
+    Done,
+    FindPullCause,
+    RefreshPod,
+    RemoveSchedulingGate,
+    ReportError,
+    StampExpiry,
+    Step,
+    Wait,
+    WriteRecord,
+)
+from engine.lifecycle.record import Record, map_messages
+from engine.lifecycle.record_codec import encode_record
 from engine.lifecycle.rules import decide
-from engine.lifecycle.state import LifecycleState, is_terminating, uid_of
-from engine.reconcile.executor import ActionExecutor
+from engine.lifecycle.rules.resolve_unrecorded import removal_hint
+from engine.lifecycle.state import (
+    LifecycleState,
+    Rejection,
+    foreign_label,
+    gate_position,
+    is_terminating,
+    uid_of,
+)
 from engine.reconcile.job_store import TrackedJob
+from engine.reconcile.reporter import AttemptReporter
+from engine.refs import GATE, Ref, ref_of
+from engine.render.attempt import RenderConfig, render_attempt
+from engine.render.manifests import Manifests
+from engine.render.variables import secret_references
+from engine.runtime.retry import backoff
+from engine.status.deletion import Deletion
 from engine.status.waiting import pull_errors
+from engine.telemetry.events import ErrorReported, Notice
+from engine.transform.prefer_nodes import prefer_nodes
+from engine.transform.set_owner_reference import set_owner_reference
+from engine.wellknown import EXPIRES_AT, RUN, SCHEDULING, TTL_FROM
 
+_FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
+_MOST_CONFLICTS = 5
 _MOST_STEPS = 100
+_REFUSALS = (QuotaExceededError, AdmissionRefusedError, ForbiddenError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +87,23 @@ class Result:
     """When to reconcile without an event; None for not before one."""
 
 
+@dataclass(frozen=True, slots=True)
 class Reconciler:
-    """Reconciles jobs of one source.
+    """Reconciles jobs of one source; `EXECUTORS` says which method each kind of action has.
 
     Guarantees: at most one write between two decisions; never two reconciles of one job at once,
     if its caller (the work queue) sees to that.
     """
 
-    def __init__(
-        self,
-        executor: ActionExecutor,
-        pull: PullSettings,
-        kept_runs: int = RecordSettings().history,
-    ) -> None:
-        self.reporter = executor.reporter
-        self._executor = executor
-        self._pull = pull
-        self._kept_runs = kept_runs
+    client: Client
+    informers: InformerFactory
+    config: RenderConfig
+    hosts_with: Callable[[str], Sequence[str]]
+    """The nodes that have an image."""
+    reporter: AttemptReporter
+    redact: Callable[[str], str]
+    pull: PullSettings
+    kept_runs: int = RecordSettings().history
 
     def reconcile(self, tracked: TrackedJob) -> Result:
         """Do what can be done now.
@@ -57,8 +114,8 @@ class Reconciler:
         """
         tracked.unrecorded, tracked.conflicts = None, 0
         for _ in range(_MOST_STEPS):
-            state, action = self.next_action(tracked)
-            match action:
+            state = self._observe(tracked)
+            match action := decide(state):
                 case Done():
                     self.reporter.report_end(tracked)
                     return Result(finished=True, started=True)
@@ -74,28 +131,355 @@ class Reconciler:
                         tracked.observed.rejection = None
                     return Result(started=started, requeue_at=until)
                 case _:
-                    self._executor.execute(tracked, action)
+                    self.execute(tracked, action)
         raise EngineError(
             f"job {tracked.job.key} does not settle", hint="this is a defect: report it"
         )
 
-    def next_action(self, tracked: TrackedJob) -> tuple[LifecycleState, Action]:
-        """What `lifecycle` makes of what is known now."""
-        executor, job, known = self._executor, tracked.job, tracked.observed
-        now, informer = executor.client.now(), executor.informers.pods(job.namespace)
-        pods = informer.items(job.key)
+    def _observe(self, tracked: TrackedJob) -> LifecycleState:
+        """What is known now."""
+        job, known, now = tracked.job, tracked.observed, self.client.now()
+        informer = self.informers.pods(job.namespace)
+        deletions: dict[str, Deletion] = {}
+        known.pods, known.deletions = informer.items(job.key), deletions
         for uid in known.deleted_uids - known.deleted_outcomes.keys():
             if (outcome := informer.deleted_outcome(uid)) is not None:
                 known.deleted_outcomes[uid] = outcome
-        for pod in pods:
+        for pod in known.pods:
             for trouble in pull_errors(pod):
                 place = (uid_of(pod), trouble.container)
                 known.pull_failing_since.setdefault(place, now)
                 if trouble.has_cause:
                     known.pull_causes.setdefault(place, trouble.message)
-        known.pods = pods
-        terminating = [uid_of(pod) for pod in pods if is_terminating(pod)]
-        known.deletions = {uid: informer.deletion_of(uid) for uid in terminating}
-        source = executor.config.source
-        state = LifecycleState(job, tracked.record, known, now, source, self._pull, self._kept_runs)
-        return state, decide(state)
+            if is_terminating(pod):
+                deletions[uid_of(pod)] = informer.deletion_of(uid_of(pod))
+        source, record = self.config.source, tracked.record
+        return LifecycleState(job, record, known, now, source, self.pull, self.kept_runs)
+
+    def execute(self, tracked: TrackedJob, action: Step) -> None:
+        """Take the one step that `action` is. Errors: the API's; what was written stays valid."""
+        EXECUTORS[type(action)](self, tracked, action)
+
+    def create_pod(self, tracked: TrackedJob, action: CreatePod) -> None:
+        """Step 1. A pod that has the name already is for `lifecycle` to judge."""
+        job = tracked.job
+        manifests = self._manifests(tracked, action.attempt, action.policies)
+        hosts = map(self.hosts_with, action.images)
+        manifest = prefer_nodes(manifests.pod, hosts)
+        tracked.writes += 1
+        tracked.observed.create_unanswered = True
+        try:
+            pod = api.create(self.client, manifest)
+        except AlreadyExistsError as error:
+            existing = api.get(self.client, ref_of(manifests.pod))
+            _count_conflict(tracked, error)
+            if existing is not None:
+                self._refresh_namesake(tracked, existing)
+        except (QuotaExceededError, AdmissionRefusedError) as error:
+            self._store_rejection(tracked, error, "")
+        except EngineError as error:
+            tracked.observed.create_unanswered = error.retryable
+            raise
+        else:
+            tracked.observed.rejection = None
+            version = tracked.record.version if tracked.record is not None else ""
+            tracked.observed.created[pod["metadata"]["uid"]] = version
+            self.informers.pods(job.namespace).upsert(pod)
+        tracked.observed.create_unanswered = False
+
+    def _refresh_namesake(self, tracked: TrackedJob, pod: dict[str, Any]) -> None:
+        """A pod with the labels of another is cached only if it is in the record.
+
+        No watch follows it, and the TTL rule would take a cached pod for one of the source.
+
+        Errors: OwnershipError for any other.
+        """
+        name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+        foreign = foreign_label(pod, self.config.source)
+        if foreign and uid not in tracked.observed.created:
+            tracked.record = read_record(self.client, tracked.job.key)
+            if tracked.record is None or uid not in tracked.record.pod_uids:
+                raise OwnershipError(foreign, hint=removal_hint(pod))
+        tracked.observed.rejection = None
+        self.refresh(tracked, RefreshPod(name, uid))
+
+    def create_dependents(self, tracked: TrackedJob, action: CreateDependents) -> None:
+        """Step 2. What is there already must be this pod's; leftovers of a namesake go first.
+
+        Others' Secrets that the pod refers to are looked up now: a node would only find out once it
+        has the images, and of a login never tell.
+        """
+        manifests = self._manifests(tracked, action.attempt, action.policies)
+        if action.reported is not None:
+            self._restore_dependents(tracked, action, manifests)
+            return
+        for manifest in manifests.dependents:
+            owned = set_owner_reference(manifest, pod=action.pod, uid=action.uid)
+            tracked.writes += 1
+            try:
+                if not self._create_owned(tracked, owned, action):
+                    return
+            except (*_REFUSALS, UnauthorizedError) as error:
+                self._store_rejection(tracked, error, action.uid)
+                return
+        missing = missing_secret(self.client, tracked.job)
+        if missing:
+            tracked.observed.secrets_missing[action.uid] = missing
+        tracked.observed.rejection = None
+        tracked.observed.dependents_ready |= {action.uid}
+
+    def _restore_dependents(
+        self, tracked: TrackedJob, action: CreateDependents, manifests: Manifests
+    ) -> None:
+        """What is missing is made again.
+
+        A rejection changes nothing: the pod goes on to say what it lacks, and its attempt ends so.
+        """
+        for manifest in manifests.dependents if tracked.rendered.secrets_resolved else ():
+            with suppress(AlreadyExistsError, *_REFUSALS):
+                # Only names are read, never a secret's value.
+                if api.get_metadata(self.client, ref_of(manifest)) is not None:
+                    continue
+                tracked.writes += 1
+                api.create(
+                    self.client, set_owner_reference(manifest, pod=action.pod, uid=action.uid)
+                )
+                words = f"{ref_of(manifest)} was deleted before its pod had started; created again"
+                self.reporter.emit(Notice(words, tracked.job.key, warning=True))
+        tracked.observed.dependents_looked_up[action.uid, bool(action.reported)] = self.client.now()
+
+    def write_record(self, tracked: TrackedJob, action: WriteRecord) -> None:
+        """Step 3 and 5. Another writer's record counts if it was first; its end, such as that of
+        `engine cancel`, is reported as the end.
+
+        A write of our own whose reply was lost meets itself, which is no conflict, and no rejection
+        either: a quota is asked before it is found that the record is there.
+        """
+        before, record = tracked.record, map_messages(action.record, self.redact)
+        version = before.version if before is not None else ""
+        if before is None or before.annotations == record.annotations:
+            # An annotation is about the record: nothing of the job has changed.
+            tracked.writes += 1
+        try:
+            written = self._write(record)
+        except (ConflictError, AlreadyExistsError, *_REFUSALS) as error:
+            found = read_record(self.client, record.key)
+            is_unchanged = found is None or found.version == version
+            if isinstance(error, _REFUSALS) and is_unchanged:
+                self._store_rejection(tracked, error, record_version=version)
+                return
+            if found is None or encode_record(found) != encode_record(record):
+                tracked.record = found
+                _count_conflict(tracked, error)
+                if not is_unchanged and found is not None and not found.state.is_final:
+                    words = "another engine wrote this job's record first"
+                    self.reporter.emit(ErrorReported(tracked.job.key, words, retrying=True))
+                return
+            written = found
+        tracked.record = written
+        rejection = tracked.observed.rejection
+        if rejection is not None and rejection.record_version is not None:
+            tracked.observed.rejection = None
+        self.reporter.report_record(tracked, before, written)
+
+    def remove_scheduling_gate(self, tracked: TrackedJob, action: RemoveSchedulingGate) -> None:
+        """Step 4. Only this very pod, only this very gate, whatever its index by now.
+
+        A pod that others go on holding is marked with the same patch: its TTL has yet to begin.
+        """
+        path = "/spec/schedulingGates"
+        ours = f"{path}/{action.gate_index}"
+        operations = [{"op": "test", "path": f"{ours}/name", "value": GATE}]
+        if action.gate_count > 1:
+            mark = f"/metadata/annotations/{TTL_FROM.replace('/', '~1')}"
+            operations.append({"op": "add", "path": mark, "value": SCHEDULING})
+        operations.append({"op": "remove", "path": path if action.gate_count == 1 else ours})
+        refused = self._patch_pod(tracked, action, operations)
+        if refused is None:
+            tracked.observed.rejections = 0
+            return
+        pod, error = refused
+        if gate_position(pod) == (action.gate_index, action.gate_count):
+            self._store_rejection(tracked, error, action.uid)
+
+    def delete_pod(self, tracked: TrackedJob, action: DeletePod) -> None:
+        """Step 5. A pod that is no longer the one that was decided on is spared."""
+        tracked.writes += 1
+        ref = Ref("Pod", tracked.job.namespace, action.pod)
+        is_same = True
+        try:
+            api.delete(self.client, ref, uid=action.uid, grace=action.grace, version=action.version)
+        except ConflictError as error:
+            _count_conflict(tracked, error)
+            is_same = False
+        self._get_pod(tracked, action.pod, action.uid)
+        if is_same:
+            words = f"pod {action.pod} deleted: {action.why}"
+            self.reporter.emit(Notice(words, tracked.job.key, detail=True))
+
+    def refresh(self, tracked: TrackedJob, action: RefreshPod) -> None:
+        """Pod and record as they are now; what was known of them may have been old."""
+        pod = self._get_pod(tracked, action.pod, action.uid)
+        tracked.record = read_record(self.client, tracked.job.key)
+        if pod is not None and gate_position(pod) is None:
+            tracked.observed.read_ungated.add(action.uid)
+        tracked.observed.refreshed_at[action.uid] = self.client.now()
+
+    def find_cause(self, tracked: TrackedJob, action: FindPullCause) -> None:
+        """The first real reason of a pull failure, from the Events."""
+        ref = Ref("Pod", tracked.job.namespace, action.pod)
+        words = find_pull_cause(self.client, ref, action.uid, action.image)
+        unknown = f'image "{action.image}" could not be pulled; the cause was not reported'
+        tracked.observed.pull_causes[action.uid, action.container] = words or unknown
+
+    def stamp_expiry(self, tracked: TrackedJob, action: StampExpiry) -> None:
+        """A pod that is gone or another one needs no stamp; a rejection of this one goes up."""
+        path = "/metadata/annotations"
+        key = EXPIRES_AT.replace("/", "~1")
+        operations: list[dict[str, Any]] = [
+            {"op": "add", "path": f"{path}/{key}", "value": action.at}
+        ]
+        if not action.annotated:
+            operations.insert(0, {"op": "add", "path": path, "value": {}})
+        refused = self._patch_pod(tracked, action, operations)
+        if refused is not None:
+            raise refused[1]
+
+    def _patch_pod(
+        self,
+        tracked: TrackedJob,
+        action: RemoveSchedulingGate | StampExpiry,
+        operations: list[dict[str, Any]],
+    ) -> tuple[dict[str, Any], AdmissionRefusedError | ForbiddenError] | None:
+        """Patch this very pod; if that is refused, the pod as it is now, and the refusal."""
+        this_pod = {"op": "test", "path": "/metadata/uid", "value": action.uid}
+        tracked.writes += 1
+        ref = Ref("Pod", tracked.job.namespace, action.pod)
+        try:
+            pod = api.patch(self.client, ref, [this_pod, *operations])
+        except (NotFoundError, ConflictError, AdmissionRefusedError, ForbiddenError) as error:
+            found = self._get_pod(tracked, action.pod, action.uid)
+            if found is not None and isinstance(error, AdmissionRefusedError | ForbiddenError):
+                return found, error
+            if found is not None:
+                _count_conflict(tracked, error)
+            return None
+        self.informers.pods(tracked.job.namespace).upsert(pod)
+        return None
+
+    def _manifests(
+        self, tracked: TrackedJob, attempt: int, policies: Mapping[str, str]
+    ) -> Manifests:
+        """Rendered once for an attempt with these policies."""
+        job, rendered = tracked.job, tracked.rendered
+        if rendered.manifests is None or rendered.attempt != (attempt, policies):
+            made = render_attempt(self.config, job, attempt, policies, rendered.secrets)
+            rendered.attempt, rendered.manifests = (attempt, policies), made
+        return rendered.manifests
+
+    def _write(self, record: Record) -> Record:
+        """A record that was deleted meanwhile is made again."""
+        try:
+            return write_record(self.client, record)
+        except NotFoundError:
+            if not record.version:
+                raise
+            return write_record(self.client, replace(record, version=""))
+
+    def _create_owned(
+        self, tracked: TrackedJob, manifest: dict[str, Any], action: CreateDependents
+    ) -> bool:
+        """Whether the pod has it now.
+
+        What has this name already stays only if it is this pod's and says the same, or if the pod
+        is gone: it may be that of the next one, which another engine has made.
+        """
+        try:
+            api.create(self.client, manifest)
+        except AlreadyExistsError:
+            existing = api.get(self.client, ref_of(manifest))
+        else:
+            return True
+        if existing is not None:
+            _check_ours(existing, manifest)
+            owners = [o["uid"] for o in existing["metadata"].get("ownerReferences") or ()]
+            if action.uid in owners and _has_content(existing, manifest):
+                return True
+            if self._get_pod(tracked, action.pod, action.uid) is None:
+                return False
+            api.delete(self.client, ref_of(manifest), uid=existing["metadata"]["uid"])
+        api.create(self.client, manifest)
+        return True
+
+    def _get_pod(self, tracked: TrackedJob, name: str, uid: str) -> dict[str, Any] | None:
+        """The very pod, as the API has it now; None when it is gone."""
+        found = self.informers.pods(tracked.job.namespace).get(name, uid)
+        if found is None:
+            tracked.observed.deleted_uids |= {uid}
+        return found
+
+    def _store_rejection(
+        self, tracked: TrackedJob, error: ApiError, uid: str = "", record_version: str | None = None
+    ) -> None:
+        tracked.observed.rejections += 1
+        seconds = backoff(tracked.observed.rejections, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
+        kind = type(error) if isinstance(error, _REFUSALS) else ForbiddenError
+        words, due = self.redact(error.cause), self.client.now() + timedelta(seconds=seconds)
+        tracked.observed.rejection = Rejection(kind, words, due, uid, error.hint, record_version)
+
+
+EXECUTORS: Mapping[type[Step], Callable[[Reconciler, TrackedJob, Any], None]] = {
+    CreatePod: Reconciler.create_pod,
+    CreateDependents: Reconciler.create_dependents,
+    WriteRecord: Reconciler.write_record,
+    RemoveSchedulingGate: Reconciler.remove_scheduling_gate,
+    DeletePod: Reconciler.delete_pod,
+    RefreshPod: Reconciler.refresh,
+    FindPullCause: Reconciler.find_cause,
+    StampExpiry: Reconciler.stamp_expiry,
+}
+"""Every step that `lifecycle` can ask for."""
+
+
+def _count_conflict(tracked: TrackedJob, error: EngineError) -> None:
+    """Errors: ConflictError for one more in a reconcile than a race can explain."""
+    tracked.conflicts += 1
+    if tracked.conflicts > _MOST_CONFLICTS:
+        words = f"the server keeps refusing a write as a conflict: {error.cause}"
+        raise ConflictError(words, status=409, reason="Conflict") from error
+
+
+def _check_ours(existing: dict[str, Any], manifest: dict[str, Any]) -> None:
+    labels = existing["metadata"].get("labels") or {}
+    if labels.get(RUN) != manifest["metadata"]["labels"][RUN]:
+        raise AdmissionRefusedError(
+            "an object of this name exists and was not made by this job",
+            where=str(ref_of(manifest)),
+            hint="rename the job, or remove the object",
+            status=409,
+            reason="AlreadyExists",
+        )
+
+
+def _has_content(existing: dict[str, Any], manifest: dict[str, Any]) -> bool:
+    return all(existing.get(key) == manifest.get(key) for key in ("data", "type", "immutable"))
+
+
+def missing_secret(client: Client, job: Job) -> str:
+    """The first Secret, or key, that isn't there, in the kubelet's words; "" if all are.
+
+    One that may not be read is left to the kubelet. Errors: others of the API.
+    """
+    keys: dict[str, frozenset[str] | None] = {}
+    for holder, name, wanted in secret_references(job):
+        with suppress(ForbiddenError):
+            if name not in keys:
+                found = api.get(client, Ref("Secret", job.namespace, name))
+                keys[name] = None if found is None else frozenset(found.get("data") or ())
+            there = keys[name]
+            if there is None:
+                return f'{holder}: secret "{name}" not found'
+            if there.isdisjoint(wanted):
+                where = f"{job.namespace}/{name}"
+                return f"{holder}: couldn't find key {wanted[0]} in Secret {where}"
+    return ""

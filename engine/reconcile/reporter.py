@@ -58,15 +58,14 @@ class AttemptReporter:
             self._report_state(tracked, State.RUNNING, record, "")
         if (unrecorded := tracked.unrecorded) is not None:
             self._report_state(tracked, unrecorded.state, unrecorded, unrecorded.message)
-        reported = tracked.reported
         for pod in state.unowned_pods():
-            if uid_of(pod) not in reported.ignored:
-                reported.ignored |= {uid_of(pod)}
+            if uid_of(pod) not in tracked.reported_pods:
+                tracked.reported_pods |= {uid_of(pod)}
                 words = f"pod {name_of(pod)} is in no record of this job; it is left alone"
                 self.emit(Notice(words, tracked.job.key, warning=True))
         pod = state.unlabelled_pod()
-        if pod is not None and uid_of(pod) not in reported.relabelled:
-            reported.relabelled |= {uid_of(pod)}
+        if pod is not None and uid_of(pod) not in tracked.reported_pods:
+            tracked.reported_pods |= {uid_of(pod)}
             labels = ", ".join(changed_labels(pod, state.source))
             words = f"labels of pod {name_of(pod)} were changed ({labels})"
             words += "; the engine reads it by its name"
@@ -77,7 +76,7 @@ class AttemptReporter:
         rule, or of a person.
         """
         record = tracked.record
-        if record is not None and record.state.is_final and tracked.reported.state:
+        if record is not None and record.state.is_final and tracked.reported_state:
             self._report_state(tracked, record.state, record, record.message)
 
     def _report_state(
@@ -86,8 +85,8 @@ class AttemptReporter:
         """A line per change of state, not per write."""
         number = record.last.number if record.last else 0
         reported = (record.run, state, number if not state.is_final else 0, record.reason)
-        if tracked.reported.state != reported:
-            tracked.reported.state = reported
+        if tracked.reported_state != reported:
+            tracked.reported_state = reported
             since = record.queued_at if state is State.QUEUED else None
             self.emit(StateChanged(tracked.job.key, state, record.reason, message, number, since))
 

@@ -2,21 +2,20 @@
 
 import os
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 
-from engine.api.model import Config, Job
+from engine.api.model import Config
 from engine.api.other_kinds import foreign_notes
 from engine.errors import Diagnostic, Severity
+from engine.reconcile.controller import JobController
 from engine.reconcile.job_store import Changes
-from engine.refs import JobKey
+from engine.render.templates import Templates
 from engine.runtime.leader_election import LeaderElector
 from engine.specdir.source import DirectorySource, Snapshot
-from engine.telemetry.events import Emit, Notice, Progress, SpecProblem, SpecsRead
+from engine.telemetry.events import Notice, SpecProblem, SpecsRead
 
 _TICK, _LEADER_TICK = 1.0, 0.02
-_LONG_READ = 0.5
 _STALL_TIMEOUT = 300.0
 """A busy server may be waited for a minute; that is no reason to start again."""
 
@@ -24,23 +23,21 @@ _STALL_TIMEOUT = 300.0
 class SpecSync:
     """Reads the directory whenever it changes, and makes its jobs the desired ones.
 
-    `configure` puts a configuration in force, with templates that are read anew; `sync` makes jobs
-    the desired ones. With `wait_for` nothing is read before that elector leads.
+    A configuration comes into force with `templates` that are read anew. With `wait_for` nothing is
+    read before that elector leads. With `records_home` the namespaces are watched that have
+    records, once the specs have been read.
     """
-
-    name = "spec directory"
-    grace = 0.0
 
     def __init__(
         self,
         source: DirectorySource,
         config: Config,
+        controller: JobController,
+        templates: Callable[[], Templates],
         *,
-        emit: Emit,
-        configure: Callable[[Config], object],
-        sync: Callable[[Mapping[JobKey, Job]], Changes],
         allow_empty: bool,
         wait_for: LeaderElector | None,
+        records_home: str | None,
     ) -> None:
         self.unreadable = "not read yet"
         """Why the directory can't be read; "" if it can."""
@@ -50,18 +47,15 @@ class SpecSync:
         """Why a job without a spec may have one all the same; "" if none has."""
         self._source = source
         self._config = config
-        self._emit = emit
-        self._configure = configure
-        self._sync_jobs = sync
-        self.on_incomplete: Callable[[str], None] = lambda _why: None
-        """Gets what `incomplete` says after each reading."""
-        self.on_first_read: Callable[[], None] = lambda: None
+        self._controller = controller
+        self._emit = controller.emit
+        self._templates = templates
         self._allow_empty = allow_empty
         self._wait_for = wait_for
+        self._records_home = records_home
         self._is_started = False
         self._is_pending = True
         self._is_reloading = False
-        self._snapshot: Snapshot | None = None
         self._reported = Snapshot({}, config, (), "", complete=False, files=0)
 
     def reload(self) -> None:
@@ -93,46 +87,25 @@ class SpecSync:
         if self._is_reloading:
             self._emit(Notice("reading configuration, templates and specs again"))
         try:
-            snapshot = self._read(on_file)
+            snapshot = self._source.read(on_file)
             if not stop.is_set():
                 self._apply(snapshot)
         except Exception as error:
-            self.unreadable = f"internal error: {type(error).__name__}"
-            self._set_incomplete(self.unreadable)
+            self.incomplete = self.unreadable = f"internal error: {type(error).__name__}"
             raise
-
-    def _read(self, on_file: Callable[[], None]) -> Snapshot:
-        """What the source says now; a long read is shown as progress."""
-        begun, is_long, emit = time.monotonic(), False, self._emit
-
-        def on_any_file() -> None:
-            nonlocal is_long
-            on_file()
-            if not is_long and time.monotonic() - begun > _LONG_READ:
-                is_long = True
-                emit(Progress("reading specs"))
-
-        snapshot = self._source.read(on_any_file)
-        if is_long:
-            emit(Progress(""))
-        return snapshot
 
     def _apply(self, snapshot: Snapshot) -> None:
         if self._is_reloading or snapshot.config is not self._config:
-            self._configure(snapshot.config)
+            self._controller.configure(snapshot.config, self._templates())
             self._is_reloading, self._config = False, snapshot.config
         self.unreadable, self.problems = snapshot.unreadable, len(snapshot.problems)
-        changes = self._sync_jobs(snapshot.jobs)
-        self._set_incomplete(self._why_incomplete(snapshot))
-        if snapshot is not self._snapshot:
+        changes = self._controller.sync(snapshot.jobs)
+        self.incomplete = self._why_incomplete(snapshot)
+        if snapshot is not self._reported:
             self._report(snapshot, changes)
-        if self._snapshot is None:
-            self.on_first_read()
-        self._snapshot = snapshot
-
-    def _set_incomplete(self, why: str) -> None:
-        self.incomplete = why
-        self.on_incomplete(why)
+        if self._records_home is not None:
+            self._controller.watch_namespaces_with_records(self._records_home)
+            self._records_home = None
 
     def _why_incomplete(self, snapshot: Snapshot) -> str:
         if snapshot.unreadable:
@@ -155,23 +128,14 @@ class SpecSync:
         for file in sorted(_files(before.problems) - _files(snapshot.problems)):
             emit(Notice("fixed" if os.path.lexists(file) else "removed", file))
         if snapshot.unreadable and snapshot.unreadable != before.unreadable:
-            emit(
-                SpecProblem(f"{snapshot.unreadable}; the specs that were read before stay in force")
-            )
+            words = f"{snapshot.unreadable}; the specs that were read before stay in force"
+            emit(SpecProblem(words))
         if before.unreadable and not snapshot.unreadable:
             emit(Notice("the specs can be read again"))
         if snapshot.foreign != before.foreign:
             for note in foreign_notes(snapshot.foreign):
                 emit(Notice(note))
-        emit(
-            SpecsRead(
-                snapshot.files,
-                len(snapshot.jobs),
-                len(changes.added),
-                len(changes.changed),
-                len(changes.removed),
-            )
-        )
+        emit(SpecsRead(snapshot.files, len(snapshot.jobs), *map(len, changes)))
 
 
 def _files(problems: tuple[Diagnostic, ...]) -> set[str]:

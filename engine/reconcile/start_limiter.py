@@ -77,9 +77,10 @@ class StartLimiter:
         """The jobs that may go on now, and an error for each batch that is newly suspended."""
         released: frozenset[JobKey] = frozenset()
         errors: list[UsageError] = []
+        informers = self._informers
         with self._lock:
             for batch in self._batches:
-                keys = frozenset(key for key in batch.keys if not self.is_failing(key.namespace))
+                keys = frozenset(k for k in batch.keys if not informers.is_failing(k.namespace))
                 found = self.new_runs(keys)
                 if found is None:
                     continue
@@ -96,10 +97,6 @@ class StartLimiter:
             self._batches = [batch for batch in self._batches if batch.keys]
         return released, errors
 
-    def is_failing(self, namespace: str) -> bool:
-        """Whether the watches of a namespace fail."""
-        return self._informers.is_failing(namespace)
-
     def new_runs(self, keys: Iterable[JobKey]) -> dict[JobKey, NewRun] | None:
         """The jobs that would start a new run; None before all of their namespaces were read."""
         found: dict[JobKey, NewRun] = {}
@@ -107,7 +104,7 @@ class StartLimiter:
         for key in keys:
             if not informers.has_synced(key.namespace):
                 return None
-            job, pods = self._store.job(key), informers.pods(key.namespace).items(key)
+            job, pods = self._store.desired.get(key), informers.pods(key.namespace).items(key)
             with suppress(BrokenRecordError):
                 record = informers.records(key.namespace).newest(key, None)
                 why = new_run(job, record, pods) if job is not None else None

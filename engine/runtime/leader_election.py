@@ -49,15 +49,13 @@ _RIGHTS = "leader election needs get, create and update on leases in coordinatio
 class LeaseLock:
     """One engine's hold on the Lease of `source` in `namespace`; used from one thread.
 
-    Guarantees: no request takes longer than 5 s, nor than the hold lasts. Assumptions: no other
-    process has this `identity`.
+    Guarantees: no request takes longer than 5 s, nor than the hold lasts.
     """
 
-    def __init__(
-        self, client: Client, namespace: str, source: str, identity: str, duration: float
-    ) -> None:
+    def __init__(self, client: Client, namespace: str, source: str, duration: float) -> None:
         self.source = source
-        self.identity = identity
+        self.identity = f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(4)}"
+        """Unique to this process; people read from it where the engine runs."""
         self.duration = duration
         self._client = client
         self._namespace = namespace
@@ -138,9 +136,6 @@ class LeaderElector:
     is called with True and False in turn, beginning with True. Assumptions: the engines of a source
     have the same lease duration; their clocks run at about the same speed.
     """
-
-    name = "leader election"
-    grace = _RELEASE_TIMEOUT + 1.0
 
     def __init__(
         self, lock: LeaseLock, *, wait: bool, emit: Emit, on_change: Callable[[bool], None]
@@ -285,8 +280,3 @@ class LeaderElector:
             self._leads = leads
             self._on_change(leads)
             self._emit(LeaderChanged(leads, self.holder))
-
-
-def default_identity() -> str:
-    """Unique to this process; people read from it where the engine runs."""
-    return f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(4)}"

@@ -36,8 +36,9 @@ class SupervisedThread:
         self._supervisor = supervisor
         self._run = run
         self._deadline = math.inf
-        self._stopped = threading.Event()
-        self._returned = False
+        self.stopped = threading.Event()
+        """Set once `run` is to return."""
+        supervisor.threads.add(self)
         self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
         self._thread.start()
 
@@ -47,7 +48,7 @@ class SupervisedThread:
 
     def stop(self) -> None:
         """Don't call `run` again after a failure; its owner makes it return."""
-        self._stopped.set()
+        self.stopped.set()
 
     def join(self, seconds: float) -> bool:
         """Wait for the end, no longer than `seconds`; whether it has come."""
@@ -57,9 +58,7 @@ class SupervisedThread:
 
     @property
     def trouble(self) -> str:
-        """Why it is unhealthy; "" while it works or waits for work, and once it has returned."""
-        if self._returned:
-            return ""
+        """Why it is unhealthy; "" while it works or waits for work."""
         if not self._thread.is_alive():
             return f"thread {self.name} is dead"
         late = time.monotonic() - self._deadline
@@ -67,7 +66,7 @@ class SupervisedThread:
 
     def _loop(self) -> None:
         failures = 0
-        while not self._stopped.is_set():
+        while not self.stopped.is_set():
             began = time.monotonic()
             try:
                 self._run(self)
@@ -76,8 +75,8 @@ class SupervisedThread:
                 self._supervisor.report(self.name, error)
             failures = 1 if time.monotonic() - began > _MAX_WAIT else failures + 1
             self.expect(math.inf)
-            self._stopped.wait(backoff(failures, first=_FIRST_WAIT, longest=_MAX_WAIT))
-        self._returned = True
+            self.stopped.wait(backoff(failures, first=_FIRST_WAIT, longest=_MAX_WAIT))
+        self._supervisor.threads.discard(self)
 
 
 class Supervisor:
@@ -91,16 +90,13 @@ class Supervisor:
         self.panics = 0
         self._emit = emit
         self._lock = threading.Lock()
-        self._threads: list[SupervisedThread] = []
+        self.threads: set[SupervisedThread] = set()
+        """Those that have not returned."""
         self._reported: dict[tuple[str, JobKey | None, str], float] = {}
 
     def start(self, name: str, run: Run) -> SupervisedThread:
         """Call `run` in a thread of its own."""
-        thread = SupervisedThread(self, name, run)
-        with self._lock:
-            self._threads = [t for t in self._threads if not t._returned]  # noqa: SLF001
-            self._threads.append(thread)
-        return thread
+        return SupervisedThread(self, name, run)
 
     def report(
         self,
@@ -131,6 +127,4 @@ class Supervisor:
 
     def liveness(self) -> str:
         """Why the process should be started again; "" while every thread lives and keeps up."""
-        with self._lock:
-            threads = list(self._threads)
-        return "; ".join(thread.trouble for thread in threads if thread.trouble)
+        return "; ".join(sorted(filter(None, (thread.trouble for thread in tuple(self.threads)))))

@@ -17,7 +17,7 @@ VALUE = "hunter2-of-the-environment"
 ENCODED = "aHVudGVyMi1vZi10aGUtZW52aXJvbm1lbnQ="
 CRASH = """
 from engine.lifecycle.actions import WriteRecord
-from engine.reconcile.executor import EXECUTORS
+from engine.reconcile.reconciler import EXECUTORS
 def crash(self, state, action):
     raise RuntimeError(f"crashed beside {state.rendered.secrets.variables['TOKEN']}")
 EXECUTORS[WriteRecord] = crash

@@ -32,7 +32,6 @@ class InProcessManager:
         options = ManagerOptions(
             source="campaign",
             namespace=NAMESPACE,
-            identity="campaign_1_one",
             concurrency=4,
             prune=True,
             lease_duration=lease_duration,

@@ -38,7 +38,8 @@ from engine.lifecycle.change_reason import PlannedAction
 from engine.lifecycle.observed_status import recorded_status
 from engine.lifecycle.record import Attempt, Record, RunHistoryEntry
 from engine.prune.result import PruneAction, PruneEntry, PruneResult
-from engine.reconcile.once_result import JobResult, LogEnd, OnceResult
+from engine.reconcile.failure_logs import LogEnd
+from engine.reconcile.once import JobResult, OnceResult
 from engine.refs import JobKey, Ref
 from engine.status.outcome import Reason, State
 from engine.telemetry.events import (

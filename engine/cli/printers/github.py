@@ -15,7 +15,7 @@ from engine.errors import (
 )
 
 if TYPE_CHECKING:
-    from engine.reconcile.once_result import OnceResult
+    from engine.reconcile.once import OnceResult
 
 _ROOTS = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
 

@@ -10,7 +10,7 @@ from engine.cli.output import sanitize_line, sanitize_text
 from engine.cli.printers.result import current_record, format_attempts, job_exit_code
 from engine.errors import EngineError, ExitCode, InvalidInputError
 from engine.lifecycle.record import Attempt, Record
-from engine.reconcile.once_result import JobResult, OnceResult
+from engine.reconcile.once import JobResult, OnceResult
 from engine.times import format_time
 
 

@@ -1,18 +1,21 @@
 """The result of `reconcile --once`: JSON, table, and the exit code."""
 
 from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 
 from engine.cli.output import format_rows, pluralise, sanitize_text, terminal_width, to_json
 from engine.errors import ExitCode
 from engine.lifecycle.record import Record, map_messages
 from engine.prune.result import PruneAction, PruneResult
-from engine.reconcile.once_result import JobResult, OnceResult
 from engine.telemetry.redact import Redactor
+
+if TYPE_CHECKING:
+    from engine.reconcile.once import JobResult, OnceResult
 
 _HEAD = ("JOB", "STATE", "REASON", "ATTEMPTS", "TOOK", "MESSAGE")
 
 
-def exit_code(result: OnceResult) -> ExitCode:
+def exit_code(result: "OnceResult") -> ExitCode:
     """The highest of what happened; an interrupt counts before everything."""
     if result.interrupted:
         return ExitCode.INTERRUPTED
@@ -21,8 +24,8 @@ def exit_code(result: OnceResult) -> ExitCode:
 
 
 def mask_result(
-    result: OnceResult, pruned: PruneResult, redact: Redactor
-) -> tuple[OnceResult, PruneResult]:
+    result: "OnceResult", pruned: PruneResult, redact: Redactor
+) -> "tuple[OnceResult, PruneResult]":
     """Both with what is secret masked in messages, logs, errors and reasons of pruning."""
     jobs = []
     for job in result.jobs:
@@ -38,7 +41,7 @@ def mask_result(
     return replace(result, jobs=tuple(jobs)), pruned.map_text(redact)
 
 
-def result_json(result: OnceResult, pruned: PruneResult) -> str:
+def result_json(result: "OnceResult", pruned: PruneResult) -> str:
     """The whole result, as in the contract of `-o json`."""
     from engine.cli.printers.record import record_json  # noqa: PLC0415 - a table needs none
 
@@ -62,7 +65,7 @@ def result_json(result: OnceResult, pruned: PruneResult) -> str:
     return to_json(whole, indent=2)
 
 
-def result_table(result: OnceResult, pruned: PruneResult, *, colour: bool = False) -> str:
+def result_table(result: "OnceResult", pruned: PruneResult, *, colour: bool = False) -> str:
     """One line a job, below it the end of its log if it failed, and at last what has changed."""
     rows = [_HEAD]
     changed = 0
@@ -88,13 +91,13 @@ def result_table(result: OnceResult, pruned: PruneResult, *, colour: bool = Fals
     return "\n".join((*lines, words))
 
 
-def current_record(job: JobResult) -> Record | None:
+def current_record(job: "JobResult") -> Record | None:
     """The record, if it is of this revision of the spec."""
     record = job.record
     return record if record is not None and record.spec_hash == job.job.spec_hash else None
 
 
-def outcome_columns(job: JobResult) -> tuple[str, str, str]:
+def outcome_columns(job: "JobResult") -> tuple[str, str, str]:
     """State, reason and message: the error's, where there is one."""
     record = current_record(job)
     message = str(job.error) if job.error else record.message if record else ""
@@ -112,7 +115,7 @@ def format_attempts(record: Record) -> list[str]:
     ]
 
 
-def job_exit_code(job: JobResult) -> ExitCode:
+def job_exit_code(job: "JobResult") -> ExitCode:
     """What it alone would end the command with."""
     if job.error is not None:
         return job.error.exit_code

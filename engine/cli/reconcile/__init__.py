@@ -25,7 +25,7 @@ from engine.wellknown import DEFAULT_SOURCE
 
 if TYPE_CHECKING:
     from engine.cluster.connect import Connection
-    from engine.reconcile.once_result import OnceRequest
+    from engine.reconcile.once import OnceRequest
 
 _ONLY_WITH_ONCE = ("timeout", "queue_timeout", "wait", "output", "junit")
 _NOT_WITH_ONCE = ("prune_interval", "poll", "leader_elect", "lease_duration", "metrics_address")
@@ -226,7 +226,7 @@ def make_request(asked: ReconcileOptions) -> "OnceRequest":
         prune_in = tuple(sorted(named - {""}))
 
     # Valid specs come first, and need no client.
-    from engine.reconcile.once_result import OnceRequest  # noqa: PLC0415
+    from engine.reconcile.once import OnceRequest  # noqa: PLC0415
     from engine.render.templates import Templates  # noqa: PLC0415
 
     return OnceRequest(

@@ -21,7 +21,7 @@ from engine.telemetry.events import Progress
 from engine.telemetry.redact import REDACTOR
 
 if TYPE_CHECKING:
-    from engine.reconcile.once_result import OnceResult
+    from engine.reconcile.once import OnceResult
 
 
 _SIGNALLED = 128

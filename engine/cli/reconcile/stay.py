@@ -21,7 +21,6 @@ from engine.errors import ExitCode, UsageError
 from engine.reconcile.controller import ControllerDependencies
 from engine.reconcile.controller_manager import ControllerManager, ManagerOptions
 from engine.render.templates import Templates
-from engine.runtime.leader_election import default_identity
 from engine.runtime.lease import MAX_DURATION
 from engine.specdir.compile import CompileOptions
 from engine.specdir.load import load_specs
@@ -87,7 +86,6 @@ def run_manager(options: ReconcileOptions) -> None:
         manager_options = ManagerOptions(
             source=options.source,
             namespace=options.namespace or connection.namespace,
-            identity=default_identity(),
             concurrency=options.concurrency,
             prune=options.prune,
             ages=options.reads_own_folders,
@@ -149,7 +147,7 @@ def _serve(
             "engine_spec_problems": lambda: manager.specs.problems,
             "engine_workqueue_depth": lambda: len(controller.queue),
             "engine_workqueue_adds": lambda: controller.queue.adds,
-            "engine_workqueue_retries": lambda: controller.failures.rate_limiter.retries_total,
+            "engine_workqueue_retries": lambda: controller.retries,
             "engine_internal_errors": lambda: controller.supervisor.panics,
             "engine_api_requests": lambda: client.requests,
             "engine_watch_restarts": lambda: sum(w.restarts for w in controller.reflectors()),

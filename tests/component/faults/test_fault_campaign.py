@@ -18,8 +18,7 @@ from engine.api.model import Config
 from engine.cluster.connect import connect
 from engine.errors import UnreachableError
 from engine.reconcile.controller import ControllerDependencies
-from engine.reconcile.once import RunOnce
-from engine.reconcile.once_result import OnceRequest, OnceResult
+from engine.reconcile.once import OnceRequest, OnceResult, RunOnce
 from engine.render.templates import Templates
 from engine.sandbox import Sandbox
 from engine.specdir.load import load_specs

@@ -134,7 +134,8 @@ class Candidates:
             return request(*args, **kwargs)
 
         client.request = over_the_wire  # type: ignore[method-assign]
-        lock = LeaseLock(client, self.place.namespace, source, identity, duration)
+        lock = LeaseLock(client, self.place.namespace, source, duration)
+        lock.identity = identity
         candidate = Candidate(lock, wait=wait, cut=cut)
         self.made.append(candidate)
         return candidate

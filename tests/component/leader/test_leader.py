@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from engine.cluster.connect import connect
 from engine.errors import ExitCode, ForbiddenError, LeaseHeldError, NotFoundError
-from engine.runtime.leader_election import default_identity
+from engine.runtime.leader_election import LeaseLock
 from tests.component.leader.conftest import (
     LEASES,
     SOURCE,
@@ -326,7 +327,8 @@ def test_sources_do_not_disturb_each_other(candidate: Candidates) -> None:
     assert all(leader.elector.is_leader for leader in leaders)
 
 
-def test_no_two_processes_have_one_identity() -> None:
-    one, two = default_identity(), default_identity()
+def test_no_two_engines_have_one_identity(place: Target) -> None:
+    client = connect(str(place.kubeconfig)).client
+    one, two = (LeaseLock(client, "ci", SOURCE, 15.0).identity for _ in range(2))
     assert one != two
     assert re.fullmatch(r".+_\d+_[0-9a-f]{8}", one)

@@ -18,8 +18,8 @@ from engine.lifecycle.actions import CreatePod
 from engine.prune.source import SourcePruner
 from engine.reconcile.controller import ControllerDependencies
 from engine.reconcile.controller_manager import ControllerManager, ManagerOptions
-from engine.reconcile.executor import EXECUTORS
 from engine.reconcile.job_store import JobStore
+from engine.reconcile.reconciler import EXECUTORS
 from engine.refs import JobKey
 from engine.render.templates import Templates
 from engine.runtime.leader_election import LeaderElector
@@ -51,7 +51,6 @@ class Engine:
         options = ManagerOptions(
             source="test",
             namespace="ci",
-            identity="one",
             concurrency=2,
             prune_interval=0.1,
             lease_duration=1.5,
@@ -148,8 +147,8 @@ def create_pod_panics(monkeypatch: pytest.MonkeyPatch, *, times: int) -> None:
     create = EXECUTORS[CreatePod]
     panics = Panic(times).instead_of(create)
 
-    def create_or_panic(executor: Any, state: Any, action: Any) -> None:
-        (panics if state.job.key == BAD else create)(executor, state, action)
+    def create_or_panic(reconciler: Any, state: Any, action: Any) -> None:
+        (panics if state.job.key == BAD else create)(reconciler, state, action)
 
     monkeypatch.setitem(EXECUTORS, CreatePod, create_or_panic)
 

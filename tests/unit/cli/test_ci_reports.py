@@ -25,7 +25,8 @@ from engine.errors import (
 from engine.files import WholeFile
 from engine.lifecycle.record import Attempt, Record
 from engine.prune.result import PruneResult
-from engine.reconcile.once_result import JobResult, LogEnd, OnceResult
+from engine.reconcile.failure_logs import LogEnd
+from engine.reconcile.once import JobResult, OnceResult
 from engine.status.outcome import Reason, State
 from engine.telemetry.redact import Redactor
 from tests.support.printing import harmful

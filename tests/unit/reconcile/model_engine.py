@@ -1,4 +1,4 @@
-"""One engine on the model of a cluster: the real reconciler, executor and pod informer.
+"""One engine on the model of a cluster: the real reconciler and pod informer.
 
 The requests of its client go to the model. A crash, a fault, the node or another engine can come
 between any two actions.
@@ -21,7 +21,6 @@ from engine.errors import (
 from engine.informers.factory import InformerFactory
 from engine.informers.reflector import WatchContext
 from engine.lifecycle.actions import RefreshPod, Step
-from engine.reconcile.executor import ActionExecutor
 from engine.reconcile.image_locator import ImageLocator
 from engine.reconcile.job_store import Rendered, TrackedJob
 from engine.reconcile.reconciler import Reconciler, Result
@@ -86,7 +85,7 @@ class ModelClient(Client):
         return copy.deepcopy(answer)
 
 
-class StepExecutor(ActionExecutor):
+class StepReconciler(Reconciler):
     """Executes one action of each step; what it asks the API for, it knows afterwards."""
 
     def execute(self, state: TrackedJob, action: Step) -> None:
@@ -113,8 +112,9 @@ class Engine:
         self._informers = InformerFactory(context, SOURCE_NAME)
         reporter = AttemptReporter(self.client, emit, on_pods=False)
         hosts_with = ImageLocator(self.client, emit).hosts_with
-        executor = StepExecutor(self.client, self._informers, CONFIG, hosts_with, reporter, str)
-        self._reconciler = Reconciler(executor, PullSettings())
+        self._reconciler = StepReconciler(
+            self.client, self._informers, CONFIG, hosts_with, reporter, str, PullSettings()
+        )
         self.job = job
 
     @property

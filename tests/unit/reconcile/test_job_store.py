@@ -25,7 +25,7 @@ def test_a_look_at_what_is_desired_touches_no_reconcile_that_is_half_way() -> No
     assert state is not None
     other = make_job("a", script="other")
     store.update({A.key: other})
-    assert store.job(A.key) is other
+    assert store.desired[A.key] is other
     assert state.job is A
 
 
@@ -75,4 +75,4 @@ def test_jobs_whose_records_are_refused_can_be_told_with_the_words() -> None:
         state.observed.rejection = Rejection(
             QuotaExceededError, "exceeded quota", NOW, record_version=version
         )
-    assert store.refused_records() == {A.key: "exceeded quota"}
+    assert store.refused_records() == [(A.key, "exceeded quota")]

@@ -55,15 +55,24 @@ def test_the_jobs_are_named_with_why() -> None:
     assert told.value.hint.endswith("If it is meant: --max-starts 13")
 
 
+class Informers(InformerFactory):
+    """Whose watches of namespaces that are `failing` fail."""
+
+    failing: frozenset[str] = frozenset()
+
+    def is_failing(self, namespace: str) -> bool:
+        return namespace in self.failing
+
+
 class Limiter(StartLimiter):
     """Whose jobs would all begin, but for those that are `over`."""
 
     def __init__(self, most: int) -> None:
         client = ModelClient(Cluster())
         context = WatchContext(client, Supervisor(ignore), ignore, ignore)
-        super().__init__(JobStore(), InformerFactory(context, "default"), most)
+        self.informers = Informers(context, "default")
+        super().__init__(JobStore(), self.informers, most)
         self.configure(Limits())
-        self.failing: set[str] = set()
         self.over: frozenset[JobKey] = frozenset()
         self.is_read = True
         self.jobs: dict[JobKey, Job] = {}
@@ -72,9 +81,6 @@ class Limiter(StartLimiter):
         """These jobs, of which one that was there before has not changed, and no others."""
         self.jobs = {key: self.jobs.get(key) or make_job(key.name) for key in found}
         self.sync(self.jobs)
-
-    def is_failing(self, namespace: str) -> bool:
-        return namespace in self.failing
 
     def new_runs(self, keys: Iterable[JobKey]) -> dict[JobKey, NewRun] | None:
         return all_new(frozenset(keys) - self.over) if self.is_read else None
@@ -128,11 +134,11 @@ def test_nothing_begins_before_its_namespace_was_read() -> None:
 
 def test_a_namespace_that_can_not_be_read_holds_up_no_job_of_another() -> None:
     limiter, closed = Limiter(2), JobKey("closed", "x")
-    limiter.failing = {"closed"}
+    limiter.informers.failing = frozenset({"closed"})
     limiter.read(*keys("a", "b"), closed)
     assert limiter.release() == (keys("a", "b"), [])
     assert closed in limiter
-    limiter.failing = set()
+    limiter.informers.failing = frozenset()
     assert limiter.release() == (frozenset({closed}), [])
 
 

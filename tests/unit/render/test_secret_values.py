@@ -8,7 +8,6 @@ import pytest
 
 from engine.api.model import Config, Job, Limits
 from engine.reconcile.job_store import TrackedJob
-from engine.reconcile.preflight import resolve_and_render
 from engine.render.attempt import RenderConfig
 from engine.render.secret_values import resolve_secrets
 from engine.render.templates import Templates
@@ -230,6 +229,6 @@ def test_what_logs_in_to_a_registry_does_not_come_out_in_base64() -> None:
     state = TrackedJob(make_job(registryCredentials=logins))
     redact = Redactor()
     config = RenderConfig(Templates(), "default", ANY)
-    assert resolve_and_render(state, config, {}, redact, to_start=True) == ()
+    assert state.prepare(config, {}, redact, to_start=True) == ()
     coded = base64.b64encode(b"robot:correct-horse").decode()
     assert redact(f"Basic {coded}, by robot:") == "Basic ***, by robot:"

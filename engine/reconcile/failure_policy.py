@@ -1,0 +1,61 @@
+"""What becomes of a job whose reconcile raised: one policy for both ways of running.
+
+An error affects its job alone. The job is tried again with back-off: up to 15 s after an error that
+another try or a new namespace may mend, else up to 5 minutes. An error is reported at the third
+failure in a row, or at once if another try can't mend it. The same error is reported once. An
+engine that doesn't stay gives the job up: at once where trying again can't mend it, else after
+`retry_timeout`.
+"""
+
+import time
+
+from engine.errors import EngineError, InvalidInputError, NotFoundError
+from engine.reconcile.job_store import TrackedJob
+from engine.runtime.retry import backoff
+from engine.runtime.supervisor import Supervisor
+from engine.telemetry.events import Emit, ErrorReported, SpecProblem
+
+_REPORT_AFTER = 3
+_FIRST_WAIT, _MAX_BACKOFF, _MAX_BACKOFF_PERMANENT = 0.1, 15.0, 300.0
+_DEFECT = "this is a defect: report it with -vv"
+
+
+def judge_failure(
+    tracked: TrackedJob,
+    error: Exception,
+    retry_timeout: float | None,
+    emit: Emit,
+    supervisor: Supervisor,
+) -> float | EngineError:
+    """Report `error` where that is due. Without a `retry_timeout` no job is given up.
+
+    In how many seconds the job is tried again; or the error for which it is given up.
+    """
+    key, now = tracked.job.key, time.monotonic()
+    tracked.failures += 1
+    if tracked.failures == 1:
+        tracked.failing_since = now
+    known = error if isinstance(error, EngineError) else _as_defect(error)
+    lasting = retry_timeout is not None and now - tracked.failing_since > retry_timeout
+    gives_up = lasting or (retry_timeout is not None and not known.retryable)
+    events: tuple[SpecProblem | ErrorReported, ...] = ()
+    if known is not error:
+        supervisor.report("job controller", error, key, retrying=not gives_up)
+    elif isinstance(error, InvalidInputError) and not gives_up:
+        events = tuple(map(SpecProblem, error.problems))
+    elif gives_up or not known.retryable or tracked.failures >= _REPORT_AFTER:
+        events = (ErrorReported(key, str(known), retrying=not gives_up),)
+    if events and tracked.reported_error != str(events):
+        tracked.reported_error = str(events)
+        for event in events:
+            emit(event)
+    if gives_up:
+        return known
+    is_brief = known.retryable or isinstance(known, NotFoundError)
+    longest = _MAX_BACKOFF if is_brief else _MAX_BACKOFF_PERMANENT
+    return max(backoff(tracked.failures, first=_FIRST_WAIT, longest=longest), known.retry_after)
+
+
+def _as_defect(error: Exception) -> EngineError:
+    """For what is no error of the cluster or of a spec."""
+    return EngineError(f"internal error: {type(error).__name__}", hint=_DEFECT)
