@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Collection, Iterable
+from operator import attrgetter
 
 from engine.informers.pods import PodInformer
 from engine.informers.records import RecordInformer
@@ -14,121 +15,88 @@ _STOP_TIMEOUT = 1.0
 
 
 class InformerFactory:
-    """Safe to use from several threads.
+    """Safe to use from several threads; `watch` and `drop` are for one, `newly_synced` for another.
 
-    Guarantees: nothing is watched before `start`.
+    Guarantees: nothing is watched before `watch`.
     """
 
     def __init__(self, context: WatchContext, source: str) -> None:
+        self.has_specs = False
+        """Whether it is known which namespaces the specs name."""
+        self.is_ready = False
+        """Whether all that they named at first have been read."""
         self._context = context
         self._source = source
-        self._selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={source}"
         self._lock = threading.Lock()
-        self._pods: dict[str, PodInformer] = {}
-        self._records: dict[str, RecordInformer] = {}
-
-    def pods(self, namespace: str) -> PodInformer:
-        """Of a namespace that was listed or started."""
-        return self._pods[namespace]
+        self._informers: dict[str, tuple[RecordInformer, PodInformer]] = {}
+        self._unsynced: set[str] = set()
+        """Watched namespaces that were not read when they were last looked at."""
 
     def records(self, namespace: str) -> RecordInformer:
-        """Of a namespace that was listed or started."""
-        return self._records[namespace]
+        """Of a namespace that was listed or watched."""
+        return self._informers[namespace][0]
+
+    def pods(self, namespace: str) -> PodInformer:
+        """Of a namespace that was listed or watched."""
+        return self._informers[namespace][1]
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """Every one that was listed or started."""
-        return tuple(self._pods)
+        """Every one that was listed or watched."""
+        return tuple(self._informers)
 
     def list_all(self, namespaces: Iterable[str]) -> None:
         """Read all records, then all pods: a pod that is in a record can't be missed so.
 
         Errors: what the lists raise.
         """
-        wanted = tuple(namespaces)
-        for namespace in wanted:
-            self._add(namespace)
-        for namespace in wanted:
-            self._records[namespace].list()
-        for namespace in wanted:
-            self._pods[namespace].list()
+        found = [*map(self._add, namespaces)]
+        for records, _ in found:
+            records.list()
+        for _, pods in found:
+            pods.list()
 
-    def start(self, namespace: str) -> None:
+    def watch(self, namespace: str) -> None:
         """List and watch pods and records, in threads, if that isn't done yet."""
-        self._add(namespace)
-        self._records[namespace].start()
-        self._pods[namespace].start()
+        for informer in self._add(namespace):
+            informer.start()
+        if not self.has_synced(namespace):
+            self._unsynced.add(namespace)
 
-    def remove(self, namespace: str) -> None:
-        """Watch there no longer, and forget what was read."""
-        with self._lock:
-            records, pods = self._records.pop(namespace, None), self._pods.pop(namespace, None)
-        for informer in (records, pods):
-            if informer is not None:
+    def drop(self, namespaces: Collection[str]) -> None:
+        """Watch no longer those of them that could never be read, and forget them."""
+        for name in sorted(self._unsynced.intersection(namespaces)):
+            self._unsynced.discard(name)
+            for informer in self._informers.pop(name):
                 informer.reflector.stop()
 
     def has_synced(self, namespace: str) -> bool:
         """Whether pods and records of a namespace have been read."""
-        records, pods = self._records.get(namespace), self._pods.get(namespace)
-        return bool(records and pods and records.has_synced and pods.has_synced)
+        found = self._informers.get(namespace)
+        return found is not None and all(map(attrgetter("has_synced"), found))
 
     def own_records(self) -> list[Record]:
         """The source's records in every namespace that has been read."""
         return [
             record
-            for namespace in self.namespaces
-            if self.has_synced(namespace)
+            for namespace in filter(self.has_synced, self.namespaces)
             for record in self.records(namespace).all_records()
             if record.source == self._source
         ]
 
-    def is_failing(self, namespace: str) -> bool:
-        """Whether pods or records of a namespace can't be read now, and have not been before."""
-        informers = (self._records.get(namespace), self._pods.get(namespace))
-        return not self.has_synced(namespace) and any(i and i.reflector.failing for i in informers)
+    def is_failing(self, namespace: str, *, refused: bool = False) -> bool:
+        """Whether pods or records of a namespace can't be read now, and have not been before.
 
-    def is_refused(self, namespace: str) -> bool:
-        """Whether `is_failing`, and because it may not be read."""
-        informers = (self._records.get(namespace), self._pods.get(namespace))
-        refused = any(i and i.reflector.failing and i.reflector.refused for i in informers)
-        return refused and self.is_failing(namespace)
+        `refused`: because they may not be read.
+        """
+        reflectors = [informer.reflector for informer in self._informers.get(namespace, ())]
+        failing = any(one.failing and one.refused >= refused for one in reflectors)
+        return failing and not self.has_synced(namespace)
 
     def reflectors(self) -> list[Reflector]:
         """Those of all informers."""
-        with self._lock:
-            records = [informer.reflector for informer in self._records.values()]
-            return [*records, *(informer.reflector for informer in self._pods.values())]
-
-    def _add(self, namespace: str) -> None:
-        with self._lock:
-            if namespace not in self._pods:
-                self._records[namespace] = RecordInformer(self._context, namespace)
-                self._pods[namespace] = PodInformer(self._context, namespace, self._selector)
-
-
-def stop_all(reflectors: Iterable[Reflector]) -> None:
-    """Ask all to end, and wait a moment."""
-    stopping = list(reflectors)
-    for reflector in stopping:
-        reflector.stop()
-    deadline = time.monotonic() + _STOP_TIMEOUT
-    for reflector in stopping:
-        reflector.join(deadline - time.monotonic())
-
-
-class CacheSync:
-    """The namespaces of the specs, and those that only have records of them.
-
-    `watch` and `drop` are for one thread, `newly_synced` for another.
-    """
-
-    def __init__(self, informers: InformerFactory) -> None:
-        self.has_specs = False
-        """Whether it is known which namespaces the specs name."""
-        self.is_ready = False
-        """Whether all that they named at first have been read."""
-        self._informers = informers
-        self._unsynced: set[str] = set()
+        pairs = tuple(self._informers.values())
+        return [informer.reflector for pair in pairs for informer in pair]
 
     @property
     def waits(self) -> bool:
@@ -146,21 +114,9 @@ class CacheSync:
             return ""
         return ", ".join(sorted(self._awaited())) or "which jobs there are"
 
-    def watch(self, namespace: str) -> None:
-        """List and watch pods and records of a namespace, if that isn't done yet."""
-        self._informers.start(namespace)
-        if not self._informers.has_synced(namespace):
-            self._unsynced.add(namespace)
-
-    def drop(self, namespaces: Collection[str]) -> None:
-        """Watch no longer those of them that could never be read."""
-        for name in sorted(self._unsynced.intersection(namespaces)):
-            self._unsynced.discard(name)
-            self._informers.remove(name)
-
     def newly_synced(self) -> set[str]:
         """Those that have been read since the last call."""
-        synced = {name for name in tuple(self._unsynced) if self._informers.has_synced(name)}
+        synced = set(filter(self.has_synced, tuple(self._unsynced)))
         self._unsynced -= synced
         return synced
 
@@ -172,7 +128,26 @@ class CacheSync:
         return True
 
     def _awaited(self) -> set[str]:
-        refused = {name for name in tuple(self._unsynced) if self._informers.is_refused(name)}
-        if refused.issuperset(self._informers.namespaces):
-            return set(refused)
-        return self._unsynced - refused
+        unsynced = set(self._unsynced)
+        refused = {name for name in unsynced if self.is_failing(name, refused=True)}
+        return refused if refused.issuperset(self.namespaces) else unsynced - refused
+
+    def _add(self, namespace: str) -> tuple[RecordInformer, PodInformer]:
+        with self._lock:
+            if namespace not in self._informers:
+                selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={self._source}"
+                self._informers[namespace] = (
+                    RecordInformer(self._context, namespace),
+                    PodInformer(self._context, namespace, selector),
+                )
+            return self._informers[namespace]
+
+
+def stop_all(reflectors: Iterable[Reflector]) -> None:
+    """Ask all to end, and wait a moment."""
+    stopping = list(reflectors)
+    for reflector in stopping:
+        reflector.stop()
+    deadline = time.monotonic() + _STOP_TIMEOUT
+    for reflector in stopping:
+        reflector.join(deadline - time.monotonic())

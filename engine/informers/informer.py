@@ -6,7 +6,7 @@ version, and a deleted object leaves a tombstone that a late reply doesn't get p
 
 import threading
 from abc import ABC, abstractmethod
-from collections import OrderedDict
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from engine.cluster import api
@@ -35,9 +35,11 @@ class Informer(ABC, Generic[Item]):
         self._path = path
         self._selector = selector
         self._lock = threading.Lock()
-        self._items: dict[JobKey, dict[str, tuple[int, Item]]] = {}
-        """By job and by what identifies an object: its version, and what is kept of it."""
-        self._tombstones: OrderedDict[str, int] = OrderedDict()
+        self._items: dict[JobKey, dict[str, Item]] = {}
+        """By job and by what identifies an object in its namespace for good."""
+        self._versions: dict[str, int] = {}
+        """Of the objects that are kept."""
+        self._tombstones: dict[str, int] = {}
         """In which version an object was deleted; the oldest ones are dropped."""
         self._version = ""
         self._is_started = False
@@ -48,12 +50,11 @@ class Informer(ABC, Generic[Item]):
     def list(self) -> str:
         """Read every object, page by page; what has changed or gone is reported. The version."""
         pages = api.list_all(self._context.client, self._path, self._selector)
-        found = {
-            index: manifest
-            for page in pages
-            for manifest in page["items"]
-            if (index := self._index(manifest)) is not None
-        }
+        found = {}
+        for page in pages:
+            for manifest in page["items"]:
+                if (index := self._index(manifest)) is not None:
+                    found[index] = manifest
         with self._lock:
             self._version = str(pages[0]["metadata"]["resourceVersion"])
             changed = self._replace(found, version_number(self._version))
@@ -76,12 +77,12 @@ class Informer(ABC, Generic[Item]):
     def items(self, key: JobKey) -> tuple[Item, ...]:
         """What is known of one job."""
         with self._lock:
-            return tuple(item for _, item in self._items.get(key, {}).values())
+            return tuple(self._items.get(key, {}).values())
 
     def all_items(self) -> tuple[Item, ...]:
         """What is known of every job."""
         with self._lock:
-            return tuple(item for items in self._items.values() for _, item in items.values())
+            return tuple(chain.from_iterable(map(dict.values, self._items.values())))
 
     def upsert(self, manifest: Manifest) -> None:
         """Take in what a write answered, unless the watch already knows better."""
@@ -110,46 +111,44 @@ class Informer(ABC, Generic[Item]):
             return
         with self._lock:
             if kind == "DELETED":
-                self._delete(*index, _version_of(manifest), manifest)
+                version = version_number(manifest["metadata"].get("resourceVersion", ""))
+                self._delete(*index, version, manifest)
             elif not self._upsert(*index, manifest):
                 return
         self._context.on_change(index[0])
 
     def _replace(self, found: dict[tuple[JobKey, str], Manifest], version: int) -> set[JobKey]:
         """Make `found` the store; what the list is too old to know of stays. What has changed."""
-        gone = [
-            (key, uid)
-            for key, items in self._items.items()
-            for uid, (known, _) in items.items()
-            if (key, uid) not in found and known <= version
-        ]
-        for key, uid in gone:
-            self._delete(key, uid, version)
-        changed = {key for key, _ in gone}
-        return changed | {key for (key, uid), m in found.items() if self._upsert(key, uid, m)}
+        changed = set()
+        for key, items in [*self._items.items()]:
+            for uid in [*items]:
+                if (key, uid) not in found and self._versions[uid] <= version:
+                    self._delete(key, uid, version)
+                    changed.add(key)
+        for (key, uid), manifest in found.items():
+            if self._upsert(key, uid, manifest):
+                changed.add(key)
+        return changed
 
     def _upsert(self, key: JobKey, uid: str, manifest: Manifest) -> bool:
         """Whether this is newer than what was known."""
-        version = _version_of(manifest)
+        version = version_number(manifest["metadata"].get("resourceVersion", ""))
         if version < self._tombstones.get(uid, -1):
             return False
         self._before_upsert(key, uid, manifest)
-        known = self._items.get(key, {}).get(uid)
-        if known is not None and version <= known[0]:
+        if version <= self._versions.get(uid, -1):
             return False
-        self._items.setdefault(key, {})[uid] = (version, self._convert(manifest))
+        self._versions[uid] = version
+        self._items.setdefault(key, {})[uid] = self._convert(manifest)
         return True
 
     def _delete(self, key: JobKey, uid: str, version: int, last: Manifest | None = None) -> None:
         self._before_delete(key, uid, last)
         self._tombstones[uid] = max(version, self._tombstones.pop(uid, -1))
         if len(self._tombstones) > TOMBSTONES:
-            self._tombstones.popitem(last=False)
+            del self._tombstones[next(iter(self._tombstones))]
+        self._versions.pop(uid, None)
         items = self._items.get(key, {})
         items.pop(uid, None)
         if not items:
             self._items.pop(key, None)
-
-
-def _version_of(manifest: Manifest) -> int:
-    return version_number(manifest["metadata"].get("resourceVersion", ""))

@@ -50,22 +50,16 @@ class PodInformer(Informer[Manifest]):
         key = JobKey(self._namespace, (parse_pod_name(name) or (name,))[0])
         buried = self._tombstones.get(uid)
         found = api.get(self._context.client, Ref("Pod", self._namespace, name))
-        if found is None or found["metadata"]["uid"] != uid:
-            self.mark_deleted(key, uid)
-        else:
-            with self._lock:
-                if buried is not None and self._tombstones.get(uid) == buried:
-                    del self._tombstones[uid]
-                    self._outcomes.pop(uid, None)
-        if found is None:
-            return None
-        self.upsert(found)
-        return found if found["metadata"]["uid"] == uid else None
-
-    def mark_deleted(self, key: JobKey, uid: str) -> None:
-        """The API says that this pod is gone."""
+        is_same = found is not None and found["metadata"]["uid"] == uid
         with self._lock:
-            self._delete(key, uid, sys.maxsize)
+            if not is_same:
+                self._delete(key, uid, sys.maxsize)
+            elif buried is not None and self._tombstones.get(uid) == buried:
+                del self._tombstones[uid]
+                self._outcomes.pop(uid, None)
+        if found is not None:
+            self.upsert(found)
+        return found if is_same else None
 
     def deletion_of(self, uid: str) -> Deletion:
         """What was seen of the deletion of a pod that is still there."""
@@ -91,14 +85,13 @@ class PodInformer(Informer[Manifest]):
 
     def _before_upsert(self, key: JobKey, uid: str, manifest: Manifest) -> None:
         """Each state with a deletion, in any order, may say when it was asked for."""
-        _, known = self._items.get(key, {}).get(uid, (0, None))
+        known = self._items.get(key, {}).get(uid)
         deletion = self._deletions.get(uid, UNSEEN).seen(manifest, known)
         if deletion is not UNSEEN:
             self._deletions[uid] = deletion
 
     def _before_delete(self, key: JobKey, uid: str, last: Manifest | None) -> None:
-        if last is None:
-            _, last = self._items.get(key, {}).get(uid, (0, None))
+        last = last or self._items.get(key, {}).get(uid)
         if self._outcomes.get(uid) is None and last is not None:
             self._before_upsert(key, uid, last)
             deletion = self._deletions.get(uid, UNSEEN)

@@ -25,7 +25,8 @@ class RecordInformer(Informer[Record | BrokenRecordError]):
         Errors: BrokenRecordError when the record can't be read.
         """
         with self._lock:
-            version, found = self._items.get(key, {}).get(key.name, (0, None))
+            found = self._items.get(key, {}).get(key.name)
+            version = self._versions.get(key.name, 0)
             deleted = self._tombstones.get(key.name, 0)
         if isinstance(found, BrokenRecordError):
             raise found

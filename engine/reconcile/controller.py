@@ -20,7 +20,7 @@ from engine.cluster.client import Client
 from engine.cluster.discovery import may_list
 from engine.cluster.records import list_records
 from engine.errors import Diagnostic, EngineError, ForbiddenError, InvalidInputError
-from engine.informers.factory import CacheSync, InformerFactory, stop_all
+from engine.informers.factory import InformerFactory, stop_all
 from engine.informers.reflector import Reflector, WatchContext, WatchErrorReporter
 from engine.lifecycle.state import Observation
 from engine.prune.result import PruneEntry
@@ -87,8 +87,8 @@ class JobController:
     """Reconciles the jobs of one source. Safe to use from several threads.
 
     It owns the queue and hands each key to the reconciler, if that may be: not before the namespace
-    has been read (`CacheSync`), nor while this engine doesn't lead, nor more new runs at once than
-    are allowed (`StartLimiter`). What comes of it goes to the quota's queue, to `judge_failure`,
+    has been read, nor while this engine doesn't lead, nor more new runs at once than are allowed
+    (`StartLimiter`). What comes of it goes to the quota's queue, to `judge_failure`,
     or, with `until`, to `completed`.
 
     Guarantees: a job's reconcile never runs twice at once. A job whose spec is gone isn't started
@@ -116,7 +116,6 @@ class JobController:
         self.on_watch_error = WatchErrorReporter(self.emit)
         self._context = WatchContext(client, self.supervisor, self._on_change, self.on_watch_error)
         self.informers = InformerFactory(self._context, source)
-        self.caches = CacheSync(self.informers)
         self._max_starts = max_starts
         self._lock = threading.Lock()
         self._quota_queue: QuotaQueue | None = None
@@ -196,7 +195,7 @@ class JobController:
         """Reconcile, and see to what comes with time, until `stop` is set."""
         if not self._workers:
             self.start()
-        while not stop.wait(_SYNC_TICK if self.caches.waits and not self.failing else _TICK):
+        while not stop.wait(_SYNC_TICK if self.informers.waits and not self.failing else _TICK):
             heartbeat(_STALL_TIMEOUT)
             self._tick()
         self.stop(_SHUTDOWN_TIMEOUT)
@@ -209,14 +208,14 @@ class JobController:
         """
         changes = self.start_limiter.sync(jobs)
         for key in (*changes.added, *changes.changed):
-            self.caches.watch(key.namespace)
+            self.informers.watch(key.namespace)
         # Namespaces that no spec names any more.
         named = {key.namespace for key in self.store.desired}
-        self.caches.drop({key.namespace for key in changes.removed} - named)
+        self.informers.drop({key.namespace for key in changes.removed} - named)
         for key in (*changes.added, *changes.changed, *changes.removed, *tuple(self._blocked)):
             self.queue.add(key)
         self._release_starts()
-        self.caches.has_specs = True
+        self.informers.has_specs = True
         return changes
 
     def watch_namespaces_with_records(self, home: str) -> None:
@@ -227,12 +226,12 @@ class JobController:
         """
         if not may_list(self.client, CONFIG_MAPS):
             if all(may_list(self.client, kind, home) for kind in (CONFIG_MAPS, PODS)):
-                self.caches.watch(home)
+                self.informers.watch(home)
             return
         listed = partial(list_records, self.client, "", f"{SOURCE}={self.source}")
         with suppress(ForbiddenError):
             for key in retry_transient(listed, self.on_watch_error).items:
-                self.caches.watch(key.namespace)
+                self.informers.watch(key.namespace)
 
     def complete(self, key: JobKey, error: EngineError | None = None) -> None:
         """The job needs no more; `error` is why it was given up."""
@@ -472,7 +471,7 @@ class JobController:
 
     def _tick(self) -> None:
         """What is to be seen to from time to time."""
-        now, synced = time.monotonic(), self.caches.newly_synced()
+        now, synced = time.monotonic(), self.informers.newly_synced()
         resyncs = now > self._resync_at
         for key in self.store.known if synced or resyncs else ():
             if resyncs or key.namespace in synced:
@@ -480,7 +479,7 @@ class JobController:
         if resyncs:
             self._resync_at = now + _RESYNC_PERIOD
         self._release_starts()
-        if self.caches.becomes_ready():
+        if self.informers.becomes_ready():
             self.emit(Ready())
         if not self.failing:
             self.on_watch_error.recovered()

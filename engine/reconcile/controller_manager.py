@@ -151,7 +151,7 @@ class ControllerManager:
 
     def readiness(self) -> dict[str, str]:
         """What makes the engine ready, each with the reason why it isn't so, "" if it is."""
-        (lost, _), unread = self.controller.unheard, self.controller.caches.unread
+        (lost, _), unread = self.controller.unheard, self.controller.informers.unread
         return {
             "caches": lost or (f"not read yet: {unread}" if unread else ""),
             "directory": self.specs.unreadable,

@@ -164,8 +164,9 @@ class Reconciler:
         """Step 1. A pod that has the name already is for `lifecycle` to judge."""
         job = tracked.job
         manifests = self._manifests(tracked, action.attempt, action.policies)
-        hosts = map(self.hosts_with, action.images)
-        manifest = prefer_nodes(manifests.pod, hosts)
+        manifest = manifests.pod
+        if action.images:
+            manifest = prefer_nodes(manifest, map(self.hosts_with, action.images))
         tracked.writes += 1
         tracked.observed.create_unanswered = True
         try:

@@ -1,16 +1,14 @@
 """Pure render-time transforms, `(manifest, context) -> manifest`, one per file.
 
-`TRANSFORMS` is the whole list in its order, opened by a check of the template's metadata. The
-owner reference is the last step, once the pod's UID is known (`set_owner_reference`).
-`check_job` says whether the final pod is a run-to-completion job.
+`TRANSFORMS` is the whole list in its order. The owner reference is the last step, once the pod's
+UID is known (`set_owner_reference`). `check_job` says whether the final pod is a run-to-completion
+job.
 """
 
-from collections.abc import Callable, Iterable
-from functools import reduce
+from collections.abc import Callable
 from typing import Any
 
 from engine.transform.apply_pod_patch import apply_pod_patch
-from engine.transform.check_metadata import check_metadata
 from engine.transform.context import TransformContext
 from engine.transform.set_active_deadline import set_active_deadline
 from engine.transform.set_grace_period import set_grace_period
@@ -19,11 +17,11 @@ from engine.transform.set_pull_policy import set_pull_policy
 from engine.transform.set_scheduling_gate import set_scheduling_gate
 from engine.transform.set_security_defaults import set_security_defaults
 from engine.transform.set_ttl_annotation import set_ttl_annotation
+from engine.wellknown import reserved_metadata
 
 Transform = Callable[[dict[str, Any], TransformContext], dict[str, Any]]
 
 TRANSFORMS: tuple[Transform, ...] = (
-    check_metadata,
     apply_pod_patch,
     set_names_and_labels,
     set_pull_policy,
@@ -35,10 +33,15 @@ TRANSFORMS: tuple[Transform, ...] = (
 )
 
 
-def transform(
-    manifest: dict[str, Any],
-    context: TransformContext,
-    transforms: Iterable[Transform] = TRANSFORMS,
-) -> dict[str, Any]:
-    """`manifest` after every transform, in their order; the input is left as it is."""
-    return reduce(lambda current, step: step(current, context), transforms, manifest)
+def transform(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:
+    """`manifest` after every transform, in their order; the input is left as it is.
+
+    Errors: RenderError; also where the template set metadata that only the engine may set, on which
+    pruning, holds and ownership rely.
+    """
+    for path in reserved_metadata(manifest.get("metadata")):
+        fault = f"{'.'.join(('metadata', *path))} is the engine's own"
+        raise context.template_error(manifest, fault)
+    for step in TRANSFORMS:
+        manifest = step(manifest, context)
+    return manifest

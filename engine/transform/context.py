@@ -1,11 +1,12 @@
-"""What a transform knows besides the manifest."""
+"""What a transform knows besides the manifest, and edits that copy it; nothing is ever mutated."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from engine.api.kubernetes_schema import SHIPPED, KubernetesSchema
 from engine.api.model import Job, Limits
+from engine.api.pod_fields import CONTAINER_FIELDS
 from engine.errors import RenderError
 
 
@@ -33,3 +34,21 @@ class TransformContext:
             f"the template set {template_set} makes a {kind} in which {fault}",
             where=self.job.place,
         )
+
+
+def with_field(manifest: Mapping[str, Any], *path: str, value: Any) -> dict[str, Any]:
+    """Copy of `manifest` with `value` at `path`; mappings on the way are made where missing."""
+    head, *rest = path
+    changed = with_field(manifest.get(head) or {}, *rest, value=value) if rest else value
+    return {**manifest, head: changed}
+
+
+def with_containers(
+    pod: Mapping[str, Any], change: Callable[[dict[str, Any]], dict[str, Any]]
+) -> dict[str, Any]:
+    """Copy of `pod` with `change` applied to every container of every sort."""
+    spec = {**pod["spec"]}
+    for name in CONTAINER_FIELDS:
+        if spec.get(name):
+            spec[name] = [*map(change, spec[name])]
+    return {**pod, "spec": spec}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from engine.transform.manifest_edit import with_field
+from engine.transform.context import with_field
 from engine.wellknown import HOSTNAME
 
 _WEIGHT = 100

@@ -5,13 +5,12 @@ It has to be there at create: a quota's scope (Terminating, NotTerminating) isn'
 
 from typing import Any
 
-from engine.transform.context import TransformContext
-from engine.transform.manifest_edit import is_pod, with_field
+from engine.transform.context import TransformContext, with_field
 
 
 def set_active_deadline(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:
     """Nothing when the feature is off."""
     job = context.job
-    if not (job.has_active_deadline and is_pod(manifest)):
+    if not job.has_active_deadline or manifest["kind"] != "Pod":
         return manifest
     return with_field(manifest, "spec", "activeDeadlineSeconds", value=job.deadline_seconds)

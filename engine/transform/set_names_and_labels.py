@@ -18,10 +18,11 @@ def set_names_and_labels(manifest: dict[str, Any], context: TransformContext) ->
         SOURCE: context.source,
     }
     named = {
-        **{key: value for key, value in metadata.items() if key != "generateName"},
+        **metadata,
         "name": pod_name(job.name, job.run, context.attempt),
         "labels": {**(metadata.get("labels") or {}), **own},
     }
+    named.pop("generateName", None)
     if job.namespace:
         named["namespace"] = job.namespace
     else:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from engine.transform.manifest_edit import with_field
+from engine.transform.context import with_field
 
 
 def set_owner_reference(manifest: dict[str, Any], *, pod: str, uid: str) -> dict[str, Any]:

@@ -6,8 +6,7 @@ attempt is a new pod: a policy can't be changed on a live one, and the kubelet's
 
 from typing import Any
 
-from engine.transform.context import TransformContext
-from engine.transform.manifest_edit import is_pod, with_containers, with_field
+from engine.transform.context import TransformContext, with_containers, with_field
 from engine.wellknown import allowed_pull_policy
 
 
@@ -17,7 +16,7 @@ def set_pull_policy(manifest: dict[str, Any], context: TransformContext) -> dict
     Volumes that are images have policies as well, but no attempts.
     """
     allowed = context.limits.allowed_pull_policies
-    if not (context.policies or allowed) or not is_pod(manifest):
+    if not (context.policies or allowed) or manifest["kind"] != "Pod":
         return manifest
 
     def change(container: dict[str, Any]) -> dict[str, Any]:

@@ -3,14 +3,13 @@
 from typing import Any
 
 from engine.refs import GATE
-from engine.transform.context import TransformContext
-from engine.transform.manifest_edit import is_pod, with_field
+from engine.transform.context import TransformContext, with_field
 
 
 def set_scheduling_gate(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:
     """The engine's gate, behind those of others."""
     del context
-    if not is_pod(manifest):
+    if manifest["kind"] != "Pod":
         return manifest
     gates = manifest["spec"].get("schedulingGates") or []
     others = [gate for gate in gates if gate.get("name") != GATE]

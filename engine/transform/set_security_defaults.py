@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from engine.transform.context import TransformContext
-from engine.transform.manifest_edit import is_pod, with_containers, with_field
+from engine.transform.context import TransformContext, with_containers, with_field
 
 
 def set_security_defaults(manifest: dict[str, Any], context: TransformContext) -> dict[str, Any]:
@@ -13,7 +12,7 @@ def set_security_defaults(manifest: dict[str, Any], context: TransformContext) -
     refuses it beside `privileged` and CAP_SYS_ADMIN (core/v1 SecurityContext).
     """
     del context
-    if not is_pod(manifest):
+    if manifest["kind"] != "Pod":
         return manifest
     spec = manifest["spec"]
     if "automountServiceAccountToken" not in spec and not spec.get("serviceAccountName"):

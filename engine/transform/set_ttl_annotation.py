@@ -4,8 +4,7 @@ import math
 from typing import Any
 
 from engine.durations import FOREVER
-from engine.transform.context import TransformContext
-from engine.transform.manifest_edit import with_field
+from engine.transform.context import TransformContext, with_field
 from engine.wellknown import HOLD, TTL
 
 

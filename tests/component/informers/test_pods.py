@@ -139,7 +139,8 @@ def test_a_late_reply_brings_nothing_back(
     handler.wait(lambda: handler.jobs["heard"] == 4)
     miss(sandbox, "pods", lambda: delete(ci, "missed"))
     handler.wait(lambda: handler.jobs["missed"] == 3)
-    informer.mark_deleted(JobKey("ci", "said"), late["said"]["metadata"]["uid"])
+    delete(ci, "said")
+    assert informer.get(f"said-{RUN}-1", late["said"]["metadata"]["uid"]) is None
     for pod in late.values():
         informer.upsert(pod)
     assert names(informer) == []
@@ -160,7 +161,7 @@ def test_an_older_list_or_version_takes_back_nothing_that_was_written(
     delete(ci, "gone")
     for pod in written:
         informer.upsert(pod)
-    informer.mark_deleted(JobKey("ci", "gone"), uid)
+    assert informer.get(f"gone-{RUN}-1", uid) is None
 
     with monkeypatch.context() as slow:
         slow.setattr(api, "list_all", lambda *_: listed)
