@@ -6,16 +6,16 @@ from fnmatch import fnmatchcase
 from functools import reduce
 from itertools import islice
 from operator import getitem, itemgetter
-from typing import Any
 
 from engine.api.effective import AFTER_FINISHED, FROM_SECRET, TIME_LIMITS, EffectiveSpec, Path
-from engine.api.model import Job, Limits
+from engine.api.model import Limits
 from engine.api.pod_fields import changed_fields
 from engine.api.schema_messages import dotted, shorten
+from engine.api.spec_hash import secret_sources
 from engine.api.versions import JOB_DEFAULTS
 from engine.api.yaml_reader import Document
 from engine.durations import FOREVER, format_duration
-from engine.errors import MAX_SHOWN, Diagnostic, Severity
+from engine.errors import MAX_SHOWN, Diagnostic, Severity, SourceLocation
 from engine.wellknown import (
     FOREIGN_TTLS,
     MANAGED_BY,
@@ -32,28 +32,47 @@ _MAX_DEADLINE = 2**31 - 1
 _MAY_BE_ZERO = (AFTER_FINISHED, "ttlLeeway")
 
 
-def image_is_given(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """The job, or its defaults, name an image."""
+def containers_fit(effective: EffectiveSpec) -> Iterator[Diagnostic]:
+    """The job, or its defaults, name an image. Of each container, the name is its own, the secrets
+    exist, no variable is both plain and secret, and there is a script or a command, not both.
+    """
     if "image" not in effective.spec:
         hint = f"set it here or in a {JOB_DEFAULTS}"
         yield effective.error(("spec",), "spec.image is missing", hint)
-
-
-def one_entry_point(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """A container has a script or a command, not both."""
+    known = effective.spec.get("secrets", {})
+    seen = set[str]()
     for one in effective.containers:
-        if "script" in one.spec and "command" in one.spec:
-            message = f"{dotted(one.path)} has both script and command"
+        spec, path = one.spec, one.path
+        if "script" in spec and "command" in spec:
+            message = f"{dotted(path)} has both script and command"
             hint = "a script is run by sh -e; keep one of them"
-            yield effective.error((*one.path, "command"), message, hint, key=True)
+            yield effective.error((*path, "command"), message, hint, key=True)
+        if one.name in seen:
+            hint = "the job's own container is named main"
+            yield effective.error((*path, "name"), f"two containers are named {one.name}", hint)
+        seen.add(one.name)
+        for index, name in enumerate(spec.get("secrets", ())):
+            if name not in known:
+                at = (*path, "secrets")
+                hint = f"spec.secrets has: {shorten(', '.join(sorted(known)) or 'none', _MAX_LIST)}"
+                message = f"{dotted(at)}: the job has no secret {name}"
+                yield effective.error((*at, index), message, hint)
+            if name in spec.get("env", ()):
+                at = (*path, "env")
+                message = f"{name} is both in {dotted(at)} and in its secrets"
+                yield effective.error((*at, name), message, "keep one of them", key=True)
 
 
-def times_can_be_kept(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """No time is 0, each can be read, and the timeout fits a pod that carries it."""
+def times_fit(effective: EffectiveSpec) -> Iterator[Diagnostic]:
+    """No time is 0, each can be read and kept, and a pod carries the timeout.
+
+    Warn of one that the operator's limit cuts; what has no end can't be cut.
+    """
     is_in_pods = effective.config.features.active_deadline_seconds
     for path, time in effective.times.items():
         at = ("spec", *path)
-        if time.seconds is None:
+        longest = format_duration(time.longest or 0)
+        if time.seconds is None or time.wanted is None:
             message = f"{dotted(at)}: {reduce(getitem, path, effective.spec)!r} is not a duration"
             yield effective.error(at, message, "")
         elif time.seconds == 0 and path[0] not in _MAY_BE_ZERO:
@@ -63,51 +82,22 @@ def times_can_be_kept(effective: EffectiveSpec) -> Iterator[Diagnostic]:
             value = shorten(str(effective.spec["timeout"]))
             message = f"{dotted(at)}: {value} is longer than a pod's activeDeadlineSeconds can be"
             yield effective.error(at, message, f"at most {_MAX_DEADLINE} seconds")
-
-
-def times_are_capped(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """Warn of a time that the operator's limit cuts; what has no end can't be cut."""
-    for path, time in effective.times.items():
-        if time.wanted is None or time.longest is None or time.wanted <= time.longest:
-            continue
-        at, limit, longest = ("spec", *path), TIME_LIMITS[path[0]], format_duration(time.longest)
-        if math.isinf(time.wanted):
-            message = f"{dotted(at)}: {FOREVER} is not allowed"
-            yield effective.error(at, message, f"{limit}: {longest}")
-        elif effective.writer(at):
+        elif time.wanted > time.seconds and math.isinf(time.wanted):
+            hint = f"{TIME_LIMITS[path[0]]}: {longest}"
+            yield effective.error(at, f"{dotted(at)}: {FOREVER} is not allowed", hint)
+        elif time.wanted > time.seconds and effective.writer(at):
             message = f"{dotted(at)} {format_duration(time.wanted)} is cut to {longest}"
-            yield effective.warning(at, message, limit)
-
-
-def hold_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """A held job outlives every limit."""
-    cap = effective.config.limits.max_ttl
-    if cap is not None and effective.spec.get("hold"):
-        hint = f"limits.maxTtl: {format_duration(cap)}"
-        yield effective.error(("spec", "hold"), "spec.hold: true is not allowed", hint)
-
-
-def ttl_is_the_engines(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """Warn of an annotation that another cleaner may obey, and the engine doesn't."""
-    for document in effective.layers:
-        annotations = document.data.get("metadata", {}).get("annotations")
-        if not annotations:
-            continue
-        for name in (*FOREIGN_TTLS, *OPT_IN_TTLS, *effective.config.prune.annotations):
-            if name in annotations:
-                yield Diagnostic(
-                    document.locate(["metadata", "annotations", name], key=True),
-                    f"metadata.annotations: {name} neither ends nor keeps what the engine makes, "
-                    "and a cleaner that obeys it may delete the pod of a running job",
-                    "set spec.ttl in its place",
-                    Severity.WARNING,
-                )
+            yield effective.warning(at, message, TIME_LIMITS[path[0]])
 
 
 def ttl_outlives_the_job(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """Warn of a TTL in which the job can't start and end."""
+    """Warn of a TTL in which the job can't start and end. A held job would outlive every limit."""
     times, is_given = effective.times, "ttl" in effective.spec
-    ttl = times[("ttl",)].seconds if is_given else effective.config.limits.max_ttl
+    most = effective.config.limits.max_ttl
+    if most is not None and effective.spec.get("hold"):
+        hint = f"limits.maxTtl: {format_duration(most)}"
+        yield effective.error(("spec", "hold"), "spec.hold: true is not allowed", hint)
+    ttl = times[("ttl",)].seconds if is_given else most
     start, run = times[("startTimeout",)].seconds, times[("timeout",)].seconds
     if ttl and start is not None and run is not None and ttl < start + run:
         yield effective.warning(
@@ -184,60 +174,27 @@ def pod_patch_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
 
 def namespace_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """The operator's limits allow the namespace, as far as it is known."""
-    name = effective.namespace
-    if name and (refused := _refused_namespace(name, effective.config.limits)):
-        yield effective.error(("metadata", "namespace"), *refused)
+    where = effective.place(("metadata", "namespace"))
+    return refused_namespaces([(effective.namespace, where)], effective.config.limits)
 
 
-def namespace_problems(jobs: Iterable[Job], limits: Limits) -> Iterator[Diagnostic]:
-    """The same of jobs whose namespace is known by now."""
-    for job in jobs:
-        if refused := _refused_namespace(job.namespace, limits):
-            yield Diagnostic(job.place, *refused)
-
-
-def _refused_namespace(name: str, limits: Limits) -> tuple[str, str] | None:
+def refused_namespaces(
+    named: Iterable[tuple[str, SourceLocation]], limits: Limits
+) -> Iterator[Diagnostic]:
+    """The same of (namespace, place) of jobs whose namespace is known by now."""
     allowed = limits.allowed_namespaces
-    if allowed is None or matches_any(name, allowed):
-        return None
-    return f"the namespace {name} is not allowed", allowed_hint("allowedNamespaces", allowed)
-
-
-def container_names_differ(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """No two containers share a name; `main` is the job's own."""
-    seen = set[str]()
-    for one in effective.containers:
-        if one.name in seen:
-            message = f"two containers are named {one.name}"
-            hint = "the job's own container is named main"
-            yield effective.error((*one.path, "name"), message, hint)
-        seen.add(one.name)
-
-
-def secrets_exist(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """What a service or init container asks for is among the job's secrets."""
-    known = effective.spec.get("secrets", {})
-    for one in effective.containers[1:]:
-        for index, name in enumerate(one.spec.get("secrets", ())):
-            if name not in known:
-                at = (*one.path, "secrets")
-                listed = shorten(", ".join(sorted(known)) or "none", _MAX_LIST)
-                message = f"{dotted(at)}: the job has no secret {name}"
-                yield effective.error((*at, index), message, f"spec.secrets has: {listed}")
-
-
-def variables_differ(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """No variable is both plain and secret."""
-    for one in effective.containers:
-        for name in one.spec.get("secrets", ()):
-            if name in one.spec.get("env", {}):
-                at = (*one.path, "env")
-                message = f"{name} is both in {dotted(at)} and in its secrets"
-                yield effective.error((*at, name), message, "keep one of them", key=True)
+    for name, where in named if allowed is not None else ():
+        if name and not matches_any(name, allowed or ()):
+            hint = allowed_hint("allowedNamespaces", allowed)
+            yield Diagnostic(where, f"the namespace {name} is not allowed", hint)
 
 
 def metadata_is_free(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """No label or annotation is one that the engine sets, and nothing holds or owns its objects."""
+    """No label or annotation is one that the engine sets, and nothing holds or owns its objects.
+
+    Warn of an annotation that another cleaner may obey, and the engine doesn't.
+    """
+    of_others = {*FOREIGN_TTLS, *OPT_IN_TTLS, *effective.config.prune.annotations}
     for document in effective.layers:
         metadata = document.data.get("metadata", {})
         for field in ("labels", "annotations"):
@@ -246,6 +203,14 @@ def metadata_is_free(effective: EffectiveSpec) -> Iterator[Diagnostic]:
                     where = document.locate(["metadata", field, key], key=True)
                     message = f"metadata.{field}: {key} is the engine's own"
                     yield Diagnostic(where, message, "choose another key")
+                elif field == "annotations" and key in of_others:
+                    yield Diagnostic(
+                        document.locate(["metadata", field, key], key=True),
+                        f"metadata.annotations: {key} neither ends nor keeps what the engine "
+                        "makes, and a cleaner that obeys it may delete the pod of a running job",
+                        "set spec.ttl in its place",
+                        Severity.WARNING,
+                    )
         patch = document.data.get("spec", {}).get(_POD_PATCH)
         reserved = reserved_metadata(patch.get("metadata")) if patch else ()
         for path in islice(reserved, MAX_SHOWN):
@@ -266,7 +231,7 @@ def file_paths_fit(effective: EffectiveSpec) -> Iterator[Diagnostic]:
 
 def secret_sources_are_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """A secret's variable or file is allowed, and `fromFile` stays in the spec's folder."""
-    for path, source in _sources(effective):
+    for path, source in secret_sources(effective.spec):
         for field in source.keys() - {"value", FROM_SECRET}:
             refused = refused_source(field, source[field], effective.config.limits)
             if refused is None and field == "fromFile":
@@ -310,29 +275,28 @@ def refused_source(field: str, name: str, limits: Limits) -> tuple[str, str] | N
 
 
 CHECKS: tuple[Callable[[EffectiveSpec], Iterator[Diagnostic]], ...] = (
-    image_is_given,
-    one_entry_point,
-    times_can_be_kept,
-    times_are_capped,
-    hold_is_allowed,
-    ttl_is_the_engines,
+    containers_fit,
+    times_fit,
     ttl_outlives_the_job,
-    attempts_are_capped,
-    policies_are_allowed,
-    namespace_is_allowed,
-    pod_patch_is_allowed,
-    container_names_differ,
-    secrets_exist,
-    variables_differ,
     metadata_is_free,
     file_paths_fit,
     secret_sources_are_allowed,
 )
+LIMITS: tuple[Callable[[EffectiveSpec], Iterator[Diagnostic]], ...] = (
+    attempts_are_capped,
+    policies_are_allowed,
+    namespace_is_allowed,
+    pod_patch_is_allowed,
+)
+"""Of an engine whose operator has set any."""
 
 
 def check_spec(effective: EffectiveSpec) -> tuple[Diagnostic, ...]:
     """Findings of every rule; errors and warnings."""
-    return tuple(problem for check in CHECKS for problem in check(effective))
+    found: list[Diagnostic] = []
+    for check in CHECKS if effective.config.limits == Limits() else (*CHECKS, *LIMITS):
+        found += check(effective)
+    return tuple(found)
 
 
 def matches_any(text: str, globs: tuple[str, ...]) -> bool:
@@ -349,12 +313,3 @@ def _not_in_a_patch(document: Document, path: Path, message: str, hint: str = ""
     whole = ("spec", _POD_PATCH, *path)
     where = document.locate(whole, key=bool(path) and isinstance(path[-1], str))
     return Diagnostic(where, f"{dotted(whole)} {message}", hint)
-
-
-def _sources(effective: EffectiveSpec) -> Iterator[tuple[Path, dict[str, Any]]]:
-    for name, source in effective.spec.get("secrets", {}).items():
-        yield ("spec", "secrets", name), source
-    for index, credential in enumerate(effective.spec.get("registryCredentials", ())):
-        if "password" in credential:
-            at = ("spec", "registryCredentials", index, "password")
-            yield at, credential["password"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.api.effective import TIME_LIMITS, EffectiveSpec, has_value
 from engine.api.model import Job
-from engine.api.spec_hash import secret_values
+from engine.api.spec_hash import put_secrets
 from engine.api.versions import API_VERSION, ENGINE_CONFIG, JOB_SPEC
 from engine.api.yaml_reader import Path
 from engine.durations import format_duration
@@ -79,9 +79,7 @@ def effective_document(job: Job, namespace: str, mask: str = "") -> EffectiveDoc
     for path, value, limit in _cuts(effective):
         origins[path] = Origin(ENGINE_CONFIG, _in_config(effective, *limit.split(".")), limit)
         _put(data, path, value)
-    for path in secret_values(data["spec"]) if mask else ():
-        _put(data, path, mask)
-    return EffectiveDocument(data, origins)
+    return EffectiveDocument(put_secrets(data, mask) if mask else data, origins)
 
 
 def _origins(effective: EffectiveSpec, data: dict[str, Any]) -> dict[Path, Origin]:

@@ -3,10 +3,12 @@
 The digests decide nothing. They say, when the hash has changed, where.
 """
 
+import copy
 import hashlib
 import json
-from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 from engine.api.yaml_reader import Document, Path
@@ -22,7 +24,7 @@ def spec_hash(document: Document) -> tuple[str, str]:
     the values of secrets. So defaults, configuration, templates and a rotated password never rerun
     a finished job, and the hash, which is public, has nothing of a secret.
     """
-    written = _without(document.data, secret_values(document.data["spec"]))
+    written = put_secrets(document.data, None)
     metadata = written["metadata"]
     namespace = metadata.get("namespace")
     fields = {name: _json(value) for name, value in sorted(written["spec"].items())}
@@ -48,26 +50,21 @@ def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def secret_values(spec: Mapping[str, Any]) -> list[Path]:
-    """The paths of the values of secrets that are in `spec` itself."""
-    sources: list[tuple[Path, dict[str, Any]]] = [
-        (("spec", "secrets", name), source) for name, source in spec.get("secrets", {}).items()
-    ]
-    sources += [
-        (("spec", "registryCredentials", index, "password"), entry["password"])
-        for index, entry in enumerate(spec.get("registryCredentials", ()))
-        if "password" in entry
-    ]
-    return [(*path, "value") for path, source in sources if "value" in source]
+def secret_sources(spec: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """(path, source) of each secret of `spec`."""
+    for name, source in spec.get("secrets", {}).items():
+        yield ("spec", "secrets", name), source
+    for index, entry in enumerate(spec.get("registryCredentials", ())):
+        if "password" in entry:
+            yield ("spec", "registryCredentials", index, "password"), entry["password"]
 
 
-def _without(data: Any, hidden: Collection[Path]) -> Any:
-    """`data` with null at each of the paths; nothing is changed in place."""
-    if () in hidden:
-        return None
-    below: defaultdict[str | int, list[Path]] = defaultdict(list)
-    for first, *rest in hidden:
-        below[first].append(tuple(rest))
-    if isinstance(data, list):
-        return [_without(item, below[at]) if at in below else item for at, item in enumerate(data)]
-    return {**data, **{key: _without(data[key], paths) for key, paths in below.items()}}
+def put_secrets(data: dict[str, Any], put: Any) -> dict[str, Any]:
+    """A document with `put` in place of each secret's value that is in it."""
+    held = [path for path, source in secret_sources(data["spec"]) if "value" in source]
+    if not held:
+        return data
+    copied: Any = copy.deepcopy(data)
+    for path in held:
+        reduce(getitem, path, copied)["value"] = put
+    return dict(copied)

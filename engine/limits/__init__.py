@@ -4,13 +4,11 @@
 """
 
 from collections.abc import Mapping
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 from engine.api.model import Job, Limits
 from engine.errors import MAX_SHOWN, Diagnostic
-from engine.limits.pod_limits import POD_LIMITS
-from engine.limits.source_location import field_name, location_of
 
 
 def check_pod(pod: Mapping[str, Any], job: Job, limits: Limits) -> tuple[Diagnostic, ...]:
@@ -18,15 +16,14 @@ def check_pod(pod: Mapping[str, Any], job: Job, limits: Limits) -> tuple[Diagnos
 
     At most `MAX_SHOWN` are reported.
     """
+    if limits == Limits():
+        return ()
+    from engine.limits.pod_limits import exceeded  # noqa: PLC0415 - most engines have no limits
+    from engine.limits.source_location import field_name, location_of  # noqa: PLC0415
+
     return tuple(
-        Diagnostic(
-            location_of(job, pod, excess.path),
-            f"the pod's {field_name(pod, excess.path)} {excess.message}",
-            excess.hint,
-        )
-        for excess in islice(
-            chain.from_iterable(limit(pod, limits) for limit in POD_LIMITS), MAX_SHOWN
-        )
+        Diagnostic(location_of(job, pod, path), f"the pod's {field_name(pod, path)} {words}", hint)
+        for path, words, hint in islice(exceeded(pod, limits), MAX_SHOWN)
     )
 
 

@@ -1,8 +1,7 @@
-"""The limits that a pod can exceed: one function each, all in one visible tuple."""
+"""The limits that a pod can exceed, all in `exceeded`, with what each of them judges."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.api.checks import allowed_hint, matches_any
@@ -22,83 +21,46 @@ _SECRET_REFS = frozenset({"secret", "secretRef", "secretKeyRef", "nodePublishSec
 _IDENTITIES = ("serviceAccountToken", "podCertificate")
 
 
-@dataclass(frozen=True, slots=True)
-class Excess:
-    """A field of a pod that goes beyond a limit."""
-
-    path: Path
-    """The field, there or missing."""
-    message: str
-    """The problem, in words that follow the field's name."""
-    hint: str
-    """The limit."""
+_Value = tuple[Path, str, str]
+"""(path, value, problem) of a field; the problem follows the field's name in a message."""
 
 
-def images_are_allowed(pod: Pod, limits: Limits) -> Iterator[Excess]:
-    """Images of containers, and those that are mounted as volumes."""
-    allowed = limits.allowed_images
-    for path, image, _ in () if allowed is None else _images(pod):
-        if not matches_any(image or "", allowed or ()):
-            hint = allowed_hint("allowedImages", allowed)
-            yield Excess(path, f"{image or 'is missing, which'} is not allowed", hint)
-
-
-def policies_are_allowed(pod: Pod, limits: Limits) -> Iterator[Excess]:
-    """Their pull policies."""
-    allowed = limits.allowed_pull_policies
-    for path, _, policy in () if allowed is None else _images(pod):
-        if policy and policy not in (allowed or ()):
-            at = (*path[:-1], "imagePullPolicy" if path[-1] == "image" else "pullPolicy")
-            hint = allowed_hint("allowedPullPolicies", allowed)
-            yield Excess(at, f"{policy} is not allowed", hint)
-
-
-def deadline_is_capped(pod: Pod, limits: Limits) -> Iterator[Excess]:
-    """How long the pod may run, where that isn't the engine's own field."""
-    yield from _capped(pod, ("spec", "activeDeadlineSeconds"), "maxTimeout", limits.max_timeout)
-
-
-def grace_periods_are_capped(pod: Pod, limits: Limits) -> Iterator[Excess]:
-    """How long the pod may take to stop: when it is deleted, or when a probe fails."""
-    if limits.max_grace_period is None:
-        return
-    for path in (
-        ("spec", _GRACE_PERIOD),
-        *((*path, probe, _GRACE_PERIOD) for path, _ in containers(pod) for probe in _PROBES),
+def exceeded(pod: Pod, limits: Limits) -> Iterator[tuple[Path, str, str]]:
+    """(path, problem, limit) of each field of a pod, there or missing, beyond a limit."""
+    for allowed, name, values in (
+        (limits.allowed_images, "allowedImages", images),
+        (limits.allowed_pull_policies, "allowedPullPolicies", policies),
+        (limits.allowed_service_accounts, "allowedServiceAccounts", service_accounts),
+        (limits.allowed_secrets, "allowedSecrets", secrets),
     ):
-        yield from _capped(pod, path, "maxGracePeriod", limits.max_grace_period)
+        for path, value, words in () if allowed is None else values(pod):
+            if not matches_any(value, allowed or ()):
+                yield path, words, allowed_hint(name, allowed)
+    deadline, grace = ("spec", "activeDeadlineSeconds"), ("spec", _GRACE_PERIOD)
+    probes = ((*path, probe, _GRACE_PERIOD) for path, _ in containers(pod) for probe in _PROBES)
+    for most, name, paths in (
+        (limits.max_timeout, "maxTimeout", (deadline,)),
+        (limits.max_grace_period, "maxGracePeriod", (grace, *probes)),
+    ):
+        for path in () if most is None else paths:
+            value = field_of(pod, *path)
+            if value is not None and value > math.ceil(most or 0):
+                words = f"{format_duration(value)} is longer than {format_duration(most or 0)}"
+                yield path, words, f"limits.{name}"
 
 
-def service_account_is_allowed(pod: Pod, limits: Limits) -> Iterator[Excess]:
-    """The account that the pod acts as: none, unless it names one or mounts a token."""
-    allowed = limits.allowed_service_accounts
-    for path, name in () if allowed is None else _accounts(pod):
-        if not matches_any(name, allowed or ()):
-            message = f"{name} is not allowed"
-            if path[-1] not in _ACCOUNTS:
-                message = f"gives it the service account {name}, which is not allowed"
-            yield Excess(path, message, allowed_hint("allowedServiceAccounts", allowed))
+def images(pod: Pod) -> Iterator[_Value]:
+    """Images of containers, and those that are mounted as volumes."""
+    for path, image, _ in _images(pod):
+        yield path, image or "", f"{image or 'is missing, which'} is not allowed"
 
 
-def secrets_are_allowed(pod: Pod, limits: Limits) -> Iterator[Excess]:
-    """The Secrets that it refers to, but for its own."""
-    if limits.allowed_secrets is None:
-        return
-    own = field_of(pod, "metadata", "name")
-    for path, name in _secrets(field_of(pod, "spec"), ("spec",)):
-        if name != own and not matches_any(name, limits.allowed_secrets):
-            hint = allowed_hint("allowedSecrets", limits.allowed_secrets)
-            yield Excess(path, f"{name} is not allowed", hint)
-
-
-POD_LIMITS: tuple[Callable[[Pod, Limits], Iterator[Excess]], ...] = (
-    images_are_allowed,
-    policies_are_allowed,
-    deadline_is_capped,
-    grace_periods_are_capped,
-    service_account_is_allowed,
-    secrets_are_allowed,
-)
+def policies(pod: Pod) -> Iterator[_Value]:
+    """Their pull policies."""
+    for path, _, policy in _images(pod):
+        if policy:
+            at = (*path[:-1], "imagePullPolicy" if path[-1] == "image" else "pullPolicy")
+            yield at, policy, f"{policy} is not allowed"
 
 
 def _images(pod: Pod) -> Iterator[tuple[Path, Any, Any]]:
@@ -112,20 +74,31 @@ def _images(pod: Pod) -> Iterator[tuple[Path, Any, Any]]:
             yield path, image.get("reference"), image.get("pullPolicy")
 
 
-def _accounts(pod: Pod) -> Iterator[tuple[Path, str]]:
+def service_accounts(pod: Pod) -> Iterator[_Value]:
+    """The account that the pod acts as: none, unless it names one or mounts a token."""
     for field in _ACCOUNTS:
         name = field_of(pod, "spec", field)
         if name:
-            yield ("spec", field), name
+            yield ("spec", field), name, f"{name} is not allowed"
             return
+    account = DEFAULT_SERVICE_ACCOUNT
+    words = f"gives it the service account {account}, which is not allowed"
     if field_of(pod, "spec", _MOUNT) is not False:
-        yield ("spec", _MOUNT), DEFAULT_SERVICE_ACCOUNT
+        yield ("spec", _MOUNT), account, words
     for index, volume in entries(pod, "spec", "volumes"):
         for number, source in entries(volume, "projected", "sources"):
             for kind in _IDENTITIES:
                 if field_of(source, kind) is not None:
                     path = ("spec", "volumes", index, "projected", "sources", number, kind)
-                    yield path, DEFAULT_SERVICE_ACCOUNT
+                    yield path, account, words
+
+
+def secrets(pod: Pod) -> Iterator[_Value]:
+    """The Secrets that it refers to, but for its own."""
+    own = field_of(pod, "metadata", "name")
+    for path, name in _secrets(field_of(pod, "spec"), ("spec",)):
+        if name != own:
+            yield path, name, f"{name} is not allowed"
 
 
 def _secrets(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
@@ -142,10 +115,3 @@ def _secrets(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
                 yield (*path, key), item
             elif key in _SECRET_REFS and field_of(item, "name"):
                 yield (*path, key, "name"), item["name"]
-
-
-def _capped(pod: Pod, path: Path, limit: str, most: float | None) -> Iterator[Excess]:
-    value = field_of(pod, *path)
-    if value is not None and most is not None and value > math.ceil(most):
-        longer = f"{format_duration(value)} is longer than {format_duration(most)}"
-        yield Excess(path, longer, f"limits.{limit}")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.api.build import build_job
-from engine.api.checks import check_spec, namespace_problems
+from engine.api.checks import check_spec, refused_namespaces
 from engine.api.effective import effective_spec
 from engine.api.kubernetes_schema import KubernetesSchema
 from engine.api.model import Config, Job
@@ -123,7 +123,7 @@ def _jobs_of(
             continue
         if not job.namespace and options.context_namespace:
             job = replace(job, namespace=options.context_namespace)
-            problems += namespace_problems((job,), config.limits)
+            problems += refused_namespaces([(job.namespace, job.place)], config.limits)
         exceeded = _limit_problems(job, config, options)
         if exceeded:
             problems += exceeded

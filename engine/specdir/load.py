@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from engine.api.checks import namespace_problems
+from engine.api.checks import refused_namespaces
 from engine.api.model import Config, Job, Limits, LoadedJobs
 from engine.api.parse import SpecText
 from engine.errors import InvalidInputError, in_order
@@ -68,7 +68,8 @@ def with_namespace(jobs: Iterable[Job], namespace: str, limits: Limits) -> tuple
     Errors: InvalidInputError when that namespace is not allowed, or gives two jobs one name.
     """
     result = tuple(job if job.namespace else replace(job, namespace=namespace) for job in jobs)
-    problems = (*duplicate_jobs(result), *namespace_problems(result, limits))
+    named = ((job.namespace, job.place) for job in result)
+    problems = (*duplicate_jobs(result), *refused_namespaces(named, limits))
     if problems:
         raise InvalidInputError(problems)
     return result

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from engine.api.checks import times_are_capped
+from engine.api.checks import times_fit
 from engine.api.effective import effective_spec
 from engine.api.yaml_reader import read_yaml
 from engine.errors import InvalidInputError
@@ -100,7 +100,7 @@ def test_a_ttl_without_an_end_is_an_error_where_there_is_a_longest_one() -> None
     (own,), _ = read_yaml((SPEC + "  ttl: forever\n").encode(), "job.yaml")
     config = make_config("limits: {maxTtl: 7d}")
     effective = effective_spec(own, (), config, "ci")
-    assert [str(found) for found in times_are_capped(effective)] == [
+    assert [str(found) for found in times_fit(effective)] == [
         "job.yaml:6:8: spec.ttl: forever is not allowed (limits.maxTtl: 1w)"
     ]
 
