@@ -47,13 +47,13 @@ def parse_config(
     more = 0
     documents: list[Document] = []
     for document in found:
-        checked = check_document(document, kubernetes)
-        problems.extend(checked.problems)
-        more += checked.more
-        if checked.document is not None and checked.ok:
-            documents.append(checked.document)
-            problems.extend(_bad_times(checked.document))
-            problems.extend(_unknown_pod_fields(checked.document, kubernetes))
+        refused, others, _ = check_document(document, kubernetes)
+        problems += refused
+        more += others
+        if not refused:
+            documents.append(document)
+            problems += _bad_times(document)
+            problems += _unknown_pod_fields(document, kubernetes)
     if not problems:
         kinds = [document.data["kind"] for document in documents]
         if kinds != [ENGINE_CONFIG]:

@@ -82,25 +82,27 @@ def parse_file(text: SpecText, kubernetes: KubernetesSchema = SHIPPED) -> Parsed
         if (stranger := foreign_document(document)) is not None:
             foreign.append(stranger)
             continue
-        checked = check_document(document, kubernetes, MAX_SHOWN - len(problems))
-        problems += checked.problems
-        more += checked.more
+        refused, others, can_be_read = check_document(
+            document, kubernetes, MAX_SHOWN - len(problems)
+        )
+        problems += refused
+        more += others
         if is_defaults(document) and (values := count_values(document.data)) > MAX_DEFAULTS:
             message = f"{JOB_DEFAULTS} has {values:,} values, at most {MAX_DEFAULTS:,} may be set"
             hint = "every job in and below this folder would carry them all"
             problems.append(Diagnostic(document.place, message, hint))
             continue
-        if checked.document is None:
+        if not can_be_read:
             continue
-        kind = checked.document.data["kind"]
+        kind = document.data["kind"]
         if kind == JOB_DEFAULTS:
-            defaults.append(checked.document)
+            defaults.append(document)
         elif kind == ENGINE_CONFIG:
             message = f"an {ENGINE_CONFIG} among the specs has no effect"
             hint = "it is the operator's: give it with --config"
             problems.append(Diagnostic(document.place, message, hint, Severity.WARNING))
         else:
-            (jobs if checked.ok else invalid_jobs).append(checked.document)
+            (invalid_jobs if refused or others else jobs).append(document)
     return ParsedFile(
         text.folder,
         tuple(jobs),

@@ -5,8 +5,7 @@ The schemas refer to the types of Kubernetes.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -17,18 +16,10 @@ from engine.api.kubernetes_schema import (
     KubernetesSchema,
     is_in_kubernetes,
 )
-from engine.api.schema_messages import (
-    Nowhere,
-    Places,
-    explain,
-    show,
-    suggest,
-    type_name,
-    unknown_names,
-)
+from engine.api.schema_messages import Path, explain, show, suggest, type_name, unknown_names
 from engine.api.versions import API_VERSION, JOB_SPEC, SCHEMAS
 from engine.api.yaml_reader import Document
-from engine.errors import MAX_SHOWN, Diagnostic
+from engine.errors import MAX_SHOWN, Diagnostic, SourceLocation
 from engine.files import resource_dir
 
 if TYPE_CHECKING:
@@ -41,38 +32,19 @@ _BASE = "https://jobs.engine/"
 """Of the schemas' names: a relative `$ref` needs one of a kind that Python's urljoin knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """What came of checking one document."""
-
-    problems: tuple[Diagnostic, ...]
-    """What is refused."""
-    document: Document | None
-    """The document with the fields of the model; None if it can't be read as one.
-
-    One that has the fields of its schema, and others besides, or misspelt fields of Kubernetes,
-    can: its other errors are reported, too.
-    """
-    more: int = 0
-    """How many problems there are besides."""
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing is refused."""
-        return not (self.problems or self.more)
-
-
 def check_document(
     document: Document, kubernetes: KubernetesSchema = SHIPPED, most: int = MAX_SHOWN
-) -> Checked:
-    """Check `document` against its schema and Kubernetes, and convert it to the model.
+) -> tuple[list[Diagnostic], int, bool]:
+    """(problems, the number of others, whether it can be read) of a document against its schema and
+    Kubernetes; the first `most` problems are explained.
 
-    Guarantees: pure, and linear in the document's size. Errors are collected, never raised: the
-    first `most` that are found, and the number of the others.
+    A document that has the fields of its schema, and others besides, or misspelt fields of
+    Kubernetes, can be read: its other errors are reported, too.
+    Guarantees: pure, and linear in the document's size. Errors are collected, never raised.
     """
     head = _head_problem(document)
     if head is not None:
-        return Checked((head,), None)
+        return [head], 0, False
     problems: list[Diagnostic] = []
     total = 0
     has_its_shape = True
@@ -80,22 +52,27 @@ def check_document(
         is_additional = error.validator == "additionalProperties"
         has_its_shape &= is_additional or is_in_kubernetes(error.absolute_path)
         total += len(unknown_names(error)) if is_additional else 1
-        problems += islice(explain(document, error), max(most - len(problems), 0))
-    more = total - len(problems)
-    return Checked(tuple(problems), document if has_its_shape else None, more)
+        room = max(most - len(problems), 0)
+        for path, is_key, message, hint in islice(
+            explain(error, written=document.written_scalar), room
+        ):
+            problems.append(Diagnostic(document.locate(path, key=is_key), message, hint))
+    return problems, total - len(problems), has_its_shape
 
 
 def check_manifest(
-    manifest: Mapping[str, Any], kubernetes: KubernetesSchema, places: Places
+    manifest: Mapping[str, Any],
+    kubernetes: KubernetesSchema,
+    locate: Callable[[Path], SourceLocation],
 ) -> Iterator[Diagnostic]:
     """What Kubernetes would refuse in a whole manifest, as much of it as can be read.
 
     Nothing that a Secret holds is repeated.
     """
     found = (
-        problem
+        Diagnostic(locate(path), message, hint)
         for error in _manifest_violations(manifest, kubernetes)
-        for problem in explain(places, error, manifest["kind"])
+        for path, _, message, hint in explain(error, manifest["kind"])
     )
     return islice(found, MAX_SHOWN)
 
@@ -106,7 +83,7 @@ def shape_fault(manifest: Mapping[str, Any], kubernetes: KubernetesSchema) -> st
         # The missing field is nowhere but in the message.
         has_no_name = error.validator == "required" and error.message.startswith("'name'")
         if error.validator == "type" or has_no_name:
-            return next(explain(Nowhere(), error, manifest["kind"])).message
+            return next(explain(error, manifest["kind"]))[2]
     return ""
 
 
@@ -125,26 +102,13 @@ def _head_problem(document: Document) -> Diagnostic | None:
             f"a job spec is a mapping, not {type_name(data)}",
             f"start with 'apiVersion: {API_VERSION}' and 'kind: {JOB_SPEC}'",
         )
-    versions = sorted({version for version, _ in SCHEMAS})
-    kinds = sorted({kind for _, kind in SCHEMAS})
-    for field, known in (("apiVersion", versions), ("kind", kinds)):
-        value = data.get(field)
+    for field, names in zip(("apiVersion", "kind"), zip(*SCHEMAS, strict=True), strict=True):
+        value, known = data.get(field), sorted(set(names))
         if value is None:
             return Diagnostic(document.place, f"{field} is missing", f"one of: {', '.join(known)}")
         if value not in known:
-            return Diagnostic(
-                document.locate([field]),
-                f"{field} {show(value)} is not one that the engine knows",
-                suggest(str(value), known),
-            )
-    version, kind = data["apiVersion"], data["kind"]
-    if (version, kind) not in SCHEMAS:
-        others = sorted(other for other, its_kind in SCHEMAS if its_kind == kind)
-        return Diagnostic(
-            document.locate(["apiVersion"]),
-            f"{kind} is no kind of {version}",
-            f"it is one of: {', '.join(others)}",
-        )
+            message = f"{field} {show(value)} is not one that the engine knows"
+            return Diagnostic(document.locate([field]), message, suggest(str(value), known))
     return None
 
 
@@ -182,16 +146,22 @@ def _quick_validator(name: str) -> "QuickValidator":
 def schema_validator(name: str, kubernetes: KubernetesSchema = SHIPPED) -> "Validator":
     """A validator for `name`, the path of a JSON Schema below `schemas/`, made once.
 
-    A `$ref` names another file there, relative to the file it is in: nothing is ever fetched.
+    A `$ref` names another file there, relative to the file it is in: nothing is ever fetched. It is
+    of draft 2020-12, but for what jsonschema judges in its own way.
     """
-    return _validator_class()({"$ref": _BASE + name}, registry=_registry(kubernetes))
+    # It takes a tenth of a second to import, and many commands check no document.
+    from jsonschema import Draft202012Validator  # noqa: PLC0415
+    from jsonschema.validators import extend  # noqa: PLC0415
+
+    own = {"pattern": _pattern, "uniqueItems": _unique_items}
+    made: type[Validator] = extend(Draft202012Validator, own)  # type: ignore[no-untyped-call]
+    return made({"$ref": _BASE + name}, registry=_registry(kubernetes))
 
 
 @cache
 def _registry(kubernetes: KubernetesSchema) -> "Registry[Any]":
     """Every schema, read through at once: else each look at one would read through all of it."""
-    # It takes a tenth of a second to import, and many commands check no document.
-    from referencing import Registry, Specification  # noqa: PLC0415
+    from referencing import Registry, Specification  # noqa: PLC0415 - as above
     from referencing.jsonschema import DRAFT202012  # noqa: PLC0415
 
     dialect: Specification[Any] = DRAFT202012
@@ -210,17 +180,6 @@ def _schema(kubernetes: KubernetesSchema, uri: str) -> dict[str, Any]:
         schema = json.loads((resource_dir("schemas") / name).read_bytes())
     # A schema that names its draft would be judged by that, without our keywords.
     return {key: schema[key] for key in schema if key != "$schema"}
-
-
-@cache
-def _validator_class() -> "type[Validator]":
-    """Draft 2020-12, but for what jsonschema judges in its own way."""
-    from jsonschema import Draft202012Validator  # noqa: PLC0415 - as above
-    from jsonschema.validators import extend  # noqa: PLC0415
-
-    own = {"pattern": _pattern, "uniqueItems": _unique_items}
-    made: type[Validator] = extend(Draft202012Validator, own)  # type: ignore[no-untyped-call]
-    return made
 
 
 _MAX_MATCHED = 4096

@@ -3,11 +3,10 @@
 import difflib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from engine.api.kubernetes_schema import kubectl_name
-from engine.errors import Diagnostic, SourceLocation
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -40,62 +39,39 @@ _WORDS = {
     "uniqueItems": " names something twice",
 }
 
-Path = list[str | int]
+Path = Sequence[str | int]
+Problem = tuple[Path, bool, str, str]
+"""(path of a value, whether it is about its key, message, hint)."""
 
 
-class Places(Protocol):
-    """Where the values of a document are written: in a spec's file, or in a template."""
-
-    def locate(self, path: Sequence[str | int], *, key: bool = False) -> SourceLocation:
-        """The place of the value at `path`, or of its key."""
-
-    def written_scalar(self, path: Sequence[str | int]) -> str:
-        """The scalar at `path` as it was written; "" if that is unknown."""
-
-
-class Nowhere:
-    """The places of a document that is in no file."""
-
-    def locate(self, path: Sequence[str | int], *, key: bool = False) -> SourceLocation:
-        """No place."""
-        del path, key
-        return SourceLocation("")
-
-    def written_scalar(self, path: Sequence[str | int]) -> str:
-        """Nothing."""
-        del path
-        return ""
-
-
-def explain(document: Places, error: "ValidationError", manifest: str = "") -> Iterator[Diagnostic]:
+def explain(
+    error: "ValidationError", manifest: str = "", written: Callable[[Path], str] = lambda _path: ""
+) -> Iterator[Problem]:
     """Problems of one violation; what may be a secret is never repeated.
 
-    `manifest` is the kind of a document that is an object of Kubernetes.
+    `manifest` is the kind of a document that is an object of Kubernetes; `written` says how the
+    plain scalar at a path is written, "" if that is unknown.
     """
     schema: Any = error.schema
     wanted: Any = error.validator_value
     value: Any = error.instance
     path = [*error.absolute_path]
     secret = _may_show_a_secret(path)
+    shown = "this" if secret else show(value)
     hint = str(schema.get("patternErrorMessage", ""))
     field = dotted(path) or "the document"
     if "propertyNames" in error.absolute_schema_path:
-        where = document.locate([*path, value], key=True)
-        shown = "this" if secret else show(value)
-        yield Diagnostic(where, f"{field}: {shown} is not a valid name", hint)
+        yield [*path, value], True, f"{field}: {shown} is not a valid name", hint
     elif error.validator == "additionalProperties":
         known = sorted(schema.get("properties", ()))
         for name in unknown_names(error):
             below = [*path, name]
-            named = (
-                f" in {field}" if secret else f" {json.dumps(dotted(below), ensure_ascii=False)}"
-            )
-            where = document.locate(below, key=True)
-            yield Diagnostic(where, f"unknown field{named}", _known(name, known, path, manifest))
+            named = f"in {field}" if secret else json.dumps(dotted(below), ensure_ascii=False)
+            yield below, True, f"unknown field {named}", _known(name, known, path, manifest)
     elif error.validator == "required":
         # The name is nowhere but in the message.
         missing = next(name for name in wanted if error.message.startswith(repr(name)))
-        yield Diagnostic(document.locate(path), f"{dotted([*path, missing])} is missing")
+        yield path, False, f"{dotted([*path, missing])} is missing", ""
     elif error.validator == "type":
         words = f" must be {_type_names(wanted)}"
         if secret:
@@ -105,22 +81,24 @@ def explain(document: Places, error: "ValidationError", manifest: str = "") -> I
         elif manifest != "Secret":
             words += f", not {type_name(value)}"
             if "string" in wanted and isinstance(value, bool | int | float):
-                hint = quote_hint(document, path)
-        yield Diagnostic(document.locate(path), field + words, hint)
+                text = written(path)
+                hint = f'quote it: "{text}"' if text else "quote it"
+        yield path, False, field + words, hint
     elif error.validator in ("enum", "const"):
         allowed = wanted if error.validator == "enum" else [wanted]
         meant = suggest(str(value), [str(one) for one in allowed if one is not None])
-        words = f": {show(value)} is not allowed"
-        yield Diagnostic(document.locate(path), field + words, meant)
+        yield path, False, f"{field}: {show(value)} is not allowed", meant
     else:
         words = _WORDS.get(str(error.validator), " does not fit the schema ({keyword})").format(
             keyword=error.validator,
             wanted=wanted,
             value=value,
-            shown="this" if secret else show(value),
+            shown=shown,
             size=len(value) if isinstance(value, str | list | dict) else 0,
         )
-        yield Diagnostic(document.locate(path), field + words, hint or _choices(schema))
+        names = sorted(schema.get("properties", ()))
+        choices = f"exactly one of: {', '.join(names)}" if names else ""
+        yield path, False, field + words, hint or choices
 
 
 def unknown_names(error: "ValidationError") -> list[str]:
@@ -160,12 +138,6 @@ def suggest(word: str, known: Sequence[str]) -> str:
     return f"one of: {', '.join(known)}" if known else ""
 
 
-def quote_hint(document: Places, path: Sequence[str | int]) -> str:
-    """How a value is to be written where a string is wanted, every character of it kept."""
-    written = document.written_scalar(path)
-    return f'quote it: "{written}"' if written else "quote it"
-
-
 def type_name(value: Any) -> str:
     """What people call the type of a value of YAML."""
     match value:
@@ -202,8 +174,3 @@ def dotted(path: Sequence[str | int]) -> str:
         else:
             text += ("." if text else "") + shorten(step)
     return text
-
-
-def _choices(schema: Mapping[str, Any]) -> str:
-    names = sorted(schema.get("properties", ()))
-    return f"exactly one of: {', '.join(names)}" if names else ""

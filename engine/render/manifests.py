@@ -95,7 +95,7 @@ def _render(templates: Templates, job: Job, name: str, variables: dict[str, Any]
         )
     own = templates.own_file(job.spec["template"], name)
     if own is not None:
-        problems = tuple(check_manifest(manifest, templates.kubernetes, _TemplateText(own)))
+        problems = tuple(check_manifest(manifest, templates.kubernetes, _TemplateText(own).locate))
         if problems:
             raise InvalidInputError(problems)
     return manifest
@@ -107,9 +107,8 @@ class _TemplateText:
 
     file: Path
 
-    def locate(self, path: Sequence[str | int], *, key: bool = False) -> SourceLocation:
+    def locate(self, path: Sequence[str | int]) -> SourceLocation:
         """The place of the last name in `path`."""
-        del key
         name = next((step for step in reversed(path) if isinstance(step, str)), "")
         starts = (f"{name}:", f'"{name}":', f"'{name}':")
         lines = self.file.read_text(encoding="utf-8").splitlines()
@@ -119,8 +118,3 @@ class _TemplateText:
             if (rest := line.lstrip(" -")).startswith(starts)
         ]
         return SourceLocation(str(self.file), *(found[0] if len(found) == 1 else ()))
-
-    def written_scalar(self, path: Sequence[str | int]) -> str:
-        """Unknown: an expression may have made it."""
-        del path
-        return ""

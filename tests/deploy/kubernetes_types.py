@@ -13,7 +13,7 @@ from typing import Any
 from deploy.kubernetes_types import as_text
 from engine.api.kubernetes_schema import TYPES, KubernetesSchema, from_openapi
 from engine.api.schema import check_manifest
-from engine.api.schema_messages import Nowhere
+from engine.errors import SourceLocation
 
 _FILE = Path(__file__).with_name("types.schema.json")
 _KINDS = {
@@ -28,7 +28,10 @@ _KINDS = {
 
 def faults_of(manifest: dict[str, Any]) -> list[str]:
     """What Kubernetes would refuse in a manifest of the chart."""
-    return [problem.message for problem in check_manifest(manifest, _types(), Nowhere())]
+    return [
+        problem.message
+        for problem in check_manifest(manifest, _types(), lambda _: SourceLocation(""))
+    ]
 
 
 @cache

@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 
 from engine.api.kubernetes_schema import SHIPPED, Type
 from engine.api.schema import check_manifest
-from engine.api.schema_messages import Nowhere
+from engine.errors import SourceLocation
 from tests.support.misspelt_fields import MISSPELT, Misspelt
 from tests.unit.builders import (
     document,
@@ -35,7 +35,8 @@ EXAMPLES = {"string": "x", "boolean": True, "integer": 1, "number": 1.5, "object
 
 def faults_of(manifest: dict[str, Any]) -> list[str]:
     return [
-        problem.message + problem.hint for problem in check_manifest(manifest, SHIPPED, Nowhere())
+        problem.message + problem.hint
+        for problem in check_manifest(manifest, SHIPPED, lambda _: SourceLocation(""))
     ]
 
 

@@ -84,10 +84,9 @@ def test_whatever_is_refused_is_explained_as_often_as_it_is_counted(
     found = list(violations(documents[0]))
     assert fits(changed) == (not found)
     for error in found:
-        lines = [str(problem) for problem in explain(documents[0], error)]
+        lines = [message for _, _, message, _ in explain(error)]
         is_additional = error.validator == "additionalProperties"
         assert len(lines) == (len(unknown_names(error)) if is_additional else 1) > 0
-        assert all(line.startswith("f.yaml:") for line in lines)
 
 
 def test_a_pattern_is_about_all_of_a_text() -> None:
