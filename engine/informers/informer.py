@@ -138,8 +138,8 @@ class Informer(ABC, Generic[Item]):
         self._before_upsert(key, uid, manifest)
         if version <= self._versions.get(uid, -1):
             return False
-        self._versions[uid] = version
         self._items.setdefault(key, {})[uid] = self._convert(manifest)
+        self._versions[uid] = version  # last: what can't be converted is not known
         return True
 
     def _delete(self, key: JobKey, uid: str, version: int, last: Manifest | None = None) -> None:

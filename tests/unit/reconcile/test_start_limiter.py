@@ -60,8 +60,8 @@ class Informers(InformerFactory):
 
     failing: frozenset[str] = frozenset()
 
-    def is_failing(self, namespace: str) -> bool:
-        return namespace in self.failing
+    def is_failing(self, namespace: str, *, refused: bool = False) -> bool:
+        return namespace in self.failing and not refused
 
 
 class Limiter(StartLimiter):
