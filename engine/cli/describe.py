@@ -24,10 +24,10 @@ from engine.errors import UsageError
 def command(
     jobs: tuple[str, ...], namespace: str, color: str, kubeconfig: str, context: str, output: str
 ) -> None:
-    """Show everything about a job, and what comes next.
+    """Show everything about a job, and what it waits for.
 
-    Its attempts, pods and Events, and what it waits for. JOBS are named as they are printed,
-    ci/build, or by their name in the namespace of -n.
+    Its attempts, pods and Events are shown, too. JOBS are named as they are printed, ci/build, or
+    by their name in the namespace of -n.
     """
     from engine.cli.output import wants_colour  # noqa: PLC0415
     from engine.cli.printers.describe import job_data, job_lines  # noqa: PLC0415 - for --help

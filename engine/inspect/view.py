@@ -11,11 +11,17 @@ from engine.cluster.api import Resource
 from engine.cluster.client import Client
 from engine.cluster.records import list_records, read_record
 from engine.errors import BrokenRecordError, ForbiddenError, NoRecordError
-from engine.lifecycle.observed_status import ObservedStatus, observed_status, recorded_status
+from engine.lifecycle.observed_status import (
+    ObservedStatus,
+    observed_status,
+    read_wait,
+    recorded_status,
+)
 from engine.lifecycle.record import Record
-from engine.lifecycle.state import uid_of
+from engine.lifecycle.state import is_terminating, uid_of
 from engine.refs import JobKey, Ref
 from engine.runtime.lease import LeaseObject, lease_name, read_lease_record
+from engine.status.containers import has_started
 from engine.status.outcome import State
 from engine.times import format_time, parse_time
 from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
@@ -112,12 +118,6 @@ class Overview:
     unread: tuple[str, ...] = ()
     """What could not be read, in words."""
 
-    def has_leader(self, source: str) -> bool | None:
-        """Whether an engine holds the Lease of this source; None where Leases can't be read."""
-        if self.holders is None:
-            return None
-        return any(found.is_alive for found in self.holders if found.source == source)
-
 
 def read_overview(client: Client, namespaces: Sequence[str], selector: str = "") -> Overview:
     """Jobs of the namespaces ("" for all) whose records `selector` picks.
@@ -165,6 +165,25 @@ def read_job(client: Client, key: JobKey) -> tuple[JobView, Overview]:
     # The sort is stable: Events of one second stay in the order of their versions.
     events.sort(key=lambda event: str(format_time(event.at) or "")[: len("2026-01-02T03:04:05")])
     return replace(view, events=tuple(events)), replace(overview, unread=tuple(unread))
+
+
+def waits_for(view: JobView) -> str:
+    """What a job under way needs next; "" once it is over, or where its record can't be read."""
+    record, status, pod = view.record, view.status, view.pod
+    if record is None or status is None or record.state.is_final:
+        return ""
+    attempt = record.open_attempt
+    if attempt is None or not attempt.uid:
+        if view.queue is not None:
+            return f"room in a quota, {view.queue}: {record.message}"
+        return f"an engine to create the pod of attempt {record.next_number}"
+    if not status.is_recorded:
+        return f"an engine to record how attempt {attempt.number} ended"
+    if pod is None:
+        return f"an engine to look for pod {attempt.pod}"
+    if is_terminating(pod):
+        return "the end of its pod, which is being deleted"
+    return "the end of its main container" if has_started(pod) else read_wait(pod)
 
 
 @contextmanager

@@ -175,7 +175,7 @@ def test_describe_tells_attempts_pods_events_and_what_comes_next(
     (entry,) = run.result["jobs"]
     assert entry["reason"] == "ScriptFailed"
     assert {"Scheduled", "AttemptFailed"} <= {event["reason"] for event in entry["events"]}
-    assert entry["waitsFor"] == "nothing: the job is over"
+    assert entry["waitsFor"] is None
     missing = engine.run("describe", f"{space}/nobody", f"{space}/fails", ends=2)
     assert f"{space}/nobody: there is no record of this job" in missing.stderr
     assert f"Job:        {space}/fails" in missing.stdout

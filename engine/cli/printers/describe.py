@@ -7,8 +7,7 @@ from typing import Any
 
 from engine.cli.output import colourise, format_age, format_rows, sanitize_line
 from engine.cli.printers.status import UNKNOWN, format_leader, job_json
-from engine.inspect.next_step import next_step
-from engine.inspect.view import JobView, Overview
+from engine.inspect.view import JobView, Overview, waits_for
 from engine.lifecycle.orphan import orphaned_since
 from engine.lifecycle.record import Attempt
 from engine.status.containers import ContainerState, container_states
@@ -16,8 +15,7 @@ from engine.times import format_time
 
 
 def job_data(job: JobView, overview: Overview) -> dict[str, Any]:
-    """As in `engine status -o json`, with pods, Events and the next step."""
-    steps = _next_step(job, overview)
+    """As in `engine status -o json`, with pods, Events and what it waits for."""
     pods = [
         {
             "name": pod["metadata"]["name"],
@@ -33,8 +31,7 @@ def job_data(job: JobView, overview: Overview) -> dict[str, Any]:
     ]
     return {
         **job_json(job),
-        "waitsFor": steps[0] if steps else None,
-        "next": steps[1] if steps else None,
+        "waitsFor": waits_for(job) or None,
         "pods": pods,
         "events": [asdict(event) | {"at": format_time(event.at)} for event in job.events],
         "unread": list(overview.unread),
@@ -49,7 +46,6 @@ def job_lines(job: JobView, overview: Overview, *, colour: bool = False) -> list
     state = status.state.value
     if status.reason and status.reason.value != state:
         state = f"{state} {status.reason}"
-    waits_for, following = _next_step(job, overview) or ("", "")
     lines = _fields(
         [
             ("Job", str(job.key)),
@@ -62,8 +58,7 @@ def job_lines(job: JobView, overview: Overview, *, colour: bool = False) -> list
             ("Finished", _when(record.finished_at, now)),
             ("Recorded", _when(job.written_at, now)),
             ("Spec gone", _when(orphaned_since(record.annotations), now)),
-            ("Waits for", waits_for),
-            ("Next", following),
+            ("Waits for", waits_for(job)),
         ]
     )
     lines.insert(3, f"{'State:':<12}{colourise(state, status.state) if colour else state}")
@@ -88,11 +83,6 @@ def job_lines(job: JobView, overview: Overview, *, colour: bool = False) -> list
     lines += ["Runs before:", *_indented(format_rows(past))] if past else []
     lines += ["Events:", *_indented(format_rows(events))] if events else ["Events:     none"]
     return [*lines, *(sanitize_line(f"Not read:   {words}") for words in overview.unread)]
-
-
-def _next_step(job: JobView, overview: Overview) -> tuple[str, str] | None:
-    source = job.record.source if job.record is not None else ""
-    return next_step(job, has_leader=overview.has_leader(source))
 
 
 def _indented(lines: Iterable[str], by: int = 2) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a job waits for, and what comes next; and the engine that follows it, by its Lease."""
+"""What a job waits for; and the engine that follows it, by its Lease."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.inspect.next_step import next_step
-from engine.inspect.view import JobView, QueuePosition, read_lease_holder
+from engine.inspect.view import JobView, QueuePosition, read_lease_holder, waits_for
 from engine.lifecycle.observed_status import observed_status, recorded_status
 from engine.lifecycle.record import Attempt, Record
 from engine.refs import JobKey
@@ -43,46 +42,35 @@ def view(record: Record, found: dict[str, Any] | None) -> JobView:
 
 
 @pytest.mark.parametrize(
-    ("record", "found", "waits_for", "following"),
+    ("record", "found", "words"),
     [
-        (OVER, None, "nothing: the job is over", "engine rerun ci/build"),
-        (QUEUED, None, "quota, 1 of 2 in the queue for 3s: exceeded quota: q", "retries"),
-        (OPEN, GATED, "to open its gate", "the pod starts"),
-        (OPEN, HELD, "kueue.x-k8s.io/admission", "its containers start"),
-        (OPEN, PULLING, "no such image", "its containers start, or the attempt fails"),
-        (OPEN, STARTED, "main container", "its outcome is recorded"),
-        (OPEN, LEAVING, "which is being deleted", "its outcome is recorded"),
-        (OPEN, pod(ended(3)), "record how attempt 1 ended", "ScriptFailed is recorded"),
-        (OPEN, pod(ended(0)), "record how attempt 1 ended", "Succeeded is recorded"),
-        (OPEN, None, "record how attempt 1 ended", "PodDeleted is recorded"),
+        (QUEUED, None, "quota, 1 of 2 in the queue for 3s: exceeded quota: q"),
+        (OPEN, GATED, "has not opened its scheduling gate"),
+        (OPEN, HELD, "kueue.x-k8s.io/admission"),
+        (OPEN, PULLING, "no such image"),
+        (OPEN, STARTED, "main container"),
+        (OPEN, LEAVING, "which is being deleted"),
+        (OPEN, pod(ended(3)), "record how attempt 1 ended"),
+        (OPEN, pod(ended(0)), "record how attempt 1 ended"),
+        (OPEN, None, "record how attempt 1 ended"),
     ],
 )
-def test_what_a_job_waits_for_and_what_comes_next(
-    record: Record, found: dict[str, Any] | None, waits_for: str, following: str
+def test_a_job_under_way_says_what_it_waits_for(
+    record: Record, found: dict[str, Any] | None, words: str
 ) -> None:
-    steps = next_step(view(record, found), has_leader=True)
-    assert steps is not None
-    assert waits_for in steps[0]
-    assert following in steps[1]
+    assert words in waits_for(view(record, found))
 
 
-@pytest.mark.parametrize("found", [STARTED, pod(ended(0)), GATED, None])
-def test_without_an_engine_nothing_comes_next(found: dict[str, Any] | None) -> None:
-    steps = next_step(view(OPEN, found), has_leader=False)
-    assert steps is not None
-    assert steps[1] == "nothing, until an engine runs: engine reconcile"
+def test_a_job_that_is_over_or_unreadable_waits_for_nothing() -> None:
+    assert waits_for(view(OVER, None)) == ""
+    assert waits_for(JobView(OPEN.key, None)) == ""
 
 
 @pytest.mark.parametrize("record", [QUEUED, OPEN, replace(QUEUED, message="")])
-def test_there_is_a_next_step_whatever_is_known(record: Record) -> None:
+def test_something_is_waited_for_whatever_is_known(record: Record) -> None:
     for found in (None, GATED, HELD, PULLING, LEAVING, STARTED, {"metadata": {"name": "x"}}):
-        for has_leader in (True, False, None):
-            pods = {UID: found} if found else {}
-            known = JobView(record.key, record, None, recorded_status(record), pods)
-            steps = next_step(known, has_leader=has_leader)
-            assert steps is not None
-            assert all(steps)
-    assert next_step(JobView(record.key, None), has_leader=True) is None
+        pods = {UID: found} if found else {}
+        assert waits_for(JobView(record.key, record, None, recorded_status(record), pods))
 
 
 def test_a_lease_tells_who_follows_and_since_when_nobody_does() -> None:
