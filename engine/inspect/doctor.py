@@ -4,31 +4,24 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from engine.api.quantity import amount
 from engine.cluster import api
 from engine.cluster.client import Client
-from engine.cluster.discovery import (
-    OLDEST_SERVER,
-    TIMEOUT,
-    is_allowed,
-    server_version,
-)
+from engine.cluster.discovery import OLDEST_SERVER, TIMEOUT, is_allowed, server_version
 from engine.errors import (
     ApiError,
     BusyError,
     ForbiddenError,
     NotFoundError,
     UnauthorizedError,
-    UnreachableError,
 )
 from engine.refs import Right
 
 Object = Mapping[str, Any]
 
-TOTAL_TIMEOUT = 30.0
-"""Seconds for all requests together; each has TIMEOUT."""
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 _ROLE = "give them by the chart, by deploy/engine.yaml, or as docs/operations.md lists them"
 _OF_PODS = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
@@ -127,48 +120,28 @@ FEATURES = (
 """The rights that docs/operations.md lists."""
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """What a check may ask: a namespace, and the time that is left for requests."""
-
-    client: Client
-    deadline: float
-    """By the monotonic clock."""
-    namespace: str = ""
-
-    @property
-    def timeout(self) -> float:
-        """Seconds for the next request. Errors: UnreachableError where none are left."""
-        left = self.deadline - time.monotonic()
-        if left <= 0:
-            words = f"the server did not answer all requests in {TOTAL_TIMEOUT:.0f}s"
-            raise UnreachableError(words, where=self.client.server, hint="is it overloaded?")
-        return min(left, TIMEOUT)
-
-    def get(self, path: str) -> dict[str, Any]:
-        return self.client.request("GET", path, timeout=self.timeout)
-
-    def is_allowed(self, right: Right) -> bool:
-        return is_allowed(self.client, right, self.namespace, self.timeout)
-
-
 def diagnose(client: Client, namespaces: Iterable[str]) -> list[CheckResult]:
     """The checks of the server, of each namespace, and of the rights in all namespaces.
 
     Errors: UnreachableError, BusyError or UnauthorizedError, after which no check can be made.
     """
     began = time.monotonic()
-    server = Probe(client, began + TOTAL_TIMEOUT)
-    answer = server.get("/version")
+    answer = client.request("GET", "/version", timeout=TIMEOUT)
     took = f"{client.server} answers in {(time.monotonic() - began) * 1000:.0f} ms"
     results = [CheckResult("reach", OK, took), check_version(answer)]
-    for name in namespaces:
-        for check in CHECKS:
-            found = check.results(replace(server, namespace=name))
-            results += found
+    for namespace, checks in (*((name, CHECKS) for name in namespaces), ("", CHECKS[1:2])):
+        for name, needs, ask in checks:
+            try:
+                found = [*ask(client, namespace)]
+            except (UnauthorizedError, BusyError):
+                raise
+            except ApiError as error:
+                words = f"needs {needs}" if isinstance(error, ForbiddenError) else error.cause
+                found = [CheckResult(name, SKIPPED, words)]
+            results += [replace(one, namespace=namespace) for one in found]
             if found[0].check == "namespace" and found[0].status is FAILED:
                 break
-    return [*results, *_RIGHTS.results(server)]
+    return results
 
 
 def check_version(answer: Object) -> CheckResult:
@@ -184,15 +157,15 @@ def check_version(answer: Object) -> CheckResult:
     return CheckResult("version", FAILED, words, "upgrade the cluster, or use another context")
 
 
-def check_namespace(probe: Probe) -> Iterator[CheckResult]:
+def check_namespace(client: Client, name: str) -> Iterator[CheckResult]:
     """Whether it exists, and holds pods to a Pod Security Standard."""
-    name = probe.namespace
     try:
-        metadata = probe.get(api.NAMESPACES.path("", name))["metadata"]
+        found = client.request("GET", api.NAMESPACES.path("", name), timeout=TIMEOUT)
     except NotFoundError:
         remedy = f"kubectl create namespace {name}, or choose another with -n"
         yield CheckResult("namespace", FAILED, "it does not exist", remedy)
         return
+    metadata = found["metadata"]
     if "deletionTimestamp" in metadata:
         words = "it is being deleted: nothing can be created in it"
         yield CheckResult("namespace", FAILED, words, "choose another with -n")
@@ -206,10 +179,11 @@ def check_namespace(probe: Probe) -> Iterator[CheckResult]:
         yield CheckResult("pod security", DEGRADED, words, remedy)
 
 
-def check_rights(probe: Probe) -> Iterator[CheckResult]:
+def check_rights(client: Client, namespace: str) -> Iterator[CheckResult]:
     """Right by right; without a namespace those in all namespaces."""
-    features = (one for one in FEATURES if one.in_cluster == (not probe.namespace))
-    return (feature_result(feature, probe.is_allowed) for feature in features)
+    features = (one for one in FEATURES if one.in_cluster == (not namespace))
+    has_right = partial(is_allowed, client, namespace=namespace)
+    return (feature_result(feature, has_right) for feature in features)
 
 
 def feature_result(feature: Feature, has_right: Callable[[Right], bool]) -> CheckResult:
@@ -229,10 +203,10 @@ def feature_result(feature: Feature, has_right: Callable[[Right], bool]) -> Chec
     return CheckResult(check, DEGRADED, f"{feature.lost}; not allowed: {missing}", remedy)
 
 
-def check_quotas(probe: Probe) -> Iterator[CheckResult]:
+def check_quotas(client: Client, namespace: str) -> Iterator[CheckResult]:
     """Quotas without room for another job."""
-    path = api.RESOURCE_QUOTAS.path(probe.namespace)
-    page = api.list_page(probe.client, path, [], timeout=probe.timeout)
+    path = api.RESOURCE_QUOTAS.path(namespace)
+    page = api.list_page(client, path, [], timeout=TIMEOUT)
     quotas = {quota["metadata"]["name"]: read_full(quota) for quota in page["items"]}
     for name, full in quotas.items():
         if full:
@@ -255,29 +229,9 @@ def read_full(quota: Object) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One check, and the right without which it is skipped."""
-
-    name: str
-    needs: str
-    ask: Callable[[Probe], Iterator[CheckResult]]
-
-    def results(self, probe: Probe) -> list[CheckResult]:
-        """Errors: those that keep every other check from being made, too."""
-        try:
-            return [replace(found, namespace=probe.namespace) for found in self.ask(probe)]
-        except (UnauthorizedError, BusyError):
-            raise
-        except ApiError as error:
-            words = f"needs {self.needs}" if isinstance(error, ForbiddenError) else error.cause
-            return [CheckResult(self.name, SKIPPED, words, namespace=probe.namespace)]
-
-
-_RIGHTS = Check("rights", "create on selfsubjectaccessreviews", check_rights)
-CHECKS = (
-    Check("namespace", "get on namespaces", check_namespace),
-    _RIGHTS,
-    Check("quota", "list on resourcequotas", check_quotas),
+CHECKS: tuple[tuple[str, str, Callable[[Client, str], Iterable[CheckResult]]], ...] = (
+    ("namespace", "get on namespaces", check_namespace),
+    ("rights", "create on selfsubjectaccessreviews", check_rights),
+    ("quota", "list on resourcequotas", check_quotas),
 )
-"""Those of a namespace."""
+"""The checks of a namespace, and the right without which each is skipped."""
