@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.transform.apply_pod_patch import apply_pod_patch
-from engine.transform.context import TransformContext
+from engine.transform.context import TransformContext, metadata_error
 from engine.transform.set_active_deadline import set_active_deadline
 from engine.transform.set_grace_period import set_grace_period
 from engine.transform.set_names_and_labels import set_names_and_labels
@@ -17,7 +17,6 @@ from engine.transform.set_pull_policy import set_pull_policy
 from engine.transform.set_scheduling_gate import set_scheduling_gate
 from engine.transform.set_security_defaults import set_security_defaults
 from engine.transform.set_ttl_annotation import set_ttl_annotation
-from engine.wellknown import reserved_metadata
 
 Transform = Callable[[dict[str, Any], TransformContext], dict[str, Any]]
 
@@ -39,8 +38,7 @@ def transform(manifest: dict[str, Any], context: TransformContext) -> dict[str, 
     Errors: RenderError; also where the template set metadata that only the engine may set, on which
     pruning, holds and ownership rely.
     """
-    for path in reserved_metadata(manifest.get("metadata")):
-        fault = f"{'.'.join(('metadata', *path))} is the engine's own"
+    if fault := metadata_error(manifest):
         raise context.template_error(manifest, fault)
     for step in TRANSFORMS:
         manifest = step(manifest, context)

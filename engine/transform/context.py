@@ -8,6 +8,7 @@ from engine.api.kubernetes_schema import SHIPPED, KubernetesSchema
 from engine.api.model import Job, Limits
 from engine.api.pod_fields import CONTAINER_FIELDS
 from engine.errors import RenderError
+from engine.wellknown import reserved_metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +53,10 @@ def with_containers(
         if spec.get(name):
             spec[name] = [*map(change, spec[name])]
     return {**pod, "spec": spec}
+
+
+def metadata_error(manifest: Mapping[str, Any]) -> str:
+    """The reserved field that is set, as `metadata.finalizers is the engine's own`; else ""."""
+    for path in reserved_metadata(manifest.get("metadata")):
+        return f"{'.'.join(('metadata', *path))} is the engine's own"
+    return ""
