@@ -22,7 +22,6 @@ from engine.cli.output import echo, echo_note, sanitize_log
             help="Container; default: the init container that runs or has failed, else main.",
         ),
         options.option("--attempt", type=click.IntRange(min=1), help="Number of the attempt."),
-        options.option("-p", "--previous", is_flag=True, help="The attempt before that one."),
         options.option(
             "--tail", type=click.IntRange(min=0), help="Begin with the last so many lines."
         ),
@@ -35,7 +34,6 @@ def command(
     follow: bool,
     container: str,
     attempt: int | None,
-    previous: bool,
     tail: int | None,
     namespace: str,
     kubeconfig: str,
@@ -51,7 +49,7 @@ def command(
 
     connection = connect(kubeconfig, context, on_silence=echo_note)
     key = job_key(job, namespace, connection.namespace)
-    logs = JobLogs(connection.client, key, container, attempt, previous, tail)
+    logs = JobLogs(connection.client, key, container, attempt, tail)
     last = ""
 
     def on_wait(words: str) -> None:

@@ -56,13 +56,16 @@ def server_version(answer: Mapping[str, Any]) -> tuple[int, int] | None:
     return None if major is None or minor is None else (major, minor)
 
 
-def missing_namespaces(client: Client, jobs: Mapping[str, Job]) -> list[Diagnostic]:
-    """A problem for each namespace that doesn't exist, at the place of its job.
+def missing_namespaces(client: Client, jobs: Iterable[Job]) -> list[Diagnostic]:
+    """A problem for each namespace that doesn't exist, at the place of the first job that is in it.
 
     A namespace that may not be read is left to the first create. Errors: those of a request.
     """
     problems = []
-    for namespace, job in jobs.items():
+    firsts: dict[str, Job] = {}
+    for job in jobs:
+        firsts.setdefault(job.namespace, job)
+    for namespace, job in firsts.items():
         try:
             if get(client, Ref("Namespace", "", namespace)) is not None:
                 continue

@@ -10,9 +10,9 @@ from engine.cluster.client import Client
 from engine.cluster.logs import LogFollower
 from engine.cluster.records import read_record
 from engine.errors import EngineError, NoRecordError, UsageError
-from engine.lifecycle.record import Record
+from engine.lifecycle.record import Attempt, Record
 from engine.lifecycle.state import has_ended, is_finished
-from engine.refs import MAIN_CONTAINER, JobKey, Ref, pod_name
+from engine.refs import MAIN_CONTAINER, JobKey, Ref
 from engine.status.containers import ContainerState, container_states
 from engine.status.log_container import read_log_container
 from engine.status.start import read_start_cause
@@ -20,44 +20,6 @@ from engine.status.start import read_start_cause
 _POLL = 0.5
 _UNRECORDED = 10.0
 """Seconds for an engine to record the end of a pod, or to start another attempt."""
-
-
-@dataclass(frozen=True, slots=True)
-class LogTarget:
-    """The pod of one attempt: its UID, since another pod may have its name by now."""
-
-    number: int
-    pod: str
-    uid: str
-    """"" if it was never created."""
-
-
-def log_target(
-    record: Record, number: int | None = None, *, previous: bool = False
-) -> LogTarget | None:
-    """The newest attempt, or the one of this number; with `previous` the one before it.
-
-    Before the run's first attempt comes the last one of the run before. None if there was none yet.
-    Errors: UsageError for an attempt that isn't in the record.
-    """
-    before = [
-        LogTarget(run.last_number, pod_name(record.key.name, run.run, run.last_number), run.uid)
-        for run in reversed(record.history)
-        if run.last_number
-    ]
-    attempts = [LogTarget(a.number, a.pod, a.uid) for a in record.attempts]
-    known = [*before, *attempts]
-    at = len(known) - 1 if attempts else len(known)
-    if number is not None:
-        numbers = [attempt.number for attempt in attempts]
-        if number not in numbers:
-            there = f"this run has {', '.join(map(str, numbers))}" if numbers else "there is none"
-            raise UsageError(f"no attempt {number}: {there}", where=str(record.key))
-        at = len(before) + numbers.index(number)
-    at -= previous
-    if at < 0:
-        raise UsageError("there is no attempt before this one", where=str(record.key))
-    return known[at] if at < len(known) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +36,6 @@ class JobLogs:
     """"" for the init container that runs or has failed, else the main one."""
     attempt: int | None = None
     """None for the newest."""
-    previous: bool = False
-    """The attempt before that one."""
     tail: int | None = None
     """Begin with the last so many lines."""
 
@@ -112,9 +72,8 @@ class JobLogs:
                 yield from self._stream(target, state.name)
                 ended_at = None
                 continue
-            is_one_attempt = self.attempt is not None or self.previous
             has_stopped = pod is None or has_ended(pod)
-            if record.state.is_final or (is_one_attempt and has_stopped):
+            if record.state.is_final or (self.attempt is not None and has_stopped):
                 if not shown:
                     yield from self.read()
                 return
@@ -128,19 +87,24 @@ class JobLogs:
                     return
             time.sleep(_POLL)
 
-    def _look(self) -> tuple[Record, LogTarget | None, dict[str, Any] | None]:
+    def _look(self) -> tuple[Record, Attempt | None, dict[str, Any] | None]:
         """The record, the attempt that is asked for, and its pod if that is still there."""
         record = read_record(self.client, self.key)
         if record is None:
             raise NoRecordError(str(self.key))
-        target = log_target(record, self.attempt, previous=self.previous)
+        target = record.last
+        if self.attempt is not None:
+            known = {attempt.number: attempt for attempt in record.attempts}
+            if (target := known.get(self.attempt)) is None:
+                there = f"this run has {', '.join(map(str, known))}" if known else "there is none"
+                raise UsageError(f"no attempt {self.attempt}: {there}", where=str(self.key))
         return record, target, self._pod(target) if target is not None else None
 
-    def _pod(self, target: LogTarget) -> dict[str, Any] | None:
+    def _pod(self, target: Attempt) -> dict[str, Any] | None:
         pod = api.get(self.client, self._ref(target)) if target.uid else None
         return pod if pod is not None and pod["metadata"]["uid"] == target.uid else None
 
-    def _ref(self, target: LogTarget) -> Ref:
+    def _ref(self, target: Attempt) -> Ref:
         return Ref("Pod", self.key.namespace, target.pod)
 
     def _container_of(self, pod: dict[str, Any]) -> ContainerState | None:
@@ -154,7 +118,7 @@ class JobLogs:
             raise UsageError(f"no container {wanted}", where=str(self.key), hint=hint)
         return next((state for state in container_states(pod) if state.name == wanted), None)
 
-    def _stream(self, target: LogTarget, container: str) -> Iterator[bytes]:
+    def _stream(self, target: Attempt, container: str) -> Iterator[bytes]:
         """Its lines until the container has ended, by as many connections as that takes."""
         follower = LogFollower(self.client, self._ref(target), container, tail=self.tail)
         while True:

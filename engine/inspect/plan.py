@@ -134,10 +134,7 @@ class Planner:
         """
         retry_transient(self._list)
         recorded = self._records.items.keys() | self._records.invalid.keys()
-        to_create: dict[str, Job] = {}
-        for job in self.jobs.values():
-            if job.key not in recorded:
-                to_create.setdefault(job.namespace, job)
+        to_create = [job for job in self.jobs.values() if job.key not in recorded]
         problems = retry_transient(partial(missing_namespaces, self.client, to_create))
         with ThreadPoolExecutor(self.concurrency, "plan") as pool:
             plans = tuple(pool.map(self._plan, self.jobs.values()))

@@ -168,10 +168,12 @@ def read_job(client: Client, key: JobKey) -> tuple[JobView, Overview]:
 
 
 def waits_for(view: JobView) -> str:
-    """What a job under way needs next; "" once it is over, or where its record can't be read."""
+    """What the next step of a job needs; "" where its record can't be read."""
     record, status, pod = view.record, view.status, view.pod
-    if record is None or status is None or record.state.is_final:
+    if record is None or status is None:
         return ""
+    if record.state.is_final:
+        return f"nothing, until its spec changes or engine rerun {record.key}"
     attempt = record.open_attempt
     if attempt is None or not attempt.uid:
         if view.queue is not None:

@@ -171,7 +171,7 @@ class RunOnce:
         Errors: InvalidInputError with every problem of every job.
         """
         controller, states = self._controller, list[TrackedJob]()
-        problems, to_create = list[Diagnostic](), dict[str, Job]()
+        problems, to_create = list[Diagnostic](), list[Job]()
         controller.store.desired = self._jobs
         for key, job in self._jobs.items():
             tracked = controller.store.checkout(key) or TrackedJob(job)
@@ -183,7 +183,7 @@ class RunOnce:
                 continue
             states.append(tracked)
             if tracked.record is None:
-                to_create.setdefault(key.namespace, job)
+                to_create.append(job)
             if not tracked.is_finished(controller.source):
                 problems.extend(controller.prepare(tracked))
         problems += retry_transient(partial(missing_namespaces, controller.client, to_create))

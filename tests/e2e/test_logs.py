@@ -123,7 +123,6 @@ def test_the_attempt_that_is_asked_for_is_shown(target: ClusterUnderTest, engine
     command = ("logs", "-n", engine.namespace, "job")
     assert engine.run(*command, ends=0).stdout == again
     assert engine.run(*command, "--attempt", "2", ends=0).stdout == again
-    assert engine.run(*command, "--previous", ends=0).stdout == "first run\n"
     assert "this run has 2" in engine.run(*command, "--attempt", "7", ends=2).stderr
     assert "one of main" in engine.run(*command, "-c", "web", ends=2).stderr
 

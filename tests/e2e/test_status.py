@@ -144,7 +144,7 @@ def test_watch_prints_a_line_for_each_change(
 
 
 @pytest.mark.real
-def test_describe_tells_attempts_pods_events_and_what_comes_next(
+def test_describe_tells_attempts_pods_events_and_what_a_job_waits_for(
     target: ClusterUnderTest, engine: Engine, objects: Objects
 ) -> None:
     engine.spec("fails", script=target.script("fails", ends=3))
@@ -170,12 +170,12 @@ def test_describe_tells_attempts_pods_events_and_what_comes_next(
         assert words in fails
     assert "State:      Running" in running
     assert "Waits for:  the end of its main container" in running
-    assert "nothing, until an engine runs" in running
+    assert "no engine holds its Lease" in running
     run = engine.run("describe", "-n", space, "fails", "-o", "json", ends=0)
     (entry,) = run.result["jobs"]
     assert entry["reason"] == "ScriptFailed"
     assert {"Scheduled", "AttemptFailed"} <= {event["reason"] for event in entry["events"]}
-    assert entry["waitsFor"] is None
+    assert entry["waitsFor"].startswith("nothing, until its spec changes")
     missing = engine.run("describe", f"{space}/nobody", f"{space}/fails", ends=2)
     assert f"{space}/nobody: there is no record of this job" in missing.stderr
     assert f"Job:        {space}/fails" in missing.stdout

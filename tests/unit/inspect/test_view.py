@@ -61,8 +61,8 @@ def test_a_job_under_way_says_what_it_waits_for(
     assert words in waits_for(view(record, found))
 
 
-def test_a_job_that_is_over_or_unreadable_waits_for_nothing() -> None:
-    assert waits_for(view(OVER, None)) == ""
+def test_a_job_that_is_over_waits_for_a_person_and_an_unreadable_one_is_unknown() -> None:
+    assert "engine rerun ci/build" in waits_for(view(OVER, None))
     assert waits_for(JobView(OPEN.key, None)) == ""
 
 
