@@ -15,7 +15,7 @@ from engine.lifecycle.state import has_ended, is_finished
 from engine.refs import MAIN_CONTAINER, JobKey, Ref
 from engine.status.containers import ContainerState, container_states
 from engine.status.log_container import read_log_container
-from engine.status.start import read_start_cause
+from engine.status.waiting import read_start_cause
 
 _POLL = 0.5
 _UNRECORDED = 10.0

@@ -55,7 +55,7 @@ from engine.render.manifests import Manifests
 from engine.render.secret_values import resolve_secrets, texts_to_mask
 from engine.runtime.retry import retry_transient
 from engine.status.deletion import UNSEEN
-from engine.status.waiting import pull_errors
+from engine.status.waiting import has_pull_cause, pull_errors
 from engine.telemetry.redact import Redactor
 from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
 
@@ -323,8 +323,8 @@ def _observe(pods: Iterable[Object], now: datetime) -> Observation:
     troubles = [(uid_of(pod), trouble) for pod in listed for trouble in pull_errors(pod)]
     return Observation(
         pods=listed,
-        pull_causes={(u, one.container): one.message for u, one in troubles if one.has_cause},
-        pull_failing_since={(u, one.container): now for u, one in troubles},
+        pull_causes={(u, one.name): one.message for u, one in troubles if has_pull_cause(one)},
+        pull_failing_since={(u, one.name): now for u, one in troubles},
         read_ungated={uid_of(pod) for pod in listed},
         refreshed_at={uid_of(pod): now for pod in listed},
         deletions={uid_of(pod): UNSEEN.seen(pod) for pod in listed},

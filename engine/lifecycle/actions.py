@@ -6,7 +6,7 @@ from datetime import datetime
 
 from engine.errors import ApiError
 from engine.lifecycle.record import Record
-from engine.lifecycle.state import LifecycleState, Pod, is_terminating, name_of, uid_of
+from engine.lifecycle.state import FRESH_FOR, LifecycleState, Pod, is_terminating, name_of, uid_of
 from engine.status.containers import has_running_container, main_containers_terminated
 from engine.times import earliest
 
@@ -160,7 +160,11 @@ Action = ReportError | Wait | Done | Step
 
 def wait(state: LifecycleState, *times: datetime | None) -> Wait:
     """Wait until the earliest of `times`, or until a pod that no watch follows is to be read."""
-    return Wait(earliest(*times, state.recheck_at()))
+    pod = state.unlabelled_pod()
+    if pod is not None:
+        read_at = state.observed.refreshed_at.get(uid_of(pod), state.now)
+        times = (*times, read_at + FRESH_FOR)
+    return Wait(earliest(*times))
 
 
 def delete_pod_action(state: LifecycleState, pod: Pod, why: str) -> DeletePod | RefreshPod | Wait:

@@ -67,7 +67,7 @@ def _waits_for_an_end(state: LifecycleState) -> bool:
     """Whether the next attempt is created as soon as a pod that is about to end is gone."""
     record = state.record
     is_due = record is None or (record.open_attempt is None and not state.run_record.state.is_final)
-    return is_due and bool(state.other_pods(""))
+    return is_due and any(state.other_pods(""))
 
 
 def fields_changed(job: Job, record: Record | None) -> tuple[str, ...]:

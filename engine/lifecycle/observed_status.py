@@ -11,7 +11,7 @@ from engine.lifecycle.state import Pod, gate_position, held_by, uid_of
 from engine.status.containers import has_started, started_at
 from engine.status.deletion import read_end
 from engine.status.outcome import Reason, State
-from engine.status.start import read_start_cause
+from engine.status.waiting import read_start_cause
 
 
 @dataclass(frozen=True, slots=True)

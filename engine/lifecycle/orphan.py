@@ -27,9 +27,3 @@ def mark_orphaned(record: Record, now: datetime) -> Record | None:
         return None
     mark = {ORPHANED_SINCE: f"{now:%Y-%m-%dT%H:%M:%SZ}"}
     return replace(record, annotations={**record.annotations, **mark})
-
-
-def without_mark(record: Record) -> Record:
-    """`record` of a job that has a spec again."""
-    kept = {k: v for k, v in record.annotations.items() if k != ORPHANED_SINCE}
-    return replace(record, annotations=kept)

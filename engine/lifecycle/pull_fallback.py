@@ -8,13 +8,16 @@ is the number of the container's recorded failures, so a crash can't lose it.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import chain
+from operator import attrgetter
 
 from engine.api.model import Job
-from engine.lifecycle.actions import Action, FindPullCause, WriteRecord, wait
+from engine.lifecycle.actions import Action, FindPullCause, RefreshPod, WriteRecord, wait
 from engine.lifecycle.record import Attempt, PullFailure
 from engine.lifecycle.state import LifecycleState, Pod, uid_of
+from engine.status.containers import ContainerState
 from engine.status.outcome import Outcome, Reason
-from engine.status.waiting import PullError, classify_pull, pull_errors
+from engine.status.waiting import classify_pull, has_pull_cause, pull_errors
 
 _FROM_NODE = ("IfNotPresent", "Never")
 
@@ -36,9 +39,11 @@ def policies_of_attempt(job: Job, attempts: tuple[Attempt, ...]) -> Mapping[str,
 
 def images_of_nodes(attempts: Iterable[Attempt], policies: Mapping[str, str]) -> tuple[str, ...]:
     """Images whose pull failed, and that an attempt with `policies` may take from its node."""
-    failures = (failure for attempt in attempts for failure in attempt.failures)
-    found = {f.image for f in failures if policies.get(f.container) in _FROM_NODE}
-    return tuple(sorted(found - {""}))
+    found = set()
+    for failure in chain.from_iterable(map(attrgetter("failures"), attempts)):
+        if failure.image and policies.get(failure.container) in _FROM_NODE:
+            found.add(failure.image)
+    return tuple(sorted(found))
 
 
 def has_policy_left(
@@ -58,11 +63,13 @@ def fall_back(state: LifecycleState, attempt: Attempt, pod: Pod) -> Action | Non
         return None
     uid = uid_of(pod)
     for trouble in troubles:
-        if not trouble.has_cause and (uid, trouble.container) not in state.observed.pull_causes:
-            return FindPullCause(attempt.pod, uid, trouble.container, trouble.image)
+        if not has_pull_cause(trouble) and (uid, trouble.name) not in state.observed.pull_causes:
+            return FindPullCause(attempt.pod, uid, trouble.name, trouble.image)
     waiting = [at for t in troubles if (at := _grace_end(state, uid, t)) is not None]
     if len(waiting) == len(troubles):
         return wait(state, *waiting)
+    if not state.is_fresh(uid):
+        return RefreshPod(attempt.pod, uid)
     failures = tuple(_failure(state, uid, t) for t in troubles if _grace_end(state, uid, t) is None)
     return _close(state, attempt, failures, tuple(_moved_along(state, pod, failures)))
 
@@ -91,11 +98,10 @@ def _close(
     return WriteRecord(ended.with_attempt(after.attempts[-1]))
 
 
-def _failure(state: LifecycleState, uid: str, trouble: PullError) -> PullFailure:
-    message = state.observed.pull_causes.get((uid, trouble.container), trouble.message)
-    return PullFailure(
-        trouble.container, trouble.reason, classify_pull(message), message, trouble.image
-    )
+def _failure(state: LifecycleState, uid: str, trouble: ContainerState) -> PullFailure:
+    message = state.observed.pull_causes.get((uid, trouble.name), trouble.message)
+    reason = trouble.waiting["reason"]
+    return PullFailure(trouble.name, reason, classify_pull(message), message, trouble.image)
 
 
 def _moved_along(
@@ -120,9 +126,9 @@ def _moved_along(
                 yield replace(failure, container=name, message="")
 
 
-def _grace_end(state: LifecycleState, uid: str, trouble: PullError) -> datetime | None:
+def _grace_end(state: LifecycleState, uid: str, trouble: ContainerState) -> datetime | None:
     """When the failure has lasted long enough to count; None if it has."""
-    since = state.observed.pull_failing_since.get((uid, trouble.container), state.now)
+    since = state.observed.pull_failing_since.get((uid, trouble.name), state.now)
     end = since + timedelta(seconds=state.pull.grace)
     return end if state.now < end else None
 

@@ -1,8 +1,9 @@
 """Everything a decision is made from: the spec, the record, what is in the cluster, the time."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 from engine.api.model import Job, PullSettings, RecordSettings
@@ -10,7 +11,7 @@ from engine.errors import ApiError, QuotaExceededError
 from engine.lifecycle.record import Record
 from engine.refs import GATE, parse_pod_name, pod_name
 from engine.status.containers import main_containers_terminated
-from engine.status.deletion import UNSEEN, Deletion
+from engine.status.deletion import Deletion
 from engine.status.outcome import Outcome, Reason, State
 from engine.wellknown import ATTEMPT, JOB, MANAGED_BY, MANAGER, RUN, SOURCE
 
@@ -18,18 +19,6 @@ FRESH_FOR = timedelta(seconds=10)
 """How long an answer of the API itself counts as fresh."""
 DEFAULT_PULL = PullSettings()
 FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
-_MAY_STILL_RUN = frozenset(
-    {
-        Reason.IMAGE_PULL_FAILED,
-        Reason.START_TIMEOUT,
-        Reason.DEADLINE_EXCEEDED,
-        Reason.INVALID_IMAGE,
-        Reason.CONTAINER_CONFIG_ERROR,
-        Reason.CANCELLED,
-    }
-)
-"""Outcomes that were written before the pod was over."""
-
 Pod = Mapping[str, Any]
 
 
@@ -127,17 +116,18 @@ class LifecycleState:
 
     def pod_of(self, uid: str) -> Pod | None:
         """The pod with this UID, if there is one."""
-        return next((p for p in self.observed.pods if uid_of(p) == uid), None)
-
-    def deletion_of(self, uid: str) -> Deletion:
-        """What was seen of the deletion of the pod with this UID."""
-        return self.observed.deletions.get(uid, UNSEEN)
+        for pod in self.observed.pods:
+            if uid_of(pod) == uid:
+                return pod
+        return None
 
     def pod_of_attempt(self, number: int) -> Pod | None:
         """The pod with the name of this attempt of the spec's own run, one of ours if there is."""
-        name = pod_name(self.job.name, self.job.run, number)
-        named = (pod for pod in self.observed.pods if name_of(pod) == name)
-        return max(named, key=self.is_owned, default=None)
+        name, found = pod_name(self.job.name, self.job.run, number), None
+        for pod in self.observed.pods:
+            if name_of(pod) == name and (found is None or self.is_owned(pod)):
+                found = pod
+        return found
 
     def is_owned(self, pod: Pod) -> bool:
         """Whether the pod was made for this job for certain; what it says of itself proves nothing.
@@ -150,28 +140,11 @@ class LifecycleState:
         version = record.version if record is not None else ""
         return self.observed.created.get(uid) == version
 
-    def unowned_pods(self) -> list[Pod]:
+    def unowned_pods(self) -> Iterator[Pod]:
         """Pods that may run, and are named and labelled as this job's, but are in no record."""
-        return [
-            pod
-            for pod in self.observed.pods
-            if not (self.is_owned(pod) or has_ended(pod) or gate_position(pod) is not None)
-        ]
-
-    def previous_pod(self) -> tuple[str, str] | None:
-        """Name and UID of the pod before the next one, if it had not ended when last heard of."""
-        record = self.record
-        if record is None:
-            return None
-        if record.last is not None:
-            name, uid, end = record.last.pod, record.last.uid, record.last.outcome
-        elif record.history:
-            past = record.history[0]
-            name, uid = pod_name(self.job.name, past.run, past.last_number), past.uid
-            end = past.reason
-        else:
-            return None
-        return (name, uid) if uid and end in _MAY_STILL_RUN else None
+        for pod in self.observed.pods:
+            if not (self.is_owned(pod) or has_ended(pod) or gate_position(pod) is not None):
+                yield pod
 
     def unlabelled_pod(self) -> Pod | None:
         """A pod of ours that has not ended, and that no watch follows: its labels were changed."""
@@ -179,13 +152,6 @@ class LifecycleState:
             if changed_labels(pod, self.source) and (is_terminating(pod) or not is_finished(pod)):
                 return pod
         return None
-
-    def recheck_at(self) -> datetime | None:
-        """When that pod has to be read again; None if there is none."""
-        pod = self.unlabelled_pod()
-        if pod is None:
-            return None
-        return self.observed.refreshed_at.get(uid_of(pod), self.now) + FRESH_FOR
 
     def rejected_record(self) -> Rejection | None:
         """The rejection of the record, as long as the record has not been written since."""
@@ -213,10 +179,11 @@ class LifecycleState:
         uid = uid_of(pod)
         return not self.is_owned(pod) and self.is_fresh(uid) and uid in self.observed.read_ungated
 
-    def other_pods(self, uid: str) -> list[Pod]:
+    def other_pods(self, uid: str) -> Iterator[Pod]:
         """Our pods, of any run, that have not finished and are not the one with `uid`."""
-        ours = filter(self.is_owned, self.observed.pods)
-        return [p for p in ours if uid_of(p) != uid and not is_finished(p)]
+        for pod in filter(self.is_owned, self.observed.pods):
+            if uid_of(pod) != uid and not is_finished(pod):
+                yield pod
 
 
 def uid_of(pod: Pod) -> str:
@@ -271,16 +238,21 @@ def has_ended(pod: Pod) -> bool:
     return is_finished(pod) or main_containers_terminated(pod)
 
 
+def gates_of(pod: Pod) -> list[str]:
+    """Names of the pod's scheduling gates."""
+    return list(map(itemgetter("name"), (pod.get("spec") or {}).get("schedulingGates") or ()))
+
+
 def gate_position(pod: Pod) -> tuple[int, int] | None:
     """(index, count) of the engine's gate among the pod's gates; None for a pod without it."""
-    gates = (pod.get("spec") or {}).get("schedulingGates") or []
-    names = [gate.get("name") for gate in gates]
-    return (names.index(GATE), len(names)) if GATE in names else None
+    gates = gates_of(pod)
+    return (gates.index(GATE), len(gates)) if GATE in gates else None
 
 
 def held_by(pod: Pod) -> str:
     """The scheduling gates of others that hold the pod back, in words; "" for none."""
-    gates = (pod.get("spec") or {}).get("schedulingGates") or []
-    names = [str(gate.get("name")) for gate in gates if gate.get("name") != GATE]
-    plural = "s" if len(names) > 1 else ""
-    return f"held by the scheduling gate{plural} {', '.join(names)}" if names else ""
+    gates = gates_of(pod)
+    if GATE in gates:
+        gates.remove(GATE)
+    plural = "s" if len(gates) > 1 else ""
+    return f"held by the scheduling gate{plural} {', '.join(gates)}" if gates else ""

@@ -14,7 +14,7 @@ from engine.durations import FOREVER, format_duration, parse_duration
 from engine.lifecycle.orphan import orphaned_since
 from engine.lifecycle.state import Pod, held_by, is_finished
 from engine.prune.result import PruneAction
-from engine.status.start import scheduled_at
+from engine.status.waiting import scheduled_at
 from engine.times import parse_time
 from engine.wellknown import (
     COMPONENT,

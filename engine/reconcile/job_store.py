@@ -12,7 +12,7 @@ from engine.api.model import Job
 from engine.errors import Diagnostic
 from engine.lifecycle.pull_fallback import policies_of_attempt
 from engine.lifecycle.record import Record
-from engine.lifecycle.rules.stamp_expiry import expiry_due
+from engine.lifecycle.rules.finish_run import expiry_due
 from engine.lifecycle.state import Observation, gate_position, has_ended, uid_of
 from engine.refs import JobKey
 from engine.render.attempt import RenderConfig, has_to_be_rendered, try_render_attempt

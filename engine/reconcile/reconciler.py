@@ -63,7 +63,7 @@ from engine.render.manifests import Manifests
 from engine.render.variables import secret_references
 from engine.runtime.retry import backoff
 from engine.status.deletion import Deletion
-from engine.status.waiting import pull_errors
+from engine.status.waiting import has_pull_cause, pull_errors
 from engine.telemetry.events import ErrorReported, Notice
 from engine.transform.prefer_nodes import prefer_nodes
 from engine.transform.set_owner_reference import set_owner_reference
@@ -147,9 +147,9 @@ class Reconciler:
                 known.deleted_outcomes[uid] = outcome
         for pod in known.pods:
             for trouble in pull_errors(pod):
-                place = (uid_of(pod), trouble.container)
+                place = (uid_of(pod), trouble.name)
                 known.pull_failing_since.setdefault(place, now)
-                if trouble.has_cause:
+                if has_pull_cause(trouble):
                     known.pull_causes.setdefault(place, trouble.message)
             if is_terminating(pod):
                 deletions[uid_of(pod)] = informer.deletion_of(uid_of(pod))

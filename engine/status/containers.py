@@ -8,8 +8,6 @@ from typing import Any
 from engine.refs import MAIN_CONTAINER
 from engine.times import parse_time
 
-_SIDECAR_POLICY = "Always"
-
 
 @dataclass(frozen=True, slots=True)
 class ContainerState:
@@ -38,6 +36,11 @@ class ContainerState:
         return bool(self.running or self.terminated)
 
     @property
+    def message(self) -> str:
+        """What the kubelet says of its waiting."""
+        return (self.waiting.get("message") or "").strip()
+
+    @property
     def is_own_work(self) -> bool:
         """Whether it is the job's main container, or an init container before it."""
         return self.name == MAIN_CONTAINER or (self.is_init and not self.is_sidecar)
@@ -45,33 +48,42 @@ class ContainerState:
 
 def container_states(pod: Mapping[str, Any]) -> Iterator[ContainerState]:
     """States of all containers that the kubelet has reported, init containers first."""
-    spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    for field, statuses, is_init in (
-        ("initContainers", "initContainerStatuses", True),
-        ("containers", "containerStatuses", False),
-    ):
-        sidecars = {
-            container["name"]
-            for container in spec.get(field) or ()
-            if is_init and container.get("restartPolicy") == _SIDECAR_POLICY
-        }
+    status = pod.get("status") or {}
+    for statuses, is_init in (("initContainerStatuses", True), ("containerStatuses", False)):
         for entry in status.get(statuses) or ():
             state = entry.get("state") or {}
+            running = state.get("running")
             yield ContainerState(
                 name=entry["name"],
                 image=entry.get("image", ""),
                 is_init=is_init,
-                is_sidecar=entry["name"] in sidecars,
+                is_sidecar=is_init and _is_sidecar(pod, entry["name"]),
                 waiting=state.get("waiting") or {},
-                running=_running(state),
+                running={} if running is None else running or {"startedAt": None},
                 terminated=state.get("terminated") or {},
                 last_terminated=(entry.get("lastState") or {}).get("terminated") or {},
             )
 
 
+def _is_sidecar(pod: Mapping[str, Any], name: str) -> bool:
+    containers = (pod.get("spec") or {}).get("initContainers") or ()
+    return any(c["name"] == name and c.get("restartPolicy") == "Always" for c in containers)
+
+
 def main_state(pod: Mapping[str, Any]) -> ContainerState | None:
     """State of the job's own container, once the kubelet has reported it."""
-    return next((s for s in container_states(pod) if s.name == MAIN_CONTAINER), None)
+    for state in container_states(pod):
+        if state.name == MAIN_CONTAINER:
+            return state
+    return None
+
+
+def failed_init(pod: Mapping[str, Any]) -> ContainerState | None:
+    """State of the init container that failed before the main one could start."""
+    for state in container_states(pod):
+        if state.is_init and not state.is_sidecar and state.terminated.get("exitCode"):
+            return state
+    return None
 
 
 def has_started(pod: Mapping[str, Any]) -> bool:
@@ -81,8 +93,12 @@ def has_started(pod: Mapping[str, Any]) -> bool:
 
 def main_containers_terminated(pod: Mapping[str, Any]) -> bool:
     """Whether all but native sidecars have ended: those are stopped by the kubelet."""
-    states = [state for state in container_states(pod) if not state.is_init]
-    return bool(states) and all(state.terminated for state in states)
+    are_reported = False
+    for state in container_states(pod):
+        if not (state.is_init or state.terminated):
+            return False
+        are_reported = are_reported or not state.is_init
+    return are_reported
 
 
 def has_running_container(pod: Mapping[str, Any]) -> bool:
@@ -102,8 +118,3 @@ def finished_at(pod: Mapping[str, Any]) -> datetime | None:
     """When the main container ended, as the kubelet says."""
     main = main_state(pod)
     return parse_time(main.terminated.get("finishedAt")) if main else None
-
-
-def _running(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    running = state.get("running")
-    return {} if running is None else (running or {"startedAt": None})

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from engine.status import read_outcome
-from engine.status.containers import container_states, finished_at
+from engine.status.containers import failed_init, finished_at
 from engine.status.disruption import read_announced_disruption
 from engine.status.outcome import Outcome, Reason
-from engine.times import parse_time
+from engine.status.pod_end import read_outcome
+from engine.times import earliest, parse_time
 
 Pod = Mapping[str, Any]
 
@@ -38,13 +38,15 @@ class Deletion:
 
         Itself as long as nothing tells of a deletion.
         """
-        if not _is_terminating(pod):
+        metadata, before = pod["metadata"], self.before
+        deleted_at = parse_time(metadata.get("deletionTimestamp"))
+        if deleted_at is None:
             return self
-        before = self.before
-        if before is None and last is not None and not _is_terminating(last):
-            before = read_outcome(dict(last))
-        times = [time for time in (self.asked_at, _asked_at(pod)) if time is not None]
-        return Deletion(min(times, default=None), before)
+        if before is None and last is not None and "deletionTimestamp" not in last["metadata"]:
+            before = read_outcome(last)
+        grace = metadata.get("deletionGracePeriodSeconds")
+        asked_at = deleted_at - timedelta(seconds=grace) if grace else None
+        return Deletion(earliest(self.asked_at, asked_at), before)
 
 
 UNSEEN = Deletion()
@@ -52,7 +54,8 @@ UNSEEN = Deletion()
 
 def read_end(pod: Pod, deletion: Deletion = UNSEEN) -> Outcome | None:
     """How a pod that is still there has ended, whether it is being deleted or not."""
-    return read_deleted(pod, deletion) if _is_terminating(pod) else read_outcome(dict(pod))
+    is_terminating = "deletionTimestamp" in pod["metadata"]
+    return read_deleted(pod, deletion) if is_terminating else read_outcome(pod)
 
 
 def read_deleted(pod: Pod, deletion: Deletion = UNSEEN, *, gone: bool = False) -> Outcome | None:
@@ -65,7 +68,7 @@ def read_deleted(pod: Pod, deletion: Deletion = UNSEEN, *, gone: bool = False) -
     known = deletion.seen(pod)
     if known.before is not None:
         return known.before
-    outcome = read_outcome(dict(pod))
+    outcome = read_outcome(pod)
     if outcome is not None and (outcome.reason is Reason.SUCCEEDED or _was_over(pod, known)):
         return outcome
     announced = read_announced_disruption(pod)
@@ -75,39 +78,16 @@ def read_deleted(pod: Pod, deletion: Deletion = UNSEEN, *, gone: bool = False) -
 
 
 def _was_over(pod: Pod, deletion: Deletion) -> bool:
-    """Whether what ended the pod came before its deletion was asked for."""
-    if not _is_terminating(pod) or _is_unnoticed(pod):
-        return True
-    end = _ended_at(pod)
-    return end is not None and deletion.asked_at is not None and end < deletion.asked_at
-
-
-def _is_unnoticed(pod: Pod) -> bool:
-    """Whether the status is from before the kubelet knew of the deletion.
+    """Whether what ended the pod came before its deletion was asked for.
 
     The deletion is a generation of its own, and a status names the one that it is about (by
     default from 1.34 on; without it nothing can be concluded).
     """
-    observed = (pod.get("status") or {}).get("observedGeneration") or 0
-    return 0 < observed < (pod["metadata"].get("generation") or 0)
-
-
-def _asked_at(pod: Pod) -> datetime | None:
-    metadata = pod["metadata"]
-    grace = metadata.get("deletionGracePeriodSeconds") or 0
-    deletion = parse_time(metadata["deletionTimestamp"])
-    return deletion - timedelta(seconds=grace) if grace and deletion is not None else None
-
-
-def _ended_at(pod: Pod) -> datetime | None:
-    """When the main container ended; without one, the init container that failed before it."""
-    if (end := finished_at(pod)) is not None:
-        return end
-    for state in container_states(pod):
-        if state.is_init and not state.is_sidecar and state.terminated.get("exitCode"):
-            return parse_time(state.terminated.get("finishedAt"))
-    return None
-
-
-def _is_terminating(pod: Pod) -> bool:
-    return bool(pod["metadata"].get("deletionTimestamp"))
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    is_unnoticed = 0 < (status.get("observedGeneration") or 0) < (metadata.get("generation") or 0)
+    if "deletionTimestamp" not in metadata or is_unnoticed:
+        return True
+    failed = failed_init(pod)
+    of_init = parse_time(failed.terminated.get("finishedAt")) if failed else None
+    end = finished_at(pod) or of_init
+    return end is not None and deletion.asked_at is not None and end < deletion.asked_at

@@ -21,7 +21,7 @@ _CONDITION = "DisruptionTarget"
 _NODE_CAUSES = frozenset({"DeletionByPodGC", "DeletionByTaintManager"})
 
 
-def read_disruption(pod: dict[str, Any]) -> Outcome | None:
+def read_disruption(pod: Mapping[str, Any]) -> Outcome | None:
     """Only for a pod that has failed: a condition alone announces what may still not happen."""
     if (pod.get("status") or {}).get("phase") != "Failed":
         return None

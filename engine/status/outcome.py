@@ -57,13 +57,8 @@ class Reason(StrEnum):
     @property
     def state(self) -> State:
         """The final state that an attempt with this reason leaves its job in."""
-        match self:
-            case Reason.SUCCEEDED:
-                return State.SUCCEEDED
-            case Reason.CANCELLED:
-                return State.CANCELLED
-            case _:
-                return State.FAILED
+        finals = {Reason.SUCCEEDED: State.SUCCEEDED, Reason.CANCELLED: State.CANCELLED}
+        return finals.get(self, State.FAILED)
 
     @property
     def exit_code(self) -> ExitCode:

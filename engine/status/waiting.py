@@ -1,22 +1,22 @@
-"""Containers that wait for what will not come: an image, or a configuration that works."""
+"""What a pod that has not started waits for: a node, an image, a configuration that works."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from engine.api.model import PullClass
-from engine.status.container_end import was_interrupted
 from engine.status.containers import ContainerState, container_states, has_started
 from engine.status.outcome import Outcome, Reason
+from engine.status.pod_end import was_interrupted
+from engine.times import parse_time
 
-NEVER_PULL = "ErrImageNeverPull"
 PULL_REASONS = frozenset(
     {
         "ErrImagePull",
         "ImagePullBackOff",
         "RegistryUnavailable",
         "ImageInspectError",
-        NEVER_PULL,
+        "ErrImageNeverPull",
         "SignatureValidationFailed",
     }
 )
@@ -67,33 +67,18 @@ _KUBELET_QPS = "pull qps exceeded"
 _CACHE_NOT_READY = "failed to sync"
 
 
-@dataclass(frozen=True, slots=True)
-class PullError:
-    """A container whose image can't be pulled; `message` may be no more than "Back-off …"."""
-
-    container: str
-    image: str
-    reason: str
-    message: str
-
-    @property
-    def has_cause(self) -> bool:
-        """Whether the message is more than "back-off"."""
-        words = self.message.lower()
-        return bool(words) and not (words.startswith(_BACK_OFF) and "errimagepull" not in words)
-
-
-def pull_errors(pod: Mapping[str, Any]) -> Iterator[PullError]:
-    """Containers that wait with a pull reason; the kubelet's own rate limit is none of them."""
+def pull_errors(pod: Mapping[str, Any]) -> Iterator[ContainerState]:
+    """Containers whose image can't be pulled; the kubelet's own rate limit is no such error."""
     for state in container_states(pod):
-        reason = state.waiting.get("reason", "")
-        message = (state.waiting.get("message") or "").strip()
-        if reason in PULL_REASONS and _KUBELET_QPS not in message.lower():
-            if reason == NEVER_PULL and not message:
-                message = (
-                    f'Container image "{state.image}" is not present with pull policy of Never'
-                )
-            yield PullError(state.name, state.image, reason, message)
+        is_limit = _KUBELET_QPS in state.message.lower()
+        if state.waiting.get("reason") in PULL_REASONS and not is_limit:
+            yield state
+
+
+def has_pull_cause(state: ContainerState) -> bool:
+    """Whether the kubelet says more than "Back-off pulling image …"."""
+    words = state.message.lower()
+    return bool(words) and not (words.startswith(_BACK_OFF) and "errimagepull" not in words)
 
 
 def classify_pull(message: str) -> PullClass:
@@ -145,20 +130,42 @@ def read_config_error(pod: Mapping[str, Any]) -> Outcome | None:
 def lacks_dependents(pod: Mapping[str, Any]) -> bool:
     """Whether a container waits for the pod's own Secret or ConfigMap, which have its name."""
     missing = f'"{pod["metadata"]["name"]}" not found'
-    return any(
-        state.waiting.get("reason") == _CONFIG_ERROR
-        and missing in (state.waiting.get("message") or "")
-        for state in container_states(pod)
-    )
+    for state in container_states(pod):
+        if state.waiting.get("reason") == _CONFIG_ERROR and missing in state.message:
+            return True
+    return False
 
 
 def _config_words(state: ContainerState) -> str:
     last = state.last_terminated
-    cause = (last.get("message") or "").strip() or (
-        f"exit code {last['exitCode']}" if last.get("exitCode") else ""
-    )
-    waiting = (state.waiting.get("message") or "").strip()
+    code = last.get("exitCode")
+    cause: str = (last.get("message") or "").strip() or (f"exit code {code}" if code else "")
     reason: str = state.waiting["reason"]
     if reason == _CRASH_LOOP and cause:
         return cause
-    return waiting or cause or reason
+    return state.message or cause or reason
+
+
+def read_start_cause(pod: Mapping[str, Any]) -> str:
+    """The scheduler's words while unscheduled, else the container that is not there yet."""
+    for condition in (pod.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            words = condition.get("message") or condition.get("reason", "")
+            return f"not scheduled: {words}"
+    for state in container_states(pod):
+        if state.waiting and not state.has_started:
+            words = ": ".join(
+                filter(None, (state.waiting.get("reason"), state.waiting.get("message")))
+            )
+            return f"container {state.name} ({state.image}) has not started: {words}"
+    if not (pod.get("spec") or {}).get("nodeName"):
+        return "not scheduled: no scheduler has looked at the pod"
+    return "the kubelet has not reported any container"
+
+
+def scheduled_at(pod: Mapping[str, Any]) -> datetime | None:
+    """When the pod was given its node; None while it has none."""
+    for condition in (pod.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
+            return parse_time(condition.get("lastTransitionTime"))
+    return None

@@ -15,7 +15,6 @@ from engine.lifecycle.rules.reopen_attempt import reopen_attempt
 from engine.lifecycle.rules.replace_changed_run import replace_changed_run
 from engine.lifecycle.rules.resolve_unrecorded import resolve_unrecorded
 from engine.lifecycle.rules.restore_dependents import restore_dependents
-from engine.lifecycle.rules.stamp_expiry import stamp_expiry
 from engine.lifecycle.rules.start_attempt import start_attempt
 from engine.lifecycle.rules.wait_for_gates import wait_for_gates
 from engine.lifecycle.rules.wait_for_pod import wait_for_pod
@@ -29,7 +28,6 @@ RULES: tuple[Rule, ...] = (
     recheck_unlabelled,
     handle_rejected_record,
     replace_changed_run,
-    stamp_expiry,
     finish_run,
     reopen_attempt,
     resolve_unrecorded,

@@ -1,7 +1,8 @@
 """A record whose spec is back ages no longer."""
 
+from dataclasses import replace
+
 from engine.lifecycle.actions import WriteRecord
-from engine.lifecycle.orphan import without_mark
 from engine.lifecycle.state import LifecycleState
 from engine.wellknown import ORPHANED_SINCE
 
@@ -11,4 +12,5 @@ def clear_orphan_mark(state: LifecycleState) -> WriteRecord | None:
     record = state.record
     if record is None or ORPHANED_SINCE not in record.annotations:
         return None
-    return WriteRecord(without_mark(record))
+    kept = {k: v for k, v in record.annotations.items() if k != ORPHANED_SINCE}
+    return WriteRecord(replace(record, annotations=kept))

@@ -4,8 +4,6 @@
 has nothing to be waited for.
 """
 
-from datetime import datetime
-
 from engine.api.model import OnChange
 from engine.lifecycle.actions import (
     Action,
@@ -17,10 +15,9 @@ from engine.lifecycle.actions import (
     wait,
 )
 from engine.lifecycle.record import Attempt, Record
-from engine.lifecycle.rules.close_attempt import read_overdue, run_deadline
+from engine.lifecycle.rules.close_attempt import attempt_end, read_overdue, run_deadline
 from engine.lifecycle.state import LifecycleState, Pod, run_of
 from engine.status.containers import has_started, main_state
-from engine.status.deletion import read_end
 from engine.status.outcome import Outcome, Reason
 from engine.status.waiting import pull_errors, read_config_error, read_invalid_image
 
@@ -37,26 +34,17 @@ def replace_changed_run(state: LifecycleState) -> Action | None:
 
 
 def _end_old_run(state: LifecycleState, record: Record, attempt: Attempt) -> Action:
-    now = state.now
-    pod = state.pod_of(attempt.uid)
-    if pod is None:
-        if attempt.uid not in state.observed.deleted_uids:
+    outcome, pod = attempt_end(state, attempt), state.pod_of(attempt.uid)
+    if isinstance(outcome, RefreshPod):
+        return outcome
+    if outcome is None and pod is not None and state.job.on_change is OnChange.WAIT:
+        outcome = read_overdue(state, pod)
+        if outcome is None and has_started(pod) and not _is_stuck(pod):
+            return wait(state, run_deadline(state, pod))
+        if not state.is_fresh(attempt.uid):
             return RefreshPod(attempt.pod, attempt.uid)
-        end = state.observed.deleted_outcomes.get(attempt.uid)
-        return WriteRecord(record.with_attempt_closed(attempt, end or attempt.deleted, now))
-    outcome = read_end(pod, state.deletion_of(attempt.uid))
-    if outcome is not None:
-        return WriteRecord(record.with_attempt_closed(attempt, outcome, now))
-    if state.job.on_change is OnChange.REPLACE:
-        return _replaced(record, attempt, now)
-    overdue = read_overdue(state, pod)
-    if overdue is None and has_started(pod) and not _is_stuck(pod):
-        return wait(state, run_deadline(state, pod))
-    if not state.is_fresh(attempt.uid):
-        return RefreshPod(attempt.pod, attempt.uid)
-    if overdue is not None:
-        return WriteRecord(record.with_attempt_closed(attempt, overdue, now))
-    return _replaced(record, attempt, now)
+    replaced = Outcome(Reason.CANCELLED, "replaced: the spec has changed")
+    return WriteRecord(record.with_attempt_closed(attempt, outcome or replaced, state.now))
 
 
 def _is_stuck(pod: Pod) -> bool:
@@ -65,12 +53,7 @@ def _is_stuck(pod: Pod) -> bool:
     if main is not None and main.has_started:
         return False
     wrong = read_invalid_image(pod) or read_config_error(pod)
-    return wrong is not None or any(True for _ in pull_errors(pod))
-
-
-def _replaced(record: Record, attempt: Attempt, now: datetime) -> WriteRecord:
-    outcome = Outcome(Reason.CANCELLED, "replaced: the spec has changed")
-    return WriteRecord(record.with_attempt_closed(attempt, outcome, now))
+    return wrong is not None or any(pull_errors(pod))
 
 
 def _remove_strays(state: LifecycleState) -> DeletePod | RefreshPod | Wait | None:

@@ -12,6 +12,7 @@ here, and a pod that is given up here is never recorded.
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import filterfalse
 
 from engine.lifecycle.actions import (
     Action,
@@ -52,7 +53,7 @@ def resolve_unrecorded(state: LifecycleState) -> Action | None:
     if record.open_attempt is not None:
         return None
     wanted = pod_name(state.job.name, state.job.run, record.next_number)
-    unknown = [pod for pod in state.observed.pods if not state.is_owned(pod)]
+    unknown = list(filterfalse(state.is_owned, state.observed.pods))
     for pod in unknown:
         if gate_position(pod) is not None:
             action = _discard(state, pod, is_wanted=name_of(pod) == wanted)

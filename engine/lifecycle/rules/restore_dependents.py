@@ -9,17 +9,10 @@ from datetime import datetime, timedelta
 
 from engine.lifecycle.actions import CreateDependents
 from engine.lifecycle.pull_fallback import policies_of_attempt
-from engine.lifecycle.state import (
-    LifecycleState,
-    Pod,
-    has_ended,
-    is_terminating,
-    uid_of,
-)
+from engine.lifecycle.state import LifecycleState, Pod, has_ended, is_terminating, uid_of
 from engine.render.variables import has_dependents
 from engine.status.containers import has_started
-from engine.status.start import scheduled_at
-from engine.status.waiting import lacks_dependents
+from engine.status.waiting import lacks_dependents, scheduled_at
 
 SLOW_START = timedelta(seconds=10)
 """A pod that has been on its node for so long, and has not started, may wait for a volume."""
@@ -33,41 +26,23 @@ def restore_dependents(state: LifecycleState) -> CreateDependents | None:
     pod = state.pod_of(attempt.uid) if attempt else None
     if attempt is None or pod is None:
         return None
-    due = _lookup_due(state, pod)
-    if due is None or state.now < due:
+    due, reported = next_look(state, pod), lacks_dependents(pod)
+    was_looked_up = (attempt.uid, reported) in state.observed.dependents_looked_up
+    if due is None or state.now < due or was_looked_up:
         return None
     policies = policies_of_attempt(state.job, state.run_record.attempts)
-    return CreateDependents(
-        attempt.number, attempt.pod, attempt.uid, policies, reported=lacks_dependents(pod)
-    )
+    return CreateDependents(attempt.number, attempt.pod, attempt.uid, policies, reported)
 
 
 def next_look(state: LifecycleState, pod: Pod) -> datetime | None:
     """When the pod's dependents, or what it says of them, are to be looked at without an event."""
-    restored = _restored_at(state, pod)
-    return _lookup_due(state, pod) if restored is None else restored + KUBELET_RETRY
-
-
-def awaits_kubelet(state: LifecycleState, pod: Pod) -> bool:
-    """Whether the pod says that it lacks what has been looked up, and restored, just now."""
-    restored = _restored_at(state, pod)
-    return restored is not None and state.now < restored + KUBELET_RETRY
-
-
-def _restored_at(state: LifecycleState, pod: Pod) -> datetime | None:
-    found = state.observed.dependents_looked_up.get((uid_of(pod), True))
-    return found if lacks_dependents(pod) else None
-
-
-def _lookup_due(state: LifecycleState, pod: Pod) -> datetime | None:
     if is_terminating(pod) or has_ended(pod):
         return None
     reported = lacks_dependents(pod)
-    if (uid_of(pod), reported) in state.observed.dependents_looked_up:
-        return None
+    looked_up_at = state.observed.dependents_looked_up.get((uid_of(pod), reported))
     if reported:
-        return state.now
-    if has_started(pod) or not has_dependents(state.job):
+        return looked_up_at + KUBELET_RETRY if looked_up_at else state.now
+    if looked_up_at or has_started(pod) or not has_dependents(state.job):
         return None
     since = scheduled_at(pod)
     return None if since is None else since + SLOW_START

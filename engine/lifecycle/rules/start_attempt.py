@@ -23,10 +23,22 @@ from engine.lifecycle.state import (
     name_of,
     uid_of,
 )
+from engine.refs import pod_name
 from engine.status.outcome import Reason, State
 from engine.times import parse_time
 
 RETRY_DELAY, LONGEST_RETRY_DELAY = 5.0, 300.0
+_MAY_STILL_RUN = frozenset(
+    {
+        Reason.IMAGE_PULL_FAILED,
+        Reason.START_TIMEOUT,
+        Reason.DEADLINE_EXCEEDED,
+        Reason.INVALID_IMAGE,
+        Reason.CONTAINER_CONFIG_ERROR,
+        Reason.CANCELLED,
+    }
+)
+"""Outcomes that were written before the pod was over."""
 _FALLBACK = Reason.IMAGE_PULL_FAILED
 _CONFIRMATION = timedelta(seconds=10)
 """After its grace: by then even a busy kubelet, if it is there, has reported the pod's end."""
@@ -44,9 +56,8 @@ def start_attempt(state: LifecycleState) -> Action | None:
     pod = state.pod_of_attempt(number)
     if pod is not None:
         return _own_and_record(state, record, number, pod)
-    before = state.previous_pod()
-    if before is not None and _is_unheard_of(state, before[1]):
-        return RefreshPod(*before)
+    if state.record is not None and (look := _look_for_previous(state, state.record)) is not None:
+        return look
     at = _retry_at(record)
     if at is not None and state.now < at:
         return wait(state, at)
@@ -58,9 +69,21 @@ def start_attempt(state: LifecycleState) -> Action | None:
     return CreatePod(number, policies, images_of_nodes(record.attempts, policies))
 
 
-def _is_unheard_of(state: LifecycleState, uid: str) -> bool:
-    """Whether only a watch says that the pod is gone, which it says of one without labels, too."""
-    return state.pod_of(uid) is None and uid not in state.observed.deleted_uids
+def _look_for_previous(state: LifecycleState, record: Record) -> RefreshPod | None:
+    """Only for a pod that had not ended when last heard of, and that only a watch says is gone.
+
+    A watch says so of a pod without labels, too.
+    """
+    if record.last is not None:
+        name, uid, end = record.last.pod, record.last.uid, record.last.outcome
+    elif record.history:
+        past = record.history[0]
+        name, uid = pod_name(state.job.name, past.run, past.last_number), past.uid
+        end = past.reason
+    else:
+        return None
+    is_known = state.pod_of(uid) is not None or uid in state.observed.deleted_uids
+    return RefreshPod(name, uid) if uid and end in _MAY_STILL_RUN and not is_known else None
 
 
 def _retry_at(record: Record) -> datetime | None:
@@ -81,9 +104,9 @@ def _remove_leftover(state: LifecycleState, number: int) -> Action | None:
     drives its pods may be there all the same, so it gets the time that it needs.
     """
     wanted = state.pod_of_attempt(number)
-    lost = {a.uid for a in state.run_record.attempts if a.outcome is Reason.NODE_LOST}
     for pod in state.other_pods(uid_of(wanted) if wanted else ""):
-        if not (is_terminating(pod) and uid_of(pod) in lost):
+        ends = {a.uid: a.outcome for a in state.run_record.attempts}
+        if not is_terminating(pod) or ends.get(uid_of(pod)) is not Reason.NODE_LOST:
             return delete_pod_action(state, pod, "its attempt is over")
         overdue = parse_time(pod["metadata"]["deletionTimestamp"])
         if overdue is not None and state.now < overdue + _CONFIRMATION:
@@ -97,19 +120,16 @@ def _own_and_record(state: LifecycleState, record: Record, number: int, pod: Pod
     if uid_of(pod) not in state.observed.dependents_ready and not has_ended(pod):
         policies = policies_of_attempt(state.job, record.attempts)
         return CreateDependents(number, name_of(pod), uid_of(pod), policies)
-    return WriteRecord(_started(state, record, number, pod))
-
-
-def _started(state: LifecycleState, record: Record, number: int, pod: Pod) -> Record:
     attempt = Attempt(number, name_of(pod), uid_of(pod), policies_of(pod), state.now)
     gates = held_by(pod)
-    return replace(
+    started = replace(
         record.with_attempt(attempt),
         state=State.QUEUED if gates else State.STARTING,
         reason=None,
         message=gates,
         queued_at=record.queued_at or state.now,
     )
+    return WriteRecord(started)
 
 
 def policies_of(pod: Pod) -> dict[str, str]:

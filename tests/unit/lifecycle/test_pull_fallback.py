@@ -99,10 +99,11 @@ def test_only_who_asks_its_node_for_an_image_that_failed_prefers_one_that_has_it
 
 def test_never_falls_through_to_always() -> None:
     job = make_job(pullPolicy=["Never", "Always"])
-    pod = job_pod(job, waiting("ErrImageNeverPull"), **PENDING)
+    words = 'Container image "main:1" is not present with pull policy of Never'
+    pod = job_pod(job, waiting("ErrImageNeverPull", words), **PENDING)
     known = written(job, record(attempt(job=job), job=job), pod)
     assert known.state is State.STARTING
-    assert "is not present with pull policy of Never" in known.attempts[0].message
+    assert known.attempts[0].message == f"main: {words}"
     assert act(job, known) == CreatePod(2, {"main": "Always"})
 
 

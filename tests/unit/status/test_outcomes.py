@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from engine.status import read_outcome
 from engine.status.containers import finished_at, started_at
 from engine.status.outcome import Outcome, Reason, State
+from engine.status.pod_end import read_outcome
 from engine.times import parse_time
 from tests.unit.pods import STARTED, ended, pod, running, waiting
 

@@ -4,12 +4,13 @@ import pytest
 
 from engine.api.model import PullClass
 from engine.status.outcome import Outcome, Reason
-from engine.status.start import read_start_cause
 from engine.status.waiting import (
     classify_pull,
+    has_pull_cause,
     pull_errors,
     read_config_error,
     read_invalid_image,
+    read_start_cause,
 )
 from tests.unit.pods import container, ended, pod, running, waiting
 
@@ -28,9 +29,9 @@ NOT_FOUND = (
 )  # fmt: skip
 def test_every_pull_reason_of_the_kubelet_is_a_pull_trouble(reason: str) -> None:
     (trouble,) = pull_errors(pod(waiting(reason, NOT_FOUND), phase="Pending"))
-    assert (trouble.container, trouble.image, trouble.reason) == ("main", "main:1", reason)
+    assert (trouble.name, trouble.image, trouble.waiting["reason"]) == ("main", "main:1", reason)
     assert trouble.message == NOT_FOUND
-    assert trouble.has_cause
+    assert has_pull_cause(trouble)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_troubles_of_init_containers_services_and_main_are_told_apart() -> None:
         others={"redis": waiting("ImagePullBackOff", "b"), "db": running()},
         init={"prepare": waiting("ErrImagePull", "c")},
     )
-    assert [(t.container, t.message) for t in pull_errors(troubled)] == [
+    assert [(t.name, t.message) for t in pull_errors(troubled)] == [
         ("prepare", "c"), ("main", "a"), ("redis", "b"),
     ]  # fmt: skip
 
@@ -67,14 +68,7 @@ def test_troubles_of_init_containers_services_and_main_are_told_apart() -> None:
 )  # fmt: skip
 def test_back_off_tells_no_cause(message: str, tells: bool) -> None:
     (trouble,) = pull_errors(pod(waiting("ImagePullBackOff", message)))
-    assert trouble.has_cause is tells
-
-
-def test_never_without_a_word_tells_its_own_cause() -> None:
-    (trouble,) = pull_errors(pod(waiting("ErrImageNeverPull")))
-    assert trouble.message == 'Container image "main:1" is not present with pull policy of Never'
-    assert trouble.has_cause
-    assert classify_pull(trouble.message) is PullClass.NOT_FOUND
+    assert has_pull_cause(trouble) is tells
 
 
 @pytest.mark.parametrize(

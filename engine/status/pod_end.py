@@ -1,10 +1,15 @@
-"""How a container of the job's own work ended, and with it the pod."""
+"""How a pod ended, by the first of the outcome rules that knows.
 
-from collections.abc import Mapping
+By its deadline, by the cluster, or by a container of the job's own work.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from engine.status.containers import ContainerState, container_states, main_state
+from engine.status.containers import ContainerState, failed_init, main_state
+from engine.status.deadline import read_deadline
+from engine.status.disruption import read_disruption
 from engine.status.outcome import Outcome, Reason
 
 _NEVER_STARTED = frozenset({"StartError", "ContainerCannotRun"})
@@ -52,7 +57,7 @@ def _signal(code: int | None) -> str:
     return f" (signal {number})" if 0 < number <= _HIGHEST_SIGNAL else ""
 
 
-def read_main_container(pod: dict[str, Any]) -> Outcome | None:
+def read_main_container(pod: Mapping[str, Any]) -> Outcome | None:
     """Outcome of the main container, once it has ended."""
     main = main_state(pod)
     if main is None or not main.terminated:
@@ -60,7 +65,7 @@ def read_main_container(pod: dict[str, Any]) -> Outcome | None:
     return read_container_end(pod, main)
 
 
-def read_failed_pod(pod: dict[str, Any]) -> Outcome | None:
+def read_failed_pod(pod: Mapping[str, Any]) -> Outcome | None:
     """The end of a pod in a final phase, by its init containers or the kubelet's words."""
     status = pod.get("status") or {}
     phase = status.get("phase")
@@ -68,9 +73,24 @@ def read_failed_pod(pod: dict[str, Any]) -> Outcome | None:
         return Outcome(Reason.SUCCEEDED, exit_code=0)
     if phase != "Failed":
         return None
-    for state in container_states(pod):
-        if state.is_init and not state.is_sidecar and state.terminated.get("exitCode"):
-            ended = read_container_end(pod, state)
-            return replace(ended, message=f"init container {state.name}: {ended.message}")
+    if (state := failed_init(pod)) is not None:
+        ended = read_container_end(pod, state)
+        return replace(ended, message=f"init container {state.name}: {ended.message}")
     words = ": ".join(filter(None, (status.get("reason"), status.get("message"))))
     return Outcome(Reason.CONTAINER_CONFIG_ERROR, words or "the pod failed without a word")
+
+
+OUTCOME_RULES: tuple[Callable[[Mapping[str, Any]], Outcome | None], ...] = (
+    read_deadline,
+    read_disruption,
+    read_main_container,
+    read_failed_pod,
+)
+
+
+def read_outcome(pod: Mapping[str, Any]) -> Outcome | None:
+    """How the pod ended, by the first rule that knows; None while it has not."""
+    for rule in OUTCOME_RULES:
+        if (found := rule(pod)) is not None:
+            return found
+    return None
