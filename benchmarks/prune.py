@@ -18,6 +18,7 @@ from benchmarks.figures import Bench, Figure, take_turns
 from benchmarks.place import Place
 from benchmarks.process import engine, run
 from engine.cluster.connect import connect
+from engine.prune.delete import Deleter
 from engine.prune.run import PruneOptions, prune
 from engine.wellknown import TTL
 
@@ -84,7 +85,7 @@ def _in_process(place: Place, namespace: str) -> None:
     """The same as the command, without the start of a process."""
     client = connect(str(place.kubeconfig), connections=THREADS + 2).client
     options = PruneOptions((namespace,), kinds=("pods",), concurrency=THREADS)
-    result = prune(client, options, lambda _: None)
+    result = prune(Deleter(client), options, lambda _: None)
     assert not result.errors
 
 

@@ -20,6 +20,7 @@ from engine.cluster.client import Client
 from engine.cluster.connect import connect
 from engine.errors import EngineError
 from engine.files import resource_dir
+from engine.prune.delete import Deleter
 from engine.prune.result import PruneAction, PruneEntry
 from engine.prune.run import PruneOptions, prune
 from engine.reconcile.controller import ControllerDependencies
@@ -203,7 +204,7 @@ def ttl_prune(env: DemoEnv) -> None:
         if entry.action is PruneAction.DELETED:
             env.print(f"    {entry.ref}: deleted: {entry.reason}")
 
-    result = prune(env.client, PruneOptions(namespaces=(NAMESPACE,)), print_entry)
+    result = prune(Deleter(env.client), PruneOptions(namespaces=(NAMESPACE,)), print_entry)
     env.check(result.exit_code == 0, "all that should go goes")
     _wait(env, lambda: not env.sandbox.objects("pods", NAMESPACE), "the pods are gone")
     _wait(env, lambda: not env.sandbox.objects("secrets", NAMESPACE), "the Secrets go along")

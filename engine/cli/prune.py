@@ -97,6 +97,7 @@ def command(
     # --help needs no cluster.
     from engine.cli.printers import prune as printing  # noqa: PLC0415
     from engine.cluster.connect import connect  # noqa: PLC0415
+    from engine.prune.delete import Deleter  # noqa: PLC0415
     from engine.prune.run import PruneOptions, prune  # noqa: PLC0415
 
     connection = connect(kubeconfig, context, concurrency + 2, echo_note)
@@ -105,15 +106,14 @@ def command(
         kinds=kinds,
         selector=selector,
         annotations=(*FOREIGN_TTLS, *settings.prune.annotations, *annotations),
-        dry_run=DryRun(dry_run),
         concurrency=concurrency,
-        max_deletes=settings.limits.max_deletes_per_pass if max_deletes is None else max_deletes,
         records_ttl=settings.records.ttl,
-        logs_dir=logs_dir,
     )
+    limit = settings.limits.max_deletes_per_pass if max_deletes is None else max_deletes
+    deleter = Deleter(connection.client, limit, dry_run=DryRun(dry_run), logs_dir=logs_dir)
     printer = printing.PrunePrinter(sys.stdout, output)
     try:
-        result = prune(connection.client, chosen, printer.entry)
+        result = prune(deleter, chosen, printer.entry)
     except EngineError as failure:
         printer.end((failure,))
         raise

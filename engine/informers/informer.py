@@ -42,7 +42,6 @@ class Informer(ABC, Generic[Item]):
         self._tombstones: dict[str, int] = {}
         """In which version an object was deleted; the oldest ones are dropped."""
         self._version = ""
-        self._is_started = False
         self.reflector = Reflector(
             context, path, selector, list_=self.list, on_event=self._on_event
         )
@@ -68,10 +67,6 @@ class Informer(ABC, Generic[Item]):
 
         Once it is started, nothing happens.
         """
-        with self._lock:
-            if self._is_started:
-                return
-            self._is_started = True
         self.reflector.start(self._version)
 
     def items(self, key: JobKey) -> tuple[Item, ...]:

@@ -8,7 +8,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from engine.cluster.client import Client, WatchStream
@@ -38,6 +38,7 @@ class WatchContext:
     """Gets a line for each failure that is news."""
 
 
+@dataclass(slots=True, eq=False)
 class Reflector:
     """Watches `path` from the version that `list_` returns.
 
@@ -50,40 +51,35 @@ class Reflector:
     watch ends in silence where the right to it is missing.
     """
 
-    def __init__(
-        self,
-        context: WatchContext,
-        path: str,
-        selector: str,
-        *,
-        list_: Callable[[], str],
-        on_event: Callable[[str, dict[str, Any]], None],
-        optional: bool = False,
-    ) -> None:
-        self.path = path
-        self.restarts = 0
-        """How often a watch was opened again."""
-        self.failing = ""
-        """The last failure's words, for as long as nothing is heard."""
-        self.refused = False
-        """Whether what fails is that this may not be read."""
-        self._context = context
-        self._selector = selector
-        self._list = list_
-        self._on_event = on_event
-        self._optional = optional
-        self._version = ""
-        """From where to watch; "" to list first."""
-        self._failures = 0
-        self._stopped = threading.Event()
-        self._lock = threading.Lock()
-        self._stream: WatchStream | None = None
-        self._thread: SupervisedThread | None = None
+    context: WatchContext
+    path: str
+    selector: str
+    list_: Callable[[], str]
+    on_event: Callable[[str, dict[str, Any]], None]
+    optional: bool = False
+    restarts: int = 0
+    """How often a watch was opened again."""
+    failing: str = ""
+    """The last failure's words, for as long as nothing is heard."""
+    refused: bool = False
+    """Whether what fails is that this may not be read."""
+    _version: str = ""
+    """From where to watch; "" to list first."""
+    _failures: int = 0
+    _stopped: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _stream: WatchStream | None = None
+    _thread: SupervisedThread | None = None
 
     def start(self, version: str) -> None:
-        """Watch from `version`; from what `list_` returns where there is none."""
-        self._version = version
-        self._thread = self._context.supervisor.start(f"watch of {self.path}", self._run)
+        """Watch from `version`; from what `list_` returns where there is none.
+
+        Once it is started, nothing happens.
+        """
+        with self._lock:
+            if self._thread is None:
+                self._version = version
+                self._thread = self.context.supervisor.start(f"watch of {self.path}", self._run)
 
     def stop(self) -> None:
         """Ask the thread to end, without waiting for it."""
@@ -106,7 +102,7 @@ class Reflector:
             thread.expect(_STALL_TIMEOUT)
             try:
                 if not self._version:
-                    self._version = self._list()
+                    self._version = self.list_()
                 self._watch(thread)
                 self.restarts += 1
                 self._ended(began)
@@ -116,7 +112,7 @@ class Reflector:
                 if self._failures <= 1:
                     continue
             except ForbiddenError as error:
-                if self._optional:
+                if self.optional:
                     return
                 self._version = ""
                 self._failed(error, expected=False)
@@ -142,17 +138,17 @@ class Reflector:
         self._failures += 1
         self.failing, self.refused = error.cause, isinstance(error, ForbiddenError)
         if not self._stopped.is_set() and (self._failures > 1 or not expected):
-            self._context.on_error(f"watch of {self.path}: {error.cause}")
+            self.context.on_error(f"watch of {self.path}: {error.cause}")
 
     def _watch(self, thread: SupervisedThread) -> None:
         query = [
             ("watch", "1"),
             ("allowWatchBookmarks", "true"),
-            ("labelSelector", self._selector),
+            ("labelSelector", self.selector),
             ("resourceVersion", self._version),
             ("timeoutSeconds", str(random.randint(*_WATCH_SECONDS))),
         ]
-        stream = self._context.client.stream(self.path, query, _READ_TIMEOUT)
+        stream = self.context.client.stream(self.path, query, _READ_TIMEOUT)
         self.failing = ""
         with self._lock:
             self._stream = stream
@@ -163,31 +159,31 @@ class Reflector:
             thread.expect(_STALL_TIMEOUT)
             self._version = event["object"]["metadata"]["resourceVersion"]
             if event["type"] != "BOOKMARK":
-                self._on_event(event["type"], event["object"])
+                self.on_event(event["type"], event["object"])
 
 
+@dataclass(slots=True)
 class WatchErrorReporter:
     """Sums up the errors of reflectors. Safe to use from several threads.
 
     An error in other words is reported at once, the same one every five minutes.
     """
 
-    def __init__(self, emit: Emit, clock: Callable[[], float] = time.monotonic) -> None:
-        self._emit = emit
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._since: float | None = None
-        self._reported: dict[str, float] = {}
+    emit: Emit
+    clock: Callable[[], float] = time.monotonic
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _since: float | None = None
+    _reported: dict[str, float] = field(default_factory=dict)
 
     def __call__(self, message: str) -> None:
         """Report an error, unless its like was reported a moment ago."""
-        words, now = message.partition(": ")[2] or message, self._clock()
+        words, now = message.partition(": ")[2] or message, self.clock()
         with self._lock:
             self._since = now if self._since is None else self._since
             if now - self._reported.get(words, -_REPORT_AGAIN_AFTER) < _REPORT_AGAIN_AFTER:
                 return
             self._reported[words] = now
-        self._emit(ErrorReported(None, message, retrying=True))
+        self.emit(ErrorReported(None, message, retrying=True))
 
     def recovered(self) -> None:
         """Every watch hears its server."""
@@ -195,5 +191,5 @@ class WatchErrorReporter:
             since, self._since = self._since, None
             self._reported.clear()
         if since is not None:
-            away = self._clock() - since
-            self._emit(Notice(f"the watches of the cluster are back after {away:.0f} s"))
+            away = self.clock() - since
+            self.emit(Notice(f"the watches of the cluster are back after {away:.0f} s"))

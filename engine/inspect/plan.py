@@ -167,8 +167,8 @@ class Planner:
             records=self._records.items.values(),
         )
         pruner = SourcePruner(
-            self.client,
-            source,
+            client=self.client,
+            source=source,
             ages=is_whole and gone is None,
             concurrency=self.concurrency,
             dry_run=mode,

@@ -5,16 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from engine.cluster.api import (
-    CONFIG_MAPS,
-    METADATA_LIST,
-    PODS,
-    SECRETS,
-    Metadata,
-    Resource,
-    get_metadata,
-    list_pages,
-)
+from engine.cluster import api
+from engine.cluster.api import CONFIG_MAPS, PODS, SECRETS, Metadata, Resource
 from engine.cluster.client import Client
 from engine.lifecycle.record import Record
 from engine.prune.result import PruneAction, PruneEntry
@@ -103,7 +95,7 @@ def list_candidates(
     """
     retry = partial(retry_transient, tries=TRIES)
     path = resource.path(namespace)
-    for page in list_pages(client, path, selector, accept=METADATA_LIST, retry=retry):
+    for page in api.list_pages(client, path, selector, accept=api.METADATA_LIST, retry=retry):
         for item in page["items"]:
             yield PruneCandidate(resource, item["metadata"])
 
@@ -124,7 +116,7 @@ def objects_of(
         if not candidate.is_record
     ]
     if last is not None and last.uid not in {"", *(candidate.uid for candidate in found)}:
-        pod = get_metadata(client, Ref("Pod", key.namespace, last.pod))
+        pod = api.get_metadata(client, Ref("Pod", key.namespace, last.pod))
         if pod is not None and pod["uid"] == last.uid:
             found.append(PruneCandidate(PODS, pod))
     return found

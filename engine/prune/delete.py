@@ -6,6 +6,7 @@ Every delete of prune goes through `Deleter`.
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.cluster import api
@@ -29,28 +30,26 @@ _WEBHOOK = "admission webhook"
 Evaluate = Callable[[PruneCandidate], Verdict | None]
 
 
+@dataclass(slots=True)
 class Deleter:
     """Deletes for one run, no more than its limit; safe to use from several threads."""
 
-    def __init__(
-        self,
-        client: Client,
-        limit: int | None = None,
-        *,
-        dry_run: DryRun = DryRun.NONE,
-        logs_dir: Path | None = None,
-    ) -> None:
-        self.client = client
-        self.dry_run = dry_run
-        self._limit = limit
-        self._used, self._refused = 0, 0
-        self._lock = threading.Lock()
-        self._finalizer = RecordFinalizer(client, logs_dir)
+    client: Client
+    limit: int | None = None
+    dry_run: DryRun = DryRun.NONE
+    logs_dir: Path | None = None
+    _used: int = 0
+    _refused: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _finalizer: RecordFinalizer = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._finalizer = RecordFinalizer(self.client, self.logs_dir)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """How many deletes the limit has prevented, if it has."""
-        more = f"the limit of {self._limit} deletes is reached, {self._refused} more would go"
+        more = f"the limit of {self.limit} deletes is reached, {self._refused} more would go"
         return (more,) if self._refused else ()
 
     def delete(
@@ -63,7 +62,7 @@ class Deleter:
         Errors: none; they are the entry's reason.
         """
         with self._lock:
-            if self._limit is not None and self._used >= self._limit:
+            if self.limit is not None and self._used >= self.limit:
                 self._refused += 1
                 words = f"{reason}; the limit of deletes is reached"
                 return candidate.entry(PruneAction.KEPT, words)

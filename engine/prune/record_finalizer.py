@@ -5,7 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from engine.cluster import api
@@ -33,19 +33,19 @@ class NotSavedError(EngineError):
     """Something of the pod would be lost, so the pod stays."""
 
 
+@dataclass(slots=True)
 class RecordFinalizer:
     """Safe to use from several threads.
 
     Guarantees: an attempt whose pod is deleted by prune is never left open in its record.
     """
 
-    def __init__(self, client: Client, logs_dir: Path | None = None) -> None:
-        self._client = client
-        self._logs_dir = logs_dir
-        self._lock = threading.Lock()
-        self._asked: Counter[str] = Counter()
-        self._closed: dict[str, frozenset[str]] = {}
-        """By namespace, UIDs of pods whose outcome is in a record."""
+    client: Client
+    logs_dir: Path | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _asked: Counter[str] = field(default_factory=Counter)
+    _closed: dict[str, frozenset[str]] = field(default_factory=dict)
+    """By namespace, UIDs of pods whose outcome is in a record."""
 
     def finalize(self, candidate: PruneCandidate, reason: str, dry_run: Callable[[], bool]) -> None:
         """Save logs and outcome of a pod; any other object needs nothing.
@@ -57,8 +57,8 @@ class RecordFinalizer:
         key = candidate.job
         if key is None or candidate.resource.kind != "Pod":
             return
-        if self._logs_dir is not None:
-            self._save_logs(candidate, self._logs_dir / key.namespace / candidate.ref.name)
+        if self.logs_dir is not None:
+            self._save_logs(candidate, self.logs_dir / key.namespace / candidate.ref.name)
         if not self._is_known_closed(candidate):
             self._close_attempt(key, candidate, reason, dry_run)
 
@@ -68,11 +68,11 @@ class RecordFinalizer:
         checked, words = False, "its outcome could not be recorded"
         for _ in range(_MAX_WRITES):
             with _not_saved(words):
-                record = read_record(self._client, key)
+                record = read_record(self.client, key)
             attempt = record.open_attempt if record is not None else None
             if record is None or attempt is None or attempt.uid != candidate.uid:
                 return
-            pod = api.get(self._client, candidate.ref)
+            pod = api.get(self.client, candidate.ref)
             if pod is None or pod["metadata"]["uid"] != candidate.uid:
                 return
             outcome = read_end(pod)
@@ -82,10 +82,10 @@ class RecordFinalizer:
                 checked = True
                 outcome = Outcome(Reason.CANCELLED, f"pruned before it had finished: {reason}")
             attempt = replace(attempt, started_at=attempt.started_at or started_at(pod))
-            closed = record.with_attempt_closed(attempt, outcome, self._client.now())
+            closed = record.with_attempt_closed(attempt, outcome, self.client.now())
             # A record that has changed since it was read is read again.
             with _not_saved(words), suppress(ConflictError, AlreadyExistsError, NotFoundError):
-                write_record(self._client, closed)
+                write_record(self.client, closed)
                 return
         raise NotSavedError(f"{words}: the record keeps changing")
 
@@ -99,7 +99,7 @@ class RecordFinalizer:
             if namespace not in self._closed:
                 self._closed[namespace] = frozenset()  # if the records can't be read
                 with suppress(EngineError):
-                    closed = recorded_pod_uids(self._client, namespace)
+                    closed = recorded_pod_uids(self.client, namespace)
                     self._closed[namespace] = frozenset(closed)
             return candidate.uid in self._closed[namespace]
 
@@ -109,13 +109,13 @@ class RecordFinalizer:
         Guarantees: a file is whole or not there. Errors: NotSavedError for a finished pod; of one
         that runs, what can be read is saved.
         """
-        pod = api.get(self._client, candidate.ref)
+        pod = api.get(self.client, candidate.ref)
         if pod is None or pod["metadata"]["uid"] != candidate.uid:
             return
         for name in (state.name for state in container_states(pod) if state.has_started):
             try:
                 with _not_saved(f"its log could not be saved: {name}"):
-                    log = api.read_log(self._client, candidate.ref, name)
+                    log = api.read_log(self.client, candidate.ref, name)
                     _write(log, folder / f"{name}.log")
             except NotSavedError:
                 if is_finished(pod):

@@ -6,14 +6,12 @@ the record is, too, so that the next pass can go on.
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
-from engine.cluster import api
-from engine.cluster.api import CONFIG_MAPS, PODS
+from engine.cluster.api import PODS
 from engine.cluster.records import RecordList, read_record
 from engine.errors import ClusterError
 from engine.lifecycle.record import Record
-from engine.prune.candidate import PruneCandidate, objects_of, record_ref
+from engine.prune.candidate import PruneCandidate, objects_of, record_candidate, record_ref
 from engine.prune.delete import Deleter, error_text
 from engine.prune.result import DryRun, OnEntry, PruneAction, PruneEntry
 from engine.prune.rule import Verdict
@@ -67,7 +65,7 @@ class JobRemover:
         action = self._delete_all([one for one in found if one.resource is PODS])
         if action in _GONE and self._deleter.dry_run is DryRun.NONE:
             action = self._wait_until_gone(record)
-        return self._delete_record(key) if action in _GONE else action
+        return self._delete_record(record) if action in _GONE else action
 
     def _delete_all(self, candidates: list[PruneCandidate]) -> PruneAction:
         """FAILED before anything that stays for a reason; DELETED if all are gone or going."""
@@ -96,26 +94,25 @@ class JobRemover:
             wait = min(1.0, wait * 2)
         return PruneAction.DELETED
 
-    def _delete_record(self, key: JobKey) -> PruneAction:
-        metadata = api.get_metadata(self._client, record_ref(key))
-        if metadata is None:
-            return PruneAction.DELETED
-        candidate = PruneCandidate(CONFIG_MAPS, metadata)
-        if not candidate.is_record or candidate.labels.get(SOURCE) != self._source:
-            return PruneAction.KEPT
-        evaluate = partial(self._evaluate_record, metadata["resourceVersion"])
+    def _delete_record(self, record: Record) -> PruneAction:
+        """A record that changes meanwhile may be of a job that has begun again."""
+        versions: set[str] = set()
+
+        def evaluate(fresh: PruneCandidate) -> Verdict:
+            versions.add(fresh.metadata["resourceVersion"])
+            if len(versions) > 1:
+                raise ClusterError("its record has changed meanwhile")
+            if fresh.labels.get(SOURCE) != self._source:
+                return PruneAction.KEPT, "it belongs to another source by now"
+            return PruneAction.DELETED, self._reason
+
+        candidate = record_candidate(record)
         return self._report(self._deleter.delete(candidate, self._reason, evaluate))
 
     def _evaluate(self, candidate: PruneCandidate) -> Verdict:
         annotations = candidate.metadata.get("annotations") or {}
         if annotations.get(HOLD, "false") != "false":
             return PruneAction.PROTECTED, f"{HOLD} is true"
-        return PruneAction.DELETED, self._reason
-
-    def _evaluate_record(self, version: str, fresh: PruneCandidate) -> Verdict:
-        """A record that has changed may be of a job that has begun again."""
-        if fresh.metadata["resourceVersion"] != version:
-            raise ClusterError("its record has changed meanwhile")
         return PruneAction.DELETED, self._reason
 
     def _report(self, entry: PruneEntry | None) -> PruneAction:

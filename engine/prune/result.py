@@ -1,7 +1,7 @@
 """The result of pruning: one entry per object, and counts of a whole run."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from operator import attrgetter, methodcaller
 
@@ -38,14 +38,7 @@ class PruneEntry:
 
     def to_json(self) -> dict[str, str]:
         """As in the contract of `-o json`."""
-        ref = self.ref
-        return {
-            "kind": ref.kind,
-            "namespace": ref.namespace,
-            "name": ref.name,
-            "action": self.action.value,
-            "reason": self.reason,
-        }
+        return {**asdict(self.ref), "action": self.action.value, "reason": self.reason}
 
     def map_text(self, change: Callable[[str], str]) -> "PruneEntry":
         """The same with `change` applied to its reason."""

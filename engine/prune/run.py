@@ -9,16 +9,14 @@ from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 from engine.cluster.api import PODS, Resource
-from engine.cluster.client import Client
 from engine.cluster.discovery import check_server_version, find_resources
 from engine.cluster.records import is_record, key_of, read_record
 from engine.errors import BrokenRecordError, ClusterError, EngineError, UsageError
 from engine.prune.candidate import PruneCandidate, list_candidates, objects_of
 from engine.prune.delete import Deleter, error_text
-from engine.prune.result import DryRun, OnEntry, PruneAction, PruneEntry, PruneResult
+from engine.prune.result import OnEntry, PruneAction, PruneEntry, PruneResult
 from engine.prune.rule import Verdict, evaluate, evaluate_record, unnamed_ttls
 from engine.runtime.retry import TRIES, retry_transient
 from engine.wellknown import FOREIGN_TTLS
@@ -38,17 +36,13 @@ class PruneOptions:
     selector: str = ""
     annotations: tuple[str, ...] = FOREIGN_TTLS
     """The TTLs that count beside the engine's own."""
-    dry_run: DryRun = DryRun.NONE
     concurrency: int = 8
     """Deletes under way at once."""
-    max_deletes: int | None = None
     records_ttl: float | None = None
     """Seconds for which an orphaned record stays; None is for ever."""
-    logs_dir: Path | None = None
-    """Where the logs of pods are saved before the pods are deleted."""
 
 
-def prune(client: Client, options: PruneOptions, on_entry: OnEntry) -> PruneResult:
+def prune(deleter: Deleter, options: PruneOptions, on_entry: OnEntry) -> PruneResult:
     """Delete what has outlived its TTL; `on_entry` is called for every object that carries one.
 
     Pods come first: their dependents go with them.
@@ -58,17 +52,14 @@ def prune(client: Client, options: PruneOptions, on_entry: OnEntry) -> PruneResu
     Errors: ClusterError before any other request, UsageError for a kind that doesn't
     exist, ClusterError when discovery fails.
     """
-    retry_transient(lambda: check_server_version(client), tries=TRIES)
-    resources = find_resources(client, options.kinds)
+    retry_transient(lambda: check_server_version(deleter.client), tries=TRIES)
+    resources = find_resources(deleter.client, options.kinds)
     for resource in resources:
         if not resource.namespaced and "" not in options.namespaces:
             hint = "prune them with --all-namespaces"
             raise UsageError(
                 "objects of this kind are in no namespace", where=resource.plural, hint=hint
             )
-    deleter = Deleter(
-        client, options.max_deletes, dry_run=options.dry_run, logs_dir=options.logs_dir
-    )
     run = TtlPruner(deleter, options, on_entry)
     return run.scan(sorted(resources, key=lambda resource: resource.kind != "Pod"))
 
@@ -81,6 +72,8 @@ class TtlPruner:
         self._client = deleter.client
         self._options = options
         self._on_entry = on_entry
+        self._silent: tuple[PruneAction, ...] = ()
+        self._errors: list[EngineError] = []
         self._lock = threading.Lock()
         self._counts: Counter[PruneAction] = Counter()
         self._unnamed: Counter[str] = Counter()
@@ -89,30 +82,31 @@ class TtlPruner:
 
     def scan(self, resources: Iterable[Resource]) -> PruneResult:
         """Judge every object that can be listed. Errors: none; they are in the result."""
-        named, errors = dict.fromkeys(self._options.namespaces), []
+        named = dict.fromkeys(self._options.namespaces)
         with ThreadPoolExecutor(self._options.concurrency, "prune") as pool:
             for namespace in [""] if "" in named else named:
                 for resource in resources:
-                    error = self._scan(pool, namespace, resource)
-                    errors += [error] if error else []
+                    self._scan(pool, namespace, resource)
         found = ", ".join(f"{count} {words}" for words, count in sorted(self._unnamed.items()))
         note = f"left alone, because neither --annotation nor -n names them: {found}"
         return PruneResult(
             counts=self._counts,
             notes=(note,) if found else (),
             warnings=self._deleter.warnings,
-            errors=tuple(errors),
+            errors=tuple(self._errors),
         )
 
     def judge(self, candidates: Iterable[PruneCandidate]) -> None:
-        """The same for objects that were listed already; a record goes after its job's last pod."""
+        """The same for objects that were listed already; those that simply stay aren't reported.
+
+        A record goes after its job's last pod.
+        """
+        self._silent = (PruneAction.KEPT, PruneAction.PROTECTED)
         with ThreadPoolExecutor(self._options.concurrency, "prune") as pool:
             for candidate in candidates:
                 self._settle(pool, candidate, self._evaluate(candidate))
 
-    def _scan(
-        self, pool: ThreadPoolExecutor, namespace: str, resource: Resource
-    ) -> ClusterError | None:
+    def _scan(self, pool: ThreadPoolExecutor, namespace: str, resource: Resource) -> None:
         options, seen = self._options, 0
         try:
             for candidate in list_candidates(self._client, resource, namespace, options.selector):
@@ -129,8 +123,7 @@ class TtlPruner:
         except EngineError as error:
             where = f"{resource.plural} in {namespace or 'all namespaces'}"
             words = f"the list ended after {seen} objects: {error_text(error)}"
-            return ClusterError(words, where=where, hint=error.hint)
-        return None
+            self._errors.append(ClusterError(words, where=where, hint=error.hint))
 
     def _settle(
         self, pool: ThreadPoolExecutor, candidate: PruneCandidate, verdict: Verdict | None
@@ -181,4 +174,5 @@ class TtlPruner:
         """Count one object's end, and hand it on."""
         with self._lock:
             self._counts[entry.action] += 1
-            self._on_entry(entry)
+            if entry.action not in self._silent:
+                self._on_entry(entry)

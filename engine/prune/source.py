@@ -6,7 +6,7 @@ namespaces that no spec names any more are asked for. What deletes is imported w
 
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from itertools import chain
@@ -36,7 +36,6 @@ _MAX_MARKS = 500
 """Of one pass: of thousands of orphaned records none is deleted soon, so the rest can wait."""
 _MAX_TERMS = 50
 """Of a field selector."""
-_STAYS = (PruneAction.KEPT, PruneAction.PROTECTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +54,7 @@ class SourceState:
     """Of every source, as last seen."""
 
 
+@dataclass(slots=True, kw_only=True)
 class SourcePruner:
     """What one source made, pass by pass; used from one thread.
 
@@ -62,29 +62,19 @@ class SourcePruner:
     the same version of a record.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        source: str,
-        *,
-        ages: bool,
-        concurrency: int,
-        logs_dir: Path | None = None,
-        dry_run: DryRun = DryRun.NONE,
-    ) -> None:
-        """`ages`: records of jobs without a spec are marked, rather than removed."""
-        self._client = client
-        self._source = source
-        self._ages = ages
-        self._concurrency = concurrency
-        self._logs_dir = logs_dir
-        self._dry_run = dry_run
-        self._pods: list[dict[str, Any]] | None = None
-        """Those in namespaces that no spec names any more, as last read; None before that."""
-        self._records: dict[JobKey, Record] = {}
-        """The same of records."""
-        self._tried: set[str] = set()
-        """Versions of records that were to be marked."""
+    client: Client
+    source: str
+    ages: bool
+    """Whether records of jobs without a spec are marked, rather than removed."""
+    concurrency: int
+    logs_dir: Path | None = None
+    dry_run: DryRun = DryRun.NONE
+    _pods: list[dict[str, Any]] | None = None
+    """Those in namespaces that no spec names any more, as last read; None before that."""
+    _records: dict[JobKey, Record] = field(default_factory=dict)
+    """The same of records."""
+    _tried: set[str] = field(default_factory=set)
+    """Versions of records that were to be marked."""
 
     def prune(
         self,
@@ -101,7 +91,7 @@ class SourcePruner:
         """
         entries, warnings = list[PruneEntry](), list[str]()
         errors: tuple[EngineError, ...] = ()
-        marked, now, ttl = 0, self._client.now(), config.records.ttl
+        marked, now, ttl = 0, self.client.now(), config.records.ttl
 
         def add(entry: PruneEntry) -> None:
             entries.append(entry)
@@ -112,7 +102,7 @@ class SourcePruner:
             from engine.prune.removed import JobRemover  # noqa: PLC0415 - only with --prune
 
             deleter = self._deleter(config)
-            JobRemover(deleter, self._source, add).remove_all(removable, self._concurrency)
+            JobRemover(deleter, self.source, add).remove_all(removable, self.concurrency)
             failed = sum(entry.action is PruneAction.FAILED for entry in entries)
             words = f"{failed} of the removed specs' objects could not be deleted"
             errors = (EngineError(words),) if failed else ()
@@ -120,7 +110,7 @@ class SourcePruner:
             self._read_unwatched(seen.namespaces, now, ttl)
         except EngineError as error:
             warnings.append(f"pruning in namespaces that no spec names: {error}")
-        orphans = self._orphans(seen) if self._ages and seen.is_whole else []
+        orphans = self._orphans(seen) if self.ages and seen.is_whole else []
         if orphans:
             marked, refused = self._mark(orphans, now)
             warnings += [f"marking records whose spec is gone: {error}" for error in refused]
@@ -131,19 +121,27 @@ class SourcePruner:
             pod
             for uid, pod in pods.items()
             if _is_due(evaluate(pod["metadata"], now))
-            and (uid in owned or not foreign_label(pod, self._source))
+            and (uid in owned or not foreign_label(pod, self.source))
             and PODS.ref(pod["metadata"]) not in taken
         ]
         outdated = [record for record in orphans if _is_due(_evaluate_record(record, now, ttl))]
         if expired or outdated:
+            from engine.prune.candidate import PruneCandidate, record_candidate  # noqa: PLC0415
+            from engine.prune.run import PruneOptions, TtlPruner  # noqa: PLC0415 - rarely needed
+
+            found = [PruneCandidate(PODS, pod["metadata"], pod) for pod in expired]
+            found += map(record_candidate, outdated)
+            options = PruneOptions(concurrency=self.concurrency, records_ttl=ttl)
             deleter = deleter or self._deleter(config)
-            self._delete(deleter, expired, outdated, ttl, add)
+            TtlPruner(deleter, options, add).judge(found)
         if deleter is not None:
             warnings += deleter.warnings
+        kept = "for ever" if ttl is None else f"for {format_duration(ttl)}"
+        note = f"records of jobs that have no spec any more: {marked}, kept {kept}"
         return PruneResult(
             tuple(entries),
             marked=marked,
-            notes=(_marked_note(marked, ttl),) if marked else (),
+            notes=(note,) if marked else (),
             warnings=tuple(warnings),
             errors=errors,
         )
@@ -153,27 +151,7 @@ class SourcePruner:
         from engine.prune.delete import Deleter  # noqa: PLC0415 - rarely needed
 
         limit = config.limits.max_deletes_per_pass
-        return Deleter(self._client, limit, dry_run=self._dry_run, logs_dir=self._logs_dir)
-
-    def _delete(
-        self,
-        deleter: "Deleter",
-        pods: Iterable[dict[str, Any]],
-        records: Iterable[Record],
-        ttl: float | None,
-        on_entry: OnEntry,
-    ) -> None:
-        """What a second look at the whole object keeps is reported to no one."""
-        from engine.prune.candidate import PruneCandidate, record_candidate  # noqa: PLC0415
-        from engine.prune.run import PruneOptions, TtlPruner  # noqa: PLC0415 - rarely needed
-
-        def add(entry: PruneEntry) -> None:
-            if entry.action not in _STAYS:
-                on_entry(entry)
-
-        options = PruneOptions(concurrency=self._concurrency, records_ttl=ttl)
-        found = [PruneCandidate(PODS, pod["metadata"], pod) for pod in pods]
-        TtlPruner(deleter, options, add).judge([*found, *map(record_candidate, records)])
+        return Deleter(self.client, limit, dry_run=self.dry_run, logs_dir=self.logs_dir)
 
     def _read_unwatched(
         self, namespaces: Collection[str], now: datetime, ttl: float | None
@@ -188,9 +166,9 @@ class SourcePruner:
                 return
         outside = sorted(namespaces)[:_MAX_TERMS]
         fields = ",".join(map("metadata.namespace!={}".format, outside))
-        records = _list_records(self._client, self._source, fields) if self._ages else ()
-        selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={self._source}"
-        ask = partial(list_all, self._client, PODS.path(""), selector, fields)
+        records = _list_records(self.client, self.source, fields) if self.ages else ()
+        selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={self.source}"
+        ask = partial(list_all, self.client, PODS.path(""), selector, fields)
         try:
             pages = retry_transient(ask, tries=TRIES)
         except ForbiddenError:  # only where the specs are
@@ -203,7 +181,7 @@ class SourcePruner:
         return [
             record
             for key, record in known.items()
-            if record.source == self._source and not seen.is_desired(key)
+            if record.source == self.source and not seen.is_desired(key)
         ]
 
     def _mark(self, orphans: list[Record], now: datetime) -> tuple[int, Iterable[EngineError]]:
@@ -223,14 +201,14 @@ class SourcePruner:
             namespace = record.key.namespace
             try:
                 if namespace not in errors:
-                    write_record(self._client, record)
+                    write_record(self.client, record)
             except (ConflictError, NotFoundError):
                 pass
             except EngineError as error:
                 errors[namespace] = error
 
-        if self._dry_run is DryRun.NONE and fresh:
-            with ThreadPoolExecutor(self._concurrency, "mark") as pool:
+        if self.dry_run is DryRun.NONE and fresh:
+            with ThreadPoolExecutor(self.concurrency, "mark") as pool:
                 list(pool.map(write, fresh))
         return len(fresh), errors.values()
 
@@ -271,12 +249,3 @@ def _evaluate_record(record: Record, now: datetime, ttl: float | None) -> Verdic
 
 def _is_due(verdict: Verdict | None) -> bool:
     return verdict is not None and verdict[0] in (PruneAction.DELETED, PruneAction.INVALID)
-
-
-def _marked_note(marked: int, ttl: float | None) -> str:
-    jobs = (
-        "1 job has no spec any more: its record stays"
-        if marked == 1
-        else f"{marked} jobs have no spec any more: their records stay"
-    )
-    return jobs if ttl is None else f"{jobs} for {format_duration(ttl)}"

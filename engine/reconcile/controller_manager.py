@@ -95,8 +95,8 @@ class ControllerManager:
             records_home=options.namespace if options.prune else None,
         )
         self._pruner = SourcePruner(
-            client,
-            options.source,
+            client=client,
+            source=options.source,
             ages=options.ages and not options.prune,
             concurrency=options.concurrency,
             logs_dir=options.logs_dir,

@@ -152,8 +152,8 @@ class RunOnce:
         is_desired, is_whole = self._jobs.__contains__, request.is_whole
         seen = SourceState(is_desired, is_whole, self._namespaces, pods, records)
         pruner = SourcePruner(
-            request.client,
-            request.source,
+            client=request.client,
+            source=request.source,
             ages=is_whole and self._gone is None,
             concurrency=request.concurrency,
             logs_dir=logs_dir,

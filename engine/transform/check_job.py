@@ -1,9 +1,8 @@
 """What keeps a pod from running to completion: a template or a pod patch may make any pod."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from engine.api.pod_fields import Path, containers, entries, field_of
@@ -32,23 +31,23 @@ def job_faults(pod: Mapping[str, Any]) -> tuple[JobFault, ...]:
     Its shape has been checked. A container may have any `restartPolicy`: that of a sidecar is
     Always.
     """
-    return tuple(islice(_faults(pod), MAX_SHOWN))
-
-
-def _faults(pod: Mapping[str, Any]) -> Iterator[JobFault]:
+    faults = []
     policy = field_of(pod, "spec", "restartPolicy")
     if not policy:
         hint = f"a job runs to completion: write {_POLICY}, for without it the pod never ends"
-        yield JobFault(("spec",), "spec.restartPolicy is missing", hint)
+        faults.append(JobFault(("spec",), "spec.restartPolicy is missing", hint))
     elif policy != _POLICY:
         hint = f"a job runs to completion: it has to be {_POLICY}; spec.retry tries again"
-        yield JobFault(("spec", "restartPolicy"), f"spec.restartPolicy is {show(policy)}", hint)
+        faults.append(
+            JobFault(("spec", "restartPolicy"), f"spec.restartPolicy is {show(policy)}", hint)
+        )
     if all(item["name"] != MAIN_CONTAINER for _, item in entries(pod, "spec", "containers")):
         message = f"none of spec.containers is named {MAIN_CONTAINER}"
         hint = f"the job's own container is named {MAIN_CONTAINER}: its end is the job's"
-        yield JobFault(("spec", "containers"), message, hint)
+        faults.append(JobFault(("spec", "containers"), message, hint))
     paths = {item["name"]: path for path, item in containers(pod)}
     for name, count in Counter(item["name"] for _, item in containers(pod)).items():
         if count > 1:
             hint = "each needs a name of its own, init containers and services among them"
-            yield JobFault(paths[name], f"two containers are named {name}", hint)
+            faults.append(JobFault(paths[name], f"two containers are named {name}", hint))
+    return tuple(faults[:MAX_SHOWN])

@@ -183,7 +183,7 @@ def test_the_shared_source_and_a_single_file_mark_nothing(
 
 def test_the_mark_is_reported_with_the_time_that_is_left(engine: Engine) -> None:
     run_and_remove(engine)
-    words = "note: 1 job has no spec any more: its record stays for 4w2d"
+    words = "note: records of jobs that have no spec any more: 1, kept for 4w2d"
     assert words in engine.reconcile(ends=0).stderr
     assert words not in engine.reconcile(ends=0).stderr
 
