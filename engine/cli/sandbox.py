@@ -11,6 +11,7 @@ from engine.cli.main import on_ending_signals
 from engine.cli.output import echo_stderr
 from engine.sandbox import Clock, Sandbox
 
+_TICK = 1.0
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -72,5 +73,6 @@ def command(
         echo_stderr(
             f"sandbox at {sandbox.url}: a simulated node, no container is run; Ctrl-C stops it"
         )
-        stop.wait()
+        while not stop.wait(_TICK):
+            pass  # a signal that another thread took is acted on in this one
     echo_stderr("sandbox stopped")

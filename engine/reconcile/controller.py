@@ -242,9 +242,12 @@ class JobController:
 
     def wait_for_completion(self, count: int, timeout: float | None) -> bool:
         """Whether so many jobs are completed within `timeout` seconds; None is for ever."""
-        most = None if timeout is None else min(timeout, threading.TIMEOUT_MAX)
+        end = math.inf if timeout is None else time.monotonic() + timeout
         with self._completion:
-            return self._completion.wait_for(lambda: len(self.completed) >= count, most)
+            while len(self.completed) < count and (left := end - time.monotonic()) > 0:
+                # Not for longer: a signal that another thread took is acted on in this one.
+                self._completion.wait(min(left, _TICK))
+            return len(self.completed) >= count
 
     def forget(self, key: JobKey) -> None:
         """Nothing is left to be done for a job without a spec; one that has a spec is kept."""

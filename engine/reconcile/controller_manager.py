@@ -2,10 +2,11 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 from engine.api.model import Config
 from engine.cluster.client import Client
@@ -25,7 +26,7 @@ from engine.telemetry.events import ErrorReported, Notice
 Run = Callable[[threading.Event, Callable[[float], None]], None]
 """Works until the event is set; calls the other with the seconds within which it does so again."""
 _RELEASE_GRACE, _CONTROLLER_GRACE = 3.0, 6.5
-_MAX_PASS = 600.0
+_MAX_PASS, _TICK = 600.0, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,8 @@ class ControllerManager:
     Guarantees: after `stop` nothing new is begun, a reconcile that is half-way reaches its next
     safe point, and the Lease is released. The runnables are started in order once the server was
     checked, and stopped in the reverse order: each has ended, or had its grace, before the one
-    before it is stopped. The thread that calls `run` only waits, so that a signal is answered at
-    once.
+    before it is stopped. The thread that calls `run` only waits, so that a signal is answered
+    within a second.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class ControllerManager:
         supervisor = self.controller.supervisor
         running: list[tuple[float, SupervisedThread]] = []
         supervisor.start("start", self._check_server)
-        while (message := self._messages.get()) is None:
+        while (message := self._next_message()) is None:
             for name, grace, run in self._runnables:
                 running.append((grace, supervisor.start(name, partial(self._run, run))))
         if running or isinstance(message, str):
@@ -136,6 +137,12 @@ class ControllerManager:
             thread.join(grace)
         if isinstance(message, EngineError):
             raise message
+
+    def _next_message(self) -> str | EngineError | None:
+        """Wake up every second: a signal that another thread took is acted on in this one."""
+        while True:
+            with suppress(Empty):
+                return self._messages.get(timeout=_TICK)
 
     def stop(self, reason: str) -> None:
         """End in order. May be called from a signal handler."""
