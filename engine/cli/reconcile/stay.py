@@ -63,8 +63,8 @@ def run_manager(options: ReconcileOptions) -> None:
             metrics = Metrics()
 
             def emit(event: Event) -> None:
+                metrics(event)  # first: who reads the line finds it counted
                 printer(event)
-                metrics(event)
 
             dependencies = ControllerDependencies(
                 os.environ, REDACTOR, emit, metrics.observe_reconcile, metrics.observe_queue_wait
