@@ -39,8 +39,8 @@ def test_a_secret_that_a_container_waits_for_is_made_anew_at_once(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
     """While an init container runs, the main one has not read its environment yet."""
-    first = {"name": "first", "image": engine.image, "command": ["sleep", "4"]}
-    target.script("job", lasts=4, container="first")
+    first = {"name": "first", "image": engine.image, "command": ["sleep", "8"]}
+    target.script("job", lasts=12, container="first")
     engine.spec("job", script=target.script("job"), secrets=SECRETS, initContainers=[first])
     process = engine.start()
     objects.api.wait(lambda: first_runs(objects), "the init container")
@@ -54,7 +54,7 @@ def test_a_secret_that_a_container_waits_for_is_made_anew_at_once(
 def test_what_a_started_pod_owns_is_left_deleted_and_can_not_be_changed(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
-    engine.spec("job", script=target.script("job", lasts=5), secrets=SECRETS)
+    engine.spec("job", script=target.script("job", lasts=12), secrets=SECRETS)
     process = engine.start()
     name = objects.wait_until_running("job")["metadata"]["name"]
     for kind, body in (("secrets", {"TOKEN": "d3Jvbmc="}), ("configmaps", {"script": "exit 1"})):

@@ -107,8 +107,8 @@ def test_one_that_goes_before_the_main_container_starts_is_told_as_well(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
     put(objects, "ci", k=VALUE)
-    first = {"name": "first", "image": engine.image, "command": ["sleep", "4"]}
-    target.script("job", lasts=4, container="first")
+    first = {"name": "first", "image": engine.image, "command": ["sleep", "8"]}
+    target.script("job", lasts=12, container="first")
     engine.spec("job", command=["true"], secrets={"KEY": from_secret("ci")}, initContainers=[first])
     process = engine.start()
     objects.wait_until_ungated("job")

@@ -46,7 +46,7 @@ def test_a_pod_whose_dependents_can_not_be_made_never_starts(
 ) -> None:
     sandbox.faults.add(Fault(ServerError(503), verb="create", resource=stuck, times=None))
     engine.spec("job", script="true", secrets={"A": {"value": "anything"}})
-    engine.reconcile("--timeout", "3s", ends=3)
+    engine.reconcile("--timeout", "6s", ends=3)
     pod = objects.pod("job")
     assert gates(pod) == [GATE]
     assert pod["status"]["phase"] == "Pending"
@@ -88,7 +88,7 @@ def test_a_gate_of_the_users_own_keeps_the_pod_waiting_for_its_owner(
     engine: Engine, objects: Objects
 ) -> None:
     engine.spec("job", script="true", podPatch={"spec": {"schedulingGates": [{"name": "my/gate"}]}})
-    engine.reconcile("--timeout", "2s", ends=3)
+    engine.reconcile("--timeout", "6s", ends=3)
     assert gates(objects.pod("job")) == [{"name": "my/gate"}]
 
 

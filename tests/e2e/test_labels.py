@@ -25,7 +25,7 @@ def label(objects: Objects, pod: str, **labels: str | None) -> None:
 def test_a_changed_label_is_reported_once_and_the_job_succeeds(
     engine: Engine, objects: Objects, target: ClusterUnderTest, name: str, value: str | None
 ) -> None:
-    engine.spec("job", script=target.script("job", lasts=3))
+    engine.spec("job", script=target.script("job", lasts=9))
     process = engine.start()
     pod = objects.wait_until_running("job")["metadata"]
     label(objects, pod["name"], **{name: value})

@@ -128,7 +128,7 @@ def settled(window: Tmux, words: str, columns: int = 200) -> Lines:
     def is_settled(lines: Lines) -> bool:
         seen.append(normalised(lines))
         told = words[: columns - 2]
-        return any(told in line for line in lines) and seen[-2:] == [seen[-1]] * 2
+        return any(told in line for line in lines) and seen[-4:] == [seen[-1]] * 4
 
     return normalised(window.wait(is_settled, within=300))
 

@@ -44,7 +44,7 @@ def test_a_reconcile_is_refused_at_its_first_request(engine: Engine, old: Sandbo
 def test_an_engine_that_stays_ends_at_its_start(engine: Engine, old: Sandbox) -> None:
     engine.spec("job", script="true")
     with EngineProcess(engine, ready=False) as staying:
-        ended = staying.wait(40)
+        ended = staying.wait(90)
     assert ended.code == 6
     assert ended.stderr.count(TOO_OLD) == 1
     assert asked(old) == [("get", "/version")]

@@ -83,7 +83,7 @@ def test_a_pod_deleted_after_the_engine_was_killed_ends_the_job_the_same_way(
 def test_a_running_job_is_taken_up_by_the_next_engine_and_not_started_again(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
-    engine.spec("long", script=target.script("long", lasts=3))
+    engine.spec("long", script=target.script("long", lasts=9))
     process = engine.start()
     uid = objects.wait_until_running("long")["metadata"]["uid"]
     kill(process)

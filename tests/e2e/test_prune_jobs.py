@@ -24,7 +24,7 @@ def by_kind(run: CommandResult, action: str) -> list[str]:
 
 
 def start(engine: Engine, name: str = "job") -> None:
-    """Leave the job with its record open, as an engine that died does."""
+    """Leave the job with its record open, as an engine that died does; its pod may run on."""
     engine.spec(name, script="true", secrets={"A": {"value": "anything"}})
     engine.reconcile("--wait", "applied", ends=0)
 
@@ -40,6 +40,7 @@ def test_a_pod_whose_outcome_cannot_be_recorded_stays(
     engine: Engine, sandbox: Sandbox, objects: Objects
 ) -> None:
     start(engine)
+    objects.wait_until_over("job")
     sandbox.clock.advance(DAY)
     sandbox.deny("update", "configmaps")
     run = prune(engine)
@@ -50,9 +51,10 @@ def test_a_pod_whose_outcome_cannot_be_recorded_stays(
 
 
 def test_a_record_that_somebody_else_writes_meanwhile_is_read_again(
-    engine: Engine, sandbox: Sandbox
+    engine: Engine, sandbox: Sandbox, objects: Objects
 ) -> None:
     start(engine)
+    objects.wait_until_over("job")
     sandbox.clock.advance(DAY)
     sandbox.faults.add(Fault(Conflict(), verb="update", resource="configmaps", times=2))
     assert prune(engine).code == 0

@@ -107,6 +107,6 @@ def test_terminating_and_not_terminating_scopes_count_as_they_should(
         "features: {activeDeadlineSeconds: false}\n",
     )
     engine.spec("endless", script="true", timeout="1m")
-    run = engine.reconcile("--config", str(config), "--timeout", "3s", ends=5)
+    run = engine.reconcile("--config", str(config), "--timeout", "6s", ends=5)
     assert "exceeded quota: endless" in run.job("endless")["message"]
     assert run.job("short")["changed"] is False

@@ -86,7 +86,7 @@ def test_a_queued_job_tells_its_place_and_how_long_it_has_waited(
     limit({"pods": "0"}, name="closed")
     for number in range(3):
         engine.spec(f"job-{number}", script="true")
-    engine.reconcile("--timeout", "3s", ends=5)
+    engine.reconcile("--timeout", "6s", ends=5)
     queue = [job["queue"] for job in engine.status().values()]
     assert sorted(place["position"] for place in queue) == [1, 2, 3]
     assert all(place["waitedSeconds"] > 0 for place in queue)

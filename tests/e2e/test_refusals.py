@@ -132,8 +132,10 @@ def test_the_engine_that_stays_starts_the_job_once_there_is_room(
         )
         objects.api.delete("resourcequotas", "full", objects.namespace)
         staying.wait_for_line("job: Succeeded", within=60)
-        assert staying.metric("engine_quota_waiting_jobs") == 0
-        assert "records" not in staying.probe("/readyz")[1]
+        objects.api.wait(
+            lambda: staying.metric("engine_quota_waiting_jobs") == 0, "the end of the waiting"
+        )
+        assert "records" not in staying.wait_for_probe("/readyz", 200)
 
 
 def test_with_room_for_both_config_maps_the_job_runs_at_once(
@@ -204,9 +206,11 @@ def test_the_engine_that_stays_starts_the_job_once_the_webhook_lets_its_record_p
             engine.spec("job", **EVERYTHING)
             staying.wait_for_line(WORDS)
             assert_nothing_left(objects, record=False)
-            assert WORDS in staying.wait_for_probe("/readyz", 200)
+            objects.api.wait(
+                lambda: WORDS in staying.wait_for_probe("/readyz", 200), "remark on the record"
+            )
         staying.wait_for_line("job: Succeeded", within=90)
-        assert "records" not in staying.probe("/readyz")[1]
+        assert "records" not in staying.wait_for_probe("/readyz", 200)
 
 
 @pytest.mark.parametrize("resource", ["pods", "secrets"])

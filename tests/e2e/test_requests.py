@@ -32,7 +32,7 @@ def test_a_queued_job_is_cancelled_without_ever_having_a_pod(
 ) -> None:
     limit({"pods": "0"})
     engine.spec("waiting", script="true")
-    engine.reconcile("--timeout", "2s", ends=5)
+    engine.reconcile("--queue-timeout", "1s", ends=5)
     done = engine.run("cancel", "waiting", "-n", engine.namespace)
     assert "cancelled; it had no pod" in done.stdout
     assert engine.status()["waiting"]["state"] == "Cancelled"
@@ -83,7 +83,7 @@ def test_all_jobs_of_a_selection_are_cancelled(engine: Engine, limit: Quota) -> 
     limit({"pods": "0"})
     for name in ("one", "two"):
         engine.spec(name, script="true")
-    engine.reconcile("--timeout", "2s", ends=5)
+    engine.reconcile("--queue-timeout", "1s", ends=5)
     where = ("-n", engine.namespace)
     assert engine.run("cancel", "-l", "jobs.engine/job=nobody", *where, ends=0).stdout == ""
     one = engine.run("cancel", "-l", "jobs.engine/job=one", *where, ends=0)

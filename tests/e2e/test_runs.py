@@ -87,8 +87,8 @@ def test_a_job_with_a_name_of_48_characters_runs(engine: Engine, objects: Object
 def test_the_timeout_ends_the_waiting_with_3_and_leaves_the_job_running(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
-    engine.spec("long", script=target.script("long", lasts=4))
-    run = engine.reconcile("--timeout", "2s", ends=3)
+    engine.spec("long", script=target.script("long", lasts=10))
+    run = engine.reconcile("--timeout", "5s", ends=3)
     assert "1 job is not over" in run.stderr
     engine.reconcile(ends=0)
     assert len(run.job("long")["attempts"]) == 1
@@ -102,7 +102,7 @@ def test_ctrl_c_ends_with_130_and_the_next_engine_takes_over(
     process = engine.start()
     assert any("/long: Running" in line for line in process.stderr or ())
     process.send_signal(signal.SIGINT)
-    run = finish(process, timeout=20, ends=130)
+    run = finish(process, ends=130)
     assert run.job("long")["state"] == "Running", "what was seen last"
     assert "Traceback" not in run.stderr
     assert "the next reconcile takes" in run.stderr

@@ -69,7 +69,7 @@ def test_a_pre_created_look_alike_gets_no_secret_and_is_not_let_go(
 def test_a_running_job_whose_record_was_deleted_is_refused_until_its_pod_is_removed(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
-    engine.spec("job", script=target.script("job", lasts=6), secrets=SECRETS)
+    engine.spec("job", script=target.script("job", lasts=9), secrets=SECRETS)
     process = engine.start()
     pod = objects.wait_until_running("job")["metadata"]
     kill(process)
@@ -102,7 +102,7 @@ def test_a_running_look_alike_is_refused_by_name_and_left_alone(
 def test_a_pod_with_forged_labels_beside_a_running_job_changes_nothing(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
-    engine.spec("job", script=target.script("job", lasts=4), secrets=SECRETS)
+    engine.spec("job", script=target.script("job", lasts=12), secrets=SECRETS)
     pod = without_needs(look_alike(engine, command=EVIL, image=engine.image))
     name = pod["metadata"]["name"] = pod["metadata"]["name"].removesuffix("1") + "7"
     process = engine.start()

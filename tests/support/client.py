@@ -131,7 +131,7 @@ class Watch:
             self._socket.shutdown(socket.SHUT_RDWR)
 
 
-def eventually(true: Callable[[], Any], seconds: float = 15.0) -> Any:
+def eventually(true: Callable[[], Any], seconds: float = 60.0) -> Any:
     """The first truthy answer. Errors: AssertionError when there is none in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -14,6 +14,7 @@ from tests.support.engine import CommandResult, Engine, Process
 
 _URL = re.compile(r"served at (\S+)")
 _LONGEST_START = 120.0
+_PATIENCE = 60.0
 
 
 class EngineProcess:
@@ -56,7 +57,7 @@ class EngineProcess:
         with self._changed:
             return "\n".join(self.lines)
 
-    def wait_for_line(self, words: str, *, times: int = 1, within: float = 30.0) -> str:
+    def wait_for_line(self, words: str, *, times: int = 1, within: float = _PATIENCE) -> str:
         """The line with `words`, once it has been said so often."""
         deadline = time.monotonic() + within
         with self._changed:
@@ -71,14 +72,14 @@ class EngineProcess:
         url = _URL.search(self.wait_for_line("served at", within=_LONGEST_START))
         assert url is not None
         try:
-            with urllib.request.urlopen(url.group(1) + path, timeout=5) as answer:  # noqa: S310
+            with urllib.request.urlopen(url.group(1) + path, timeout=10) as answer:  # noqa: S310
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
         except OSError as error:
             return 0, str(error)
 
-    def answer(self, path: str, within: float = 30.0) -> tuple[int, str]:
+    def answer(self, path: str, within: float = _PATIENCE) -> tuple[int, str]:
         """As `probe`, of an engine that serves, but may be slow to get a turn at all."""
         deadline = time.monotonic() + within
         while not (found := self.probe(path))[0]:
@@ -88,7 +89,7 @@ class EngineProcess:
     def wait_until_ready(self, within: float = _LONGEST_START) -> None:
         self.wait_for_probe("/readyz", 200, within)
 
-    def wait_for_probe(self, path: str, status: int, within: float = 30.0) -> str:
+    def wait_for_probe(self, path: str, status: int, within: float = _PATIENCE) -> str:
         """The body of the first answer with this status."""
         deadline = time.monotonic() + within
         while (found := self.probe(path))[0] != status:
@@ -106,8 +107,8 @@ class EngineProcess:
     def send(self, number: int) -> None:
         self.process.send_signal(number)
 
-    def stop(self, number: int = signal.SIGTERM, within: float = 10.0) -> CommandResult:
-        """End it in order; it has ten seconds."""
+    def stop(self, number: int = signal.SIGTERM, within: float = _PATIENCE) -> CommandResult:
+        """End it. The exit code says whether that went well: what takes too long ends with 130."""
         self.send(number)
         return self.wait(within)
 

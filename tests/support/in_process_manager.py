@@ -47,7 +47,7 @@ class InProcessManager:
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         self.manager.stop("the test is over")
-        self._thread.join(12)
+        self._thread.join(60)
 
     @property
     def lives(self) -> bool:

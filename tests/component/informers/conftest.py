@@ -15,7 +15,7 @@ from engine.telemetry.events import Event
 from tests.component.sandbox.conftest import ci, sandbox
 
 __all__ = ["ci", "client", "handler", "sandbox"]
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 class Handler:

@@ -81,7 +81,7 @@ class Candidate:
             raise self.failure
         return self
 
-    def stop(self, within: float = 10.0) -> None:
+    def stop(self, within: float = 60.0) -> None:
         """End in order: the Lease is released."""
         self._stop.set()
         self._thread.join(within)
@@ -141,7 +141,7 @@ class Candidates:
         return candidate
 
 
-def eventually(true: Callable[[], object], within: float = 15.0) -> None:
+def eventually(true: Callable[[], object], within: float = 60.0) -> None:
     end = time.monotonic() + within
     while not true():
         assert time.monotonic() < end, f"not within {within} s"

@@ -274,7 +274,7 @@ def test_a_queued_job_that_nobody_asks_for_any_more_leaves_no_record_for_ever(
 ) -> None:
     sandbox.quota(NAMESPACE, pods="0")
     engine.spec("gone", script="true")
-    engine.reconcile("--timeout", "2s", ends=5)
+    engine.reconcile("--queue-timeout", "1s", ends=5)
     (engine.folder / "gone.yaml").unlink()
     for _ in range(3):
         engine.reconcile("--allow-empty", "-n", NAMESPACE, ends=0)

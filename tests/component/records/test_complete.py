@@ -50,7 +50,7 @@ def test_one_that_failed_or_waits_for_a_quota_is_done_by_its_record(
     engine.reconcile(ends=1)
     sandbox.quota(NAMESPACE, pods="0")
     engine.spec("waits", script="true")
-    engine.reconcile("--timeout", "2s", ends=5)
+    engine.reconcile("--queue-timeout", "1s", ends=5)
     complete(engine, "failed", "waits")
     run = engine.reconcile(ends=0)
     assert {job["state"] for job in run.result["jobs"]} == {"Succeeded"}

@@ -75,7 +75,7 @@ class Engine:
 
     def stop(self) -> None:
         self.manager.stop("the test is over")
-        self._thread.join(15)
+        self._thread.join(60)
         self._server.stop()
         assert not self._thread.is_alive()
 
@@ -83,7 +83,7 @@ class Engine:
         write(self.folder, f"{name}.yaml", document(name))
 
     def probe(self, path: str) -> tuple[int, str]:
-        connection = http.client.HTTPConnection("127.0.0.1", self._server.port, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", self._server.port, timeout=30)
         connection.request("GET", path)
         answer = connection.getresponse()
         return answer.status, answer.read().decode().strip()
@@ -98,7 +98,7 @@ class Engine:
         )
 
     def eventually(self, true: Callable[[], object]) -> None:
-        end = time.monotonic() + 30
+        end = time.monotonic() + 60
         while not true():
             assert time.monotonic() < end, self.events
             time.sleep(0.01)

@@ -61,7 +61,7 @@ def kubectl(live: Sandbox, tmp_path: Path) -> Kubectl:
             input=given,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=False,
         )
         return done.stdout + done.stderr
@@ -108,13 +108,13 @@ def test_kubectl_shows_describes_and_deletes_a_pod(kubectl: Kubectl, live: Sandb
 
 def test_kubectl_waits_and_watches(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", given=POD)
-    told = kubectl("wait", "pod/job", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=20s")
+    told = kubectl("wait", "pod/job", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=60s")
     assert told == "pod/job condition met\n"
 
 
 def test_kubectl_tells_a_pods_events(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", given=POD)
-    kubectl("wait", "pod/job", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=20s")
+    kubectl("wait", "pod/job", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=60s")
     told = kubectl("events", "--for", "pod/job")
     for words in ("Successfully assigned default/job to sandbox-node", "Container started"):
         assert words in told
@@ -127,7 +127,7 @@ def test_kubectl_waits_for_the_conditions_of_a_pod(kubectl: Kubectl, live: Sandb
     live.node.will(Run(duration=FOREVER, log=("hello",)), pod="job")
     kubectl("apply", "-f", "-", given=POD)
     for name in ("PodReadyToStartContainers", "Initialized", "Ready"):
-        told = kubectl("wait", "pod/job", f"--for=condition={name}", "--timeout=20s")
+        told = kubectl("wait", "pod/job", f"--for=condition={name}", "--timeout=60s")
         assert told == "pod/job condition met\n"
     assert kubectl("logs", "job", "-c", "main") == "hello\n"
     described = kubectl("describe", "pod", "job")
@@ -185,7 +185,7 @@ def test_the_python_client_works(live: Sandbox, tmp_path: Path) -> None:
         }
         core.create_namespaced_pod("default", body)
         seen = set()
-        for event in watch.Watch().stream(core.list_namespaced_pod, "default", timeout_seconds=20):
+        for event in watch.Watch().stream(core.list_namespaced_pod, "default", timeout_seconds=60):
             seen.add(event["object"].status.phase)
             if event["object"].status.phase == "Succeeded":
                 break

@@ -16,7 +16,7 @@ from tests.support.sandbox_namespace import Namespace
 
 
 def connect(sandbox: Sandbox) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", urlsplit(sandbox.url).port or 0), timeout=5)
+    return socket.create_connection(("127.0.0.1", urlsplit(sandbox.url).port or 0), timeout=30)
 
 
 def talk(sandbox: Sandbox, sent: bytes) -> bytes:

@@ -122,4 +122,4 @@ def test_a_speeded_up_clock_moves_by_itself() -> None:
         place = Namespace.of(fast)
         fast.node.will(Run(duration=20))
         place.start()
-        eventually(lambda: place.phase() == "Succeeded", 5)
+        eventually(lambda: place.phase() == "Succeeded")

