@@ -19,7 +19,7 @@ from engine.cluster.api import CONFIG_MAPS, PODS
 from engine.cluster.client import Client
 from engine.cluster.discovery import may_list
 from engine.cluster.records import list_records
-from engine.errors import Diagnostic, EngineError, ForbiddenError, InvalidInputError
+from engine.errors import EngineError, ForbiddenError, InvalidInputError
 from engine.informers.factory import InformerFactory, stop_all
 from engine.informers.reflector import Reflector, WatchContext, WatchErrorReporter
 from engine.lifecycle.state import Observation
@@ -278,16 +278,6 @@ class JobController:
         }
         return lines.get(False, ""), lines.get(True, "")
 
-    @property
-    def unrecorded(self) -> str:
-        """Which jobs wait because their records are refused; "" if none does."""
-        waiting = self.store.refused_records()
-        if not waiting:
-            return ""
-        key, words = waiting[0]
-        more = f" and for {len(waiting) - 1} more" if len(waiting) > 1 else ""
-        return f"refused for {key}{more}: {words}"
-
     def _on_change(self, key: JobKey) -> None:
         if key in self.store:
             self.queue.add(key)
@@ -349,7 +339,7 @@ class JobController:
             return None
         if self._until is None and key in self.start_limiter:
             return None
-        self._prepare(tracked)
+        self.prepare(tracked)
         rejection = tracked.observed.rejection
         queue = self._quota_queue
         if rejection is not None and queue is not None and queue.take_turn(key):
@@ -374,31 +364,24 @@ class JobController:
         if self._quota_queue is not None:
             self._quota_queue.dequeue(key)
 
-    def _prepare(self, tracked: TrackedJob) -> None:
-        """Errors: InvalidInputError with what keeps the next attempt from starting."""
+    def prepare(self, tracked: TrackedJob) -> None:
+        """Resolve secrets, and render the next attempt where users wrote templates or patches.
+
+        A job whose attempt is under way needs neither: what it misses is a problem only if it is
+        tried again. Errors: InvalidInputError with what keeps the next attempt from starting.
+        """
         if tracked.rendered.config is self._render_config:
             return
         tracked.rendered = Rendered()
         if tracked.is_finished(self.source):
             return
-        problems = self.prepare(tracked)
+        key, environment = tracked.job.key, self._dependencies.environment
+        started = tracked.is_started(self.informers.pods(key.namespace).items(key))
+        redactor, config = self._dependencies.redactor, self._render_config
+        problems = tracked.prepare(config, environment, redactor, to_start=not started)
         if problems:
             raise InvalidInputError(problems)
-        self._blocked.discard(tracked.job.key)
-
-    def prepare(self, tracked: TrackedJob) -> tuple[Diagnostic, ...]:
-        """Resolve secrets, and render the next attempt where users wrote templates or patches.
-
-        What is wrong. A job whose attempt is under way needs neither: what it misses is a problem
-        only if it is tried again.
-        """
-        pods = self.informers.pods(tracked.job.namespace).items(tracked.job.key)
-        return tracked.prepare(
-            self._render_config,
-            self._dependencies.environment,
-            self._dependencies.redactor,
-            to_start=not tracked.is_started(pods),
-        )
+        self._blocked.discard(key)
 
     def _has_started(self, tracked: TrackedJob) -> bool:
         """Whether there is anything to see through to its end.

@@ -152,10 +152,6 @@ class ControllerManager:
         """Read configuration, templates and every spec again. May be called as `stop` may."""
         self.specs.reload()
 
-    def liveness(self) -> str:
-        """Why the process should be started again; "" while every thread of it works."""
-        return self.controller.supervisor.liveness()
-
     def readiness(self) -> dict[str, str]:
         """What makes the engine ready, each with the reason why it isn't so, "" if it is."""
         (lost, _), unread = self.controller.unheard, self.controller.informers.unread
@@ -170,7 +166,7 @@ class ControllerManager:
         _, refused = self.controller.unheard
         return {
             "namespaces": refused,
-            "records": self.controller.unrecorded,
+            "records": self.controller.store.unrecorded,
             "starts": self.controller.start_limiter.remark,
         }
 

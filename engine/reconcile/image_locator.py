@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Iterator
 from itertools import islice
 
 from engine.cluster import api
@@ -42,18 +41,13 @@ class ImageLocator:
             return self._known[name][1]
 
     def _find(self, name: str) -> tuple[str, ...]:
+        pages = api.list_pages(self._client, api.NODES.path(""), size=_PAGE_SIZE)
+        nodes = (node for page in pages for node in page["items"] if has_image(node, name))
         try:
-            return tuple(islice(self._hosts(name), _MOST_HOSTS))
+            return tuple(islice(filter(None, map(usable_host, nodes)), _MOST_HOSTS))
         except EngineError as error:
             if not self._was_told:
                 self._was_told = True
                 words = f"no node is preferred for the images that it has: {error.cause}"
                 self._emit(Notice(words, detail=True))
             return ()
-
-    def _hosts(self, name: str) -> Iterator[str]:
-        for page in api.list_pages(self._client, api.NODES.path(""), size=_PAGE_SIZE):
-            for node in page["items"]:
-                host = usable_host(node)
-                if host and has_image(node, name):
-                    yield host

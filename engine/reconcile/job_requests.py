@@ -20,8 +20,12 @@ _TRIES = 5
 
 def cancel_job(client: Client, key: JobKey, message: str) -> str:
     """Returns the change in words. Errors: UsageError for a job without a record."""
-    before = _change(client, key, lambda record: record.cancelled(message, client.now()))
-    if before.state.is_final:
+
+    def cancel(record: Record) -> Record | None:
+        return None if record.state.is_final else record.cancelled(message, client.now())
+
+    before, changed = _change(client, key, cancel)
+    if not changed:
         return f"is already over: {before.state}"
     attempt = before.open_attempt
     if attempt is None or not attempt.uid:
@@ -32,7 +36,13 @@ def cancel_job(client: Client, key: JobKey, message: str) -> str:
 
 def rerun_job(client: Client, key: JobKey) -> str:
     """Returns the change in words. Errors: UsageError for a job without a record, or not over."""
-    before = _change(client, key, Record.again, only_final=True)
+
+    def rerun(record: Record) -> Record:
+        if not record.state.is_final:
+            raise _under_way(record)
+        return record.again()
+
+    before, _ = _change(client, key, rerun)
     return f"will run again; its last run was {before.state}"
 
 
@@ -44,54 +54,49 @@ def complete_job(
     Errors: UsageError for a job without a record and without a spec, one of another source, and
     one that is under way.
     """
-    for _ in range(_TRIES):
-        record = read_record(client, key)
-        if job is not None:
-            revision = job.spec_hash, job.spec_fields
-        elif record is not None:
-            revision = record.spec_hash, record.spec_fields
-        else:
-            raise NoRecordError(str(key), hint="name its spec, too: -f FILE")
-        before = record or Record(key, source, revision[0], spec_fields=revision[1])
-        if job is not None and before.source != source:
-            words = f"the job belongs to source {before.source!r}, not to {source!r}"
+
+    def complete(record: Record) -> Record | None:
+        spec = job or record
+        if job is not None and record.source != source:
+            words = f"the job belongs to source {record.source!r}, not to {source!r}"
             raise UsageError(words, where=str(key), hint="give its own --source")
-        if before.open_attempt is not None:
-            raise _under_way(before)
-        if before.state is State.SUCCEEDED and before.spec_hash == revision[0]:
-            return f"is already over: {before.state}"
-        with suppress(ConflictError, AlreadyExistsError):
-            write_record(client, before.as_completed(*revision, message, client.now()))
-            return f"recorded as {State.SUCCEEDED}; nothing was run"
-    raise _keeps_changing(key)
+        if record.open_attempt is not None:
+            raise _under_way(record)
+        if record.state is State.SUCCEEDED and record.spec_hash == spec.spec_hash:
+            return None
+        return record.as_completed(spec.spec_hash, spec.spec_fields, message, client.now())
+
+    new = Record(key, source, job.spec_hash, spec_fields=job.spec_fields) if job else None
+    before, changed = _change(client, key, complete, new, "name its spec, too: -f FILE")
+    if changed:
+        return f"recorded as {State.SUCCEEDED}; nothing was run"
+    return f"is already over: {before.state}"
 
 
 def _change(
-    client: Client, key: JobKey, change: Callable[[Record], Record], *, only_final: bool = False
-) -> Record:
-    """Write `change` of the record unless there is nothing to change; the record before it."""
+    client: Client,
+    key: JobKey,
+    change: Callable[[Record], Record | None],
+    new: Record | None = None,
+    *hints: str,
+) -> tuple[Record, bool]:
+    """Write `change` of the record, unless that is None; the record before, and whether it changed.
+
+    `new` stands for the record of a job that has none. Errors: NoRecordError without it.
+    """
     for _ in range(_TRIES):
-        record = read_record(client, key)
-        if record is None:
-            raise NoRecordError(str(key))
-        if only_final and not record.state.is_final:
-            raise _under_way(record)
-        if not only_final and record.state.is_final:
-            return record
-        try:
-            write_record(client, change(record))
-        except ConflictError:
-            continue
-        return record
-    raise _keeps_changing(key)
+        before = read_record(client, key) or new
+        if before is None:
+            raise NoRecordError(str(key), *hints)
+        after = change(before)
+        with suppress(ConflictError, AlreadyExistsError):
+            if after is not None:
+                write_record(client, after)
+            return before, after is not None
+    words = "the record changes faster than it can be written"
+    raise ConflictError(words, where=str(key), status=409, reason="")
 
 
 def _under_way(record: Record) -> UsageError:
     hint = f"engine cancel {record.key} first"
     return UsageError(f"the job is {record.state}", where=str(record.key), hint=hint)
-
-
-def _keeps_changing(key: JobKey) -> ConflictError:
-    return ConflictError(
-        "the record changes faster than it can be written", where=str(key), status=409, reason=""
-    )

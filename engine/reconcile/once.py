@@ -184,8 +184,10 @@ class RunOnce:
             states.append(tracked)
             if tracked.record is None:
                 to_create.append(job)
-            if not tracked.is_finished(controller.source):
-                problems.extend(controller.prepare(tracked))
+            try:
+                controller.prepare(tracked)
+            except InvalidInputError as error:
+                problems += error.problems
         problems += retry_transient(partial(missing_namespaces, controller.client, to_create))
         if problems:
             raise InvalidInputError(in_order(problems))

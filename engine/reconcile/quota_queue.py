@@ -85,10 +85,9 @@ class QuotaQueue:
         self._wake(first, after)
 
     def _watch(self, namespace: str) -> None:
-        path = api.RESOURCE_QUOTAS.path(namespace)
         reflector = Reflector(
             self._context,
-            path,
+            api.RESOURCE_QUOTAS.path(namespace),
             "",
             list_=partial(self._relist, namespace),
             on_event=partial(self._on_event, namespace),
@@ -104,8 +103,7 @@ class QuotaQueue:
         self._reflectors[namespace] = reflector
 
     def _list(self, namespace: str) -> str:
-        path = api.RESOURCE_QUOTAS.path(namespace)
-        pages = api.list_all(self._context.client, path, "")
+        pages = api.list_all(self._context.client, api.RESOURCE_QUOTAS.path(namespace), "")
         return str(pages[0]["metadata"]["resourceVersion"])
 
     def _relist(self, namespace: str) -> str:

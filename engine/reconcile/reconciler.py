@@ -242,9 +242,8 @@ class Reconciler:
                 if api.get_metadata(self.client, ref_of(manifest)) is not None:
                     continue
                 tracked.writes += 1
-                api.create(
-                    self.client, set_owner_reference(manifest, pod=action.pod, uid=action.uid)
-                )
+                owned = set_owner_reference(manifest, pod=action.pod, uid=action.uid)
+                api.create(self.client, owned)
                 words = f"{ref_of(manifest)} was deleted before its pod had started; created again"
                 self.reporter.emit(Notice(words, tracked.job.key, warning=True))
         tracked.observed.dependents_looked_up[action.uid, bool(action.reported)] = self.client.now()
@@ -453,13 +452,10 @@ def _count_conflict(tracked: TrackedJob, error: EngineError) -> None:
 def _check_ours(existing: dict[str, Any], manifest: dict[str, Any]) -> None:
     labels = existing["metadata"].get("labels") or {}
     if labels.get(RUN) != manifest["metadata"]["labels"][RUN]:
-        raise AdmissionRefusedError(
-            "an object of this name exists and was not made by this job",
-            where=str(ref_of(manifest)),
-            hint="rename the job, or remove the object",
-            status=409,
-            reason="AlreadyExists",
-        )
+        words = "an object of this name exists and was not made by this job"
+        where, hint = str(ref_of(manifest)), "rename the job, or remove the object"
+        reason = "AlreadyExists"
+        raise AdmissionRefusedError(words, where=where, hint=hint, status=409, reason=reason)
 
 
 def _has_content(existing: dict[str, Any], manifest: dict[str, Any]) -> bool:

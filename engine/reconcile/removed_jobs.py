@@ -47,9 +47,8 @@ class RemovedJobs:
         self._reported = ""
         self._since: dict[JobKey, float] = {}
         """Since when the spec of each is missed."""
-        self._announced: set[JobKey] = set()
-        """Those of them that were reported."""
         self._failures: dict[JobKey, int] = {}
+        """How often in a row the removal failed of each of them that was reported."""
         self._remover: JobRemover
         self._pool = ThreadPoolExecutor(_WORKERS, "remover")
 
@@ -81,8 +80,8 @@ class RemovedJobs:
             since = self._since.get(key)
             if self._stops or since is None or time.monotonic() - since < _GRACE_PERIOD:
                 return False
-            if key not in self._announced:
-                self._announced.add(key)
+            if key not in self._failures:
+                self._failures[key] = 0
                 source = self._controller.source
                 words = f"no spec in source {source} any more; the job will be removed"
                 self._controller.emit(Notice(words, key))
@@ -95,7 +94,7 @@ class RemovedJobs:
         gone = {record.key for record in self._controller.informers.own_records()} - desired.keys()
         with self._lock:
             self._since = {key: self._since.get(key, now) for key in gone}
-            self._announced &= gone
+            self._failures = {key: self._failures[key] for key in gone & self._failures.keys()}
             ready = [key for key, since in self._since.items() if now - since >= _GRACE_PERIOD]
         why = self._specs.incomplete
         if ready and why and self._reported != why:

@@ -58,18 +58,17 @@ class AttemptReporter:
             self._report_state(tracked, State.RUNNING, record, "")
         if (unrecorded := tracked.unrecorded) is not None:
             self._report_state(tracked, unrecorded.state, unrecorded, unrecorded.message)
+        notes = dict[str, str]()
         for pod in state.unowned_pods():
-            if uid_of(pod) not in tracked.reported_pods:
-                tracked.reported_pods |= {uid_of(pod)}
-                words = f"pod {name_of(pod)} is in no record of this job; it is left alone"
-                self.emit(Notice(words, tracked.job.key, warning=True))
+            notes[uid_of(pod)] = f"pod {name_of(pod)} is in no record of this job; it is left alone"
         pod = state.unlabelled_pod()
-        if pod is not None and uid_of(pod) not in tracked.reported_pods:
-            tracked.reported_pods |= {uid_of(pod)}
+        if pod is not None:
             labels = ", ".join(changed_labels(pod, state.source))
             words = f"labels of pod {name_of(pod)} were changed ({labels})"
-            words += "; the engine reads it by its name"
-            self.emit(Notice(words, tracked.job.key, warning=True))
+            notes[uid_of(pod)] = f"{words}; the engine reads it by its name"
+        for uid in notes.keys() - tracked.reported_pods:
+            self.emit(Notice(notes[uid], tracked.job.key, warning=True))
+        tracked.reported_pods |= notes.keys()
 
     def report_end(self, tracked: TrackedJob) -> None:
         """The end of a run that was followed, where another hand wrote it down: that of the TTL
@@ -123,17 +122,12 @@ class AttemptReporter:
     def _write_event(
         self, job: Job, attempt: Attempt, reason: EventReason, text: str, note: str = ""
     ) -> None:
-        if not self.on_pods or not attempt.uid:
-            return
-        record_event(
-            self.client,
-            Ref("Pod", job.namespace, attempt.pod),
-            attempt.uid,
-            reason=reason,
-            message=text,
-            now=attempt.finished_at or self.client.now(),
-            suffix=note,
-        )
+        if self.on_pods and attempt.uid:
+            pod, now = Ref("Pod", job.namespace, attempt.pod), attempt.finished_at
+            now = now or self.client.now()
+            record_event(
+                self.client, pod, attempt.uid, reason=reason, message=text, now=now, suffix=note
+            )
 
 
 def _was_reported(before: Record | None, record: Record, attempt: Attempt) -> bool:

@@ -42,7 +42,8 @@ _REQUEST_TIMEOUT, _MIN_TIMEOUT = 5.0, 0.1
 _RELEASE_TIMEOUT, _RETRY_RELEASE = 2.0, 0.1
 _STALL_TIMEOUT = 60.0
 _FIRST_WAIT, _MAX_WAIT = 0.1, 5.0
-_REPORT_FAILURES_OF_ACQUIRE, _REPORT_FAILURES_OF_RENEWAL = 3, 2
+_REPORT_LOOKS, _REPORT_RENEWALS = 3, 2
+"""How many failures in a row are reported."""
 _RIGHTS = "leader election needs get, create and update on leases in coordination.k8s.io"
 
 
@@ -84,14 +85,8 @@ class LeaseLock:
         Errors: ConflictError or AlreadyExistsError when the Lease has changed since it was read.
         """
         began = boottime()
-        mine = acquired(
-            self._lease,
-            namespace=self._namespace,
-            source=self.source,
-            identity=self.identity,
-            duration=self.duration,
-            now=self._client.now(),
-        )
+        now, before, where = self._client.now(), self._lease, self._namespace
+        mine = acquired(before, where, self.source, self.identity, self.duration, now)
         self._may_be_ours = True  # also if the answer is lost
         self._lease = self._write(mine, self._timeout)
         self._expires = began + self.duration
@@ -132,9 +127,10 @@ class LeaderElector:
     """Acquires the Lease, renews it, and acquires it again after another engine had it.
 
     Guarantees: at most one engine `is_leader` at any time, whatever their clocks show and however
-    long they slept. While it leads, it writes once every third of the Lease's duration. `on_change`
-    is called with True and False in turn, beginning with True. Assumptions: the engines of a source
-    have the same lease duration; their clocks run at about the same speed.
+    long they slept. Where the Lease is deleted, that holds among the engines that knew its holder.
+    While it leads, it writes once every third of the Lease's duration. `on_change` is called with
+    True and False in turn, beginning with True. Assumptions: the engines of a source have the same
+    lease duration; their clocks run at about the same speed.
     """
 
     def __init__(
@@ -259,10 +255,9 @@ class LeaderElector:
         if not leads and not error.retryable:
             raise error
         self._failures += 1
-        if leads and self._failures == _REPORT_FAILURES_OF_RENEWAL:
-            self._emit(Notice(f"the Lease of {self._what} can't be renewed: {error}"))
-        if not leads and self._failures == _REPORT_FAILURES_OF_ACQUIRE:
-            self._emit(Notice(f"the Lease of {self._what} is out of reach: {error}"))
+        trouble = "can't be renewed" if leads else "is out of reach"
+        if self._failures == (_REPORT_RENEWALS if leads else _REPORT_LOOKS):
+            self._emit(Notice(f"the Lease of {self._what} {trouble}: {error}"))
         if leads:
             return self._until_renewal()
         wait = backoff(self._failures, first=_FIRST_WAIT, longest=_MAX_WAIT)

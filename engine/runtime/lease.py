@@ -9,7 +9,7 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -84,15 +84,21 @@ def read_lease_record(lease: LeaseObject | None) -> LeaseRecord:
 
 
 def observe(before: ObservedLease | None, record: LeaseRecord, now: float) -> ObservedLease:
-    """Our clock starts again with every change of the record."""
+    """Our clock starts again with every change of the record.
+
+    A Lease that was deleted, rather than released, may be held still: its holder makes it again.
+    """
     if before is None:
         return ObservedLease(record, now)
-    return before if before.record == record else ObservedLease(record, now, renewed=True)
+    deleted = record == LeaseRecord() and bool(before.record.holder)
+    if deleted:
+        record = replace(before.record, renewed="")
+    renewed = before.renewed or not deleted
+    return before if before.record == record else ObservedLease(record, now, renewed)
 
 
 def acquired(
     lease: LeaseObject | None,
-    *,
     namespace: str,
     source: str,
     identity: str,

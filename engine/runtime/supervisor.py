@@ -114,12 +114,10 @@ class Supervisor:
         now = time.monotonic()
         with self._lock:
             self.panics += 1
-            last = self._reported.get((component, key, message), -math.inf)
-            if now - last < _REPORT_AGAIN_AFTER:
+            recently = now - _REPORT_AGAIN_AFTER
+            self._reported = {known: at for known, at in self._reported.items() if at > recently}
+            if (component, key, message) in self._reported:
                 return
-            self._reported = {
-                known: at for known, at in self._reported.items() if now - at < _REPORT_AGAIN_AFTER
-            }
             self._reported[component, key, message] = now
         trace = "".join(traceback.format_exception(error))
         with suppress(Exception):

@@ -153,7 +153,9 @@ def _serve(
             "engine_watch_restarts": lambda: sum(w.restarts for w in controller.reflectors()),
         }
     )
-    server = HealthServer(address, manager.readiness, manager.liveness, metrics, manager.remarks)
+    server = HealthServer(
+        address, manager.readiness, controller.supervisor.liveness, metrics, manager.remarks
+    )
     server.start()
     try:
         yield server.url

@@ -286,6 +286,24 @@ def test_a_lease_that_is_deleted_is_made_again(place: Target, candidate: Candida
     assert first.changes == [True]
 
 
+def test_an_engine_that_waits_takes_no_lease_that_is_deleted_under_its_holder(
+    place: Target, candidate: Candidates
+) -> None:
+    first = candidate("one", duration=3.0).lead()
+    second = candidate("two", wait=True, duration=3.0).start()
+    eventually(lambda: second.elector.holder == "one")
+    for _ in range(3):
+        place.api.delete(LEASES, "engine-team-web", place.namespace)
+        eventually(lambda: place.api.find(LEASES, "engine-team-web", place.namespace))
+        time.sleep(0.5)  # the second one looks every 0.2 s
+    assert place.spec()["holderIdentity"] == "one"
+    assert (first.changes, second.changes) == ([True], [])
+    first.die()
+    place.api.delete(LEASES, "engine-team-web", place.namespace)
+    eventually(lambda: second.elector.is_leader)
+    assert not first.elector.is_leader
+
+
 def test_what_others_wrote_on_the_lease_stays(place: Target, candidate: Candidates) -> None:
     candidate("one").lead()
     labels = {"metadata": {"labels": {"team": "web"}}}

@@ -64,9 +64,8 @@ class Engine:
             options,
             ControllerDependencies({}, Redactor(), self.events.append),
         )
-        self._server = HealthServer(
-            "127.0.0.1:0", self.manager.readiness, self.manager.liveness, None
-        )
+        liveness = self.manager.controller.supervisor.liveness
+        self._server = HealthServer("127.0.0.1:0", self.manager.readiness, liveness, None)
         self._thread = threading.Thread(target=self.manager.run, daemon=True)
 
     def start(self) -> None:

@@ -75,4 +75,4 @@ def test_jobs_whose_records_are_refused_can_be_told_with_the_words() -> None:
         state.observed.rejection = Rejection(
             QuotaExceededError, "exceeded quota", NOW, record_version=version
         )
-    assert store.refused_records() == [(A.key, "exceeded quota")]
+    assert store.unrecorded == "refused for ci/a: exceeded quota"
