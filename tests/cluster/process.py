@@ -57,14 +57,15 @@ class Identity:
         return cls(boot_id(), *_pid_and_start(stat))
 
     def alive(self) -> bool:
-        """A zombie counts as dead: nothing of it runs."""
+        """A zombie counts as dead once its other threads are gone: until then its port is taken."""
         if self.boot != boot_id() or Identity.of(self.pid) != self:
             return False
+        process = Path(f"/proc/{self.pid}")
         try:
-            stat = Path(f"/proc/{self.pid}/stat").read_text()
+            is_zombie = (process / "stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+            return not is_zombie or len([*(process / "task").iterdir()]) > 1
         except OSError:
             return False
-        return stat.rpartition(")")[2].split()[0] not in "ZX"
 
     def signal(self, number: signal.Signals) -> None:
         try:

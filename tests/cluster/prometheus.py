@@ -28,6 +28,8 @@ from tests.cluster.packages import Say
 from tests.cluster.settings import Settings
 
 _PATIENCE = 90.0
+_HOST = "127.0.9.9"
+"""An address from which no connection goes out, so that none takes the port that was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +74,16 @@ class Prometheus:
             ],
         }
         (work / "prometheus.yaml").write_text(json.dumps(config))
-        with socket.create_server(("127.0.0.1", 0)) as free:
+        with socket.create_server((_HOST, 0)) as free:
             port = free.getsockname()[1]
         argv: list[str | Path] = [
             self.prometheus, f"--config.file={work / 'prometheus.yaml'}", "--log.level=warn",
-            f"--storage.tsdb.path={work / 'data'}", f"--web.listen-address=127.0.0.1:{port}",
+            f"--storage.tsdb.path={work / 'data'}", f"--web.listen-address={_HOST}:{port}",
         ]  # fmt: skip
         log = work / "prometheus.log"
         with log.open("wb") as output, subprocess.Popen(argv, stderr=output) as process:
             try:
-                server = Server(f"http://127.0.0.1:{port}", log)
+                server = Server(f"http://{_HOST}:{port}", log)
                 server.wait(lambda: server.query("up") != [], "a first scrape")
                 yield server
             finally:
