@@ -5,7 +5,7 @@ admission, so every difference is a change.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from engine.render.manifests import MASK
@@ -45,7 +45,14 @@ def comparable(found: Manifest, manifest: Manifest) -> dict[str, Any]:
         rest["spec"] = {k: v for k, v in rest["spec"].items() if k not in _SET_LATER}
         affinity = _without_preferred_nodes(rest["spec"].pop("affinity", None) or {})
         rest["spec"] |= {"affinity": affinity} if affinity else {}
-    return masked({**bare, **_renamed(rest, found["metadata"]["name"], name)})
+
+    def renamed(text: str) -> str:
+        """A token's volume has a random name."""
+        if _TOKEN_VOLUME.fullmatch(text):
+            return _TOKEN_VOLUME_NAME
+        return name if text == found["metadata"]["name"] else text
+
+    return masked({**bare, **map_values(rest, renamed)})
 
 
 def _without_preferred_nodes(affinity: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,12 +61,10 @@ def _without_preferred_nodes(affinity: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in {**affinity, "nodeAffinity": nodes}.items() if value}
 
 
-def _renamed(value: Any, old: str, new: str) -> Any:
-    """`value` with the new attempt's name, and without the random name of a token's volume."""
+def map_values(value: Any, change: Callable[[str], str]) -> Any:
+    """`value` with `change` applied to its texts, before anything is encoded; keys are names."""
     if isinstance(value, Mapping):
-        return {key: _renamed(item, old, new) for key, item in value.items()}
+        return {key: map_values(item, change) for key, item in value.items()}
     if isinstance(value, list):
-        return [_renamed(item, old, new) for item in value]
-    if isinstance(value, str) and _TOKEN_VOLUME.fullmatch(value):
-        return _TOKEN_VOLUME_NAME
-    return new if value == old else value
+        return [map_values(item, change) for item in value]
+    return change(value) if isinstance(value, str) else value

@@ -4,7 +4,7 @@ The rules of the lifecycle decide it, from records and pods as they were listed.
 start, or replace its old run, is shown with the objects of its next attempt. Nothing is written.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,7 @@ from engine.errors import (
     UsageError,
     in_order,
 )
-from engine.inspect.manifest_diff import comparable, masked
+from engine.inspect.manifest_diff import comparable, map_values, masked
 from engine.lifecycle.actions import (
     Action,
     CreateDependents,
@@ -70,10 +70,10 @@ class ObjectDiff:
 
     name: Ref
     manifest: Object
-    """As it can be compared; a Secret's values are masked."""
+    """As it can be compared, masked."""
     before_name: Ref | None = None
     before: Object | None = None
-    """As it can be compared; None where there is nothing."""
+    """The same; None where there is nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +90,6 @@ class JobPlan:
     objects: tuple[ObjectDiff, ...] = ()
     error: EngineError | None = None
     """Unmasked; `reason` has its words."""
-
-    def map_text(self, change: Callable[[str], str]) -> "JobPlan":
-        """A copy with `change` applied to its words and to the values of its manifests."""
-        objects = tuple(
-            replace(
-                one,
-                manifest=_map_values(one.manifest, change),
-                before=_map_values(one.before, change),
-            )
-            for one in self.objects
-        )
-        reason, following = change(self.reason), change(self.next)
-        return replace(self, reason=reason, next=following, objects=objects)
 
 
 @dataclass(slots=True)
@@ -153,7 +140,7 @@ class Planner:
             MaxStarts.of(max_starts, self.config.limits).check(new_runs)
         except UsageError as error:
             self.refusal = error
-        return tuple(plan.map_text(self.redactor) for plan in plans)
+        return plans
 
     def prune(self, mode: DryRun, *, is_whole: bool, prune_in: Iterable[str] | None) -> PruneResult:
         """What would be pruned then. Errors: those of the lists."""
@@ -193,9 +180,10 @@ class Planner:
 
     def _plan(self, job: Job) -> JobPlan:
         try:
-            return self._plan_job(job)
+            plan = self._plan_job(job)
         except EngineError as error:
-            return JobPlan(job, PlannedAction.FAIL, str(error), error=error)
+            plan = JobPlan(job, PlannedAction.FAIL, str(error), error=error)
+        return replace(plan, reason=self.redactor(plan.reason), next=self.redactor(plan.next))
 
     def _plan_job(self, job: Job) -> JobPlan:
         """Errors: OwnershipError for what isn't this source's; InvalidInputError; the API's."""
@@ -301,20 +289,13 @@ class Planner:
                     ref = Ref(name.kind, name.namespace, pod["metadata"]["name"])
                     before = api.get(self.client, ref)
             if before is None:
-                yield ObjectDiff(name, masked(manifest))
+                yield ObjectDiff(name, map_values(masked(manifest), self.redactor))
                 continue
             old = Ref(name.kind, name.namespace, before["metadata"]["name"])
-            live, wanted = comparable(before, manifest), comparable(admitted, manifest)
+            live, wanted = (
+                map_values(comparable(one, manifest), self.redactor) for one in (before, admitted)
+            )
             yield ObjectDiff(name, wanted, old, live)
-
-
-def _map_values(value: Any, change: Callable[[str], str]) -> Any:
-    """`value` with `change` applied to its texts, before anything is encoded; keys are names."""
-    if isinstance(value, dict):
-        return {key: _map_values(item, change) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_map_values(item, change) for item in value]
-    return change(value) if isinstance(value, str) else value
 
 
 def _observe(pods: Iterable[Object], now: datetime) -> Observation:

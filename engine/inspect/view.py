@@ -23,7 +23,7 @@ from engine.refs import JobKey, Ref
 from engine.runtime.lease import LeaseObject, lease_name, read_lease_record
 from engine.status.containers import has_started
 from engine.status.outcome import State
-from engine.times import format_time, parse_time
+from engine.times import parse_time
 from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
 
 _MAX_EVENT_ATTEMPTS = 5
@@ -154,17 +154,15 @@ def read_job(client: Client, key: JobKey) -> tuple[JobView, Overview]:
     if view is None:
         raise NoRecordError(str(key))
     uids = [attempt.uid for attempt in view.record.attempts if attempt.uid] if view.record else []
-    events: list[PodEvent] = []
+    events: list[dict[str, Any]] = []
     unread = [*overview.unread]
     with _noting(unread, "events"):
         for uid in uids[-_MAX_EVENT_ATTEMPTS:]:
             path, fields = api.EVENTS.path(key.namespace), f"involvedObject.uid={uid}"
             pages = api.list_pages(client, path, fields=fields)
-            found = [one for page in pages for one in page["items"]]
-            events += map(_read_event, sorted(found, key=_version))
-    # The sort is stable: Events of one second stay in the order of their versions.
-    events.sort(key=lambda event: str(format_time(event.at) or "")[: len("2026-01-02T03:04:05")])
-    return replace(view, events=tuple(events)), replace(overview, unread=tuple(unread))
+            events += [one for page in pages for one in page["items"]]
+    view = replace(view, events=tuple(map(_read_event, sorted(events, key=_version))))
+    return view, replace(overview, unread=tuple(unread))
 
 
 def waits_for(view: JobView) -> str:

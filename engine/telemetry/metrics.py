@@ -100,7 +100,7 @@ class Metrics(Collector):
         words = "Reconciles of a job that ended with an error, by its kind: UnreachableError, say."
         self._errors = counter("engine_reconcile_errors", words, kind=_ERRORS)
         words = "How long a job was ready before a worker took it."
-        self._queue_wait = histogram("engine_workqueue_wait_seconds", words, _SECONDS)
+        self.queue_wait = histogram("engine_workqueue_wait_seconds", words, _SECONDS)
         self._spec_files = gauge("engine_spec_files", "Spec files at the last reading.")
         self._spec_reads = counter("engine_spec_reads", "How often the specs were read.")
         words = "1 while this engine leads its source, 0 while it does not."
@@ -149,10 +149,6 @@ class Metrics(Collector):
         self._duration.observe(seconds)
         if error:
             self._errors.labels(error).inc()
-
-    def observe_queue_wait(self, seconds: float) -> None:
-        """How long a key was ready before a worker took it."""
-        self._queue_wait.observe(seconds)
 
     def exposition(self, accept: str) -> tuple[str, bytes]:
         """Content type and text of all metrics, in the format that an Accept header asks for."""

@@ -32,6 +32,7 @@ from engine.errors import (
     SourceLocation,
 )
 from engine.inspect.doctor import CheckResult, CheckStatus
+from engine.inspect.manifest_diff import map_values
 from engine.inspect.plan import JobPlan, ObjectDiff
 from engine.inspect.view import JobView, Overview, PodEvent, queue_positions
 from engine.lifecycle.change_reason import PlannedAction
@@ -200,13 +201,13 @@ def _plan(text: str, pruned: PruneResult, redact: Redactor) -> Plan:
     """One job that would start, with `text` in its manifests, and one that is refused."""
     one, other = ({"kind": "Pod", "spec": {"list": [text] * n}} for n in (1, 2))
     ref = Ref("Pod", "ci", "build-1")
-    objects = (ObjectDiff(ref, one, ref, other),)
-    error = EngineError(text, hint=text)
+    objects = (ObjectDiff(ref, map_values(one, redact), ref, map_values(other, redact)),)
+    error, words = EngineError(text, hint=text), redact(text)
     jobs = (
-        JobPlan(JOB, PlannedAction.START, text, ("spec.image",), text, objects),
-        JobPlan(JOB, PlannedAction.FAIL, text, error=error),
+        JobPlan(JOB, PlannedAction.START, words, ("spec.image",), words, objects),
+        JobPlan(JOB, PlannedAction.FAIL, words, error=error),
     )
-    return Plan(tuple(job.map_text(redact) for job in jobs), pruned)
+    return Plan(jobs, pruned)
 
 
 def _body(diff: str) -> str:

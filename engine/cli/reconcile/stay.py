@@ -67,7 +67,7 @@ def run_manager(options: ReconcileOptions) -> None:
                 printer(event)
 
             dependencies = ControllerDependencies(
-                os.environ, REDACTOR, emit, metrics.observe_reconcile, metrics.observe_queue_wait
+                os.environ, REDACTOR, emit, metrics.observe_reconcile, metrics.queue_wait.observe
             )
         source = DirectorySource(
             options.paths,

@@ -219,7 +219,7 @@ def test_an_engine_leads_only_from_when_it_is_told_to(metrics: Metrics) -> None:
 def test_looks_at_jobs_are_timed_and_their_errors_counted_by_kind(metrics: Metrics) -> None:
     metrics.observe_reconcile(0.03)
     metrics.observe_reconcile(0.2, "UnreachableError")
-    metrics.observe_queue_wait(0.004)
+    metrics.queue_wait.observe(0.004)
     assert value(metrics, "engine_reconcile_duration_seconds_count") == 2
     assert value(metrics, "engine_reconcile_duration_seconds_bucket", le="0.05") == 1
     assert value(metrics, "engine_reconcile_errors_total", kind="UnreachableError") == 1
