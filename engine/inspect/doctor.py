@@ -80,17 +80,14 @@ class Feature:
 
 
 _LEASES = "leases.coordination.k8s.io"
+_ELSEWHERE = "those in namespaces without a spec stay"
 FEATURES = (
     Feature(
         "running jobs",
         "create get list watch patch delete pods; create get delete secrets;"
         " create get list watch update delete configmaps",
     ),
-    Feature(
-        "leader election",
-        f"get create update {_LEASES}",
-        "an engine that stays does not start",
-    ),
+    Feature("leader election", f"get create update {_LEASES}", "no engine that stays starts"),
     Feature("quota queue", "list watch resourcequotas", "queued jobs retry by back-off, unordered"),
     Feature("Events", "create events", "no Events of fallbacks and failures on pods"),
     Feature("pull causes", "list events", "the first message of a failed pull may be missing"),
@@ -98,24 +95,9 @@ FEATURES = (
     Feature("--prune", "list secrets", "jobs without a spec can't be removed"),
     Feature("status", f"list {_LEASES}", "status can't say whether an engine follows"),
     Feature("nodes with images", "list nodes", "a retried pull may meet any node", in_cluster=True),
-    Feature(
-        "expired pods",
-        "list pods",
-        "those in namespaces without a spec stay until engine prune is run there",
-        in_cluster=True,
-    ),
-    Feature(
-        "ageing records",
-        "list configmaps",
-        "those in namespaces without a spec stay",
-        in_cluster=True,
-    ),
-    Feature(
-        "missing namespaces",
-        "get namespaces",
-        "a missing one is found by the first create, not before anything is written",
-        in_cluster=True,
-    ),
+    Feature("expired pods", "list pods", _ELSEWHERE, in_cluster=True),
+    Feature("ageing records", "list configmaps", _ELSEWHERE, in_cluster=True),
+    Feature("missing namespaces", "get namespaces", "found by the first create", in_cluster=True),
 )
 """The rights that docs/operations.md lists."""
 
