@@ -17,7 +17,7 @@ from engine.cluster.discovery import check_server_version, missing_namespaces
 from engine.cluster.records import RecordList
 from engine.errors import BrokenRecordError, Diagnostic, EngineError, InvalidInputError, in_order
 from engine.lifecycle.record import Record
-from engine.prune.result import OnEntry, PruneResult
+from engine.prune.result import PruneResult
 from engine.prune.source import SourcePruner, SourceState, find_gone
 from engine.reconcile.controller import ControllerDependencies, JobController, StopCondition
 from engine.reconcile.job_store import TrackedJob
@@ -140,11 +140,8 @@ class RunOnce:
         results = tuple(map(self._result, self._jobs))
         return OnceResult(results, timed_out, interrupted)
 
-    def prune(self, *, logs_dir: Path | None = None, on_entry: OnEntry) -> PruneResult:
-        """Prune once the jobs are reconciled: pods as last seen, records as first seen.
-
-        `on_entry` is called for each object as soon as it is settled.
-        """
+    def prune(self, *, logs_dir: Path | None = None) -> PruneResult:
+        """Prune once the jobs are reconciled: pods as last seen, records as first seen."""
         request, pods, records = self._request, list[dict[str, Any]](), list[Record]()
         for name in self._namespaces:
             pods += self._controller.informers.pods(name).all_items()
@@ -158,7 +155,7 @@ class RunOnce:
             concurrency=request.concurrency,
             logs_dir=logs_dir,
         )
-        return pruner.prune(request.config, seen, on_entry, self._gone)
+        return pruner.prune(request.config, seen, lambda _entry: None, self._gone)
 
     def _list(self) -> None:
         """Read all records and pods of the jobs' namespaces. Errors: ClusterError."""

@@ -18,7 +18,12 @@ They may hold secrets: printers mask them.
 
 
 @dataclass(frozen=True, slots=True)
-class StateChanged:
+class Event:
+    """What the classes below have in common: something that happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanged(Event):
     """A job is in a new state."""
 
     key: JobKey
@@ -34,7 +39,7 @@ class StateChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class PullPolicyFallback:
+class PullPolicyFallback(Event):
     """A container's next attempt uses another pull policy, or the same once more."""
 
     key: JobKey
@@ -53,7 +58,7 @@ class PullPolicyFallback:
 
 
 @dataclass(frozen=True, slots=True)
-class AttemptFailed:
+class AttemptFailed(Event):
     """An attempt ended badly, whether or not there is to be another one.
 
     A pull failure that another policy answers is a PullPolicyFallback instead.
@@ -68,7 +73,7 @@ class AttemptFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class JobUnchanged:
+class JobUnchanged(Event):
     """The job's run was over before; nothing was written for it."""
 
     key: JobKey
@@ -76,7 +81,7 @@ class JobUnchanged:
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorReported:
+class ErrorReported(Event):
     """The API server refused a request, or did not answer."""
 
     key: JobKey | None
@@ -86,7 +91,7 @@ class ErrorReported:
 
 
 @dataclass(frozen=True, slots=True)
-class InternalError:
+class InternalError(Event):
     """An exception that no part of the engine expects: a defect, contained."""
 
     key: JobKey | None
@@ -102,7 +107,7 @@ class InternalError:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(Event):
     """A note to the user that no program acts on."""
 
     message: Text
@@ -114,15 +119,7 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a slow step is; for terminals, never for logs."""
-
-    message: Text
-    """"" once the step is over."""
-
-
-@dataclass(frozen=True, slots=True)
-class SpecsRead:
+class SpecsRead(Event):
     """All specs were read; the counts compare with the reading before."""
 
     files: int
@@ -133,7 +130,7 @@ class SpecsRead:
 
 
 @dataclass(frozen=True, slots=True)
-class SpecProblem:
+class SpecProblem(Event):
     """A spec file is invalid; reported once for as long as it is."""
 
     problem: Diagnostic | Text
@@ -141,14 +138,14 @@ class SpecProblem:
 
 
 @dataclass(frozen=True, slots=True)
-class JobUnmanaged:
+class JobUnmanaged(Event):
     """The engine no longer manages this job: its spec was removed."""
 
     key: JobKey
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectPruned:
+class ObjectPruned(Event):
     """The pruning rule settled an object."""
 
     ref: Ref
@@ -158,7 +155,7 @@ class ObjectPruned:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaderChanged:
+class LeaderChanged(Event):
     """This engine began or ceased to lead."""
 
     leads: bool
@@ -167,26 +164,10 @@ class LeaderChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(Event):
     """Every cache has been filled for the first time."""
 
 
-Event = (
-    StateChanged
-    | PullPolicyFallback
-    | AttemptFailed
-    | JobUnchanged
-    | ErrorReported
-    | InternalError
-    | Notice
-    | Progress
-    | SpecsRead
-    | SpecProblem
-    | JobUnmanaged
-    | ObjectPruned
-    | LeaderChanged
-    | Ready
-)
 Emit = Callable[[Event], None]
 _FREE_TEXT = (Text, Diagnostic | Text)
 

@@ -213,7 +213,6 @@ _FORMATS: Mapping[type[Any], Callable[[Any], str]] = {
         f"{e.key or e.component}: internal error: {e.kind} ({REPORT_IT}){_again(e)}"
     ),
     events.Notice: lambda e: f"{e.about}: {e.message}",
-    events.Progress: lambda _: "",
     events.SpecsRead: _specs_read,
     events.SpecProblem: lambda e: str(e.problem),
     events.ObjectPruned: lambda e: f"{e.ref} {e.action}: {e.reason}",

@@ -44,7 +44,6 @@ class Board:
     _changes: dict[JobKey, tuple[StateChanged, float]] = field(default_factory=dict)
     """Of jobs that have changed: the last one, and since when, on the monotonic clock."""
     _leader: str = ""
-    _progress: str = ""
 
     def apply(self, event: Event, now: float, wall_clock: datetime) -> None:
         """Follow one event."""
@@ -63,8 +62,6 @@ class Board:
                 self.jobs = jobs
             case events.LeaderChanged():
                 self._leader = format_event(event, verbose=False)
-            case events.Progress(message):
-                self._progress = message
 
     def render(self, height: int, now: float) -> Group:
         """At most `height` lines: counts, jobs, and how many more there are."""
@@ -93,7 +90,7 @@ class Board:
         if self.jobs:
             counted = f"{counted or '0'} of {self.jobs}"
         time_passed = "" if self.began is None else format_duration(now - self.began)
-        parts = (counted, self._progress, time_passed, self._leader)
+        parts = (counted, time_passed, self._leader)
         return ", ".join(filter(None, parts)) or "no jobs"
 
 

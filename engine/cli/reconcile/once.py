@@ -5,7 +5,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import count
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -16,8 +15,7 @@ from engine.cli.printers.result import exit_code, mask_result, result_json, resu
 from engine.cli.reconcile import ReconcileOptions, make_request
 from engine.errors import EngineError, UsageError
 from engine.files import WholeFile
-from engine.prune.result import PruneAction, PruneEntry, PruneResult
-from engine.telemetry.events import Progress
+from engine.prune.result import PruneResult
 from engine.telemetry.redact import REDACTOR
 
 if TYPE_CHECKING:
@@ -50,15 +48,9 @@ def run_once(options: ReconcileOptions) -> None:
         with open_printer(options.verbose, options.log_format, options.color, jobs) as printer:
             run = RunOnce(request, ControllerDependencies(os.environ, REDACTOR, printer))
             result, pruned = run.run(), PruneResult()
-            deleted = count(1)
-
-            def show_deleted(entry: PruneEntry) -> None:
-                if entry.action is PruneAction.DELETED:
-                    printer(Progress(f"pruning: {next(deleted):,} deleted"))
-
             try:
                 if not result.interrupted:
-                    pruned = run.prune(logs_dir=options.logs_dir, on_entry=show_deleted)
+                    pruned = run.prune(logs_dir=options.logs_dir)
             except KeyboardInterrupt:
                 result = replace(result, interrupted=True)
         code = max(exit_code(result), pruned.exit_code)

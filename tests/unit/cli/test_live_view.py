@@ -25,7 +25,6 @@ from engine.telemetry.events import (
     JobUnmanaged,
     LeaderChanged,
     Notice,
-    Progress,
     StateChanged,
 )
 from engine.telemetry.redact import Redactor
@@ -147,12 +146,6 @@ def test_a_job_that_waits_for_a_quota_says_for_which() -> None:
     refused = 'pods "build-1" is forbidden: exceeded quota: compute, requested: pods=1'
     queued = StateChanged(key("build"), State.QUEUED, Reason.QUOTA_EXCEEDED, refused)
     assert drawn([queued])[1].endswith("  -  exceeded quota: compute, requested: pods=1")
-
-
-def test_how_much_is_done_of_what_takes_long_is_told_until_it_is_over() -> None:
-    reading = Progress("reading specs: 4,000 of 10,000 files")
-    assert drawn([reading]) == ["reading specs: 4,000 of 10,000 files"]
-    assert drawn([reading, Progress("")]) == ["no jobs"]
 
 
 def test_a_failure_is_told_once_with_its_whole_cause_and_stays(
