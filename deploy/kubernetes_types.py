@@ -30,7 +30,7 @@ _EXPLAINED = (f"{CORE}.PodSpec", "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMet
 
 
 def generate(document: Any, release: str) -> dict[str, str]:
-    """The text of each file by its path below `schemas`. Errors: OpenAPIError."""
+    """The text of each file by its path below `schemas`. Errors: TypeError."""
     types = from_openapi(document, SERVED, _EXPLAINED)
     return {TYPES: as_text(types, release), PATCH: as_text(for_patches(types), release)}
 

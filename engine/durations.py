@@ -41,11 +41,13 @@ def _seconds(text: str) -> float:
     if text.isascii() and text.isdigit():
         seconds = float(text) if len(text) < len(str(int(_LONGEST))) + 1 else math.inf
     elif _PARTS.fullmatch(text):
-        parts = ({_UNITS[unit]: float(count)} for count, unit in _PART.findall(text))
+        total = timedelta()
         try:
-            seconds = sum((timedelta(**part) for part in parts), timedelta()).total_seconds()
+            for count, unit in _PART.findall(text):
+                total += timedelta(**{_UNITS[unit]: float(count)})
         except OverflowError:
-            seconds = math.inf
+            total = timedelta.max
+        seconds = total.total_seconds()
     else:
         raise ValueError(f"{text!r} is not a duration: {EXAMPLE}")
     if seconds > _LONGEST:

@@ -96,7 +96,7 @@ def in_order(
     counted, by their file.
     """
     result: list[Diagnostic] = []
-    in_line = sorted(set(found), key=_place)
+    in_line = sorted(set(found), key=lambda found: (found.where, found.message))
     for file, group in groupby(in_line, lambda found: found.where.file):
         listed = list(group)
         placed = [diagnostic for diagnostic in listed if 0 < diagnostic.where.line < END]
@@ -109,11 +109,6 @@ def in_order(
             words = f"and {number:,} more problem{'' if number == 1 else 's'} in this file"
             result.append(Diagnostic(SourceLocation(file, END), words, severity=severity))
     return tuple(result)
-
-
-def _place(found: Diagnostic) -> tuple[str, int, int, str]:
-    where = found.where
-    return where.file, where.line, where.column, found.message
 
 
 def internal_error(file: str, error: Exception) -> Diagnostic:
@@ -185,11 +180,9 @@ class InvalidInputError(EngineError):
         return type(self)(tuple(problem.map_text(change) for problem in self.problems))
 
 
-class NoRecordError(UsageError):
+def no_record(job: str, hint: str = "engine status -A shows all jobs") -> UsageError:
     """A job is named that has no run record: it never ran there, or under another name."""
-
-    def __init__(self, job: str, hint: str = "engine status -A shows all jobs") -> None:
-        super().__init__("there is no record of this job", where=job, hint=hint)
+    return UsageError("there is no record of this job", where=job, hint=hint)
 
 
 class RenderError(EngineError):
@@ -199,21 +192,11 @@ class RenderError(EngineError):
 
 
 class OwnershipError(EngineError):
-    """An object in the way belongs to another source, or the engine doesn't know its owner."""
+    """An object in the way belongs to another source, or the engine doesn't know its owner; or
+    another engine that is alive acts for this source.
+    """
 
     exit_code = ExitCode.REFUSED
-
-
-class LeaseHeldError(EngineError):
-    """Another engine that is alive acts for this source."""
-
-    exit_code = ExitCode.REFUSED
-
-    def __init__(self, source: str, holder: str) -> None:
-        super().__init__(
-            f'source "{source}" is held by another engine: {holder}',
-            hint="--leader-elect waits, or give this engine its own --source",
-        )
 
 
 class ClusterError(EngineError):
@@ -251,16 +234,9 @@ class ApiError(ClusterError):
     """The machine-readable reason of the Status object."""
 
     def __init__(
-        self,
-        cause: str,
-        *,
-        where: SourceLocation | str = "",
-        hint: str = "",
-        status: int,
-        reason: str,
-        retry_after: float = 0.0,
+        self, cause: str, *, status: int, reason: str, retry_after: float = 0.0, **words: str
     ) -> None:
-        super().__init__(cause, where=where, hint=hint)
+        super().__init__(cause, **words)
         self.status = status
         self.reason = reason
         self.retry_after = retry_after

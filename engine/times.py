@@ -28,7 +28,7 @@ def format_time(time: datetime | None) -> str | None:
 
 def earliest(*times: datetime | None) -> datetime | None:
     """The first of those that are known; None if none is."""
-    return min((time for time in times if time is not None), default=None)
+    return min(filter(None, times), default=None)
 
 
 def micro_time(now: datetime) -> str:

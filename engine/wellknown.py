@@ -44,7 +44,9 @@ def reserved_metadata(metadata: Any) -> Iterator[tuple[str, ...]]:
     """Paths of what only the engine may set: its keys, and what holds or owns an object."""
     for field, value in metadata.items() if isinstance(metadata, Mapping) else ():
         if field in ("labels", "annotations") and isinstance(value, Mapping):
-            yield from ((field, key) for key in value if str(key).startswith(RESERVED_PREFIX))
+            for key in value:
+                if str(key).startswith(RESERVED_PREFIX):
+                    yield field, key
         elif field in ("finalizers", "ownerReferences") and value:
             yield (field,)
 

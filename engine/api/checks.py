@@ -175,7 +175,7 @@ def pod_patch_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
 def namespace_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """The operator's limits allow the namespace, as far as it is known."""
     where = effective.place(("metadata", "namespace"))
-    return refused_namespaces([(effective.namespace, where)], effective.config.limits)
+    return refused_namespaces([(effective.metadata["namespace"], where)], effective.config.limits)
 
 
 def refused_namespaces(
@@ -194,7 +194,7 @@ def metadata_is_free(effective: EffectiveSpec) -> Iterator[Diagnostic]:
 
     Warn of an annotation that another cleaner may obey, and the engine doesn't.
     """
-    of_others = {*FOREIGN_TTLS, *OPT_IN_TTLS, *effective.config.prune.annotations}
+    of_others = {*FOREIGN_TTLS, *OPT_IN_TTLS, *effective.config.prune_annotations}
     for document in effective.layers:
         metadata = document.data.get("metadata", {})
         for field in ("labels", "annotations"):

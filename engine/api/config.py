@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterator
+from itertools import product
+from operator import itemgetter
 from typing import Any
 
 from engine.api.kubernetes_schema import SHIPPED, KubernetesSchema
@@ -10,7 +12,6 @@ from engine.api.model import (
     Config,
     Features,
     Limits,
-    PruneSettings,
     PullSettings,
     RecordSettings,
 )
@@ -23,12 +24,12 @@ from engine.durations import FOREVER, parse_duration
 from engine.errors import Diagnostic, InvalidInputError, SourceLocation, in_order
 
 _TIMES = (
-    *(("limits", name) for name in ("maxTimeout", "maxStartTimeout", "maxTtl", "maxGracePeriod")),
-    *(("defaults", name) for name in ("timeout", "startTimeout", "ttl", "ttlLeeway")),
+    *product(("limits",), ("maxTimeout", "maxStartTimeout", "maxTtl", "maxGracePeriod")),
+    *product(("defaults",), ("timeout", "startTimeout", "ttl", "ttlLeeway")),
     ("pull", "grace"),
     ("records", "ttl"),
 )
-_DURATIONS = frozenset(name for _, name in _TIMES)
+_DURATIONS = frozenset(map(itemgetter(1), _TIMES))
 _MAY_BE_ZERO = frozenset({"ttlLeeway", "grace", "maxGracePeriod"})
 
 
@@ -125,7 +126,7 @@ def _build(
         limits=Limits(**limits),
         features=Features(**fields("features")),
         pull=PullSettings(**pull),
-        prune=PruneSettings(**fields("prune")),
+        prune_annotations=fields("prune").get("annotations", ()),
         records=RecordSettings(**fields("records")),
         kubernetes=kubernetes,
         allow_secret_env=allow_secret_env,

@@ -5,11 +5,12 @@ then the job's own fields.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from engine.api.model import Config
+from engine.api.model import Config, Limits
 from engine.api.yaml_reader import Document
 from engine.durations import FOREVER, parse_duration
 from engine.errors import Diagnostic, Severity, SourceLocation
@@ -33,7 +34,7 @@ TIME_LIMITS: Mapping[str, str] = {
 }
 """Fields of the spec that hold durations, and the limit of each."""
 
-_ENTRY_POINT = ("script", "command", "args")
+_ENTRY_POINT = frozenset({"script", "command", "args"})
 FROM_SECRET = "fromSecret"  # noqa: S105 - a field's name
 _SOURCES = ("value", "fromEnv", "fromFile", FROM_SECRET)
 
@@ -69,8 +70,8 @@ class EffectiveSpec:
 
     spec: Mapping[str, Any]
     """The job's own spec over the defaults."""
-    namespace: str
-    """Empty until the context's namespace is known."""
+    metadata: Mapping[str, Any]
+    """The same; its namespace is empty until the context's is known."""
     layers: tuple[Document, ...]
     """The documents it is merged from: the job's own, then its folders' defaults, nearest first."""
     config: Config
@@ -106,18 +107,21 @@ def effective_spec(
     `namespace` is for a spec that names none, and goes before those of the defaults.
     """
     layers = (document, *above)
-    spec = merge_specs(
-        [BUILT_IN, config.defaults, *(d.data.get("spec", {}) for d in reversed(layers))]
-    )
-    named = [d.data.get("metadata", {}).get("namespace") for d in layers]
-    chosen = named[0] or namespace or next((name for name in named if name), "")
-    allowed = config.limits.allowed_pull_policies
-    containers = tuple(_containers(spec, allowed))
-    return EffectiveSpec(spec, chosen, layers, config, dict(_times(spec, config)), containers)
+    spec: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
+    for layer in (BUILT_IN, config.defaults):
+        spec = _merged_spec(spec, layer)
+    for one in reversed(layers):
+        spec = _merged_spec(spec, one.data.get("spec", {}))
+        metadata = merge_mappings(metadata, one.data.get("metadata", {}))
+    own = document.data["metadata"].get("namespace")
+    metadata["namespace"] = own or namespace or metadata.get("namespace", "")
+    times = dict(_times(spec, config.limits))
+    containers = tuple(_containers(spec, config.limits.allowed_pull_policies))
+    return EffectiveSpec(spec, metadata, layers, config, times, containers)
 
 
-def _times(spec: Mapping[str, Any], config: Config) -> Iterator[tuple[tuple[str, ...], Time]]:
-    limits = config.limits
+def _times(spec: Mapping[str, Any], limits: Limits) -> Iterator[tuple[tuple[str, ...], Time]]:
     longest = {
         "timeout": limits.max_timeout,
         "startTimeout": limits.max_start_timeout,
@@ -131,13 +135,11 @@ def _times(spec: Mapping[str, Any], config: Config) -> Iterator[tuple[tuple[str,
         for end, value in values.items():
             if value is None:
                 continue
-            try:
+            wanted = None
+            with suppress(ValueError):
                 wanted = math.inf if value == FOREVER else parse_duration(value)
-            except ValueError:
-                yield (name, end) if end else (name,), Time(None, cap, None)
-            else:
-                seconds = wanted if cap is None else min(wanted, cap)
-                yield (name, end) if end else (name,), Time(wanted, cap, seconds)
+            seconds = wanted if wanted is None or cap is None else min(wanted, cap)
+            yield (name, end) if end else (name,), Time(wanted, cap, seconds)
 
 
 def _containers(
@@ -154,18 +156,14 @@ def _containers(
         yield SpecContainer(name, path, container, wanted, policies)
 
 
-def merge_specs(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """One spec out of `layers`, later ones winning.
-
-    Mappings merge key by key, everything else is replaced whole. Script, command and args go
+def _merged_spec(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Mappings merge key by key, everything else is replaced whole. Script, command and args go
     together: a layer that sets one of them drops all three of the layers before it.
     """
-    merged: dict[str, Any] = {}
-    for layer in layers:
-        if any(name in layer for name in _ENTRY_POINT):
-            merged = {key: value for key, value in merged.items() if key not in _ENTRY_POINT}
-        merged = merge_mappings(merged, layer)
-    return merged
+    if not _ENTRY_POINT.isdisjoint(above):
+        for name in _ENTRY_POINT:
+            below.pop(name, None)
+    return merge_mappings(below, above)
 
 
 def merge_mappings(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,13 +171,12 @@ def merge_mappings(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[s
     merged = dict(below)
     for key, value in above.items():
         before = merged.get(key)
-        mixes = isinstance(before, Mapping) and isinstance(value, Mapping) and not _is_source(value)
-        merged[key] = merge_mappings(before, value) if mixes else value  # type: ignore[arg-type]
+        if isinstance(before, Mapping) and isinstance(value, Mapping):
+            is_source = len(value) == 1 and next(iter(value)) in _SOURCES
+            merged[key] = value if is_source else merge_mappings(before, value)
+        else:
+            merged[key] = value
     return merged
-
-
-def _is_source(value: Mapping[str, Any]) -> bool:
-    return len(value) == 1 and next(iter(value)) in _SOURCES
 
 
 def has_value(data: Any, path: Sequence[str | int]) -> bool:

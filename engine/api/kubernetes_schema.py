@@ -19,9 +19,7 @@ PATCH = "kubernetes/patch.schema.json"
 """The types of a pod in a strategic merge patch: nothing is required, and directives fit."""
 CORE = "io.k8s.api.core.v1"
 RENDERED = (f"{CORE}.Pod", f"{CORE}.Secret", f"{CORE}.ConfigMap")
-_IN_SPECS = tuple(
-    f"{CORE}.{name}" for name in ("PodSecurityContext", "SecurityContext", "Toleration")
-)
+_IN_SPECS = (f"{CORE}.PodSecurityContext", f"{CORE}.SecurityContext", f"{CORE}.Toleration")
 """The types that the schemas of the specs refer to."""
 
 Type = Mapping[str, Any]
@@ -106,7 +104,8 @@ class KubernetesSchema:
 
 def _read_shipped() -> Mapping[str, Type]:
     folder = resource_dir("schemas")
-    return {name: json.loads((folder / name).read_bytes()) for name in (TYPES, PATCH)}
+    types, patch = (folder / TYPES).read_bytes(), (folder / PATCH).read_bytes()
+    return {TYPES: json.loads(types), PATCH: json.loads(patch)}
 
 
 SHIPPED = KubernetesSchema(_read_shipped)
@@ -123,7 +122,7 @@ def read_kubernetes_schema(path: Path) -> KubernetesSchema:
         files = {TYPES: types, PATCH: for_patches(types)}
     except OSError as error:
         cause = f"can't be read: {error.strerror}"
-    except OpenAPIError as error:
+    except TypeError as error:
         cause = str(error)
     except (ValueError, RecursionError) as error:
         cause = f"this is no JSON: {error}"
@@ -150,10 +149,6 @@ def is_in_kubernetes(path: Sequence[str | int]) -> bool:
     return kubectl_name(path) not in ("", *_IN_POD.values())
 
 
-class OpenAPIError(ValueError):
-    """The document isn't OpenAPI v2, or not that of a Kubernetes API server."""
-
-
 def from_openapi(
     document: Any, kinds: Iterable[str] = RENDERED, explained: Iterable[str] = ()
 ) -> dict[str, Any]:
@@ -161,15 +156,15 @@ def from_openapi(
 
     It knows no other fields than OpenAPI does. Null is as good as a field that is left out. The
     types that `explained` kinds are made of keep the first sentence of their descriptions.
-    Errors: OpenAPIError.
+    Errors: TypeError.
     """
     definitions = document.get("definitions") if isinstance(document, dict) else None
     if not isinstance(definitions, dict):
-        raise OpenAPIError("this is no OpenAPI v2 document: it has no definitions")
+        raise TypeError("this is no OpenAPI v2 document: it has no definitions")
     needed = (*RENDERED, *_IN_SPECS)
     for name in needed:
         if not isinstance(definitions.get(name), dict):
-            raise OpenAPIError(f"this is no OpenAPI of Kubernetes: it has no {name}")
+            raise TypeError(f"this is no OpenAPI of Kubernetes: it has no {name}")
     try:
         with_words = _closure(definitions, explained)
         made = {
@@ -177,7 +172,7 @@ def from_openapi(
             for name in sorted(_closure(definitions, (*kinds, *needed)))
         }
     except (AttributeError, TypeError, KeyError) as error:
-        raise OpenAPIError(f"this OpenAPI v2 document can't be understood: {error}") from None
+        raise TypeError(f"this OpenAPI v2 document can't be understood: {error}") from None
     return {"definitions": made}
 
 

@@ -215,14 +215,6 @@ class PullSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class PruneSettings:
-    """What the TTL rule spares, and what it looks at."""
-
-    annotations: tuple[str, ...] = ()
-    """Annotations of other cleaners that hold a TTL for `engine prune`, beside its own."""
-
-
-@dataclass(frozen=True, slots=True)
 class RecordSettings:
     """How long the records of jobs are kept, and how much they hold."""
 
@@ -243,8 +235,8 @@ class Config:
     features: Features = Features()
     pull: PullSettings = PullSettings()
     """How pull policies fall back."""
-    prune: PruneSettings = PruneSettings()
-    """What the TTL rule spares, and what it looks at."""
+    prune_annotations: tuple[str, ...] = ()
+    """Annotations of other cleaners that hold a TTL for `engine prune`, beside its own."""
     records: RecordSettings = RecordSettings()
     """How long the records of jobs are kept, and how much they hold."""
     kubernetes: KubernetesSchema = SHIPPED

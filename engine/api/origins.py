@@ -55,7 +55,7 @@ def effective_document(job: Job, namespace: str, mask: str = "") -> EffectiveDoc
         raise ValueError("the configuration has to ask for origins")
     given = (
         ("name", job.name),
-        ("namespace", effective.namespace),
+        ("namespace", effective.metadata["namespace"]),
         ("labels", job.labels),
         ("annotations", job.annotations),
     )

@@ -9,20 +9,18 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from engine.api.versions import API_VERSION, JOB_SPEC, SCHEMAS
+from engine.api.versions import API_VERSION, ENGINE_CONFIG, JOB_DEFAULTS, JOB_SPEC
 from engine.api.yaml_reader import Document
 from engine.errors import Diagnostic, SourceLocation
 
-_GROUPS = sorted({version.partition("/")[0] for version, _ in SCHEMAS})
-_KINDS = sorted({kind for _, kind in SCHEMAS})
+_GROUP = API_VERSION.partition("/")[0]
+_KINDS = (JOB_SPEC.lower(), JOB_DEFAULTS.lower(), ENGINE_CONFIG.lower())
 _NEARLY = 0.7
 """How alike two groups are, as difflib counts, if one is a slip of the pen for the other."""
 _LONGEST_NAME = 100
 _OTHER_VERSION = re.compile(r"v1|[a-z0-9][-a-z0-9.]*/v\d+((alpha|beta)\d+)?")
 _WORKLOADS = {("batch/v1", "Job"), ("batch/v1", "CronJob"), ("v1", "Pod")}
 """Kinds of Kubernetes that run to completion, too."""
-
-_SEPARATOR = re.compile(r"^---.*$", re.MULTILINE)
 _HEAD = re.compile(r"""^(apiVersion|kind):[ \t]*["']?([^\s"'#]+)""", re.MULTILINE)
 
 
@@ -63,19 +61,20 @@ def foreign_document(document: Document) -> ForeignDocument | None:
 
 
 def foreign_text(text: bytes, file: str) -> tuple[ForeignDocument, ...]:
-    """The documents of a file that isn't YAML, such as a chart's template.
+    """The documents of a file that can't be read, such as a chart's template.
 
     None of them unless each names, at its top, a kind and another API group.
     """
     decoded = text.decode("utf-8-sig", "replace")
-    if any(name in decoded for name in (*_KINDS, *_GROUPS)):
-        return ()
-    parts = [part for part in _SEPARATOR.split(decoded) if part.strip()]
-    heads = [dict(_HEAD.findall(part)) for part in parts]
-    if not all(_is_foreign(head.get("apiVersion", ""), head.get("kind", "")) for head in heads):
-        return ()
-    where = SourceLocation(file)
-    return tuple(ForeignDocument(where, head["apiVersion"], head["kind"]) for head in heads)
+    found = []
+    for part in re.split(r"^---.*$", decoded, flags=re.MULTILINE):
+        head = dict(_HEAD.findall(part))
+        version, kind = head.get("apiVersion", ""), head.get("kind", "")
+        if part.strip() and (_GROUP in part or not _is_foreign(version, kind)):
+            return ()
+        if part.strip():
+            found.append(ForeignDocument(SourceLocation(file), version, kind))
+    return tuple(found)
 
 
 def foreign_notes(documents: Iterable[ForeignDocument]) -> Iterator[str]:
@@ -91,6 +90,6 @@ def foreign_notes(documents: Iterable[ForeignDocument]) -> Iterator[str]:
 
 def _is_foreign(version: str, kind: str) -> bool:
     group = version.partition("/")[0][:_LONGEST_NAME]
-    is_ours = kind.lower() in map(str.lower, _KINDS) or any(own in group for own in _GROUPS)
-    is_near = is_ours or bool(difflib.get_close_matches(group, _GROUPS, 1, _NEARLY))
+    is_ours = kind.lower() in _KINDS or _GROUP in group
+    is_near = is_ours or bool(difflib.get_close_matches(group, [_GROUP], 1, _NEARLY))
     return bool(kind and _OTHER_VERSION.fullmatch(version)) and not is_near

@@ -14,7 +14,6 @@ from typing import Any
 from engine.api.yaml_reader import Document, Path
 
 _DIGEST_LENGTH = 8
-_NAMESPACE = "metadata.namespace"
 
 
 def spec_hash(document: Document) -> tuple[str, str]:
@@ -27,14 +26,13 @@ def spec_hash(document: Document) -> tuple[str, str]:
     written = put_secrets(document.data, None)
     metadata = written["metadata"]
     namespace = metadata.get("namespace")
-    fields = {name: _json(value) for name, value in sorted(written["spec"].items())}
-    spec = ",".join(f"{_json(name)}:{text}" for name, text in fields.items())
-    name, place = _json(metadata["name"]), _json(namespace)
-    whole = _sha256(f'{{"name":{name},"namespace":{place},"spec":{{{spec}}}}}')
-    digests = [f"spec.{field}={_sha256(text)[:_DIGEST_LENGTH]}" for field, text in fields.items()]
+    kept = {"name": metadata["name"], "namespace": namespace, "spec": written["spec"]}
+    digests = []
+    for field, value in sorted(written["spec"].items()):
+        digests.append(f"spec.{field}={_sha256(value)[:_DIGEST_LENGTH]}")
     if namespace is not None:
-        digests.append(f"{_NAMESPACE}={_sha256(place)[:_DIGEST_LENGTH]}")
-    return whole, " ".join(digests)
+        digests.append(f"metadata.namespace={_sha256(namespace)[:_DIGEST_LENGTH]}")
+    return _sha256(kept), " ".join(digests)
 
 
 def changed_fields(before: str, now: str) -> tuple[str, ...]:
@@ -46,8 +44,8 @@ def changed_fields(before: str, now: str) -> tuple[str, ...]:
 _json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 
 
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def _sha256(value: Any) -> str:
+    return hashlib.sha256(_json(value).encode()).hexdigest()
 
 
 def secret_sources(spec: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
@@ -61,10 +59,9 @@ def secret_sources(spec: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str,
 
 def put_secrets(data: dict[str, Any], put: Any) -> dict[str, Any]:
     """A document with `put` in place of each secret's value that is in it."""
-    held = [path for path, source in secret_sources(data["spec"]) if "value" in source]
-    if not held:
-        return data
-    copied: Any = copy.deepcopy(data)
-    for path in held:
-        reduce(getitem, path, copied)["value"] = put
-    return dict(copied)
+    made: Any = data
+    for path, source in secret_sources(data["spec"]):
+        if "value" in source:
+            made = copy.deepcopy(data) if made is data else made
+            reduce(getitem, path, made)["value"] = put
+    return dict(made)

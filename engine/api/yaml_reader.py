@@ -176,11 +176,11 @@ def read_yaml(text: bytes, file: str) -> tuple[tuple[Document, ...], tuple[Diagn
         return (), (_explain_syntax(error, decoded, file),)
     if read.problems:
         return (), tuple(read.problems)
-    documents = (
-        Document(file, data, _place(file, read.stream.places[index][0]), decoded, index)
-        for index, data in enumerate(read.stream.data)
-        if data is not None
-    )
+    documents = []
+    for index, data in enumerate(read.stream.data):
+        if data is not None:
+            where = _place(file, read.stream.places[index][0])
+            documents.append(Document(file, data, where, decoded, index))
     return tuple(documents), ()
 
 

@@ -105,7 +105,7 @@ def command(
         namespaces=("", *namespaces) if all_namespaces else namespaces or (connection.namespace,),
         kinds=kinds,
         selector=selector,
-        annotations=(*FOREIGN_TTLS, *settings.prune.annotations, *annotations),
+        annotations=(*FOREIGN_TTLS, *settings.prune_annotations, *annotations),
         concurrency=concurrency,
         records_ttl=settings.records.ttl,
     )

@@ -10,7 +10,7 @@ import click
 from engine.cli import options
 from engine.cli.by_name import job_key
 from engine.cli.output import echo, echo_data, echo_error, echo_note, echo_table
-from engine.errors import ApiError, EngineError, NoRecordError, UsageError
+from engine.errors import ApiError, EngineError, ExitCode, UsageError, no_record
 from engine.refs import JobKey
 
 if TYPE_CHECKING:
@@ -89,9 +89,9 @@ def command(
     there = set().union(*map(_names, found))
     missing = [keys for keys in named if not keys & there]
     for keys in missing:
-        echo_error(NoRecordError(", ".join(sorted(str(key).lstrip("/") for key in keys))))
+        echo_error(no_record(", ".join(sorted(str(key).lstrip("/") for key in keys))))
     if missing:
-        sys.exit(NoRecordError.exit_code)
+        sys.exit(ExitCode.INVALID)
 
 
 def _names(job: "JobView") -> set[JobKey]:

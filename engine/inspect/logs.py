@@ -9,7 +9,7 @@ from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.logs import LogFollower
 from engine.cluster.records import read_record
-from engine.errors import EngineError, NoRecordError, UsageError
+from engine.errors import EngineError, UsageError, no_record
 from engine.lifecycle.record import Attempt, Record
 from engine.lifecycle.state import has_ended, is_finished
 from engine.refs import MAIN_CONTAINER, JobKey, Ref
@@ -91,7 +91,7 @@ class JobLogs:
         """The record, the attempt that is asked for, and its pod if that is still there."""
         record = read_record(self.client, self.key)
         if record is None:
-            raise NoRecordError(str(self.key))
+            raise no_record(str(self.key))
         target = record.last
         if self.attempt is not None:
             known = {attempt.number: attempt for attempt in record.attempts}

@@ -10,7 +10,7 @@ from engine.cluster import api
 from engine.cluster.api import Resource
 from engine.cluster.client import Client
 from engine.cluster.records import list_records, read_record
-from engine.errors import BrokenRecordError, ForbiddenError, NoRecordError
+from engine.errors import BrokenRecordError, ForbiddenError, no_record
 from engine.lifecycle.observed_status import (
     ObservedStatus,
     observed_status,
@@ -147,12 +147,12 @@ def read_overview(client: Client, namespaces: Sequence[str], selector: str = "")
 def read_job(client: Client, key: JobKey) -> tuple[JobView, Overview]:
     """One job with its Events, and the overview that it is of.
 
-    Errors: NoRecordError; those of `read_overview`.
+    Errors: UsageError without a record; those of `read_overview`.
     """
     overview = read_overview(client, (key.namespace,))
     view = next((job for job in overview.jobs if job.key == key), None)
     if view is None:
-        raise NoRecordError(str(key))
+        raise no_record(str(key))
     uids = [attempt.uid for attempt in view.record.attempts if attempt.uid] if view.record else []
     events: list[dict[str, Any]] = []
     unread = [*overview.unread]

@@ -30,4 +30,4 @@ def check_pod(pod: Mapping[str, Any], job: Job, limits: Limits) -> tuple[Diagnos
 def judges_pods(limits: Limits) -> bool:
     """Whether a spec of its own, with neither a patch nor a template, can exceed `limits`."""
     allowed = (limits.allowed_images, limits.allowed_service_accounts, limits.allowed_secrets)
-    return any(names is not None for names in allowed)
+    return allowed != (None, None, None)

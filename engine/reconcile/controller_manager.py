@@ -121,7 +121,7 @@ class ControllerManager:
         """Returns once `stop` was called.
 
         Errors: ClusterError when the cluster is too old or can't be reached at the start,
-        LeaseHeldError when another engine leads this source; later ones are reported, and it goes
+        OwnershipError when another engine leads this source; later ones are reported, and it goes
         on.
         """
         supervisor = self.controller.supervisor

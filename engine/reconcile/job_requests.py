@@ -10,7 +10,7 @@ from engine.api.model import Job
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.records import read_record, write_record
-from engine.errors import AlreadyExistsError, ConflictError, NoRecordError, UsageError
+from engine.errors import AlreadyExistsError, ConflictError, UsageError, no_record
 from engine.lifecycle.record import Record
 from engine.refs import JobKey, Ref
 from engine.status.outcome import State
@@ -82,12 +82,12 @@ def _change(
 ) -> tuple[Record, bool]:
     """Write `change` of the record, unless that is None; the record before, and whether it changed.
 
-    `new` stands for the record of a job that has none. Errors: NoRecordError without it.
+    `new` stands for the record of a job that has none. Errors: no_record without it.
     """
     for _ in range(_TRIES):
         before = read_record(client, key) or new
         if before is None:
-            raise NoRecordError(str(key), *hints)
+            raise no_record(str(key), *hints)
         after = change(before)
         with suppress(ConflictError, AlreadyExistsError):
             if after is not None:

@@ -18,8 +18,8 @@ from engine.errors import (
     ConflictError,
     EngineError,
     ForbiddenError,
-    LeaseHeldError,
     NotFoundError,
+    OwnershipError,
 )
 from engine.refs import Ref
 from engine.runtime.lease import (
@@ -176,7 +176,7 @@ class LeaderElector:
     def run(self, stop: threading.Event, heartbeat: Callable[[float], None]) -> None:
         """Lead whenever that is possible until `stop` is set, then release the Lease within 2 s.
 
-        A server that is away is waited for. Errors: LeaseHeldError when another engine is seen
+        A server that is away is waited for. Errors: OwnershipError when another engine is seen
         alive and this one doesn't wait; ForbiddenError without the rights; any other error that
         waiting can't mend.
         """
@@ -225,11 +225,14 @@ class LeaderElector:
         return True
 
     def _stand_by(self, seen: ObservedLease, left: float) -> None:
-        """Errors: LeaseHeldError when the holder is alive, and this engine doesn't wait."""
+        """Errors: OwnershipError when the holder is alive, and this engine doesn't wait."""
         self._holder = holder = seen.record.holder
         self._unconfirmed_until = 0.0 if seen.renewed else boottime() + left
         if seen.renewed and not self._wait:
-            raise LeaseHeldError(self._lock.source, holder)
+            raise OwnershipError(
+                f'source "{self._lock.source}" is held by another engine: {holder}',
+                hint="--leader-elect waits, or give this engine its own --source",
+            )
         if self._reported_holder != holder:
             self._reported_holder = holder
             looking = f"was last held by {holder}: looking whether it lives, for {left:.0f} s"

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from engine.cluster.connect import connect
-from engine.errors import ExitCode, ForbiddenError, LeaseHeldError, NotFoundError
+from engine.errors import ExitCode, ForbiddenError, NotFoundError, OwnershipError
 from engine.runtime.leader_election import LeaseLock
 from tests.component.leader.conftest import (
     LEASES,
@@ -43,7 +43,7 @@ def test_the_lease_tells_who_holds_it_and_carries_no_ttl(
 def test_a_second_engine_is_refused_and_told_who_is_first(candidate: Candidates) -> None:
     first = candidate("one", duration=3.0).lead()
     second = candidate("two", duration=3.0)
-    with pytest.raises(LeaseHeldError) as refused:
+    with pytest.raises(OwnershipError) as refused:
         second.lead()
     assert refused.value.exit_code == ExitCode.REFUSED
     assert all(words in str(refused.value) for words in (SOURCE, "one", "--leader-elect"))
@@ -54,7 +54,7 @@ def test_a_second_engine_is_refused_and_told_who_is_first(candidate: Candidates)
 def test_a_second_engine_is_refused_as_soon_as_the_first_renews(candidate: Candidates) -> None:
     candidate("one", duration=9.0).lead()
     began = time.monotonic()
-    with pytest.raises(LeaseHeldError):
+    with pytest.raises(OwnershipError):
         candidate("two", duration=9.0).lead()
     assert time.monotonic() - began < 8.0
 
@@ -175,7 +175,7 @@ def test_of_many_engines_exactly_one_leads(place: Target, candidate: Candidates)
     with ThreadPoolExecutor(8) as pool:
         ends = [end.exception() for end in [pool.submit(engine.lead) for engine in engines]]
     assert ends.count(None) == 1
-    assert all(isinstance(end, LeaseHeldError) for end in ends if end is not None)
+    assert all(isinstance(end, OwnershipError) for end in ends if end is not None)
     winners = [engine for engine in engines if engine.elector.is_leader]
     assert [winner.elector.holder for winner in winners] == [place.spec()["holderIdentity"]]
 
@@ -236,7 +236,7 @@ def test_a_displaced_engine_that_does_not_wait_is_refused(candidate: Candidates)
     first.cut.set()
     second.lead()
     first.cut.clear()
-    with pytest.raises(LeaseHeldError, match="two"):
+    with pytest.raises(OwnershipError, match="two"):
         first.ended()
 
 
@@ -272,7 +272,7 @@ def test_giving_up_stops_the_renewal(place: Target, candidate: Candidates) -> No
 def test_an_engine_that_was_refused_gives_up_nothing(place: Target, candidate: Candidates) -> None:
     candidate("one", duration=3.0).lead()
     second = candidate("two", duration=3.0)
-    with pytest.raises(LeaseHeldError):
+    with pytest.raises(OwnershipError):
         second.lead()
     second.stop()
     assert place.spec()["holderIdentity"] == "one"
