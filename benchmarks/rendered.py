@@ -8,8 +8,8 @@ from typing import Any
 
 from benchmarks.specs import TOKEN, write_specs
 from engine.api.model import Config, Job, Limits
+from engine.lifecycle.attempt import RenderConfig, render_attempt
 from engine.refs import record_name
-from engine.render.attempt import RenderConfig, render_attempt
 from engine.render.manifests import Manifests
 from engine.render.secret_values import resolve_secrets
 from engine.render.templates import Templates

@@ -74,7 +74,7 @@ def _profile() -> tuple[set[tuple[str, str]], list[str]]:
             return
         is_new = (file, code.co_qualname) not in functions
         functions.add((file, code.co_qualname))
-        if file == "cluster/connect.py" and code.co_name == "send":
+        if file == "cluster/client.py" and code.co_name == "_exchange":
             sent.set()
         if not is_new or sent.is_set() or threading.get_ident() != main_thread:
             return

@@ -16,13 +16,13 @@ from engine.api.parse import SpecText
 from engine.api.schema import check_document
 from engine.api.yaml_reader import Document, read_yaml
 from engine.lifecycle.actions import Done
+from engine.lifecycle.attempt import RenderConfig, render_attempt
 from engine.lifecycle.record_codec import decode_record, encode_record
 from engine.lifecycle.rules import decide
 from engine.lifecycle.state import LifecycleState, Observation
-from engine.render.attempt import RenderConfig, render_attempt
-from engine.render.manifests import render_job
+from engine.render.manifests import SecretValues, render_job
 from engine.render.templates import Templates
-from engine.render.variables import SecretValues
+from engine.specdir.compile import CompileOptions
 from engine.specdir.load import load_files
 from engine.specdir.parse_cache import spec_file
 from engine.transform import transform
@@ -112,7 +112,7 @@ def test_load(benchmark: BenchmarkFixture, size: int) -> None:
 
     def load() -> LoadedJobs:
         files = {text.file: spec_file(text, config.kubernetes) for text in texts}
-        return load_files(files, config)
+        return load_files(files, config, CompileOptions())
 
     loaded = benchmark.pedantic(load, rounds=5, warmup_rounds=1)  # type: ignore[no-untyped-call]
     assert len(loaded.jobs) == size

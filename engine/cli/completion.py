@@ -41,7 +41,7 @@ def complete_jobs(context: click.Context, incomplete: str) -> list[str]:
 def _jobs(context: click.Context, incomplete: str) -> list[str]:
     from engine.cluster import api  # noqa: PLC0415 - the client is slow to import
     from engine.cluster.connect import connect  # noqa: PLC0415
-    from engine.cluster.records import SELECTOR, job_of_record  # noqa: PLC0415
+    from engine.cluster.records import SELECTOR, key_of  # noqa: PLC0415
 
     given = context.params
     connection = connect(given.get("kubeconfig") or "", given.get("context") or "")
@@ -49,6 +49,7 @@ def _jobs(context: click.Context, incomplete: str) -> list[str]:
     several = given.get("namespaces") or ("",)
     namespace = before or given.get("namespace") or several[0] or connection.namespace
     path = api.CONFIG_MAPS.path(namespace)
-    records = api.list_names(connection.client, path, _LONGEST, SELECTOR)
-    names = {before + slash + job_of_record(name) for name in records}
+    query = [("labelSelector", SELECTOR), ("limit", str(api.PAGE_SIZE))]
+    page = api.list_page(connection.client, path, query, accept=api.METADATA_LIST, timeout=_LONGEST)
+    names = {before + slash + key_of(item).name for item in page["items"]}
     return sorted(n for n in names.difference(given.get("jobs") or ()) if n.startswith(incomplete))

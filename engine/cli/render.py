@@ -15,7 +15,7 @@ from engine.cli.loading import (
 from engine.cli.printers.manifests import print_json, print_yaml
 from engine.cli.printers.origins import print_origins_json, print_origins_yaml
 from engine.errors import Diagnostic, InvalidInputError
-from engine.render.attempt import RenderConfig, try_render_attempt
+from engine.lifecycle.attempt import RenderConfig, try_render_attempt
 from engine.render.secret_values import resolve_secrets
 from engine.render.templates import Templates
 from engine.telemetry.redact import MASK

@@ -17,10 +17,10 @@ from engine.cli.loading import (
 )
 from engine.cli.output import echo_diagnostic, echo_stderr, pluralise
 from engine.errors import Diagnostic, ExitCode, RenderError, Severity, in_order
-from engine.render.attempt import RenderConfig, render_problems
+from engine.lifecycle.attempt import RenderConfig, has_to_be_rendered, try_render_attempt
+from engine.render.manifests import SecretValues
 from engine.render.secret_values import resolve_secrets
 from engine.render.templates import Templates
-from engine.render.variables import SecretValues
 from engine.telemetry.redact import REDACTOR, SHORTEST, is_maskable
 
 
@@ -62,7 +62,8 @@ def command(output: str, **given: Any) -> None:
     for job in loaded.jobs:
         if job.spec["template"] in broken:
             continue
-        problems.extend(render_problems(rendering, job, first_policies(job)))
+        if has_to_be_rendered(rendering, job):
+            problems += try_render_attempt(rendering, job, 1, first_policies(job), None)[1]
         secrets, missing = resolve_secrets(job, os.environ, settings.limits)
         problems.extend(map(_unset_is_a_warning, missing))
         problems.extend(_too_short_to_mask(job, secrets))
@@ -95,7 +96,8 @@ def _print_text(count: int, problems: tuple[Diagnostic, ...], *, allow_empty: bo
 
 def _too_short_to_mask(job: Job, secrets: SecretValues) -> Iterator[Diagnostic]:
     refs = (*job.secrets.values(), *(credential.password for credential in job.credentials))
-    for ref, value in zip(refs, secrets.all, strict=True):
+    values = (*secrets.variables.values(), *secrets.passwords)
+    for ref, value in zip(refs, values, strict=True):
         if value and not is_maskable(value):
             words = (
                 f"a secret of fewer than {SHORTEST} characters isn't masked in messages and logs"

@@ -5,9 +5,12 @@ where the API serves it. What decides over an object's end needs no more than it
 of the bytes: `accept` METADATA and METADATA_LIST ask for that.
 """
 
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
 from typing import Any
 from urllib.parse import quote
 
@@ -15,7 +18,6 @@ from engine.cluster.client import JSON, READ_TIMEOUT, Client, Query
 from engine.errors import ExpiredError, NotFoundError, UsageError
 from engine.refs import Ref, ref_of
 
-JSON_PATCH = "application/json-patch+json"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 PAGE_SIZE = 500
@@ -105,10 +107,7 @@ def update(client: Client, manifest: dict[str, Any], *, timeout: float | None = 
 
 def patch(client: Client, ref: Ref, operations: list[dict[str, Any]]) -> Answer:
     """Apply a JSON patch, all of it or nothing."""
-    path = _path(ref, None)
-    return _request(
-        client, "PATCH", path, body=operations, content_type=JSON_PATCH, query=_WRITE_OPTIONS
-    )
+    return _request(client, "PATCH", _path(ref, None), body=operations, query=_WRITE_OPTIONS)
 
 
 def delete(
@@ -127,12 +126,8 @@ def delete(
     Errors: ConflictError when another object has taken its name, or `version` is not its own.
     """
     preconditions = {"uid": uid, **({"resourceVersion": version} if version else {})}
-    options: dict[str, Any] = {
-        "apiVersion": "v1",
-        "kind": "DeleteOptions",
-        "preconditions": preconditions,
-        "propagationPolicy": "Background",
-    }
+    options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    options |= {"preconditions": preconditions, "propagationPolicy": "Background"}
     if grace is not None:
         options["gracePeriodSeconds"] = grace
     if dry_run:
@@ -152,7 +147,7 @@ def list_pages(
     fields: str = "",
     size: int = PAGE_SIZE,
     accept: str = JSON,
-    retry: Callable[[Callable[[], Answer]], Answer] = lambda ask: ask(),
+    retry: Callable[[Callable[[], Answer]], Answer] = operator.call,
 ) -> Iterator[Answer]:
     """Pages of a list, each as the server sent it; `retry` asks for one of them.
 
@@ -161,8 +156,8 @@ def list_pages(
     token = ""
     while True:
         given = {"labelSelector": selector, "fieldSelector": fields, "continue": token}
-        query: Query = [("limit", str(size)), *((k, v) for k, v in given.items() if v)]
-        answer = retry(lambda query=query: list_page(client, path, query, accept=accept))  # type: ignore[misc]
+        query: Query = [("limit", str(size)), *filter(itemgetter(1), given.items())]
+        answer = retry(partial(list_page, client, path, query, accept=accept))
         yield answer
         token = answer["metadata"].get("continue") or ""
         if not token:
@@ -191,13 +186,6 @@ def list_all(client: Client, path: str, selector: str, fields: str = "") -> list
         with suppress(ExpiredError):
             return list(list_pages(client, path, selector, fields=fields, size=3 * PAGE_SIZE))
     return list(list_pages(client, path, selector, fields=fields, size=3 * PAGE_SIZE))
-
-
-def list_names(client: Client, path: str, timeout: float, selector: str = "") -> list[str]:
-    """Names on the first page of a list, within `timeout` seconds. Errors: those of the API."""
-    query: Query = [("limit", str(PAGE_SIZE)), *([("labelSelector", selector)] if selector else [])]
-    page = list_page(client, path, query, accept=METADATA_LIST, timeout=timeout)
-    return [item["metadata"]["name"] for item in page["items"]]
 
 
 def read_log(

@@ -2,26 +2,28 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
+from urllib.parse import urlencode
 
-from urllib3 import BaseHTTPResponse
+from urllib3 import BaseHTTPResponse, Retry, Timeout
 from urllib3.exceptions import HTTPError
 
 from engine.cluster.api_errors import NO_API, api_error, network_error
-from engine.errors import ExpiredError, UnauthorizedError, UnreachableError
+from engine.errors import UnauthorizedError, UnreachableError
 from engine.times import boottime
 
-if TYPE_CHECKING:
-    from engine.cluster.connect import Transport
-
 JSON = "application/json"
+JSON_PATCH = "application/json-patch+json"
 READ_TIMEOUT = 30.0
-_GONE = 410
+_CONNECT_TIMEOUT = 5.0
+_NO_RETRIES = Retry(total=False, redirect=False)
+_UNKNOWN_ERROR = 500
 _FIRST_ERROR_STATUS = 300
 _CHUNK_SIZE = 65536
 _SILENCE = 2.0
@@ -32,20 +34,20 @@ _RESOLUTION = timedelta(seconds=1)
 """A Date has no fractions."""
 
 Query = list[tuple[str, str]]
+_utc_now = partial(datetime.now, UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """One request; `timeout` is how many seconds of silence end it, `total` how many in all."""
+class Endpoint:
+    """One API server, with the credentials of one reading of the kubeconfig."""
 
-    method: str
-    path: str
-    body: Any
-    query: Query
-    content_type: str = JSON
-    accept: str = JSON
-    timeout: float = READ_TIMEOUT
-    total: float | None = None
+    server: str
+    """Its URL, for messages."""
+    open: Callable[..., BaseHTTPResponse]
+    """Sends one request, as `urllib3.HTTPConnectionPool.urlopen` does."""
+    root: str = ""
+    """What goes before each path."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 class Client:
@@ -57,22 +59,21 @@ class Client:
     """
 
     def __init__(
-        self,
-        transport_factory: Callable[[], "Transport"],
-        on_silence: Callable[[str], None] = lambda _: None,
+        self, find_endpoint: Callable[[], Endpoint], on_silence: Callable[[str], object] = str
     ) -> None:
-        """`transport_factory` reads the credentials; it is asked again when they have expired.
+        """`find_endpoint` reads the credentials; it is asked again when they have expired.
 
         `on_silence` is called once if the server takes long for its first answer.
         """
-        self._on_silence = on_silence
-        self._was_heard = False
-        self._transport_factory = transport_factory
-        self._transport = transport_factory()
+        self._find_endpoint = find_endpoint
+        self._endpoint = find_endpoint()
         self._renewed = threading.Lock()
         self.requests = 0
-        self.server: str = self._transport.server
+        self.server = self._endpoint.server
         self._clock = ServerClock()
+        words = f"waiting for {self.server}: no answer for {_SILENCE:g}s"
+        self._silence = threading.Timer(_SILENCE, on_silence, [words])
+        self._silence.daemon = True
 
     def now(self) -> datetime:
         """The server's time by its Date headers; ours if they agree within 2 s."""
@@ -85,19 +86,19 @@ class Client:
         *,
         body: Any = None,
         query: Query | None = None,
-        content_type: str = JSON,
         accept: str = JSON,
         timeout: float | None = None,
     ) -> dict[str, Any]:
         """The JSON object that the server answers with, in all within `timeout` seconds."""
-        wanted = Request(method, path, body, query or [], content_type, accept, total=timeout)
-        response = self._send(wanted)
+        headers = {"Accept": accept}
+        if body is not None:
+            headers["Content-Type"] = JSON_PATCH if method == "PATCH" else JSON
+        limit = Timeout(connect=_CONNECT_TIMEOUT, read=READ_TIMEOUT, total=timeout)
+        response = self._send(method, path, query, headers, limit, body)
         try:
-            data = response.data
+            answer = json.loads(response.data)
         except HTTPError as error:
             raise network_error(error, self.server) from error
-        try:
-            answer = json.loads(data)
         except ValueError:
             raise self.not_an_api("is not JSON") from None
         if not isinstance(answer, dict):
@@ -108,12 +109,10 @@ class Client:
         """Error for an answer that no API server gives, and a proxy or a login page may."""
         return UnreachableError(f"the answer {what}", where=self.server, hint=NO_API)
 
-    def stream(
-        self, path: str, query: Query, timeout: float, *, accept: str = JSON
-    ) -> "WatchStream":
+    def stream(self, path: str, query: Query, timeout: float) -> "WatchStream":
         """An open watch; `timeout` is how many seconds of silence break it."""
-        response = self._send(Request("GET", path, None, query, accept=accept, timeout=timeout))
-        return WatchStream(response, self.server)
+        limit = Timeout(connect=_CONNECT_TIMEOUT, read=timeout)
+        return WatchStream(self._send("GET", path, query, {"Accept": JSON}, limit), self.server)
 
     def download(
         self, path: str, query: Query, *, timeout: float = READ_TIMEOUT
@@ -123,9 +122,8 @@ class Client:
         `timeout` is how many seconds of silence end it. Errors: those of a refusal at once,
         UnreachableError while it is read.
         """
-        return self._pieces(
-            self._send(Request("GET", path, None, query, accept="*/*", timeout=timeout))
-        )
+        limit = Timeout(connect=_CONNECT_TIMEOUT, read=timeout)
+        return self._pieces(self._send("GET", path, query, {"Accept": "*/*"}, limit))
 
     def _pieces(self, response: BaseHTTPResponse) -> Iterator[bytes]:
         try:
@@ -135,50 +133,53 @@ class Client:
         finally:
             response.release_conn()
 
-    def _send(self, request: Request) -> BaseHTTPResponse:
+    def _send(self, *request: Any) -> BaseHTTPResponse:
         """One exchange; once more with fresh credentials if the server calls ours expired."""
-        transport = self._transport
+        used = self._endpoint
         try:
-            return self._send_once(transport, request)
+            return self._exchange(used, *request)
         except UnauthorizedError:
-            self._renew(transport)
-        return self._send_once(self._transport, request)
+            # Once for all the threads that met the same refusal.
+            with self._renewed:
+                if self._endpoint is used:
+                    self._endpoint = self._find_endpoint()
+        return self._exchange(self._endpoint, *request)
 
-    def _renew(self, used: "Transport") -> None:
-        """Read the credentials again, once for all the threads that met the same refusal."""
-        with self._renewed:
-            if self._transport is used:
-                self._transport = self._transport_factory()
-
-    def _send_once(self, transport: "Transport", request: Request) -> BaseHTTPResponse:
+    def _exchange(
+        self,
+        endpoint: Endpoint,
+        method: str,
+        path: str,
+        query: Query | None,
+        headers: Mapping[str, str],
+        timeout: Timeout,
+        body: Any = None,
+    ) -> BaseHTTPResponse:
+        if not self.requests:
+            with suppress(RuntimeError):  # another thread was first
+                self._silence.start()
         self.requests += 1
         began = boottime()
         try:
-            with self._tell_of_silence():
-                response = transport.send(request)
+            response = endpoint.open(
+                method,
+                f"{endpoint.root}{path}{f'?{urlencode(query)}' if query else ''}",
+                body=None if body is None else json.dumps(body).encode(),
+                headers={**endpoint.headers, **headers},
+                timeout=timeout,
+                preload_content=False,
+                redirect=False,
+                retries=_NO_RETRIES,
+            )
             self._clock.update(response.headers.get("Date"), began)
             if response.status < _FIRST_ERROR_STATUS:
                 return response
             text = response.data.decode(errors="replace")
         except (HTTPError, OSError) as error:
             raise network_error(error, self.server) from error
-        raise api_error(request.method, response.status, text, response.headers.get("Retry-After"))
-
-    @contextmanager
-    def _tell_of_silence(self) -> Iterator[None]:
-        """For the first exchange alone: later ones have retries and reports of their own."""
-        if self._was_heard:
-            yield
-            return
-        self._was_heard = True
-        words = f"waiting for {self.server}: no answer for {_SILENCE:g}s"
-        timer = threading.Timer(_SILENCE, self._on_silence, [words])
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
         finally:
-            timer.cancel()
+            self._silence.cancel()
+        raise api_error(method, response.status, text, response.headers.get("Retry-After"))
 
 
 class ServerClock:
@@ -190,7 +191,7 @@ class ServerClock:
 
     def __init__(
         self,
-        wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        wall_clock: Callable[[], datetime] = _utc_now,
         boottime: Callable[[], float] = boottime,
     ) -> None:
         self._wall_clock = wall_clock
@@ -241,18 +242,18 @@ class WatchStream:
         try:
             for chunk in self._response.stream(decode_content=False):
                 *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    if line.strip():
-                        yield _event(json.loads(line))
+                for line in filter(bytes.strip, lines):
+                    event = json.loads(line)
+                    if event.get("type") == "ERROR":
+                        status = event.get("object") or {}
+                        code = status.get("code") or _UNKNOWN_ERROR
+                        raise api_error("GET", code, json.dumps(status), None)
+                    yield event
         except (HTTPError, OSError, ValueError, AttributeError) as error:
             if not self._is_closed:
                 raise network_error(error, self._server) from error
         finally:
             self._response.close()
-
-    def discard(self) -> None:
-        """Close a watch that was never read."""
-        self._response.close()
 
     def close(self) -> None:
         """Wake up a reader that waits in another thread, which then closes the connection."""
@@ -263,12 +264,3 @@ class WatchStream:
                 shutdown()
         except (OSError, ValueError, RuntimeError):
             self._response.close()
-
-
-def _event(event: dict[str, Any]) -> dict[str, Any]:
-    if event.get("type") == "ERROR":
-        status = event.get("object") or {}
-        if status.get("code") == _GONE:
-            raise ExpiredError(status.get("message", "expired"), status=_GONE, reason="Expired")
-        raise api_error("GET", status.get("code") or 500, json.dumps(status), None)
-    return event

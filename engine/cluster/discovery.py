@@ -24,8 +24,6 @@ REVIEWS = "/apis/authorization.k8s.io/v1"
 TIMEOUT = 5.0
 """Seconds for the answer to a review."""
 
-_KNOWN = {resource.plural: resource for resource in (PODS, SECRETS, CONFIG_MAPS)}
-
 
 def check_server_version(client: Client) -> None:
     """Refuse a server that is too old; one request, to be made before any other.
@@ -52,8 +50,8 @@ def check_server_version(client: Client) -> None:
 
 def server_version(answer: Mapping[str, Any]) -> tuple[int, int] | None:
     """(major, minor) in an answer of /version; providers write minors such as `30+`."""
-    major, minor = _number(answer.get("major")), _number(answer.get("minor"))
-    return None if major is None or minor is None else (major, minor)
+    found = re.match(r"(\d+)\.(\d+)", f"{answer.get('major')}.{answer.get('minor')}")
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def missing_namespaces(client: Client, jobs: Iterable[Job]) -> list[Diagnostic]:
@@ -114,28 +112,24 @@ def find_resources(client: Client, names: Iterable[str]) -> tuple[Resource, ...]
     Guarantees: pods, secrets and configmaps cost no request, any other core kind one, a kind of a
     group two. Errors: UsageError for a kind that the server doesn't have or can't list and delete.
     """
-    documents: dict[str, dict[str, Any]] = {}
-    found = [_KNOWN.get(name) or _discover(client, name, documents) for name in names]
-    return tuple(dict.fromkeys(found))
+    known = {resource.plural: resource for resource in (PODS, SECRETS, CONFIG_MAPS)}
+    return tuple(dict.fromkeys(known.get(name) or _discover(client, name) for name in names))
 
 
-def _discover(client: Client, name: str, documents: dict[str, dict[str, Any]]) -> Resource:
+def _discover(client: Client, name: str) -> Resource:
     plural, _, group = name.lower().partition(".")
-    if not group:
-        version = "v1"
-    else:
+    path, version = "/api/v1", "v1"
+    if group:
         first, _, rest = group.partition(".")
-        answer = _read(client, f"/apis/{quote(group, safe='')}", documents)
-        if answer is None and rest:
-            answer = _read(client, f"/apis/{quote(rest, safe='')}", documents)
-            version = f"{quote(rest, safe='')}/{quote(first, safe='')}"
-        elif answer is not None:
+        answer = _read(client, f"/apis/{quote(group, safe='')}")
+        if answer is not None:
             version = answer["preferredVersion"]["groupVersion"]
-        if answer is None:
+        elif rest and _read(client, f"/apis/{quote(rest, safe='')}") is not None:
+            version = f"{quote(rest, safe='')}/{quote(first, safe='')}"
+        else:
             raise UsageError(f"the server has no API group {group}", where=name)
-    path = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    listed = _read(client, path, documents)
-    entries = listed["resources"] if listed else ()
+        path = f"/apis/{version}"
+    entries = (_read(client, path) or {"resources": ()})["resources"]
     entry = next((e for e in entries if _is_called(e, plural)), None)
     if entry is None:
         hint = "" if group else "name a kind with its group, such as deployments.apps"
@@ -150,15 +144,8 @@ def _is_called(entry: dict[str, Any], name: str) -> bool:
     return "/" not in entry["name"] and (name in names or name in entry.get("shortNames", ()))
 
 
-def _read(client: Client, path: str, documents: dict[str, dict[str, Any]]) -> dict[str, Any] | None:
-    if path not in documents:
-        try:
-            documents[path] = client.request("GET", path)
-        except NotFoundError:
-            return None
-    return documents[path]
-
-
-def _number(text: object) -> int | None:
-    digits = re.match(r"\d+", text) if isinstance(text, str) else None
-    return int(digits.group()) if digits else None
+def _read(client: Client, path: str) -> dict[str, Any] | None:
+    try:
+        return client.request("GET", path)
+    except NotFoundError:
+        return None

@@ -1,6 +1,7 @@
 """Kubernetes Events: write ours, read the kubelet's for the first cause of a failure."""
 
-from datetime import datetime
+from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
 from engine import __version__
@@ -9,9 +10,9 @@ from engine.cluster.client import Client
 from engine.errors import EngineError
 from engine.refs import Ref
 from engine.status.outcome import EventReason
-from engine.times import format_time
 
 _MAX_MESSAGE = 1024
+"""Characters of the end, where the cause is."""
 
 
 def record_event(
@@ -25,21 +26,14 @@ def record_event(
     suffix: str = "",
 ) -> bool:
     """Best effort: an Event is news, and news that may not be written must not stop a job."""
-    seen = format_time(now.replace(microsecond=0))
-    seen = seen.replace(".000Z", "Z") if seen else seen
+    seen = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     manifest: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": f"{ref.name}.{reason.lower()}{suffix}", "namespace": ref.namespace},
-        "involvedObject": {
-            "apiVersion": "v1",
-            "kind": ref.kind,
-            "namespace": ref.namespace,
-            "name": ref.name,
-            "uid": uid,
-        },
+        "involvedObject": {"apiVersion": "v1", **asdict(ref), "uid": uid},
         "reason": reason,
-        "message": _bounded(message),
+        "message": message[-_MAX_MESSAGE:],
         "type": "Warning",
         "source": {"component": f"engine/{__version__}"},
         "firstTimestamp": seen,
@@ -51,14 +45,6 @@ def record_event(
     except EngineError:
         return False
     return True
-
-
-def _bounded(message: str) -> str:
-    """Both ends of a message that is too long: the cause is at the end."""
-    if len(message) <= _MAX_MESSAGE:
-        return message
-    head = _MAX_MESSAGE // 2
-    return f"{message[:head]}…{message[head + 1 - _MAX_MESSAGE :]}"
 
 
 def find_pull_cause(client: Client, ref: Ref, uid: str, image: str) -> str:

@@ -104,12 +104,7 @@ def is_record(item: dict[str, Any]) -> bool:
 def key_of(item: dict[str, Any]) -> JobKey:
     """The job that a record is of, by its name."""
     metadata = item["metadata"]
-    return JobKey(metadata["namespace"], job_of_record(metadata["name"]))
-
-
-def job_of_record(name: str) -> str:
-    """The job's name in the name of its record."""
-    return name.removesuffix(_SUFFIX)
+    return JobKey(metadata["namespace"], metadata["name"].removesuffix(_SUFFIX))
 
 
 def _written_at(item: dict[str, Any]) -> datetime | None:

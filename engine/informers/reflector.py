@@ -153,8 +153,7 @@ class Reflector:
         with self._lock:
             self._stream = stream
         if self._stopped.is_set():
-            stream.discard()
-            return
+            stream.close()
         for event in stream:
             thread.expect(_STALL_TIMEOUT)
             self._version = event["object"]["metadata"]["resourceVersion"]

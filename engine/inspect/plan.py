@@ -35,6 +35,7 @@ from engine.lifecycle.actions import (
     RefreshPod,
     ReportError,
 )
+from engine.lifecycle.attempt import RenderConfig, try_render_attempt
 from engine.lifecycle.change_reason import (
     PlannedAction,
     describe_action,
@@ -50,7 +51,6 @@ from engine.lifecycle.state import LifecycleState, Observation, gate_position, u
 from engine.prune.result import DryRun, PruneResult
 from engine.prune.source import SourcePruner, SourceState, find_gone
 from engine.refs import JobKey, Ref, parse_pod_name, ref_of
-from engine.render.attempt import RenderConfig, try_render_attempt
 from engine.render.manifests import Manifests
 from engine.render.secret_values import resolve_secrets, texts_to_mask
 from engine.runtime.retry import retry_transient

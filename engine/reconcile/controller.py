@@ -22,6 +22,7 @@ from engine.cluster.records import list_records
 from engine.errors import EngineError, ForbiddenError, InvalidInputError
 from engine.informers.factory import InformerFactory, stop_all
 from engine.informers.reflector import Reflector, WatchContext, WatchErrorReporter
+from engine.lifecycle.attempt import RenderConfig
 from engine.lifecycle.state import Observation
 from engine.prune.result import PruneEntry
 from engine.reconcile.failure_policy import judge_failure
@@ -29,7 +30,6 @@ from engine.reconcile.job_store import Changes, JobStore, Rendered, TrackedJob
 from engine.reconcile.reconciler import Reconciler, Result
 from engine.reconcile.reporter import AttemptReporter
 from engine.refs import JobKey
-from engine.render.attempt import RenderConfig
 from engine.render.templates import Templates
 from engine.runtime.retry import retry_transient
 from engine.runtime.supervisor import SupervisedThread, Supervisor

@@ -10,15 +10,14 @@ from typing import Any, NamedTuple
 
 from engine.api.model import Job
 from engine.errors import Diagnostic
+from engine.lifecycle.attempt import RenderConfig, has_to_be_rendered, try_render_attempt
 from engine.lifecycle.pull_fallback import policies_of_attempt
 from engine.lifecycle.record import Record
 from engine.lifecycle.rules.finish_run import expiry_due
 from engine.lifecycle.state import Observation, gate_position, has_ended, uid_of
 from engine.refs import JobKey
-from engine.render.attempt import RenderConfig, has_to_be_rendered, try_render_attempt
-from engine.render.manifests import Manifests
+from engine.render.manifests import Manifests, SecretValues
 from engine.render.secret_values import resolve_secrets, texts_to_mask
-from engine.render.variables import SecretValues
 from engine.telemetry.redact import Redactor
 from engine.wellknown import ORPHANED_SINCE
 

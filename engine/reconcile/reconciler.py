@@ -43,6 +43,7 @@ from engine.lifecycle.actions import (
     Wait,
     WriteRecord,
 )
+from engine.lifecycle.attempt import RenderConfig, render_attempt
 from engine.lifecycle.record import Record, map_messages
 from engine.lifecycle.record_codec import encode_record
 from engine.lifecycle.rules import decide
@@ -58,9 +59,7 @@ from engine.lifecycle.state import (
 from engine.reconcile.job_store import TrackedJob
 from engine.reconcile.reporter import AttemptReporter
 from engine.refs import GATE, Ref, ref_of
-from engine.render.attempt import RenderConfig, render_attempt
-from engine.render.manifests import Manifests
-from engine.render.variables import secret_references
+from engine.render.manifests import Manifests, secret_references
 from engine.runtime.retry import backoff
 from engine.status.deletion import Deletion
 from engine.status.waiting import has_pull_cause, pull_errors

@@ -1,24 +1,32 @@
-"""All manifests of one attempt, as the templates make them: before any transform."""
+"""All manifests of one attempt, as the templates make them: before any transform.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+A template gets the job's names, and its containers with everything worked out. Secret values are
+not among it, but for the data of the Secret itself.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from engine.api.model import Job
+from engine.api.model import Job, SecretKey
 from engine.api.schema import check_manifest
 from engine.errors import InvalidInputError, RenderError, SourceLocation
+from engine.refs import MAIN_CONTAINER, pod_name
 from engine.render.templates import Templates
-from engine.render.variables import (
-    SecretValues,
-    config_items,
-    has_secret,
-    secret_data,
-    template_variables,
-)
 
 MASK = "***"
+MOUNT = "/engine"
+VOLUME = "engine-config"
+PULL_SECRET_KEY = ".dockerconfigjson"  # noqa: S105 - a name, fixed by Kubernetes
+_OLD_PULL_SECRET_KEY = ".dockercfg"  # noqa: S105
 _KINDS = {"pod": "Pod", "secret": "Secret", "configmap": "ConfigMap"}
+_PASSED_ON = ("image", "args", "resources", "workingDir", "securityContext", "restartPolicy")
+_NO_VALUES = ("secrets", "registryCredentials")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +37,16 @@ class Manifests:
     dependents: tuple[dict[str, Any], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class SecretValues:
+    """Resolved values of a job's secrets and, in the order of its credentials, passwords."""
+
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    passwords: tuple[str, ...] = field(default=(), repr=False)
+
+
 def render_job(
-    templates: Templates,
-    job: Job,
-    attempt: int,
-    *,
-    secrets: SecretValues | None,
-    pod_only: bool = False,
+    templates: Templates, job: Job, attempt: int, secrets: SecretValues | None
 ) -> Manifests:
     """Manifests of attempt `attempt`; without `secrets` the Secret's values are masked.
 
@@ -43,36 +54,13 @@ def render_job(
     """
     variables = template_variables(job, attempt)
     pod = _render(templates, job, "pod", variables)
-    dependents = () if pod_only else render_dependents(templates, job, variables, secrets)
-    return Manifests(pod, dependents)
-
-
-def render_dependents(
-    templates: Templates, job: Job, variables: dict[str, Any], secrets: SecretValues | None
-) -> tuple[dict[str, Any], ...]:
-    """The Secret and ConfigMap of a job, as far as it needs them."""
     dependents = []
-    if has_secret(job):
-        names = SecretValues(dict.fromkeys(job.secrets, ""), ("",) * len(job.credentials))
-        data = secret_data(job, secrets or names)
-        if secrets is None:
-            data = dict.fromkeys(data, MASK)
-        dependents.append(
-            _render(templates, job, "secret", {**variables, "secret": {"data": data}})
-        )
-    if config_items(job):
+    if job.secrets or job.credentials:
+        secret = {"secret": {"data": _secret_data(job, secrets)}}
+        dependents.append(_render(templates, job, "secret", variables | secret))
+    if variables["job"]["hasConfigMap"]:
         dependents.append(_render(templates, job, "configmap", variables))
-    return tuple(dependents)
-
-
-def place_in_template(
-    templates: Templates, job: Job, name: str, field: tuple[str | int, ...]
-) -> SourceLocation | None:
-    """Where the user's own `name` template writes the field; None for a built-in template."""
-    own = templates.own_file(job.spec["template"], name)
-    if own is None:
-        return None
-    return _TemplateText(own).locate(field)
+    return Manifests(pod, tuple(dependents))
 
 
 def _render(templates: Templates, job: Job, name: str, variables: dict[str, Any]) -> dict[str, Any]:
@@ -95,26 +83,133 @@ def _render(templates: Templates, job: Job, name: str, variables: dict[str, Any]
         )
     own = templates.own_file(job.spec["template"], name)
     if own is not None:
-        problems = tuple(check_manifest(manifest, templates.kubernetes, _TemplateText(own).locate))
+        locate = partial(place_in_template, own)
+        problems = tuple(check_manifest(manifest, templates.kubernetes, locate))
         if problems:
             raise InvalidInputError(problems)
     return manifest
 
 
-@dataclass(frozen=True, slots=True)
-class _TemplateText:
-    """Where fields are written in the text of a template, if a field is written there just once."""
+def place_in_template(file: Path, path: Sequence[str | int]) -> SourceLocation:
+    """The place of the last name in `path`, if the template has a field of that name just once."""
+    name = next((step for step in reversed(path) if isinstance(step, str)), "")
+    starts = (f"{name}:", f'"{name}":', f"'{name}':")
+    found = [
+        (number, len(line) - len(rest) + 1)
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        if (rest := line.lstrip(" -")).startswith(starts)
+    ]
+    return SourceLocation(str(file), *(found[0] if len(found) == 1 else ()))
 
-    file: Path
 
-    def locate(self, path: Sequence[str | int]) -> SourceLocation:
-        """The place of the last name in `path`."""
-        name = next((step for step in reversed(path) if isinstance(step, str)), "")
-        starts = (f"{name}:", f'"{name}":', f"'{name}':")
-        lines = self.file.read_text(encoding="utf-8").splitlines()
-        found = [
-            (number, len(line) - len(rest) + 1)
-            for number, line in enumerate(lines, 1)
-            if (rest := line.lstrip(" -")).startswith(starts)
-        ]
-        return SourceLocation(str(self.file), *(found[0] if len(found) == 1 else ()))
+def template_variables(job: Job, attempt: int) -> dict[str, Any]:
+    """Variables of every template of one attempt of `job`."""
+    name, spec = pod_name(job.name, job.run, attempt), dict(job.spec)
+    items = _config_items(job)
+    containers = [
+        *({**service, "restartPolicy": "Always"} for service in spec.get("services", ())),
+        *spec.get("initContainers", ()),
+        {**spec, "name": MAIN_CONTAINER},
+    ]
+    made = [_container(job, one, name, has_config=bool(items)) for one in containers]
+    for key in _NO_VALUES:
+        spec.pop(key, None)
+    return {
+        "job": {
+            "name": job.name,
+            "namespace": job.namespace,
+            "object": name,
+            "run": job.run,
+            "attempt": attempt,
+            "labels": dict(job.labels),
+            "annotations": dict(job.annotations),
+            "hasCredentials": bool(job.credentials),
+            "pullSecrets": [*([name] if job.credentials else ()), *job.pull_secrets],
+            "hasConfigMap": bool(items),
+        },
+        "spec": spec,
+        "containers": {"initContainers": made[:-1], "containers": made[-1:]},
+        "config": {
+            "volume": VOLUME,
+            "data": {key: content for key, _, content in items},
+            "items": [{"key": key, "path": path} for key, path, _ in items],
+        },
+    }
+
+
+def _config_items(job: Job) -> list[tuple[str, str, str]]:
+    """(key, path below the mount, content) of everything that travels in the ConfigMap."""
+    items = []
+    if "script" in job.spec:
+        items.append(("script", f"scripts/{MAIN_CONTAINER}", job.spec["script"]))
+    for container in job.spec.get("initContainers", ()):
+        if "script" in container:
+            name = container["name"]
+            items.append((f"script.{name}", f"scripts/{name}", container["script"]))
+    for index, (path, content) in enumerate(job.spec.get("files", {}).items()):
+        readable = re.sub(r"[^-._a-zA-Z0-9]", "_", path)[-128:]
+        items.append((f"file.{index}.{readable}", f"files/{path}", content))
+    return items
+
+
+def _container(
+    job: Job, source: Mapping[str, Any], name: str, *, has_config: bool
+) -> dict[str, Any]:
+    container: dict[str, Any] = {"name": source["name"]}
+    for key in _PASSED_ON:
+        if key in source:
+            container[key] = source[key]
+    if "script" in source:
+        container["command"] = ["sh", "-e", f"{MOUNT}/scripts/{source['name']}"]
+    elif "command" in source:
+        container["command"] = source["command"]
+    if "ports" in source:
+        container["ports"] = [{"containerPort": port} for port in source["ports"]]
+    env: list[dict[str, Any]] = []
+    for key, value in source.get("env", {}).items():
+        env.append({"name": key, "value": _escape_env_value(value)})
+    for key in source.get("secrets", ()):
+        ref = job.secret_keys.get(key) or SecretKey(name, key)
+        env.append({"name": key, "valueFrom": {"secretKeyRef": {"name": ref.name, "key": ref.key}}})
+    if env:
+        container["env"] = env
+    if has_config:
+        container["volumeMounts"] = [{"name": VOLUME, "mountPath": MOUNT, "readOnly": True}]
+    return container
+
+
+def _escape_env_value(value: str) -> str:
+    """`value` so that Kubernetes' expansion of `$(NAME)` in env values leaves it as written.
+
+    Rule: `$$` stands for one `$` (Kubernetes API, EnvVar.value).
+    """
+    return value.replace("$", "$$") if "$(" in value or "$$" in value else value
+
+
+def secret_references(job: Job) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """(who needs it, name, keys of which one has to be there) of each Secret that isn't its own."""
+    for ref in job.secret_keys.values():
+        yield MAIN_CONTAINER, ref.name, (ref.key,)
+    for name in job.pull_secrets:
+        yield "registryCredentials", name, (PULL_SECRET_KEY, _OLD_PULL_SECRET_KEY)
+
+
+def _secret_data(job: Job, values: SecretValues | None) -> dict[str, str]:
+    """`data` of the Secret, base64: variables by name, and the registries' credentials."""
+    if values is None:
+        return dict.fromkeys([*job.secrets, *([PULL_SECRET_KEY] if job.credentials else [])], MASK)
+    data = {name: _base64(value) for name, value in values.variables.items()}
+    if job.credentials:
+        auths = {}
+        for credential, password in zip(job.credentials, values.passwords, strict=True):
+            auths[credential.registry] = {
+                "username": credential.username,
+                "password": password,
+                "auth": _base64(f"{credential.username}:{password}"),
+            }
+        data[PULL_SECRET_KEY] = _base64(json.dumps({"auths": auths}, ensure_ascii=False))
+    return data
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

@@ -1,25 +1,33 @@
-"""Read the values behind fromEnv and fromFile; they stay in memory and go into the Secret alone."""
+"""Read the values behind fromEnv and fromFile; they stay in memory and go into the Secret alone.
+
+A file is below the spec's folder, whatever links are put there meanwhile.
+"""
 
 import errno
+import os
+import stat
+from collections import deque
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from operator import attrgetter
 
 from engine.api.checks import refused_source
 from engine.api.model import Job, Limits, SecretRef
 from engine.errors import Diagnostic
-from engine.render.secret_file import OutsideError, read_below
-from engine.render.variables import SecretValues
+from engine.files import NOT_A_FILE, read_regular
+from engine.render.manifests import SecretValues
 
 _LARGEST = 1024 * 1024
 _ENCODE = "encode it, say as base64"
+_MOST_LINKS = 40
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_KUBELETS = ".."
+"""A mounted ConfigMap or Secret is made of links: `token` to `..data/token`, `..data` to a folder
+`..2026_01_01`. No other hidden file's name begins so."""
 
 
 class _UnresolvedError(Exception):
-    """Why a value can't be had, and what to do about it."""
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+    """Why a value can't be had, and perhaps what to do about it: the words of a Diagnostic."""
 
 
 def resolve_secrets(
@@ -29,23 +37,23 @@ def resolve_secrets(
 
     The limits are asked once more: a job stays active when they have been tightened.
     """
+    values: list[str] = []
     problems: list[Diagnostic] = []
-
-    def value(secret: SecretRef) -> str:
+    passwords = map(attrgetter("password"), job.credentials)
+    for ref in (*job.secrets.values(), *passwords):
         try:
-            return _value(secret, job, environment, limits)
+            values.append(_value(ref, job, environment, limits))
         except _UnresolvedError as error:
-            problems.append(Diagnostic(secret.place, error.message, error.hint))
-            return ""
-
-    variables = {name: value(secret) for name, secret in job.secrets.items()}
-    passwords = tuple(value(credential.password) for credential in job.credentials)
-    return SecretValues(variables, passwords), tuple(problems)
+            problems.append(Diagnostic(ref.place, *error.args))
+            values.append("")
+    count = len(job.secrets)
+    variables = dict(zip(job.secrets, values[:count], strict=True))
+    return SecretValues(variables, tuple(values[count:])), tuple(problems)
 
 
 def texts_to_mask(job: Job, secrets: SecretValues) -> Iterator[str]:
     """Every value, and each registry's login as Docker writes it."""
-    yield from secrets.all
+    yield from (*secrets.variables.values(), *secrets.passwords)
     for login, password in zip(job.credentials, secrets.passwords, strict=True):
         if password:
             yield f"{login.username}:{password}"
@@ -54,45 +62,84 @@ def texts_to_mask(job: Job, secrets: SecretValues) -> Iterator[str]:
 def _value(secret: SecretRef, job: Job, environment: Mapping[str, str], limits: Limits) -> str:
     if secret.value is not None:
         return secret.value
-    if secret.from_env is not None:
-        field, name = "fromEnv", secret.from_env
-    else:
+    field, name = "fromEnv", secret.from_env or ""
+    if secret.from_env is None:
         field, name = "fromFile", secret.from_file or ""
     if refused := refused_source(field, name, limits):
         raise _UnresolvedError(*refused)
-    if field == "fromFile":
-        value = _read(job, name)
-    elif name in environment:
-        value = environment[name]
-    else:
-        hint = "set it in the engine's environment"
-        raise _UnresolvedError(f"fromEnv: the variable {name} is not set", hint)
+    try:
+        if field == "fromFile":
+            value = _read(job, name)
+        elif name in environment:
+            value = environment[name]
+        else:
+            hint = "set it in the engine's environment"
+            raise _UnresolvedError(f"fromEnv: the variable {name} is not set", hint)
+        value.encode()
+    except UnicodeError:
+        raise _UnresolvedError(f"{field}: {name} is not UTF-8 text", _ENCODE) from None
     if "\0" in value:
         raise _UnresolvedError("the value contains a NUL character", _ENCODE)
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise _UnresolvedError("the value is not UTF-8 text", _ENCODE) from None
     return value
 
 
 def _read(job: Job, name: str) -> str:
+    """Errors: UnicodeDecodeError; _UnresolvedError for all else."""
     try:
-        value = read_below(job.root, job.folder, name, _LARGEST + 1)
-    except OutsideError:
-        raise _UnresolvedError(
-            f"fromFile: {name} leads out of the spec's folder, or to a hidden file",
-            "a symbolic link must be relative and may point at neither",
-        ) from None
+        value = _read_below(job.root, job.folder, name)
     except FileNotFoundError:
         raise _UnresolvedError(f"fromFile: there is no file {name}") from None
     except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise _UnresolvedError(f"fromFile: {name} is a loop of symbolic links") from None
         raise _UnresolvedError(f"fromFile: {name}: {error.strerror}") from None
     if len(value) > _LARGEST:
         raise _UnresolvedError(f"fromFile: {name} is larger than 1 MiB")
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        raise _UnresolvedError(f"fromFile: {name} is not UTF-8 text", _ENCODE) from None
+    return value.decode()
+
+
+def _read_below(root: str, folder: str, name: str) -> bytes:
+    """The file `name` in `folder`, which is `root` or below it, or enough to show it is too large.
+
+    Guarantees: each part of the way below `root` is opened by the descriptor of its folder, and
+    none through a link; the target of a link is opened the same way. So no swap of a link leads
+    elsewhere, and the file that was checked is the file that is read. A pipe is not waited for.
+    Errors: OSError; _UnresolvedError for a link that leads out, or to a hidden file.
+    """
+    outside = _UnresolvedError(
+        f"fromFile: {name} leads out of the spec's folder, or to a hidden file",
+        "a symbolic link must be relative and may point at neither",
+    )
+    with ExitStack() as opened:
+
+        def enter(path: str, below: int | None = None) -> int:
+            flags = _FOLDER if below is None else _FOLDER | os.O_NOFOLLOW
+            descriptor = os.open(path, flags, dir_fd=below)
+            opened.callback(os.close, descriptor)
+            return descriptor
+
+        here = enter(root)
+        for part in _parts(folder.removeprefix(root)):
+            here = enter(part, here)
+        way, left, links = [here], deque(_parts(name)), 0
+        while left:
+            part = left.popleft()
+            if part == os.pardir and len(way) > 1:
+                way.pop()
+            elif part.startswith(".") and not (part.startswith(_KUBELETS) and part != os.pardir):
+                raise outside
+            elif stat.S_ISLNK(os.stat(part, dir_fd=way[-1], follow_symlinks=False).st_mode):
+                target = os.readlink(part, dir_fd=way[-1])
+                links += 1
+                if links > _MOST_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+                if target.startswith("/"):
+                    raise outside
+                left.extendleft(reversed(_parts(target)))
+            elif left:
+                way.append(enter(part, way[-1]))
+            else:
+                return read_regular(part, _LARGEST + 1, folder=way[-1], follow_symlinks=False)
+        raise OSError(0, NOT_A_FILE)
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]

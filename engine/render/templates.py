@@ -16,7 +16,6 @@ from jinja2 import (
     FileSystemLoader,
     StrictUndefined,
     Template,
-    TemplateError,
     TemplateNotFound,
     TemplateSyntaxError,
     Undefined,
@@ -33,16 +32,7 @@ SUFFIX = ".yaml.j2"
 BUILT_IN_SET = "job"
 _WHOLE_VALUE = "an {{ expression }} must be a whole value: write {{ 'a-' ~ b }}, not a-{{ b }}"
 _UNREADABLE = (TemplateNotFound, TemplateSyntaxError, UnicodeDecodeError)
-_WHILE_RENDERING = (
-    TemplateError,
-    ValueError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    LookupError,
-    RecursionError,
-    OSError,
-)
+_Unreadable = TemplateNotFound | TemplateSyntaxError | UnicodeDecodeError
 _VALUES: ContextVar[list[Any]] = ContextVar("_VALUES")
 """Of the expressions of the template that is rendered."""
 _MARK = "\U0010fffb"
@@ -92,7 +82,7 @@ class Templates:
             text = template.render(variables)
         except _UNREADABLE as error:
             raise self._unreadable(template_set, path, error) from None
-        except _WHILE_RENDERING as error:
+        except Exception as error:  # noqa: BLE001 - an expression may raise anything
             hint = "test for it first: {% if x is defined %}" if "undefined" in str(error) else ""
             raise RenderError(str(error), where=_line(error, path), hint=hint) from None
         finally:
@@ -116,43 +106,28 @@ class Templates:
             words = f"can't be read: {error.strerror}"
             raise RenderError(words, where=SourceLocation(path)) from None
 
-    def _unreadable(
-        self,
-        template_set: str,
-        path: str,
-        error: TemplateNotFound | TemplateSyntaxError | UnicodeDecodeError,
-    ) -> RenderError:
-        if isinstance(error, TemplateNotFound):
-            return self._missing(template_set, error)
+    def _unreadable(self, template_set: str, path: str, error: "_Unreadable") -> RenderError:
         if isinstance(error, TemplateSyntaxError):
             where = SourceLocation(error.filename or path, error.lineno, 1)
             return RenderError(error.message or "syntax error", where=where)
-        line = error.object.count(b"\n", 0, error.start) + 1
-        return RenderError(
-            "the template is not UTF-8 text",
-            where=SourceLocation(path, line, 1),
-            hint="save it as UTF-8",
-        )
-
-    def _missing(self, template_set: str, error: TemplateNotFound) -> RenderError:
-        if template_set in self.sets():
-            return RenderError(
-                f"the template set {template_set} has no {error.name}",
-                hint=f"it must be in one of: {', '.join(str(f) for f in self._folders)}",
-            )
-        return RenderError(
-            f"there is no template set {template_set}", hint=f"there are: {', '.join(self.sets())}"
-        )
+        if isinstance(error, UnicodeDecodeError):
+            line = error.object.count(b"\n", 0, error.start) + 1
+            where = SourceLocation(path, line, 1)
+            return RenderError("the template is not UTF-8 text", where=where)
+        sets = self.sets()
+        words, hint = f"there is no template set {template_set}", f"there are: {', '.join(sets)}"
+        if template_set in sets:
+            words = f"the template set {template_set} has no {error.name}"
+            hint = f"it must be in one of: {', '.join(map(str, self._folders))}"
+        return RenderError(words, hint=hint)
 
 
 def _line(error: Exception, path: str) -> SourceLocation:
     """Line of the template that raised: Jinja puts template frames into the traceback."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.endswith(SUFFIX)]
-    return (
-        SourceLocation(frames[-1].filename, frames[-1].lineno or 0, 1)
-        if frames
-        else SourceLocation(path)
-    )
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename.endswith(SUFFIX):
+            return SourceLocation(frame.filename, frame.lineno or 0, 1)
+    return SourceLocation(path)
 
 
 @pass_context  # without a context Jinja calls it for constants, when it compiles the template

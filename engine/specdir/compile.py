@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,10 @@ from engine.api.effective import effective_spec
 from engine.api.kubernetes_schema import KubernetesSchema
 from engine.api.model import Config, Job
 from engine.api.other_kinds import ForeignDocument
-from engine.api.parse import ParsedFile, count_values, duplicate_defaults
+from engine.api.parse import ParsedFile, count_values, duplicate_defaults, parse_file
 from engine.api.versions import JOB_DEFAULTS
 from engine.api.yaml_reader import MAX_VALUES, Document
-from engine.errors import Diagnostic, Severity, SourceLocation, in_order, internal_error
+from engine.errors import Diagnostic, SourceLocation, in_order, internal_error
 from engine.limits import judges_pods
 from engine.refs import JobKey
 from engine.specdir.parse_cache import SpecFile
@@ -50,11 +51,6 @@ class CompiledFile:
     problems: tuple[Diagnostic, ...]
     foreign: tuple[ForeignDocument, ...] = ()
 
-    @property
-    def ok(self) -> bool:
-        """Whether every job of the file could be built."""
-        return not any(problem.severity is Severity.ERROR for problem in self.problems)
-
 
 def compile_file(
     file: SpecFile, layers: tuple[Document, ...], config: Config, options: CompileOptions
@@ -63,29 +59,26 @@ def compile_file(
     if file.problem is not None:
         return CompiledFile(file, layers, config, {}, (file.problem,))
     try:
-        parsed = file.parse(config.kubernetes)
-        if options.strict:
-            refused = (document.problem for document in parsed.foreign)
-            parsed = replace(parsed, problems=(*parsed.problems, *refused), foreign=())
+        parsed = parse_file(file.source, config.kubernetes)
         jobs, problems = _jobs_of(file, parsed, layers, config, options)
     except Exception as error:  # noqa: BLE001 - one file must not stop the others
         return CompiledFile(file, layers, config, {}, (internal_error(file.source.file, error),))
-    return CompiledFile(file, layers, config, jobs, problems, parsed.foreign)
+    foreign = () if options.strict else parsed.foreign
+    return CompiledFile(file, layers, config, jobs, problems, foreign)
 
 
 def duplicate_jobs(jobs: Iterable[Job]) -> Iterator[Diagnostic]:
     """An error for every job that shares its name with another one."""
-    first: dict[JobKey, Job] = {}
-    reported: set[JobKey] = set()
-    for job in sorted(jobs, key=lambda job: job.place):
-        other = first.setdefault(job.key, job)
-        if other is job:
-            continue
-        if job.key not in reported:
-            reported.add(job.key)
-            hint = f"the second is at {job.place}; rename one"
-            yield Diagnostic(other.place, f"another job is named {job.name}", hint)
-        yield _duplicate_job(job, other.place)
+    named: dict[JobKey, list[Job]] = {}
+    for job in jobs:
+        named.setdefault(job.key, []).append(job)
+    for same in named.values():
+        if len(same) > 1:
+            first, *others = sorted(same, key=attrgetter("place"))
+            hint = f"the second is at {others[0].place}; rename one"
+            yield Diagnostic(first.place, f"another job is named {first.name}", hint)
+            for job in others:
+                yield _duplicate_job(job, first.place)
 
 
 def _duplicate_job(job: Job, first: SourceLocation) -> Diagnostic:
@@ -102,20 +95,18 @@ def _jobs_of(
 ) -> tuple[Mapping[JobKey, Job], tuple[Diagnostic, ...]]:
     problems = [*parsed.problems]
     problems += (duplicate_defaults(other, parsed.defaults[0]) for other in parsed.defaults[1:])
+    if options.strict:
+        problems += map(attrgetter("problem"), parsed.foreign)
     jobs: dict[JobKey, Job] = {}
-    from_defaults = sum(count_values(layer.data) for layer in layers)
-    room = MAX_VALUES
+    room, from_defaults = MAX_VALUES, 0
+    for layer in layers:
+        from_defaults += count_values(layer.data)
     for document in parsed.jobs:
         room -= count_values(document.data) + from_defaults
         if room < 0:
-            problems.append(
-                Diagnostic(
-                    document.place,
-                    f"with their defaults, the jobs of this file have more than {MAX_VALUES:,} "
-                    "values",
-                    f"split it into several files, or have a smaller {JOB_DEFAULTS}",
-                )
-            )
+            words = f"with their defaults, the jobs of this file have over {MAX_VALUES:,} values"
+            hint = f"split it into several files, or have a smaller {JOB_DEFAULTS}"
+            problems.append(Diagnostic(document.place, words, hint))
             break
         job, found = build_job(document, file.source, layers, config, options.namespace)
         problems += found
@@ -124,8 +115,7 @@ def _jobs_of(
         if not job.namespace and options.context_namespace:
             job = replace(job, namespace=options.context_namespace)
             problems += refused_namespaces([(job.namespace, job.place)], config.limits)
-        exceeded = _limit_problems(job, config, options)
-        if exceeded:
+        if judges_pods(config.limits) and (exceeded := _limit_problems(job, config, options)):
             problems += exceeded
             continue
         first = jobs.setdefault(job.key, job)
@@ -137,10 +127,8 @@ def _jobs_of(
 
 
 def _limit_problems(job: Job, config: Config, options: CompileOptions) -> tuple[Diagnostic, ...]:
-    if not judges_pods(config.limits):
-        return ()
     # Templates are compiled by Jinja, which most commands on specs don't need.
-    from engine.render.attempt import RenderConfig, limit_problems  # noqa: PLC0415
+    from engine.lifecycle.attempt import RenderConfig, limit_problems  # noqa: PLC0415
 
     templates = _templates(options.templates, config.kubernetes)
     return limit_problems(RenderConfig(templates, "", config.limits), job)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 from engine.api.checks import refused_namespaces
@@ -36,30 +37,25 @@ def load_specs(
     found = scan(make_roots(paths, defaults_root if paths else None))
     cache = ParseCache(config.kubernetes)
     cache.update(found)
-    files = dict(cache.files)
     if stdin is not None:
-        files[stdin.file] = spec_file(stdin, config.kubernetes)
-    loaded = load_files(files, config, namespace, strict=strict, templates=templates)
-    unreadable = (
-        replace(problem, message=f"can't be read: {problem.message}")
-        for problem in found.unreadable_roots
-    )
-    problems = in_order((*unreadable, *found.problems, *loaded.problems))
+        cache.files[stdin.file] = spec_file(stdin, config.kubernetes)
+    options = CompileOptions(namespace, strict=strict, templates=templates)
+    loaded = load_files(cache.files, config, options)
+    problems = in_order((*found.unreadable_roots, *found.problems, *loaded.problems))
     return replace(loaded, problems=problems, complete=not (found.unseen or cache.unread))
 
 
 def load_files(
-    files: Mapping[str, SpecFile],
-    config: Config,
-    namespace: str = "",
-    *,
-    strict: bool = False,
-    templates: Path | None = None,
+    files: Mapping[str, SpecFile], config: Config, options: CompileOptions
 ) -> LoadedJobs:
     """The same of files that have been read, by absolute path. Guarantees: pure."""
-    active = ActiveSpecs(CompileOptions(namespace, strict=strict, templates=templates))
+    active = ActiveSpecs(options)
     active.update(files, config)
-    return LoadedJobs(active.compiled_jobs, in_order(active.problems), active.foreign)
+    jobs: list[Job] = []
+    for compiled in active.newest.values():
+        jobs += compiled.jobs.values()
+    jobs.sort(key=attrgetter("place"))
+    return LoadedJobs(tuple(jobs), in_order(active.problems), tuple(active.foreign))
 
 
 def with_namespace(jobs: Iterable[Job], namespace: str, limits: Limits) -> tuple[Job, ...]:

@@ -15,6 +15,7 @@ import stat
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import attrgetter
 from os.path import exists, isdir
 from pathlib import Path
 
@@ -38,8 +39,6 @@ class Root:
     """Absolute, links and all."""
     parent_defaults: tuple[str, ...]
     """Absolute paths of the folders above whose JobDefaults hold for it."""
-    own_dir: tuple[str, str]
-    """The folder of a root that is a file: (name in messages, absolute path)."""
     was_dir: bool
     """Whether it was a folder at first: a file in its place removes none of its jobs."""
 
@@ -71,15 +70,10 @@ class Scan:
     problems: list[Diagnostic] = field(default_factory=list)
     """Of folders that can't be read, and of links that aren't followed, below the roots."""
     unreadable_roots: list[Diagnostic] = field(default_factory=list)
-    """The message is the cause alone."""
     unseen: set[str] = field(default_factory=set)
     """Absolute paths of everything that can't be read."""
     link_targets: set[str] = field(default_factory=set)
     """Folders that links to spec files name; the path may hold links itself."""
-
-    def in_unreadable_dir(self, path: str) -> bool:
-        """Whether `path` may exist all the same, below something that can't be read."""
-        return is_below(path, self.unseen)
 
 
 def is_below(path: str, folders: Iterable[str]) -> bool:
@@ -102,8 +96,7 @@ def make_roots(paths: Iterable[str], defaults_root: Path | None = None) -> tuple
 def _make_root(given: Path, top: Path | None) -> Root:
     path = absolute(given)
     above = [] if top is None else [p for p in _normal(path).parents if p.is_relative_to(top)]
-    own_dir = (str(given.parent), str(path.parent))
-    return Root(str(given), str(path), tuple(map(str, above)), own_dir, os.path.isdir(path))
+    return Root(str(given), str(path), tuple(map(str, above)), isdir(path))
 
 
 def _normal(path: Path) -> Path:
@@ -121,26 +114,28 @@ def require_paths(paths: Iterable[str]) -> None:
 def scan(roots: Sequence[Root]) -> Scan:
     """Every spec file of `roots`, each once. Errors: none; OSError becomes part of the result."""
     result = Scan()
-    named = {root.path for root in roots}
-    defaults_dirs: dict[tuple[str, str], None] = {}
+    named = frozenset(map(attrgetter("path"), roots))
+    defaults_dirs: dict[str, str] = {}
+    """The name in messages of each folder of which JobDefaults alone count."""
     for root in roots:
-        defaults_dirs.update(((folder, folder), None) for folder in root.parent_defaults)
+        defaults_dirs.update(zip(root.parent_defaults, root.parent_defaults, strict=True))
+        own_dir = os.path.dirname(root.path)
         try:
             is_file = not stat.S_ISDIR(os.stat(root.path).st_mode)
             if is_file and root.was_dir:
                 raise NotADirectoryError(errno.ENOTDIR, "it was a folder, and is a file now")
             if is_file:
-                _add(None, ScannedFile(root.path, root.shown, root.own_dir[1]), result)
+                _add(None, ScannedFile(root.path, root.shown, own_dir), result)
             else:
                 _walk(root, named, result)
         except OSError as error:
-            result.unreadable_roots.append(Diagnostic(SourceLocation(root.shown), reason(error)))
+            result.unreadable_roots.append(unreadable(root.shown, error))
             result.unseen.add(root.path)
             # While a file is missing, the defaults beside it still hold for its last good version.
             is_file = is_spec_name(os.path.basename(root.path))
         if is_file:
-            defaults_dirs[root.own_dir] = None
-    for shown, folder in defaults_dirs:
+            defaults_dirs.setdefault(own_dir, os.path.dirname(root.shown))
+    for folder, shown in defaults_dirs.items():
         _add_defaults_of(shown, folder, result)
     return result
 
@@ -150,9 +145,10 @@ def is_spec_name(name: str) -> bool:
     return name.endswith(_ENDINGS) and not name.startswith(".")
 
 
-def reason(error: OSError) -> str:
-    """The system's own words."""
-    return error.strerror or type(error).__name__
+def unreadable(file: str, error: OSError) -> Diagnostic:
+    """Why a file or folder can't be read, in the system's own words."""
+    words = error.strerror or type(error).__name__
+    return Diagnostic(SourceLocation(file), f"can't be read: {words}")
 
 
 def signature_of(path: str) -> Signature:
@@ -163,7 +159,7 @@ def signature_of(path: str) -> Signature:
         return NO_SIGNATURE
 
 
-def _walk(root: Root, named: set[str], result: Scan) -> None:
+def _walk(root: Root, named: frozenset[str], result: Scan) -> None:
     """Errors: OSError if the root itself can't be read."""
     folders = [(root.path, "" if root.shown == "." else os.path.join(root.shown, ""))]
     while folders:
@@ -175,8 +171,7 @@ def _walk(root: Root, named: set[str], result: Scan) -> None:
             if folder == root.path:
                 raise
             if not isinstance(error, FileNotFoundError):
-                where = SourceLocation(shown.removesuffix("/"))
-                result.problems.append(Diagnostic(where, f"can't be read: {reason(error)}"))
+                result.problems.append(unreadable(shown.removesuffix("/"), error))
                 result.unseen.add(folder)
             continue
         start = os.path.join(folder, "")
@@ -217,7 +212,7 @@ def _add(entry: os.DirEntry[str] | None, found: ScannedFile, result: Scan) -> No
     except OSError as error:
         if isinstance(error, FileNotFoundError) and not is_link:
             return
-        found.error = reason(error)
+        found.error = error.strerror or type(error).__name__
     else:
         is_regular = stat.S_ISREG(status.st_mode)
         if not (is_regular or is_link or entry is None):
@@ -233,13 +228,13 @@ def _signature(status: os.stat_result) -> Signature:
 
 def _add_defaults_of(shown: str, folder: str, result: Scan) -> None:
     """Add the files right in `folder`, for their JobDefaults alone."""
-    prefix = "" if shown == "." else os.path.join(shown, "")
     try:
         with os.scandir(folder) as listing:
-            entries = [e for e in listing if is_spec_name(e.name) and e.is_file()]
+            entries = list(listing)
     except OSError:
         result.unseen.add(folder)
         return
     for entry in entries:
-        found = ScannedFile(entry.path, prefix + entry.name, folder, defaults_only=True)
-        _add(entry, found, result)
+        if is_spec_name(entry.name) and entry.is_file():
+            name = os.path.join(shown, entry.name)
+            _add(entry, ScannedFile(entry.path, name, folder, defaults_only=True), result)

@@ -1,6 +1,8 @@
 """A directory of specs while the engine runs: watch it, and find the active jobs."""
 
+import errno
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,14 +10,13 @@ from pathlib import Path
 from engine.api.config import parse_config
 from engine.api.model import Config, Job
 from engine.api.other_kinds import ForeignDocument
-from engine.errors import Diagnostic, InvalidInputError, SourceLocation, in_order, internal_error
+from engine.errors import Diagnostic, InvalidInputError, in_order, internal_error
 from engine.refs import JobKey
 from engine.specdir.active import ActiveSpecs
 from engine.specdir.compile import CompileOptions
-from engine.specdir.parse_cache import ParseCache, read_file, stable_signature
-from engine.specdir.scan import Scan, ScannedFile, Signature, make_roots, reason, scan, signature_of
+from engine.specdir.parse_cache import ParseCache, SpecFile
+from engine.specdir.scan import Scan, ScannedFile, make_roots, scan, signature_of
 from engine.specdir.watch import DirectoryWatch
-from engine.specdir.write_detector import WriteDetector
 
 _SOON = 0.02
 
@@ -65,9 +66,13 @@ class DirectorySource:
     ) -> None:
         self._roots = make_roots(paths, defaults_root)
         self._watch = DirectoryWatch(poll, on_notice)
-        self._config = _ConfigFile(config_file, config)
         self._cache = ParseCache(config.kubernetes)
         self._active = ActiveSpecs(options)
+        self._config = config
+        self._config_shown = str(config_file)
+        self._config_path = str(config_file.absolute()) if config_file is not None else ""
+        self._config_file: SpecFile | None = None
+        self._config_problems: tuple[Diagnostic, ...] = ()
         self._snapshot = Snapshot({}, config, (), "", complete=False, files=0)
         self._reload, self._outdated = False, True
 
@@ -93,7 +98,7 @@ class DirectorySource:
         """End the threads that watch."""
         self._watch.stop()
 
-    def read(self, on_file: Callable[[], None] = lambda: None) -> Snapshot:
+    def read(self, on_file: Callable[[], object] = bool) -> Snapshot:
         """The jobs and settings that are active now; `on_file` is called before each file is read.
 
         Guarantees: a file becomes active as a whole or not at all; with any error its last good
@@ -104,100 +109,66 @@ class DirectorySource:
         if self._reload:
             self._reload = False
             self._cache.reload()
-            self._config.reload()
         writes = self._watch.writes if self._watch.started else None
         if writes is not None:
             writes.begin()
         found = scan(self._roots)
-        found.files.pop(self._config.path, None)
-        self._config.update(writes)
+        specs = found.files.keys() - {self._config_path}
+        if path := self._config_path:
+            signature = signature_of(path)
+            missing = "" if signature else os.strerror(errno.ENOENT)
+            found.files[path] = ScannedFile(path, self._config_shown, "", signature, error=missing)
         # True until all is well: after a defect the next call must not take half an update as done.
         was_outdated, self._outdated = self._outdated, True
-        has_changed = self._cache.update(found, writes, on_file)
-        if was_outdated or has_changed or self._config.config is not self._snapshot.config:
-            self._active.update(self._cache.files, self._config.config, on_file)
+        if self._cache.update(found, writes, on_file) or was_outdated:
+            files = dict(self._cache.files)
+            self._read_config(files.pop(self._config_path, None))
+            self._active.update(files, self._config, on_file)
         self._outdated = False
         if writes is not None and writes.recheck_in < math.inf:
             self._watch.schedule(writes.recheck_in)
         if self._set_watches(found):
             # A file that came before the watch was set has caused no event.
             self._watch.schedule(_SOON)
-        self._snapshot = self._compose(found)
+        is_own = [not found.files[key].defaults_only for key in specs]
+        self._snapshot = self._compose(found, sum(is_own))
         return self._snapshot
 
-    def _set_watches(self, found: Scan) -> bool:
-        return self._watch.watch(self._roots, self._config.path, found.link_targets)
+    def _read_config(self, file: SpecFile | None) -> None:
+        """The last good version of engine.yaml is in force, the same object while it is equal."""
+        if file is None or file is self._config_file:
+            return
+        self._config_file, self._config_problems = file, ()
+        before, shown, text = self._config, self._config_shown, file.source.text
+        if file.problem is not None:
+            self._config_problems = (file.problem,)
+            return
+        try:
+            config = parse_config(text, shown, before.kubernetes, before.allow_secret_env)
+        except InvalidInputError as error:
+            self._config_problems = error.problems
+        except Exception as error:  # noqa: BLE001 - the source goes on with the last good one
+            self._config_problems = (internal_error(shown, error),)
+        else:
+            self._config = before if config == before else config
 
-    def _compose(self, found: Scan) -> Snapshot:
+    def _set_watches(self, found: Scan) -> bool:
+        return self._watch.watch(self._roots, self._config_path, found.link_targets)
+
+    def _compose(self, found: Scan, files: int) -> Snapshot:
         active = self._active
         unreadable = "; ".join(sorted(set(map(str, found.unreadable_roots))))
         unknown = bool(unreadable or found.problems or self._cache.unread)
+        problems = (*active.problems, *found.problems, *self._config_problems)
         now = Snapshot(
             jobs=active.jobs,
-            config=self._config.config,
-            problems=in_order(
-                (*active.problems, *active.waiting, *found.problems, *self._config.problems)
-            ),
+            config=self._config,
+            problems=in_order(problems),
             unreadable=unreadable,
             complete=active.complete and not unknown,
-            files=sum(not file.defaults_only for file in found.files.values()),
-            foreign=active.foreign,
+            files=files,
+            foreign=tuple(active.foreign),
         )
         before = self._snapshot
         same = now.jobs is before.jobs and now.config is before.config
         return before if same and replace(now, jobs={}) == replace(before, jobs={}) else now
-
-
-class _ConfigFile:
-    """The operator's engine.yaml: its last good version, `config`, is in force.
-
-    `config` stays the same object while it says the same.
-    """
-
-    def __init__(self, path: Path | None, config: Config) -> None:
-        self.path = str(path.absolute()) if path is not None else ""
-        self.config = config
-        self.problems: tuple[Diagnostic, ...] = ()
-        self._shown = str(path)
-        self._signature: Signature | None = None
-        self._text: bytes | None = None
-
-    def update(self, writes: WriteDetector | None) -> None:
-        """Read the file if it has changed and, with `writes`, is complete. Errors: none."""
-        if not self.path:
-            return
-        found = ScannedFile(self.path, self._shown, "", signature_of(self.path))
-        if found.signature and found.signature == self._signature:
-            return
-        if writes is None or writes.is_complete(found):
-            self._signature = stable_signature(found.signature)
-            self.problems = self._read(found)
-
-    def reload(self) -> None:
-        """Read the file again at the next update."""
-        self._signature = None
-
-    def _read(self, found: ScannedFile) -> tuple[Diagnostic, ...]:
-        try:
-            text = read_file(found)
-        except OSError as error:
-            self._text = None
-            message = f"can't be read: {reason(error)}"
-            return (Diagnostic(SourceLocation(self._shown), message, "--config"),)
-        if text == self._text:
-            return self.problems
-        if signature_of(self.path) != found.signature:
-            # It was written since: its event leads to the next update.
-            self._signature = None
-            return self.problems
-        self._text = text
-        try:
-            before = self.config
-            config = parse_config(text, self._shown, before.kubernetes, before.allow_secret_env)
-        except InvalidInputError as error:
-            return error.problems
-        except Exception as error:  # noqa: BLE001 - the source goes on with the last good one
-            return (internal_error(self._shown, error),)
-        if config != self.config:
-            self.config = config
-        return ()

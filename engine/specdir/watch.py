@@ -17,19 +17,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from watchdog.events import (
-    DirCreatedEvent,
-    DirDeletedEvent,
-    DirMovedEvent,
-    FileAttribEvent,
-    FileClosedEvent,
-    FileCreatedEvent,
-    FileDeletedEvent,
-    FileModifiedEvent,
-    FileMovedEvent,
-    FileSystemEvent,
-    FileSystemEventHandler,
-)
+from watchdog import events
 from watchdog.observers import Observer
 from watchdog.observers.polling import PollingObserverVFS
 
@@ -54,18 +42,20 @@ _HINTS = {
     errno.ENOSPC: "raise fs.inotify.max_user_watches",
     errno.EMFILE: "raise fs.inotify.max_user_instances or the limit of open files",
 }
-_EVENTS: list[type[FileSystemEvent]] = [
-    DirCreatedEvent,
-    DirDeletedEvent,
-    DirMovedEvent,
-    FileAttribEvent,
-    FileClosedEvent,
-    FileCreatedEvent,
-    FileDeletedEvent,
-    FileModifiedEvent,
-    FileMovedEvent,
+_EVENTS: list[type[events.FileSystemEvent]] = [
+    events.DirCreatedEvent,
+    events.DirDeletedEvent,
+    events.DirMovedEvent,
+    events.FileAttribEvent,
+    events.FileClosedEvent,
+    events.FileCreatedEvent,
+    events.FileDeletedEvent,
+    events.FileModifiedEvent,
+    events.FileMovedEvent,
 ]
 """Without those of reading: a scan must not look like a change."""
+_WHOLE = (events.EVENT_TYPE_CLOSED, events.EVENT_TYPE_MOVED)
+_BEGUN = (events.EVENT_TYPE_CREATED, events.EVENT_TYPE_MODIFIED)
 _Key = tuple[str, bool]
 """The real path of a folder, and whether it is watched with all folders below it."""
 
@@ -87,7 +77,7 @@ def make_observer(poll: float | None) -> "BaseObserver":
     return InotifyObserver(generate_full_events=True)
 
 
-class DirectoryWatch(FileSystemEventHandler):
+class DirectoryWatch(events.FileSystemEventHandler):
     """Says when to read the source.
 
     With `poll` the folders are polled every so many seconds. So they are where the observer can't
@@ -133,7 +123,9 @@ class DirectoryWatch(FileSystemEventHandler):
     def wait(self, seconds: float) -> bool:
         """Wait until it is time to read, at most `seconds`; whether it is."""
         end = time.monotonic() + seconds
-        while (now := time.monotonic()) < (due := self._due):
+        while (now := time.monotonic()) < (
+            due := min(self._quiet_at, self._overdue_at, self._read_at)
+        ):
             if now >= end:
                 return False
             with suppress(Empty):
@@ -143,10 +135,6 @@ class DirectoryWatch(FileSystemEventHandler):
         self._quiet_at = self._overdue_at = math.inf
         self._read_at = now + RESCAN_SECONDS
         return True
-
-    @property
-    def _due(self) -> float:
-        return min(self._quiet_at, self._overdue_at, self._read_at)
 
     def wake(self) -> None:
         """Let it be time to read. May be called from a signal handler."""
@@ -184,15 +172,15 @@ class DirectoryWatch(FileSystemEventHandler):
                 return self._poll_instead(error)
         return bool(new)
 
-    def dispatch(self, event: FileSystemEvent) -> None:
+    def dispatch(self, event: events.FileSystemEvent) -> None:
         """Take an event; the observer's thread calls this."""
         source, target = os.fsdecode(event.src_path), os.fsdecode(event.dest_path)
         path = target or source
         if event.is_directory:
             self._has_new_folders = True
-        elif isinstance(event, FileClosedEvent | FileMovedEvent) and not event.is_synthetic:
+        elif event.event_type in _WHOLE and not event.is_synthetic:
             self.writes.closed(path, signature_of(path))
-        elif isinstance(event, FileCreatedEvent | FileModifiedEvent):
+        elif event.event_type in _BEGUN:
             self.writes.opened(path)
         if any(map(self._matters, {source, path})):
             self._events.put(None)
@@ -202,8 +190,7 @@ class DirectoryWatch(FileSystemEventHandler):
         if path in self._ends or is_spec_name(os.path.basename(path)):
             return True
         return any(
-            path == tree or (path.startswith(tree + os.sep) and _HIDDEN not in path[len(tree) :])
-            for tree in self._trees
+            is_below(path, (tree,)) and _HIDDEN not in path[len(tree) :] for tree in self._trees
         )
 
     def _keys(

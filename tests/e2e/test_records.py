@@ -2,7 +2,7 @@
 
 import time
 
-from engine.cluster.api import CONFIG_MAPS, list_names
+from engine.cluster.api import CONFIG_MAPS, METADATA_LIST, list_page
 from engine.cluster.connect import connect
 from engine.cluster.records import SELECTOR
 from tests.support.clusters import ClusterUnderTest
@@ -64,4 +64,6 @@ def test_a_job_that_has_run_elsewhere_is_recorded_as_done(engine: Engine, object
 def test_the_names_of_an_empty_list_are_none(target: ClusterUnderTest) -> None:
     """Of metadata alone, a server writes its items as null."""
     client = connect(str(target.kubeconfig)).client
-    assert list_names(client, CONFIG_MAPS.path(target.namespace), 10.0, SELECTOR) == []
+    query = [("labelSelector", SELECTOR)]
+    path = CONFIG_MAPS.path(target.namespace)
+    assert list_page(client, path, query, accept=METADATA_LIST)["items"] == []

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from engine.api.model import Limits
 from engine.api.yaml_reader import read_yaml
 from engine.cli.printers.manifests import print_json, print_yaml
+from engine.lifecycle.attempt import RenderConfig, try_render_attempt
 from engine.lifecycle.pull_fallback import policies_of_attempt
-from engine.render.attempt import RenderConfig, try_render_attempt
 from engine.render.templates import Templates
 from tests.fuzz import play
 from tests.fuzz.structure import at, edited, paths

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from engine.api.model import Limits
 from engine.api.yaml_reader import MAX_BYTES
 from engine.errors import in_order
+from engine.lifecycle.attempt import RenderConfig, try_render_attempt
 from engine.lifecycle.pull_fallback import policies_of_attempt
-from engine.render.attempt import RenderConfig, render_problems
 from engine.render.templates import Templates
 from tests.fuzz import play
 from tests.unit.builders import API_VERSION, load
@@ -103,7 +103,7 @@ def _read_and_render(file: File) -> None:
     loaded = load(file.raw())
     problems = [*loaded.problems]
     for job in loaded.jobs:
-        problems += render_problems(_RENDERING, job, policies_of_attempt(job, ()))
+        problems += try_render_attempt(_RENDERING, job, 1, policies_of_attempt(job, ()), None)[1]
     lines = [str(problem) for problem in in_order(problems)]
     assert not [line for line in lines if "internal error" in line]
 

@@ -21,7 +21,7 @@ def print_plan(options: ReconcileOptions, *, as_diff: bool = False) -> None:
 
     # Valid specs come first, and need no client.
     from engine.inspect.plan import Planner  # noqa: PLC0415
-    from engine.render.attempt import RenderConfig  # noqa: PLC0415
+    from engine.lifecycle.attempt import RenderConfig  # noqa: PLC0415
 
     mode = DryRun(options.dry_run)
     planner = Planner(

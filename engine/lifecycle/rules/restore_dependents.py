@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from engine.lifecycle.actions import CreateDependents
 from engine.lifecycle.pull_fallback import policies_of_attempt
 from engine.lifecycle.state import LifecycleState, Pod, has_ended, is_terminating, uid_of
-from engine.render.variables import has_dependents
 from engine.status.containers import has_started
 from engine.status.waiting import lacks_dependents, scheduled_at
 
@@ -42,7 +41,7 @@ def next_look(state: LifecycleState, pod: Pod) -> datetime | None:
     looked_up_at = state.observed.dependents_looked_up.get((uid_of(pod), reported))
     if reported:
         return looked_up_at + KUBELET_RETRY if looked_up_at else state.now
-    if looked_up_at or has_started(pod) or not has_dependents(state.job):
+    if looked_up_at or has_started(pod):
         return None
     since = scheduled_at(pod)
     return None if since is None else since + SLOW_START

@@ -53,7 +53,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], list[str]]:
          ("job.yaml:1:1: JobDefaults has 1,209 values, at most 500 may be set (every job in and "
           "below this folder would carry them all)")),
         (DEFAULTS + "  env:\n" + entries("    A@: x\n", 200) + "---\n" + documents(499),
-         ("with their defaults, the jobs of this file have more than 40,000 values (split it into "
+         ("with their defaults, the jobs of this file have over 40,000 values (split it into "
           "several files, or have a smaller JobDefaults)")),
     ],
 )  # fmt: skip

@@ -174,8 +174,8 @@ def test_a_secret_that_is_not_set_stops_a_reconcile_before_any_write(
 @pytest.mark.parametrize(
     ("way", "text", "code", "words"),
     [
-        ((), document(), 6, "nowhere: no such file"),
-        (("--once",), document(), 6, "nowhere: no such file"),
+        ((), document(), 6, "nowhere: no usable kubeconfig: no such file"),
+        (("--once",), document(), 6, "nowhere: no usable kubeconfig: no such file"),
         (("--once",), "kind: JobSpec\n", 2, "a.yaml:1:1: apiVersion is missing"),
     ],
 )

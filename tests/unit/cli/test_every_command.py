@@ -199,7 +199,7 @@ def test_a_kubeconfig_that_isnt_there_is_named(
     write(tmp_path, "specs/done.yaml", document("done"))
     said = engine(command, *ARGUMENTS[command], "--kubeconfig", "/nope")
     assert said.code == (2 if command == "diff" else 6)
-    assert "/nope: no such file" in said.stdout + said.stderr
+    assert "/nope: no usable kubeconfig: no such file" in said.stdout + said.stderr
 
 
 @pytest.mark.parametrize("command", ASKING)

@@ -270,7 +270,7 @@ def test_so_it_does_for_what_comes_up_while_rendering(
     tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     write(tmp_path, "a.yaml", document("a", podPatch={"spec": {"hostname": "a"}}))
-    monkeypatch.setattr("engine.render.attempt.render_job", stumble)
+    monkeypatch.setattr("engine.lifecycle.attempt.render_job", stumble)
     said = engine(command, ".")
     assert said.code == 2
     (line,) = (said.stdout + said.stderr).splitlines()

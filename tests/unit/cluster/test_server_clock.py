@@ -2,13 +2,12 @@
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from typing import cast
+from typing import Any
 
 import pytest
 from urllib3 import BaseHTTPResponse, HTTPResponse
 
-from engine.cluster.client import Client, Request, ServerClock
-from engine.cluster.connect import Transport
+from engine.cluster.client import Client, Endpoint, ServerClock
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 JUMPS = [timedelta(hours=2), timedelta(hours=-2)]
@@ -89,17 +88,13 @@ def test_what_is_no_date_says_nothing(date: str) -> None:
     assert machine.server.now() == NOON
 
 
-class _LongAgo:
-    """A transport whose server's clock is years behind."""
-
-    server = "http://somewhere"
-
-    def send(self, _: Request) -> BaseHTTPResponse:
-        headers = {"Date": format_datetime(NOON, usegmt=True)}
-        return HTTPResponse(b"a log", headers=headers, preload_content=False)
+def _answer_long_ago(*_: object, **_options: Any) -> BaseHTTPResponse:
+    """A server whose clock is years behind."""
+    headers = {"Date": format_datetime(NOON, usegmt=True)}
+    return HTTPResponse(b"a log", headers=headers, preload_content=False)
 
 
 def test_the_servers_time_is_that_of_the_beginning_of_an_answer() -> None:
-    client = Client(lambda: cast("Transport", _LongAgo()))
+    client = Client(lambda: Endpoint("http://somewhere", _answer_long_ago))
     client.download("/api/v1/namespaces/ci/pods/a/log", [])
     assert abs(client.now() - NOON) < timedelta(minutes=1)

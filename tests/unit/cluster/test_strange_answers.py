@@ -2,15 +2,14 @@
 
 import json
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from urllib3 import BaseHTTPResponse, HTTPResponse
 
 from engine.cluster import api
 from engine.cluster.api_errors import api_error
-from engine.cluster.client import Client, Request
-from engine.cluster.connect import Transport
+from engine.cluster.client import Client, Endpoint
 from engine.errors import AdmissionRefusedError, BusyError, ExitCode, UnreachableError
 from engine.refs import Ref
 
@@ -19,20 +18,13 @@ MANIFEST = {"kind": "Pod", "metadata": {"namespace": "ci", "name": "a"}}
 NOT_AN_API: list[Any] = [{}, [], None, 5, {"metadata": []}, {"error": "log in"}]
 
 
-class _Answering:
-    """A transport whose server says the same to whatever it is asked."""
-
-    server = "http://somewhere"
-
-    def __init__(self, answer: object) -> None:
-        self._body = json.dumps(answer).encode()
-
-    def send(self, _: Request) -> BaseHTTPResponse:
-        return HTTPResponse(self._body, status=200)
-
-
 def _client(answer: object) -> Client:
-    return Client(lambda: cast("Transport", _Answering(answer)))
+    """Of a server that says the same to whatever it is asked."""
+
+    def respond(*_: object, **_options: Any) -> BaseHTTPResponse:
+        return HTTPResponse(json.dumps(answer).encode(), status=200)
+
+    return Client(lambda: Endpoint("http://somewhere", respond))
 
 
 @pytest.mark.parametrize("answer", NOT_AN_API)

@@ -6,7 +6,6 @@ import pytest
 
 from engine.lifecycle.actions import CreateDependents, Wait
 from engine.status.outcome import Reason
-from tests.unit.builders import make_job
 from tests.unit.lifecycle.states import JOB, NOW, act, at, attempt, record, written
 from tests.unit.pods import CREATED, UID, ended, job_pod, running, waiting
 
@@ -57,12 +56,6 @@ def test_a_pod_that_is_slow_to_start_is_looked_after_once() -> None:
 )
 def test_a_pod_that_needs_nothing_now_is_left_alone(pod: dict[str, Any]) -> None:
     assert not isinstance(act(JOB, OPEN, pod, settled=[UID]), CreateDependents)
-
-
-def test_a_job_without_secret_and_configmap_has_nothing_to_look_up() -> None:
-    job = make_job(script=None, command=["true"])
-    pod = job_pod(job, CREATING, **PENDING)
-    assert isinstance(act(job, record(attempt(job=job), job=job), pod), Wait)
 
 
 def test_the_kubelet_has_half_a_minute_to_see_what_was_restored() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from engine.api.kubernetes_schema import PATCH, SHIPPED
+from engine.lifecycle.attempt import RenderConfig, try_render_attempt
 from engine.lifecycle.pull_fallback import policies_of_attempt
-from engine.render.attempt import RenderConfig, try_render_attempt
 from engine.render.templates import Templates
 from tests.unit.builders import document, lines_of, load, load_document, make_config, write
 

@@ -21,12 +21,12 @@ from engine.errors import (
 from engine.informers.factory import InformerFactory
 from engine.informers.reflector import WatchContext
 from engine.lifecycle.actions import RefreshPod, Step
+from engine.lifecycle.attempt import RenderConfig
 from engine.reconcile.image_locator import ImageLocator
 from engine.reconcile.job_store import Rendered, TrackedJob
 from engine.reconcile.reconciler import Reconciler, Result
 from engine.reconcile.reporter import AttemptReporter
-from engine.render.attempt import RenderConfig
-from engine.render.variables import SecretValues
+from engine.render.manifests import SecretValues
 from engine.runtime.supervisor import Supervisor
 from tests.unit.builders import TEMPLATES
 from tests.unit.reconcile.model_cluster import NAMESPACE, SOURCE_NAME, Cluster, Pod, uid_of
@@ -66,11 +66,10 @@ class ModelClient(Client):
         *,
         body: Any = None,
         query: Query | None = None,
-        content_type: str = JSON,
         accept: str = JSON,
         timeout: float | None = None,
     ) -> dict[str, Any]:
-        del content_type, accept, timeout
+        del accept, timeout
         resource, _, name = path.partition(f"/namespaces/{NAMESPACE}/")[2].partition("/")
         if method == "GET":
             return copy.deepcopy(self.cluster.read(resource, name))

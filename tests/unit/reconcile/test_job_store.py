@@ -3,7 +3,7 @@ from dataclasses import replace
 from engine.errors import QuotaExceededError
 from engine.lifecycle.state import Rejection
 from engine.reconcile.job_store import Changes, JobStore, Rendered
-from engine.render.variables import SecretValues
+from engine.render.manifests import SecretValues
 from tests.unit.builders import make_job
 from tests.unit.lifecycle.states import NOW
 

@@ -6,9 +6,8 @@ import pytest
 
 from engine.api.model import Job
 from engine.errors import RenderError
-from engine.render.manifests import render_job
+from engine.render.manifests import SecretValues, render_job
 from engine.render.templates import Templates
-from engine.render.variables import SecretValues
 from tests.unit.builders import make_job, render, write
 
 TOKEN = {"TOKEN": {"fromEnv": "ENGINE_SECRET_TOKEN"}}

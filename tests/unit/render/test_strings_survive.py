@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.api.model import Job
-from engine.render.variables import SecretValues
+from engine.render.manifests import SecretValues
 from engine.transform import transform
 from tests.unit.builders import context, document, load_document, make_job, render
 from tests.unit.strategies import process_text

@@ -223,5 +223,5 @@ def test_a_file_in_the_place_of_a_named_folder_removes_none_of_its_jobs(tmp_path
     found = scan(roots)
     assert found.unseen == {str(folder)}
     assert [str(one) for one in found.unreadable_roots] == [
-        f"{folder}: it was a folder, and is a file now"
+        f"{folder}: can't be read: it was a folder, and is a file now"
     ]

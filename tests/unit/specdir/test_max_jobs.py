@@ -28,8 +28,8 @@ def test_a_source_with_too_many_jobs_is_one_error(tmp_path: Path) -> None:
     (problem,) = load_specs([str(tmp_path)], make_config(LIMIT)).problems
     assert problem.severity is Severity.ERROR
     assert str(problem) == (
-        f"{tmp_path}/a.yaml: this file and 1 more file: 7 jobs beyond the 3 that a source may "
-        "have (limits.maxJobs)"
+        f"{tmp_path}/a.yaml: more jobs than the 3 that a source may have, with those of this file "
+        "and of 1 more (limits.maxJobs)"
     )
 
 
@@ -46,7 +46,7 @@ def test_no_large_file_keeps_small_ones_out(tmp_path: Path, config_file: Path) -
     assert names(snapshot) == ["b", "c"]
     assert not snapshot.complete
     (line,) = lines(snapshot)
-    assert line.startswith(f"{tmp_path}/specs/a.yaml: this file: 3 jobs beyond the 3 that")
+    assert line.startswith(f"{tmp_path}/specs/a.yaml: more jobs than the 3 that a source")
 
 
 def test_what_is_active_stays_so_whatever_comes(tmp_path: Path, config_file: Path) -> None:

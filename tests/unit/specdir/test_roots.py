@@ -20,7 +20,10 @@ def test_a_root_that_is_removed_keeps_its_jobs_until_it_is_back(tmp_path: Path) 
     shutil.rmtree(root)
     gone = source.read()
     assert gone.jobs == first.jobs
-    assert (gone.unreadable, gone.complete) == (f"{root}: No such file or directory", False)
+    assert (gone.unreadable, gone.complete) == (
+        f"{root}: can't be read: No such file or directory",
+        False,
+    )
     write(root, "b.yaml", spec("b"))
     back = source.read()
     assert (names(back), back.unreadable, back.complete) == (["b"], "", True)
@@ -30,7 +33,7 @@ def test_a_root_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
     source = make_source(tmp_path / "specs")
     snapshot = source.read()
     assert (snapshot.jobs, snapshot.complete) == ({}, False)
-    assert snapshot.unreadable == f"{tmp_path}/specs: No such file or directory"
+    assert snapshot.unreadable == f"{tmp_path}/specs: can't be read: No such file or directory"
     write(tmp_path / "specs", "a.yaml", spec())
     assert names(source.read()) == ["build"]
 
@@ -76,7 +79,7 @@ def test_a_single_file_may_be_the_root(tmp_path: Path) -> None:
     path.unlink()
     snapshot = source.read()
     assert (names(snapshot), snapshot.complete) == (["a"], False)
-    assert snapshot.unreadable == f"{path}: No such file or directory"
+    assert snapshot.unreadable == f"{path}: can't be read: No such file or directory"
 
 
 def test_a_folder_without_permission_keeps_its_jobs(open_folder: Path) -> None:
@@ -104,7 +107,7 @@ def test_a_root_without_permission_keeps_its_jobs(open_folder: Path) -> None:
         snapshot = source.read()
     root.chmod(0o755)
     assert snapshot.jobs == first.jobs
-    assert snapshot.unreadable == f"{root}: Permission denied"
+    assert snapshot.unreadable == f"{root}: can't be read: Permission denied"
 
 
 def test_a_file_without_permission_keeps_its_last_good_version(open_folder: Path) -> None:

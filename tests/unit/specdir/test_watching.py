@@ -183,7 +183,7 @@ def test_a_burst_of_files_is_read_once_each(
         parsed.append(source.file)
         return parse_file(source, kubernetes)
 
-    monkeypatch.setattr("engine.specdir.parse_cache.parse_file", counting)
+    monkeypatch.setattr("engine.specdir.compile.parse_file", counting)
     root = tmp_path / "specs"
     root.mkdir()
     for count in range(2000):
