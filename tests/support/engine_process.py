@@ -1,5 +1,6 @@
 """Drive an engine that stays: start it, hear what it says, probe it, and end it."""
 
+import http.client
 import json
 import re
 import signal
@@ -49,8 +50,11 @@ class EngineProcess:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if self.process.poll() is None:
-            self.stop() if error is None else self.kill()
+        try:
+            if error is None and self.process.poll() is None:
+                self.stop()
+        finally:
+            self.kill()
 
     @property
     def text(self) -> str:
@@ -76,7 +80,7 @@ class EngineProcess:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
-        except OSError as error:
+        except (OSError, http.client.HTTPException) as error:  # broken off, if it ends meanwhile
             return 0, str(error)
 
     def answer(self, path: str, within: float = _PATIENCE) -> tuple[int, str]:
