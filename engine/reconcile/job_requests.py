@@ -82,7 +82,7 @@ def _change(
 ) -> tuple[Record, bool]:
     """Write `change` of the record, unless that is None; the record before, and whether it changed.
 
-    `new` stands for the record of a job that has none. Errors: no_record without it.
+    `new` stands for the record of a job that has none. Errors: UsageError without it.
     """
     for _ in range(_TRIES):
         before = read_record(client, key) or new
