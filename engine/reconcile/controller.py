@@ -169,7 +169,7 @@ class JobController:
 
         with self._lock:
             if self._image_locator is None:
-                self._image_locator = ImageLocator(self.client, self.emit)
+                self._image_locator = ImageLocator(self.client)
         return self._image_locator.hosts_with(image)
 
     @property

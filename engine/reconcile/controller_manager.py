@@ -113,7 +113,6 @@ class ControllerManager:
             controller.claim = removed.claim
             self._runnables.append(("removed jobs", 0.0, removed.run))
         self._runnables.append(("spec directory", 0.0, self.specs.run))
-        self._emit = emit
         self._messages: SimpleQueue[str | EngineError | None] = SimpleQueue()
         """Why to stop, the error of a runnable, or None once the server was checked."""
 
@@ -131,7 +130,7 @@ class ControllerManager:
             for name, grace, run in self._runnables:
                 running.append((grace, supervisor.start(name, partial(self._run, run))))
         if running or isinstance(message, str):
-            self._emit(Notice(str(message), "stopping"))
+            self.controller.emit(Notice(str(message), "stopping"))
         for grace, thread in reversed(running):
             thread.stop()
             thread.join(grace)
@@ -182,9 +181,9 @@ class ControllerManager:
             state, config = self._source_state(), self.controller.config
             result = self._pruner.prune(config, state, self.controller.report_pruned)
             for note in result.notes:
-                self._emit(Notice(note))
+                self.controller.emit(Notice(note))
             for problem in (*result.errors, *result.warnings):
-                self._emit(ErrorReported(None, f"pruning: {problem}", retrying=True))
+                self.controller.emit(ErrorReported(None, f"pruning: {problem}", retrying=True))
 
     def _source_state(self) -> SourceState:
         informers, store = self.controller.informers, self.controller.store

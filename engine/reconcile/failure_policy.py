@@ -35,7 +35,9 @@ def judge_failure(
     tracked.failures += 1
     if tracked.failures == 1:
         tracked.failing_since = now
-    known = error if isinstance(error, EngineError) else _as_defect(error)
+    known = EngineError(f"internal error: {type(error).__name__}", hint=_DEFECT)
+    if isinstance(error, EngineError):
+        known = error
     lasting = retry_timeout is not None and now - tracked.failing_since > retry_timeout
     gives_up = lasting or (retry_timeout is not None and not known.retryable)
     events: tuple[SpecProblem | ErrorReported, ...] = ()
@@ -54,8 +56,3 @@ def judge_failure(
     is_brief = known.retryable or isinstance(known, NotFoundError)
     longest = _MAX_BACKOFF if is_brief else _MAX_BACKOFF_PERMANENT
     return max(backoff(tracked.failures, first=_FIRST_WAIT, longest=longest), known.retry_after)
-
-
-def _as_defect(error: Exception) -> EngineError:
-    """For what is no error of the cluster or of a spec."""
-    return EngineError(f"internal error: {type(error).__name__}", hint=_DEFECT)

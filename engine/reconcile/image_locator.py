@@ -8,7 +8,6 @@ from engine.cluster import api
 from engine.cluster.client import Client
 from engine.errors import EngineError
 from engine.status.node_images import full_image_name, has_image, usable_host
-from engine.telemetry.events import Emit, Notice
 
 _PAGE_SIZE = 100
 _MOST_HOSTS = 100
@@ -20,15 +19,14 @@ _FRESH_FOR = 10.0
 class ImageLocator:
     """Finds nodes that have an image. Safe to use from several threads.
 
-    Guarantees: no error. Without the right to list nodes there is no answer; -v reports that once.
+    Guarantees: no error. Without the right to list nodes there is no answer; `engine doctor` says
+    whether there is that right.
     """
 
-    def __init__(self, client: Client, emit: Emit) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
-        self._emit = emit
         self._lock = threading.Lock()
         self._known: dict[str, tuple[float, tuple[str, ...]]] = {}
-        self._was_told = False
 
     def hosts_with(self, image: str) -> tuple[str, ...]:
         """Host names of nodes that have the image and take pods, a hundred at most."""
@@ -45,9 +43,5 @@ class ImageLocator:
         nodes = (node for page in pages for node in page["items"] if has_image(node, name))
         try:
             return tuple(islice(filter(None, map(usable_host, nodes)), _MOST_HOSTS))
-        except EngineError as error:
-            if not self._was_told:
-                self._was_told = True
-                words = f"no node is preferred for the images that it has: {error.cause}"
-                self._emit(Notice(words, detail=True))
+        except EngineError:
             return ()

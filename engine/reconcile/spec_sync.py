@@ -7,7 +7,7 @@ from functools import partial
 
 from engine.api.model import Config
 from engine.api.other_kinds import foreign_notes
-from engine.errors import Diagnostic, Severity
+from engine.errors import Severity
 from engine.reconcile.controller import JobController
 from engine.reconcile.job_store import Changes
 from engine.render.templates import Templates
@@ -125,7 +125,8 @@ class SpecSync:
         for problem in snapshot.problems:
             if problem not in known:
                 emit(SpecProblem(problem))
-        for file in sorted(_files(before.problems) - _files(snapshot.problems)):
+        files = {problem.where.file for problem in snapshot.problems}
+        for file in sorted({problem.where.file for problem in before.problems} - files):
             emit(Notice("fixed" if os.path.lexists(file) else "removed", file))
         if snapshot.unreadable and snapshot.unreadable != before.unreadable:
             words = f"{snapshot.unreadable}; the specs that were read before stay in force"
@@ -136,7 +137,3 @@ class SpecSync:
             for note in foreign_notes(snapshot.foreign):
                 emit(Notice(note))
         emit(SpecsRead(snapshot.files, len(snapshot.jobs), *map(len, changes)))
-
-
-def _files(problems: tuple[Diagnostic, ...]) -> set[str]:
-    return {problem.where.file for problem in problems}

@@ -110,7 +110,7 @@ class Engine:
         context = WatchContext(self.client, Supervisor(emit), lambda _key: None, emit)
         self._informers = InformerFactory(context, SOURCE_NAME)
         reporter = AttemptReporter(self.client, emit, on_pods=False)
-        hosts_with = ImageLocator(self.client, emit).hosts_with
+        hosts_with = ImageLocator(self.client).hosts_with
         self._reconciler = StepReconciler(
             self.client, self._informers, CONFIG, hosts_with, reporter, str, PullSettings()
         )
