@@ -45,7 +45,6 @@ from engine.lifecycle.change_reason import (
     planned_action,
 )
 from engine.lifecycle.max_starts import MaxStarts, new_run
-from engine.lifecycle.pull_fallback import policies_of_attempt
 from engine.lifecycle.rules import decide
 from engine.lifecycle.state import LifecycleState, Observation, gate_position, uid_of
 from engine.prune.result import DryRun, PruneResult
@@ -257,7 +256,7 @@ class Planner:
         self.redactor.add(tuple(texts_to_mask(job, secrets)))
         manifests = None
         if not problems:
-            policies, number = policies_of_attempt(job, run.attempts), run.next_number
+            policies, number = run.next_policies(job), run.next_number
             config = self.render_config
             manifests, problems = try_render_attempt(config, job, number, policies, secrets)
         if problems:

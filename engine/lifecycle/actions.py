@@ -6,9 +6,6 @@ from datetime import datetime
 
 from engine.errors import ApiError
 from engine.lifecycle.record import Record
-from engine.lifecycle.state import FRESH_FOR, LifecycleState, Pod, is_terminating, name_of, uid_of
-from engine.status.containers import has_running_container, main_containers_terminated
-from engine.times import earliest
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +18,16 @@ class ReportError:
     """What the reader can do."""
     kind: type[ApiError] | None = None
     """The server's error; None where the job, or a pod with its name, is another's."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodAction:
+    """What is done to a pod, if it still has this UID."""
+
+    pod: str
+    """The pod's name."""
+    uid: str
+    """The pod's UID."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +67,9 @@ class WriteRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveSchedulingGate:
+class RemoveSchedulingGate(PodAction):
     """Step 4: remove the engine's gate, so that the pod is scheduled."""
 
-    pod: str
-    """The pod's name."""
-    uid: str
-    """The pod's UID, which the patch tests."""
     gate_index: int
     """Which of the pod's gates is the engine's."""
     gate_count: int
@@ -74,13 +77,9 @@ class RemoveSchedulingGate:
 
 
 @dataclass(frozen=True, slots=True)
-class DeletePod:
+class DeletePod(PodAction):
     """Delete a pod by its UID."""
 
-    pod: str
-    """The pod's name."""
-    uid: str
-    """The pod's UID, a precondition of the delete."""
     grace: int | None
     """Seconds; 0 where nothing of the pod ever ran, None for the pod's own."""
     why: str
@@ -90,26 +89,17 @@ class DeletePod:
 
 
 @dataclass(frozen=True, slots=True)
-class RefreshPod:
+class RefreshPod(PodAction):
     """Ask the API itself for the pod and the record, before what can't be taken back.
 
     Also for a pod that is gone from the cache, which is no proof.
     """
 
-    pod: str
-    """The pod's name."""
-    uid: str
-    """The pod's UID."""
-
 
 @dataclass(frozen=True, slots=True)
-class FindPullCause:
+class FindPullCause(PodAction):
     """The pod's status has lost the first reason of a pull failure: look for it in the Events."""
 
-    pod: str
-    """The pod's name."""
-    uid: str
-    """The pod's UID."""
     container: str
     """The container that could not get its image."""
     image: str
@@ -117,13 +107,9 @@ class FindPullCause:
 
 
 @dataclass(frozen=True, slots=True)
-class StampExpiry:
+class StampExpiry(PodAction):
     """Write on the finished pod when it expires."""
 
-    pod: str
-    """The pod's name."""
-    uid: str
-    """The pod's UID."""
     at: str
     """The time, as RFC 3339."""
     annotated: bool = True
@@ -156,28 +142,3 @@ Step = (
     | StampExpiry
 )
 Action = ReportError | Wait | Done | Step
-
-
-def wait(state: LifecycleState, *times: datetime | None) -> Wait:
-    """Wait until the earliest of `times`, or until a pod that no watch follows is to be read."""
-    pod = state.unlabelled_pod()
-    if pod is not None:
-        read_at = state.observed.refreshed_at.get(uid_of(pod), state.now)
-        times = (*times, read_at + FRESH_FOR)
-    return Wait(earliest(*times))
-
-
-def delete_pod_action(state: LifecycleState, pod: Pod, why: str) -> DeletePod | RefreshPod | Wait:
-    """Delete the pod, at once if nothing of it ever ran, with its own grace otherwise.
-
-    Or wait for a deletion, or an end of its own, that is under way. Only the API can tell whether
-    the pod is not of a run or attempt that began since the record was read: another engine's, or
-    one that was asked for.
-    """
-    if is_terminating(pod) or main_containers_terminated(pod):
-        return wait(state)
-    if not state.is_fresh(uid_of(pod)):
-        return RefreshPod(name_of(pod), uid_of(pod))
-    grace = None if has_running_container(pod) else 0
-    version = pod["metadata"].get("resourceVersion", "")
-    return DeletePod(name_of(pod), uid_of(pod), grace, why, version)

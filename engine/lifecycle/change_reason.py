@@ -3,6 +3,7 @@
 Nothing is decided here, and what a record doesn't say is not guessed.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 from engine.api.model import Job, OnChange
@@ -24,6 +25,14 @@ from engine.lifecycle.record import Record
 from engine.lifecycle.state import LifecycleState
 from engine.refs import pod_name
 from engine.status.outcome import Reason, State
+
+_WORDS: Mapping[type[Action], str] = {
+    DeletePod: "delete pod {0.pod}: {0.why}",
+    CreateDependents: "create what pod {0.pod} owns and lacks",
+    RemoveSchedulingGate: "remove the scheduling gate of pod {0.pod}",
+    FindPullCause: "find out why pod {0.pod} has no image",
+    StampExpiry: "have pod {0.pod} expire at {0.at}",
+}
 
 
 class PlannedAction(StrEnum):
@@ -113,28 +122,17 @@ def explain_rest(job: Job, record: Record | None, action: Action) -> str:
 def describe_action(state: LifecycleState, action: Action) -> str:
     """The write of an action, in words; "" where it has none."""
     job, before = state.job, state.record
-    match action:
-        case CreatePod(attempt):
-            return f"create pod {pod_name(job.name, job.run, attempt)}"
-        case WriteRecord(record) if before and before.annotations != record.annotations:
-            return "record that the spec is back"
-        case WriteRecord(record):
-            last = record.last
-            if last is not None and last.outcome is not None:
-                return f"record attempt {last.number}: {last.outcome}{_cause(last.message)}"
-            return f"record the job as {record.state}"
-        case DeletePod(pod, _, _, why):
-            return f"delete pod {pod}: {why}"
-        case CreateDependents(_, pod, reported=reported):
-            return f"create what pod {pod} owns" + ("" if reported is None else " and lacks")
-        case RemoveSchedulingGate(pod):
-            return f"remove the scheduling gate of pod {pod}"
-        case FindPullCause(pod):
-            return f"find out why pod {pod} has no image"
-        case StampExpiry(pod, _, at):
-            return f"have pod {pod} expire at {at}"
-        case _:
-            return ""
+    if isinstance(action, CreatePod):
+        return f"create pod {pod_name(job.name, job.run, action.attempt)}"
+    if not isinstance(action, WriteRecord):
+        return _WORDS.get(type(action), "").format(action)
+    record = action.record
+    if before is not None and before.annotations != record.annotations:
+        return "record that the spec is back"
+    last = record.last
+    if last is not None and last.outcome is not None:
+        return f"record attempt {last.number}: {last.outcome}{_cause(last.message)}"
+    return f"record the job as {record.state}"
 
 
 def _cause(message: str) -> str:

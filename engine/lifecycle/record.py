@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from engine.api.model import RUN_LENGTH, PullClass
+from engine.api.model import RUN_LENGTH, Job, PullClass
 from engine.refs import JobKey
 from engine.status.outcome import Outcome, Reason, State
 
@@ -242,6 +243,25 @@ class Record(Run):
         is_same = is_blank and self.spec_hash == spec_hash
         run = self if is_same else self.next_run(spec_hash, spec_fields)
         return replace(run.finished(Outcome(Reason.SUCCEEDED, message), now), completed=True)
+
+    def cursor(self, container: str) -> int:
+        """How many pull policies `container` has used up in this run."""
+        failures = chain.from_iterable(map(attrgetter("failures"), self.attempts))
+        return sum(failure.container == container for failure in failures)
+
+    def next_policies(self, job: Job) -> Mapping[str, str]:
+        """Pull policy of every container with a list, for the attempt that comes next."""
+        return {
+            container: policies[min(self.cursor(container), len(policies) - 1)]
+            for container, policies in job.policies.items()
+        }
+
+    def has_policy_left(self, job: Job, container: str, *, more: int = 0) -> bool:
+        """Whether `container` has another policy after those that it used up, and `more`.
+
+        A container without a list has one policy, the cluster's default.
+        """
+        return self.cursor(container) + more < len(job.policies.get(container, ("",)))
 
     def next_run(self, spec_hash: str, spec_fields: str = "") -> "Record":
         """Record of a new run of the same job, this one in its history."""

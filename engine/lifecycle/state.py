@@ -8,17 +8,17 @@ from typing import Any
 
 from engine.api.model import Job, PullSettings, RecordSettings
 from engine.errors import ApiError, QuotaExceededError
+from engine.lifecycle.actions import DeletePod, RefreshPod, Wait
 from engine.lifecycle.record import Record
 from engine.refs import GATE, parse_pod_name, pod_name
-from engine.status.containers import main_containers_terminated
+from engine.status.containers import has_running_container, main_containers_terminated
 from engine.status.deletion import Deletion
 from engine.status.outcome import Outcome, Reason, State
+from engine.times import earliest
 from engine.wellknown import ATTEMPT, JOB, MANAGED_BY, MANAGER, RUN, SOURCE
 
 FRESH_FOR = timedelta(seconds=10)
 """How long an answer of the API itself counts as fresh."""
-DEFAULT_PULL = PullSettings()
-FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
 Pod = Mapping[str, Any]
 
 
@@ -98,7 +98,7 @@ class LifecycleState:
     """The time of this decision: rules read no clock."""
     source: str
     """The source that the engine acts for."""
-    pull: PullSettings = DEFAULT_PULL
+    pull: PullSettings = field(default_factory=PullSettings)
     """How pull policies fall back."""
     kept_runs: int = RecordSettings().history
     """How many runs before this one the record keeps."""
@@ -158,6 +158,28 @@ class LifecycleState:
         rejection, record = self.observed.rejection, self.record
         version = record.version if record is not None else ""
         return rejection if rejection and rejection.record_version == version else None
+
+    def wait(self, *times: datetime | None) -> Wait:
+        """Wait until one of `times`, or until a pod that no watch follows is to be read."""
+        pod = self.unlabelled_pod()
+        if pod is not None:
+            times = (*times, self.observed.refreshed_at.get(uid_of(pod), self.now) + FRESH_FOR)
+        return Wait(earliest(*times))
+
+    def delete(self, pod: Pod, why: str) -> DeletePod | RefreshPod | Wait:
+        """Delete the pod, at once if nothing of it ever ran, with its own grace otherwise.
+
+        Or wait for a deletion, or an end of its own, that is under way. Only the API can tell
+        whether the pod is not of a run or attempt that began since the record was read: another
+        engine's, or one that was asked for.
+        """
+        if is_terminating(pod) or main_containers_terminated(pod):
+            return self.wait()
+        if not self.is_fresh(uid_of(pod)):
+            return RefreshPod(name_of(pod), uid_of(pod))
+        grace = None if has_running_container(pod) else 0
+        version = pod["metadata"].get("resourceVersion", "")
+        return DeletePod(name_of(pod), uid_of(pod), grace, why, version)
 
     def queued(self, record: Record, rejection: Rejection) -> Record:
         """`record` of a run that waits for `rejection` to pass; it keeps its place in the line."""
@@ -230,7 +252,7 @@ def is_terminating(pod: Pod) -> bool:
 
 def is_finished(pod: Pod) -> bool:
     """Whether the pod's phase is final."""
-    return (pod.get("status") or {}).get("phase") in FINISHED_PHASES
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
 def has_ended(pod: Pod) -> bool:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from engine.api.model import Job
 from engine.errors import Diagnostic
 from engine.lifecycle.attempt import RenderConfig, has_to_be_rendered, try_render_attempt
-from engine.lifecycle.pull_fallback import policies_of_attempt
 from engine.lifecycle.record import Record
 from engine.lifecycle.rules.finish_run import expiry_due
 from engine.lifecycle.state import Observation, gate_position, has_ended, uid_of
@@ -95,7 +94,7 @@ class TrackedJob:
         # What will be sent first, so that a broken template is found before any write.
         if record is None or record.spec_hash != job.spec_hash:
             record = Record(job.key, "", job.spec_hash)
-        number, policies = record.next_number, policies_of_attempt(job, record.attempts)
+        number, policies = record.next_number, record.next_policies(job)
         made, problems = try_render_attempt(config, job, number, policies, secrets)
         self.rendered.attempt, self.rendered.manifests = (number, policies), made
         return problems

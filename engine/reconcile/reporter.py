@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from engine.api.model import Job
 from engine.cluster.client import Client
 from engine.cluster.events import record_event
-from engine.lifecycle.pull_fallback import policies_of_attempt
 from engine.lifecycle.record import Attempt, Record
 from engine.lifecycle.state import LifecycleState, changed_labels, name_of, uid_of
 from engine.reconcile.job_store import TrackedJob
@@ -96,7 +95,7 @@ class AttemptReporter:
         self._write_event(job, attempt, EventReason.ATTEMPT_FAILED, text)
 
     def _report_fallback(self, job: Job, record: Record, attempt: Attempt) -> None:
-        after = policies_of_attempt(job, record.attempts)
+        after = record.next_policies(job)
         failed: dict[tuple[str, str], str] = {}
         for failure in attempt.failures:
             before = attempt.policies.get(failure.container, "default")

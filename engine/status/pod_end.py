@@ -19,14 +19,14 @@ _SIGNAL_BASE = 128
 _HIGHEST_SIGNAL = 64
 
 
-def read_container_end(pod: Mapping[str, Any], state: ContainerState) -> Outcome:
+def read_container_end(state: ContainerState) -> Outcome:
     """Outcome of a container that has terminated."""
     code, reason = state.terminated.get("exitCode"), state.terminated.get("reason", "")
     words = (state.terminated.get("message") or "").strip()
     if code == 0:
         return Outcome(Reason.SUCCEEDED, exit_code=0)
     if reason == "OOMKilled":
-        return Outcome(Reason.OOM_KILLED, f"out of memory{_memory_limit(pod, state)}", code)
+        return Outcome(Reason.OOM_KILLED, "out of memory", code)
     if reason in _NEVER_STARTED:
         named = (
             Reason.NODE_LOST if was_interrupted(state.terminated) else Reason.CONTAINER_CONFIG_ERROR
@@ -44,14 +44,6 @@ def was_interrupted(state: Mapping[str, Any]) -> bool:
     return state.get("reason") in _REFUSED_BY_RUNTIME and _INTERRUPTED in state.get("message", "")
 
 
-def _memory_limit(pod: Mapping[str, Any], state: ContainerState) -> str:
-    for container in pod["spec"].get("initContainers" if state.is_init else "containers") or ():
-        if container["name"] == state.name:
-            limit = ((container.get("resources") or {}).get("limits") or {}).get("memory")
-            return f" (limit {limit})" if limit else ""
-    return ""
-
-
 def _signal(code: int | None) -> str:
     number = (code or 0) - _SIGNAL_BASE
     return f" (signal {number})" if 0 < number <= _HIGHEST_SIGNAL else ""
@@ -62,7 +54,7 @@ def read_main_container(pod: Mapping[str, Any]) -> Outcome | None:
     main = main_state(pod)
     if main is None or not main.terminated:
         return None
-    return read_container_end(pod, main)
+    return read_container_end(main)
 
 
 def read_failed_pod(pod: Mapping[str, Any]) -> Outcome | None:
@@ -74,7 +66,7 @@ def read_failed_pod(pod: Mapping[str, Any]) -> Outcome | None:
     if phase != "Failed":
         return None
     if (state := failed_init(pod)) is not None:
-        ended = read_container_end(pod, state)
+        ended = read_container_end(state)
         return replace(ended, message=f"init container {state.name}: {ended.message}")
     words = ": ".join(filter(None, (status.get("reason"), status.get("message"))))
     return Outcome(Reason.CONTAINER_CONFIG_ERROR, words or "the pod failed without a word")

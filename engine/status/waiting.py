@@ -1,5 +1,6 @@
 """What a pod that has not started waits for: a node, an image, a configuration that works."""
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -10,58 +11,34 @@ from engine.status.outcome import Outcome, Reason
 from engine.status.pod_end import was_interrupted
 from engine.times import parse_time
 
-PULL_REASONS = frozenset(
-    {
-        "ErrImagePull",
-        "ImagePullBackOff",
-        "RegistryUnavailable",
-        "ImageInspectError",
-        "ErrImageNeverPull",
-        "SignatureValidationFailed",
-    }
+PULL_REASONS = (
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "RegistryUnavailable",
+    "ImageInspectError",
+    "ErrImageNeverPull",
+    "SignatureValidationFailed",
 )
 _CONFIG_ERROR = "CreateContainerConfigError"
 _CRASH_LOOP = "CrashLoopBackOff"
-_CONFIG_REASONS = frozenset(
-    {
-        _CONFIG_ERROR,
-        "CreateContainerError",
-        "RunContainerError",
-        _CRASH_LOOP,
-    }
-)
-_UNAUTHORIZED = (
-    "pull access denied",
-    "unauthorized",
-    "authentication required",
-    "authorization failed",
-    "no basic auth credentials",
-    "access to the resource is denied",
-    "403 forbidden",
-)
-_TRANSIENT = (
-    "dial tcp",
-    "connection refused",
-    "no such host",
-    "i/o timeout",
-    "tls handshake",
-    "client.timeout exceeded",
-    "request canceled",
-    "connection reset",
-    "context deadline exceeded",
-    "unexpected eof",
-    "500 internal server error",
-    "502 bad gateway",
-    "503 service unavailable",
-    "504 gateway timeout",
-    "too many requests",
-)
-_NOT_FOUND = (
-    "not found",
-    "manifest unknown",
-    "repository does not exist",
-    "is not present with pull policy of never",
-)
+_CONFIG_REASONS = (_CONFIG_ERROR, "CreateContainerError", "RunContainerError", _CRASH_LOOP)
+_SIGNS: Mapping[PullClass, re.Pattern[str]] = {
+    PullClass.UNAUTHORIZED: re.compile(
+        "pull access denied|unauthorized|authentication required|authorization failed|"
+        "no basic auth credentials|access to the resource is denied|403 forbidden"
+    ),
+    PullClass.TRANSIENT: re.compile(
+        "dial tcp|connection refused|no such host|i/o timeout|tls handshake|request canceled|"
+        r"client\.timeout exceeded|connection reset|context deadline exceeded|unexpected eof|"
+        "500 internal server error|502 bad gateway|503 service unavailable|504 gateway timeout|"
+        "too many requests"
+    ),
+    PullClass.NOT_FOUND: re.compile(
+        "not found|manifest unknown|repository does not exist|"
+        "is not present with pull policy of never"
+    ),
+}
+"""The registry's words, in lower case. Messages of the first class often say "not found", too."""
 _BACK_OFF = "back-off pulling image"
 _KUBELET_QPS = "pull qps exceeded"
 _CACHE_NOT_READY = "failed to sync"
@@ -82,19 +59,10 @@ def has_pull_cause(state: ContainerState) -> bool:
 
 
 def classify_pull(message: str) -> PullClass:
-    """Class of a pull failure by the registry's words.
-
-    Unauthorized is looked for first: such messages often say "not found or no access" as well.
-    """
+    """Class of a pull failure by the registry's words."""
     words = message.lower()
-    for pull_class, signs in (
-        (PullClass.UNAUTHORIZED, _UNAUTHORIZED),
-        (PullClass.TRANSIENT, _TRANSIENT),
-        (PullClass.NOT_FOUND, _NOT_FOUND),
-    ):
-        if any(sign in words for sign in signs):
-            return pull_class
-    return PullClass.OTHER
+    found = (pull_class for pull_class, signs in _SIGNS.items() if signs.search(words))
+    return next(found, PullClass.OTHER)
 
 
 def read_invalid_image(pod: Mapping[str, Any]) -> Outcome | None:

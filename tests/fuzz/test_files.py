@@ -10,7 +10,7 @@ from engine.api.model import Limits
 from engine.api.yaml_reader import read_yaml
 from engine.cli.printers.manifests import print_json, print_yaml
 from engine.lifecycle.attempt import RenderConfig, try_render_attempt
-from engine.lifecycle.pull_fallback import policies_of_attempt
+from engine.lifecycle.record import Record
 from engine.render.templates import Templates
 from tests.fuzz import play
 from tests.fuzz.structure import at, edited, paths
@@ -65,7 +65,9 @@ def _read_render_and_print(raw: bytes) -> None:
     loaded = load(raw)
     lines = [str(problem) for problem in loaded.problems]
     for job in loaded.jobs:
-        made, problems = try_render_attempt(_RENDERING, job, 1, policies_of_attempt(job, ()), None)
+        made, problems = try_render_attempt(
+            _RENDERING, job, 1, Record(job.key, "", job.spec_hash).next_policies(job), None
+        )
         lines += map(str, problems)
         for manifest in (made.pod, *made.dependents) if made else ():
             assert manifest["metadata"]["namespace"] == job.namespace

@@ -12,7 +12,7 @@ from engine.api.model import Limits
 from engine.api.yaml_reader import MAX_BYTES
 from engine.errors import in_order
 from engine.lifecycle.attempt import RenderConfig, try_render_attempt
-from engine.lifecycle.pull_fallback import policies_of_attempt
+from engine.lifecycle.record import Record
 from engine.render.templates import Templates
 from tests.fuzz import play
 from tests.unit.builders import API_VERSION, load
@@ -103,7 +103,9 @@ def _read_and_render(file: File) -> None:
     loaded = load(file.raw())
     problems = [*loaded.problems]
     for job in loaded.jobs:
-        problems += try_render_attempt(_RENDERING, job, 1, policies_of_attempt(job, ()), None)[1]
+        problems += try_render_attempt(
+            _RENDERING, job, 1, Record(job.key, "", job.spec_hash).next_policies(job), None
+        )[1]
     lines = [str(problem) for problem in in_order(problems)]
     assert not [line for line in lines if "internal error" in line]
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from engine.lifecycle.actions import Action, RefreshPod, Wait, WriteRecord, wait
+from engine.lifecycle.actions import Action, RefreshPod, Wait, WriteRecord
 from engine.lifecycle.pull_fallback import fall_back
 from engine.lifecycle.record import Attempt
 from engine.lifecycle.rules.restore_dependents import next_look
@@ -31,7 +31,7 @@ def close_attempt(state: LifecycleState) -> Action | None:
         return close(state, attempt, end)
     if end is not None or pod is None:
         return end
-    return wait(state) if is_terminating(pod) else _close_stuck(state, attempt, pod)
+    return state.wait() if is_terminating(pod) else _close_stuck(state, attempt, pod)
 
 
 def attempt_end(state: LifecycleState, attempt: Attempt) -> Outcome | RefreshPod | None:
@@ -51,7 +51,7 @@ def _close_stuck(state: LifecycleState, attempt: Attempt, pod: Pod) -> Action | 
     if outcome is None:
         action = fall_back(state, attempt, pod)
         if isinstance(action, Wait):
-            return wait(state, action.until, run_deadline(state, pod))
+            return state.wait(action.until, run_deadline(state, pod))
         if action is not None:
             return action
         look = next_look(state, pod)

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from engine.api.model import Job
-from engine.lifecycle.actions import Action, Done, StampExpiry, Wait, delete_pod_action
+from engine.lifecycle.actions import Action, Done, StampExpiry, Wait
 from engine.lifecycle.record import Record
 from engine.lifecycle.rules.resolve_unrecorded import is_discardable
 from engine.lifecycle.state import LifecycleState, Pod, has_ended, is_terminating, name_of, uid_of
@@ -30,7 +30,7 @@ def finish_run(state: LifecycleState) -> Action | None:
             return StampExpiry(name_of(pod), uid_of(pod), str(format_time(at)), annotated)
     for pod in state.observed.pods:
         if not has_ended(pod) and (state.is_owned(pod) or is_discardable(state, pod)):
-            removal = delete_pod_action(state, pod, f"its attempt ended: {record.reason}")
+            removal = state.delete(pod, f"its attempt ended: {record.reason}")
             if not isinstance(removal, Wait):
                 return removal
     return Done()

@@ -6,15 +6,8 @@ written or created, and what was made for the attempt goes. Then the other rules
 """
 
 from engine.errors import QuotaExceededError
-from engine.lifecycle.actions import Action, ReportError, Wait, delete_pod_action, wait
-from engine.lifecycle.state import (
-    LifecycleState,
-    Rejection,
-    gate_position,
-    has_ended,
-    is_terminating,
-    uid_of,
-)
+from engine.lifecycle.actions import Action, ReportError, Wait
+from engine.lifecycle.state import LifecycleState, gate_position, has_ended, is_terminating, uid_of
 from engine.status.containers import has_started
 
 
@@ -29,7 +22,7 @@ def handle_rejected_record(state: LifecycleState) -> Action | None:
         return None
     attempt = record.open_attempt
     if attempt is None:
-        removal = _remove_unrecorded(state, rejection)
+        removal = _remove_unrecorded(state, rejection.message)
         if removal is not None or rejection.kind is not QuotaExceededError:
             return removal or ReportError(rejection.message, rejection.hint, rejection.kind)
         return Wait(rejection.retry_at, state.queued(record, rejection))
@@ -37,14 +30,14 @@ def handle_rejected_record(state: LifecycleState) -> Action | None:
     is_running = pod is not None and has_started(pod)
     if pod is None or not is_running or has_ended(pod) or is_terminating(pod):
         return ReportError(rejection.message, rejection.hint, rejection.kind)
-    return wait(state, rejection.retry_at)
+    return state.wait(rejection.retry_at)
 
 
-def _remove_unrecorded(state: LifecycleState, rejection: Rejection) -> Action | None:
+def _remove_unrecorded(state: LifecycleState, why: str) -> Action | None:
     recorded = state.record.pod_uids if state.record is not None else frozenset[str]()
     for pod in state.other_pods(""):
         if gate_position(pod) is not None and uid_of(pod) not in recorded:
-            removal = delete_pod_action(state, pod, rejection.message)
+            removal = state.delete(pod, why)
             if not isinstance(removal, Wait):
                 return removal
     return None

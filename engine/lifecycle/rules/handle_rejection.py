@@ -3,21 +3,9 @@
 from dataclasses import replace
 
 from engine.errors import AdmissionRefusedError, ForbiddenError
-from engine.lifecycle.actions import (
-    Action,
-    RefreshPod,
-    ReportError,
-    WriteRecord,
-    delete_pod_action,
-    wait,
-)
+from engine.lifecycle.actions import Action, RefreshPod, ReportError, WriteRecord
 from engine.lifecycle.record import Attempt, Record
-from engine.lifecycle.state import (
-    LifecycleState,
-    Rejection,
-    gate_position,
-    name_of,
-)
+from engine.lifecycle.state import LifecycleState, Rejection, gate_position, name_of
 from engine.refs import pod_name
 from engine.status.outcome import Outcome, Reason, State
 
@@ -35,24 +23,22 @@ def handle_rejection(state: LifecycleState) -> Action | None:
         return None
     if _is_obsolete(state, record, rejection):
         return None
-    started = record.open_attempt
     pod = state.pod_of(rejection.uid)
     if pod is not None and not state.is_fresh(rejection.uid):
         return RefreshPod(name_of(pod), rejection.uid)
     if rejection.kind is AdmissionRefusedError:
         return _give_up(state, record, rejection)
-    if started is not None:
-        attempts = tuple(a for a in record.attempts if a.number != started.number)
-        taken_back = replace(record, attempts=attempts)
+    if record.open_attempt is not None:
+        taken_back = replace(record, attempts=record.attempts[:-1])
         return WriteRecord(state.queued(taken_back, rejection))
     if pod is not None:
-        return delete_pod_action(state, pod, rejection.message)
+        return state.delete(pod, rejection.message)
     is_due = state.now >= rejection.retry_at
     if rejection.kind is ForbiddenError:
         return None if is_due else ReportError(rejection.message, rejection.hint, rejection.kind)
     if record.state is not State.QUEUED or record.message != rejection.message:
         return WriteRecord(state.queued(record, rejection))
-    return None if is_due else wait(state, rejection.retry_at)
+    return None if is_due else state.wait(rejection.retry_at)
 
 
 def _is_obsolete(state: LifecycleState, record: Record, rejection: Rejection) -> bool:

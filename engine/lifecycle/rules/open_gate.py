@@ -3,14 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from engine.lifecycle.actions import (
-    Action,
-    CreateDependents,
-    RemoveSchedulingGate,
-    WriteRecord,
-    wait,
-)
-from engine.lifecycle.pull_fallback import policies_of_attempt
+from engine.lifecycle.actions import Action, CreateDependents, RemoveSchedulingGate, WriteRecord
 from engine.lifecycle.rules.close_attempt import close, waiting_since
 from engine.lifecycle.state import LifecycleState, gate_position, is_terminating, name_of, uid_of
 from engine.status.outcome import Outcome, Reason
@@ -32,9 +25,9 @@ def open_gate(state: LifecycleState) -> Action | None:
     if position is None:
         return None
     if is_terminating(pod):
-        return wait(state)
+        return state.wait()
     if uid_of(pod) not in state.observed.dependents_ready:
-        policies = policies_of_attempt(state.job, state.run_record.attempts)
+        policies = state.run_record.next_policies(state.job)
         return CreateDependents(attempt.number, name_of(pod), uid_of(pod), policies)
     missing = state.observed.secrets_missing.get(uid_of(pod))
     if missing is not None:

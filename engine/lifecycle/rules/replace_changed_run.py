@@ -5,15 +5,7 @@ has nothing to be waited for.
 """
 
 from engine.api.model import OnChange
-from engine.lifecycle.actions import (
-    Action,
-    DeletePod,
-    RefreshPod,
-    Wait,
-    WriteRecord,
-    delete_pod_action,
-    wait,
-)
+from engine.lifecycle.actions import Action, DeletePod, RefreshPod, Wait, WriteRecord
 from engine.lifecycle.record import Attempt, Record
 from engine.lifecycle.rules.close_attempt import attempt_end, read_overdue, run_deadline
 from engine.lifecycle.state import LifecycleState, Pod, run_of
@@ -40,7 +32,7 @@ def _end_old_run(state: LifecycleState, record: Record, attempt: Attempt) -> Act
     if outcome is None and pod is not None and state.job.on_change is OnChange.WAIT:
         outcome = read_overdue(state, pod)
         if outcome is None and has_started(pod) and not _is_stuck(pod):
-            return wait(state, run_deadline(state, pod))
+            return state.wait(run_deadline(state, pod))
         if not state.is_fresh(attempt.uid):
             return RefreshPod(attempt.pod, attempt.uid)
     replaced = Outcome(Reason.CANCELLED, "replaced: the spec has changed")
@@ -60,5 +52,5 @@ def _remove_strays(state: LifecycleState) -> DeletePod | RefreshPod | Wait | Non
     """Unfinished pods of other runs go before anything of this run begins."""
     for pod in state.other_pods(""):
         if run_of(pod) != state.job.run:
-            return delete_pod_action(state, pod, "its spec has changed")
+            return state.delete(pod, "its spec has changed")
     return None

@@ -14,15 +14,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import filterfalse
 
-from engine.lifecycle.actions import (
-    Action,
-    DeletePod,
-    RefreshPod,
-    ReportError,
-    Wait,
-    WriteRecord,
-    wait,
-)
+from engine.lifecycle.actions import Action, DeletePod, RefreshPod, ReportError, Wait, WriteRecord
 from engine.lifecycle.state import (
     LifecycleState,
     Pod,
@@ -86,7 +78,7 @@ def _discard(state: LifecycleState, pod: Pod, *, is_wanted: bool) -> Action | No
         return _make_way(state, pod) if is_wanted else None
     claimable = datetime.fromisoformat(pod["metadata"]["creationTimestamp"]) + CLAIM_TIME
     if is_wanted and state.now < claimable:
-        return wait(state, claimable)
+        return state.wait(claimable)
     if not state.is_fresh(uid):
         return RefreshPod(name_of(pod), uid)
     if record.discarded != uid:
@@ -111,4 +103,4 @@ def _make_way(state: LifecycleState, pod: Pod) -> ReportError | Wait:
     if pod["metadata"].get("finalizers"):
         held = "its finalizer has to go before the pod does; or rename the job"
         return ReportError(f"{words}, and a finalizer keeps it there", held)
-    return wait(state)
+    return state.wait()

@@ -8,7 +8,6 @@ it says in Events alone, and its containers are ContainerCreating for as long.
 from datetime import datetime, timedelta
 
 from engine.lifecycle.actions import CreateDependents
-from engine.lifecycle.pull_fallback import policies_of_attempt
 from engine.lifecycle.state import LifecycleState, Pod, has_ended, is_terminating, uid_of
 from engine.status.containers import has_started
 from engine.status.waiting import lacks_dependents, scheduled_at
@@ -29,7 +28,7 @@ def restore_dependents(state: LifecycleState) -> CreateDependents | None:
     was_looked_up = (attempt.uid, reported) in state.observed.dependents_looked_up
     if due is None or state.now < due or was_looked_up:
         return None
-    policies = policies_of_attempt(state.job, state.run_record.attempts)
+    policies = state.run_record.next_policies(state.job)
     return CreateDependents(attempt.number, attempt.pod, attempt.uid, policies, reported)
 
 

@@ -3,43 +3,18 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from engine.lifecycle.actions import (
-    Action,
-    CreateDependents,
-    CreatePod,
-    RefreshPod,
-    WriteRecord,
-    delete_pod_action,
-    wait,
-)
-from engine.lifecycle.pull_fallback import images_of_nodes, policies_of_attempt
+from engine.lifecycle.actions import Action, CreateDependents, CreatePod, RefreshPod, WriteRecord
+from engine.lifecycle.pull_fallback import images_of_nodes
 from engine.lifecycle.record import Attempt, Record
-from engine.lifecycle.state import (
-    LifecycleState,
-    Pod,
-    has_ended,
-    held_by,
-    is_terminating,
-    name_of,
-    uid_of,
-)
+from engine.lifecycle.state import LifecycleState, Pod, has_ended, held_by, is_terminating, uid_of
 from engine.refs import pod_name
 from engine.status.outcome import Reason, State
 from engine.times import parse_time
 
 RETRY_DELAY, LONGEST_RETRY_DELAY = 5.0, 300.0
-_MAY_STILL_RUN = frozenset(
-    {
-        Reason.IMAGE_PULL_FAILED,
-        Reason.START_TIMEOUT,
-        Reason.DEADLINE_EXCEEDED,
-        Reason.INVALID_IMAGE,
-        Reason.CONTAINER_CONFIG_ERROR,
-        Reason.CANCELLED,
-    }
-)
-"""Outcomes that were written before the pod was over."""
 _FALLBACK = Reason.IMAGE_PULL_FAILED
+_OF_ITS_OWN = (Reason.SUCCEEDED, Reason.SCRIPT_FAILED)
+"""With another outcome the pod may not have been over when it was written."""
 _CONFIRMATION = timedelta(seconds=10)
 """After its grace: by then even a busy kubelet, if it is there, has reported the pod's end."""
 
@@ -58,19 +33,19 @@ def start_attempt(state: LifecycleState) -> Action | None:
         return _own_and_record(state, record, number, pod)
     if state.record is not None and (look := _look_for_previous(state, state.record)) is not None:
         return look
-    at = _retry_at(record)
+    at = _retry_at(record, record.last) if record.last is not None else None
     if at is not None and state.now < at:
-        return wait(state, at)
+        return state.wait(at)
     rejection = state.rejected_record()
     if rejection and (record.state, record.message) != (State.QUEUED, rejection.message):
         # Where there is no room for the record, no second pod is made in vain.
         return WriteRecord(state.queued(record, rejection))
-    policies = policies_of_attempt(state.job, record.attempts)
+    policies = record.next_policies(state.job)
     return CreatePod(number, policies, images_of_nodes(record.attempts, policies))
 
 
 def _look_for_previous(state: LifecycleState, record: Record) -> RefreshPod | None:
-    """Only for a pod that had not ended when last heard of, and that only a watch says is gone.
+    """Only for a pod that had not ended of its own, and that only a watch says is gone.
 
     A watch says so of a pod without labels, too.
     """
@@ -83,18 +58,16 @@ def _look_for_previous(state: LifecycleState, record: Record) -> RefreshPod | No
     else:
         return None
     is_known = state.pod_of(uid) is not None or uid in state.observed.deleted_uids
-    return RefreshPod(name, uid) if uid and end in _MAY_STILL_RUN and not is_known else None
+    return RefreshPod(name, uid) if uid and end not in _OF_ITS_OWN and not is_known else None
 
 
-def _retry_at(record: Record) -> datetime | None:
+def _retry_at(record: Record, last: Attempt) -> datetime | None:
     """When the attempt after a failure may start; a fallback to another policy needs no wait."""
-    last = record.last
-    if last is None or last.outcome is _FALLBACK or last.finished_at is None:
+    if last.outcome is _FALLBACK or last.finished_at is None:
         return None
     retried = sum(1 for attempt in record.attempts if attempt.outcome is not _FALLBACK)
-    return last.finished_at + timedelta(
-        seconds=min(LONGEST_RETRY_DELAY, RETRY_DELAY * 2 ** (retried - 1))
-    )
+    delay = min(LONGEST_RETRY_DELAY, RETRY_DELAY * 2 ** (retried - 1))
+    return last.finished_at + timedelta(seconds=delay)
 
 
 def _remove_leftover(state: LifecycleState, number: int) -> Action | None:
@@ -107,20 +80,20 @@ def _remove_leftover(state: LifecycleState, number: int) -> Action | None:
     for pod in state.other_pods(uid_of(wanted) if wanted else ""):
         ends = {a.uid: a.outcome for a in state.run_record.attempts}
         if not is_terminating(pod) or ends.get(uid_of(pod)) is not Reason.NODE_LOST:
-            return delete_pod_action(state, pod, "its attempt is over")
+            return state.delete(pod, "its attempt is over")
         overdue = parse_time(pod["metadata"]["deletionTimestamp"])
         if overdue is not None and state.now < overdue + _CONFIRMATION:
-            return wait(state, overdue + _CONFIRMATION)
+            return state.wait(overdue + _CONFIRMATION)
     return None
 
 
 def _own_and_record(state: LifecycleState, record: Record, number: int, pod: Pod) -> Action:
     if is_terminating(pod) and not has_ended(pod):
-        return wait(state)
-    if uid_of(pod) not in state.observed.dependents_ready and not has_ended(pod):
-        policies = policies_of_attempt(state.job, record.attempts)
-        return CreateDependents(number, name_of(pod), uid_of(pod), policies)
-    attempt = Attempt(number, name_of(pod), uid_of(pod), policies_of(pod), state.now)
+        return state.wait()
+    name, uid = pod_name(state.job.name, record.run, number), uid_of(pod)
+    if uid not in state.observed.dependents_ready and not has_ended(pod):
+        return CreateDependents(number, name, uid, record.next_policies(state.job))
+    attempt = Attempt(number, name, uid, policies_of(pod), state.now)
     gates = held_by(pod)
     started = replace(
         record.with_attempt(attempt),

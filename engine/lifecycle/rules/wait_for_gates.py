@@ -6,7 +6,7 @@ none be added to a pod that exists. A server that did would be followed all the 
 
 from dataclasses import replace
 
-from engine.lifecycle.actions import Action, RefreshPod, WriteRecord, wait
+from engine.lifecycle.actions import Action, RefreshPod, WriteRecord
 from engine.lifecycle.state import LifecycleState, has_ended, held_by, is_terminating
 from engine.status.containers import has_started
 from engine.status.outcome import State
@@ -22,7 +22,7 @@ def wait_for_gates(state: LifecycleState) -> Action | None:
     is_queued, gates = record.state is State.QUEUED, held_by(pod)
     if gates:
         if is_queued:
-            return wait(state)
+            return state.wait()
         if not state.is_fresh(attempt.uid):
             return RefreshPod(attempt.pod, attempt.uid)
         return WriteRecord(replace(record, state=State.QUEUED, message=gates))

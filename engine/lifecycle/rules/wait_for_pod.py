@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from engine.lifecycle.actions import Action, WriteRecord, wait
+from engine.lifecycle.actions import Action, WriteRecord
 from engine.lifecycle.rules.close_attempt import run_deadline, start_deadline
 from engine.lifecycle.rules.restore_dependents import next_look
 from engine.lifecycle.state import LifecycleState, Pod
@@ -23,17 +23,17 @@ def wait_for_pod(state: LifecycleState) -> Action:
     attempt = record.open_attempt
     pod = state.pod_of(attempt.uid) if attempt else None
     if attempt is None or pod is None:
-        return wait(state)
+        return state.wait()
     end = run_deadline(state, pod)
     if not has_started(pod):
         start = start_deadline(state, attempt, pod)
-        return wait(state, start, next_look(state, pod), end)
+        return state.wait(start, next_look(state, pod), end)
     if record.state is State.RUNNING:
-        return wait(state, end)
+        return state.wait(end)
     begun = started_at(pod) or _init_started_at(pod) or state.now
     due = begun + timedelta(seconds=RUNNING_DELAY)
     if state.now < due:
-        return wait(state, due, end)
+        return state.wait(due, end)
     return WriteRecord(record.running(attempt, begun))
 
 

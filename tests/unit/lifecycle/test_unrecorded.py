@@ -176,11 +176,11 @@ def test_a_stranger_in_the_place_of_the_next_attempt_is_refused_as_well() -> Non
 
 def test_the_pod_before_is_asked_for_where_only_a_watch_says_that_it_is_gone() -> None:
     """It says so, too, of one whose labels somebody changed."""
-    for reason in (Reason.IMAGE_PULL_FAILED, Reason.START_TIMEOUT):
+    for reason in (Reason.IMAGE_PULL_FAILED, Reason.START_TIMEOUT, Reason.EVICTED):
         closed = record(attempt(outcome=reason, finished_at=at(-300)))
         action = act(JOB, closed, gone=())
         assert (action.pod, action.uid) == (POD, UID)  # type: ignore[union-attr]
-    over = record(attempt(outcome=Reason.EVICTED, finished_at=at(-300)))
+    over = record(attempt(outcome=Reason.SCRIPT_FAILED, finished_at=at(-300)))
     assert act(JOB, over, gone=()) == CreatePod(2, {})
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from engine.api.kubernetes_schema import PATCH, SHIPPED
 from engine.lifecycle.attempt import RenderConfig, try_render_attempt
-from engine.lifecycle.pull_fallback import policies_of_attempt
+from engine.lifecycle.record import Record
 from engine.render.templates import Templates
 from tests.unit.builders import document, lines_of, load, load_document, make_config, write
 
@@ -31,7 +31,7 @@ def rendered(
         return {}, lines_of(loaded)
     (job,) = loaded.jobs
     rendering = RenderConfig(Templates(templates), "default", config.limits)
-    policies = policies_of_attempt(job, ())
+    policies = Record(job.key, "", job.spec_hash).next_policies(job)
     made, problems = try_render_attempt(rendering, job, 1, policies, None)
     return made.pod if made else {}, [str(problem) for problem in problems]
 

@@ -13,7 +13,6 @@ INTERRUPTED = "failed to create containerd task: failed to create shim task: con
 EVICTED = "The node was low on resource: memory."
 TOO_LONG = "ran longer than its timeout of 5s"
 INITIALIZING = waiting("PodInitializing")
-LIMITED = {"containers": [{"name": "main", "resources": {"limits": {"memory": "256Mi"}}}]}
 pending, failed = partial(pod, phase="Pending"), partial(pod, phase="Failed")
 succeeded, late = partial(pod, phase="Succeeded"), partial(failed, reason="DeadlineExceeded")
 
@@ -94,11 +93,6 @@ FINISHED: dict[Reason, dict[str, tuple[dict[str, Any], str, int | None]]] = {
     },
     Reason.OOM_KILLED: {
         "out of memory": (failed(ended(137, "OOMKilled")), "out of memory", 137),
-        "out of its limit": (
-            failed(ended(137, "OOMKilled"), spec=LIMITED),
-            "out of memory (limit 256Mi)",
-            137,
-        ),
         "an init container ran out of memory": (
             failed(INITIALIZING, init={"prepare": ended(137, "OOMKilled")}),
             "init container prepare: out of memory",
