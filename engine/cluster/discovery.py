@@ -1,7 +1,8 @@
 """What an API server is and offers: its version, its kinds, and what we may do there."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
 from typing import Any
 from urllib.parse import quote
 
@@ -113,23 +114,24 @@ def find_resources(client: Client, names: Iterable[str]) -> tuple[Resource, ...]
     group two. Errors: UsageError for a kind that the server doesn't have or can't list and delete.
     """
     known = {resource.plural: resource for resource in (PODS, SECRETS, CONFIG_MAPS)}
-    return tuple(dict.fromkeys(known.get(name) or _discover(client, name) for name in names))
+    read = cache(partial(_read, client))
+    return tuple(dict.fromkeys(known.get(name) or _discover(read, name) for name in names))
 
 
-def _discover(client: Client, name: str) -> Resource:
+def _discover(read: Callable[[str], dict[str, Any] | None], name: str) -> Resource:
     plural, _, group = name.lower().partition(".")
     path, version = "/api/v1", "v1"
     if group:
         first, _, rest = group.partition(".")
-        answer = _read(client, f"/apis/{quote(group, safe='')}")
+        answer = read(f"/apis/{quote(group, safe='')}")
         if answer is not None:
             version = answer["preferredVersion"]["groupVersion"]
-        elif rest and _read(client, f"/apis/{quote(rest, safe='')}") is not None:
+        elif rest and read(f"/apis/{quote(rest, safe='')}") is not None:
             version = f"{quote(rest, safe='')}/{quote(first, safe='')}"
         else:
             raise UsageError(f"the server has no API group {group}", where=name)
         path = f"/apis/{version}"
-    entries = (_read(client, path) or {"resources": ()})["resources"]
+    entries = (read(path) or {"resources": ()})["resources"]
     entry = next((e for e in entries if _is_called(e, plural)), None)
     if entry is None:
         hint = "" if group else "name a kind with its group, such as deployments.apps"
