@@ -3,7 +3,8 @@
 from typing import Any
 
 from engine.cli import options
-from engine.cli.by_name import JobSelection, current_user
+from engine.cli.by_name import ask_selected, current_user
+from engine.reconcile.job_requests import cancel_job
 
 
 @options.verb(
@@ -16,19 +17,17 @@ from engine.cli.by_name import JobSelection, current_user
         *options.CLUSTER,
     ),
 )
-def command(every: bool, reason: str, **given: Any) -> None:
+def command(reason: str, **given: Any) -> None:
     """End jobs by name.
 
     The records of JOBS say who cancelled them, and why; then their pods are deleted. A job that is
     over stays as it is. A cancelled job doesn't run again until its spec changes or
     `engine rerun` asks for it.
     """
-    from engine.reconcile.job_requests import cancel_job  # noqa: PLC0415 - --help needs no cluster
-
     message = f"cancelled by {current_user()}" + (f": {reason}" if reason else "")
-    JobSelection(**given).ask_each(
+    ask_selected(
         "--all",
         lambda record: not record.state.is_final,
         lambda client, key: cancel_job(client, key, message),
-        given=every,
+        **given,
     )

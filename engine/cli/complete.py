@@ -7,7 +7,9 @@ from engine.cli import options
 from engine.cli.by_name import ask_each, connect_to_write, current_user
 from engine.cli.loading import SpecOptions, load_settings, load_valid_specs
 from engine.errors import UsageError
+from engine.reconcile.job_requests import complete_job
 from engine.refs import JobKey
+from engine.specdir.load import with_namespace
 
 
 @options.verb(
@@ -42,11 +44,6 @@ def command(
     asked = SpecOptions(filenames, namespace, **given, allow_empty=True)
     settings = load_settings(asked)
     specs = load_valid_specs(asked, settings).jobs if filenames else ()
-
-    # Valid specs come first, and need no client.
-    from engine.reconcile.job_requests import complete_job  # noqa: PLC0415
-    from engine.specdir.load import with_namespace  # noqa: PLC0415
-
     connection = connect_to_write(kubeconfig, context)
     known = {job.key: job for job in with_namespace(specs, connection.namespace, settings.limits)}
     message = f"completed by {current_user()}: {reason}"

@@ -6,8 +6,10 @@ import click
 
 from engine.cli import options
 from engine.cli.by_name import job_key
-from engine.cli.output import echo_data, echo_error, echo_note
+from engine.cli.output import echo_data, echo_error, wants_colour
+from engine.cli.printers.describe import job_data, job_lines
 from engine.errors import UsageError
+from engine.inspect.view import read_job
 
 
 @options.verb(
@@ -29,12 +31,7 @@ def command(
     Its attempts, pods and Events are shown, too. JOBS are named as they are printed, ci/build, or
     by their name in the namespace of -n.
     """
-    from engine.cli.output import wants_colour  # noqa: PLC0415
-    from engine.cli.printers.describe import job_data, job_lines  # noqa: PLC0415 - for --help
-    from engine.cluster.connect import connect  # noqa: PLC0415
-    from engine.inspect.view import read_job  # noqa: PLC0415
-
-    connection = connect(kubeconfig, context, on_silence=echo_note)
+    connection = options.connect(kubeconfig, context)
     codes, found = [0], []
     for name in jobs:
         try:

@@ -4,6 +4,10 @@ import sys
 from typing import Any
 
 from engine.cli import options
+from engine.cli.output import echo_error
+from engine.cli.reconcile import ReconcileOptions
+from engine.cli.reconcile.dry_run import print_plan
+from engine.errors import EngineError, ExitCode
 
 
 @options.verb(
@@ -27,11 +31,6 @@ def command(**given: Any) -> None:
     before; then what would be pruned. Values of secrets are masked. Exit code 0 if a reconcile
     would write nothing, 1 if it would, 2 for an error.
     """
-    from engine.cli.output import echo_error  # noqa: PLC0415 - for --help
-    from engine.cli.reconcile import ReconcileOptions  # noqa: PLC0415
-    from engine.cli.reconcile.dry_run import print_plan  # noqa: PLC0415
-    from engine.errors import EngineError, ExitCode  # noqa: PLC0415
-
     if given["prune"]:
         options.require_own_source()
     asked = ReconcileOptions(dry_run="server", **given)

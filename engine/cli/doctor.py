@@ -3,14 +3,12 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.cli import options
-from engine.cli.output import echo_data, echo_note, echo_table
+from engine.cli.output import echo_data, echo_table
 from engine.errors import ClusterError, ExitCode
-
-if TYPE_CHECKING:
-    from engine.inspect.doctor import CheckResult
+from engine.inspect.doctor import CheckResult, CheckStatus, diagnose
 
 _WORSE = ("OK", "SKIPPED", "DEGRADED", "FAILED")
 
@@ -34,11 +32,8 @@ def command(
     that it needs), DEGRADED (with what is lost) or FAILED (with what to do). Nothing is changed.
     Exit code 0 unless a check failed.
     """
-    from engine.cluster.connect import connect  # noqa: PLC0415 - --help needs no cluster
-    from engine.inspect.doctor import CheckResult, CheckStatus, diagnose  # noqa: PLC0415
-
     try:
-        connection = connect(kubeconfig, context, on_silence=echo_note)
+        connection = options.connect(kubeconfig, context)
         places = tuple(dict.fromkeys(namespaces or (connection.namespace,)))
         results = diagnose(connection.client, places)
     except ClusterError as error:
@@ -51,7 +46,7 @@ def command(
     sys.exit(ExitCode.CLUSTER if _worst(results) == "FAILED" else ExitCode.OK)
 
 
-def result_rows(results: Sequence["CheckResult"]) -> list[tuple[str, ...]]:
+def result_rows(results: Sequence[CheckResult]) -> list[tuple[str, ...]]:
     """The head, and a row for each result, which ends with its remedy."""
     rows: list[tuple[str, ...]] = [("STATUS", "CHECK", "NAMESPACE", "FOUND")]
     for one in results:
@@ -60,11 +55,11 @@ def result_rows(results: Sequence["CheckResult"]) -> list[tuple[str, ...]]:
     return rows
 
 
-def results_data(results: Sequence["CheckResult"]) -> dict[str, Any]:
+def results_data(results: Sequence[CheckResult]) -> dict[str, Any]:
     """The worst status, and every result."""
     checks = [asdict(one) | {"namespace": one.namespace or None} for one in results]
     return {"status": _worst(results), "checks": checks}
 
 
-def _worst(results: Sequence["CheckResult"]) -> str:
+def _worst(results: Sequence[CheckResult]) -> str:
     return max((one.status for one in results), key=_WORSE.index)

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from engine.api.schema_docs import KINDS, FieldDoc, explain_field
+from engine.api.versions import API_VERSION
 from engine.cli import options
 
 _WIDTH = 80
@@ -24,10 +26,6 @@ def command(field: str) -> None:
     JobDefaults.metadata or EngineConfig.limits.maxTtl, it is of that kind. Without one the fields
     of a JobSpec are listed.
     """
-    # --help needs no schema.
-    from engine.api.schema_docs import FieldDoc, explain_field  # noqa: PLC0415
-    from engine.api.versions import API_VERSION  # noqa: PLC0415
-
     kind, path = kind_and_path(field)
     found = explain_field(kind, path)
 
@@ -64,8 +62,6 @@ def _value(value: Any) -> str:
 
 def kind_and_path(field: str) -> tuple[str, list[str]]:
     """The kind that a path begins with, else a JobSpec, and its steps; [] is none."""
-    from engine.api.schema_docs import KINDS  # noqa: PLC0415 - as above
-
     steps = [step for step in field.replace("[]", "").split(".") if step]
     kinds = {kind.lower(): kind for kind in KINDS}
     kind = kinds.get(steps[0].lower()) if steps else None

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from engine.api.parse import SpecText, parse_file
+from engine.api.versions import API_VERSION, JOB_SPEC, SCHEMAS, bundled_schema
 from engine.cli import options
 from engine.cli.output import echo_stderr
 from engine.errors import UsageError
@@ -45,9 +47,6 @@ def command(name: str, directory: Path) -> None:
     The spec is jobs/NAME.yaml, the schema schemas/job.v1alpha1.schema.json beside that folder, as
     `engine schema` prints it. An existing file is never changed.
     """
-    from engine.api.parse import SpecText, parse_file  # noqa: PLC0415 - --help needs no schema
-    from engine.api.versions import API_VERSION, JOB_SPEC, SCHEMAS, bundled_schema  # noqa: PLC0415
-
     schema = directory.parent / "schemas" / SCHEMAS[API_VERSION, JOB_SPEC]
     from_spec = os.path.relpath(absolute(schema), absolute(directory))
     text = _SPEC.format(name=name, schema=Path(from_spec).as_posix())

@@ -6,7 +6,8 @@ import click
 
 from engine.cli import options
 from engine.cli.by_name import job_key
-from engine.cli.output import echo, echo_note, sanitize_log
+from engine.cli.output import echo, sanitize_log
+from engine.inspect.logs import JobLogs
 
 
 @options.verb(
@@ -44,10 +45,7 @@ def command(
     JOB is named as it is printed, ci/build, or by its name in the namespace of -n. Without
     --attempt the log is that of the newest one; --follow goes on with every later one.
     """
-    from engine.cluster.connect import connect  # noqa: PLC0415 - --help needs no cluster
-    from engine.inspect.logs import JobLogs  # noqa: PLC0415
-
-    connection = connect(kubeconfig, context, on_silence=echo_note)
+    connection = options.connect(kubeconfig, context)
     key = job_key(job, namespace, connection.namespace)
     logs = JobLogs(connection.client, key, container, attempt, tail)
     last = ""

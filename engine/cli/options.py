@@ -8,13 +8,17 @@ import signal
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
+from engine.cli.output import echo_note
 from engine.durations import parse_duration
 from engine.wellknown import DEFAULT_SOURCE
+
+if TYPE_CHECKING:
+    from engine.cluster.connect import Connection
 
 STDIN = "-"
 """The path that means standard input."""
@@ -111,20 +115,28 @@ def option(*names: str, **settings: Any) -> click.Option:
     """
     long = names[0] if names[0].startswith("--") else names[1]
     variable = "ENGINE_" + long.lstrip("-").replace("-", "_").upper()
+    settings.setdefault("show_default", bool(settings.get("default")))
     return click.Option(names, envvar=variable, **settings)
+
+
+def connect(kubeconfig: str, context: str, connections: int = 16) -> "Connection":
+    """To the cluster that CLUSTER names. Errors: ClusterError."""
+    from engine.cluster import connect as cluster  # noqa: PLC0415 - --help needs no `kubernetes`
+
+    return cluster.connect(kubeconfig, context, connections, echo_note)
 
 
 def output(*choices: str) -> click.Option:
     """-o with these formats; the first is the default."""
     kind = click.Choice(choices)
     words = "Format on stdout."
-    return option("-o", "--output", type=kind, default=choices[0], show_default=True, help=words)
+    return option("-o", "--output", type=kind, default=choices[0], help=words)
 
 
 JOB_NAMES = partial(click.Argument, ["jobs"], nargs=-1, shell_complete=complete_jobs)
 FILENAMES = partial(option, "-f", "--filename", "filenames", multiple=True, type=click.Path())
 DURATION = partial(option, type=parse_duration, metavar="DURATION")
-CONCURRENCY = partial(option, "--concurrency", type=click.IntRange(1, 64), show_default=True)
+CONCURRENCY = partial(option, "--concurrency", type=click.IntRange(1, 64))
 _ONE_NAMESPACE = partial(option, "-n", "--namespace", default="", type=namespace)
 NAMESPACES = partial(option, "-n", "--namespace", "namespaces", multiple=True, type=namespace)
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -150,7 +162,6 @@ COLOR = option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
-    show_default=True,
     help="Colour of states; auto: on a terminal, unless NO_COLOR is set.",
 )
 CONFIG = option("--config", type=_FILE, help="The operator's engine.yaml.")
@@ -162,7 +173,6 @@ DEFAULTS_ROOT = option(
 SOURCE = option(
     "--source",
     default=DEFAULT_SOURCE,
-    show_default=True,
     type=label_value,
     metavar="NAME",
     help="Name of this source of specs; what belongs to another is left alone.",
@@ -211,7 +221,6 @@ DRY_RUN = partial(
     "--dry-run",
     type=click.Choice(["none", "client", "server"]),
     default="none",
-    show_default=True,
 )
 LOGS_DIR = click.Option(
     ["--logs-dir"],

@@ -8,9 +8,12 @@ import click
 
 from engine.cli import options
 from engine.cli.loading import SpecOptions, load_settings
-from engine.cli.output import echo, echo_note, echo_stderr
+from engine.cli.output import echo, echo_stderr
+from engine.cli.printers import prune as printing
 from engine.errors import EngineError
+from engine.prune.delete import Deleter
 from engine.prune.result import DryRun
+from engine.prune.run import PruneOptions, prune
 from engine.telemetry.redact import REDACTOR
 from engine.wellknown import FOREIGN_TTLS
 
@@ -93,14 +96,7 @@ def command(
     if all_namespaces and not all(name.startswith("kube-") for name in namespaces):
         raise click.UsageError("give namespaces or --all-namespaces, not both")
     settings = load_settings(SpecOptions((), "", None, config))
-
-    # --help needs no cluster.
-    from engine.cli.printers import prune as printing  # noqa: PLC0415
-    from engine.cluster.connect import connect  # noqa: PLC0415
-    from engine.prune.delete import Deleter  # noqa: PLC0415
-    from engine.prune.run import PruneOptions, prune  # noqa: PLC0415
-
-    connection = connect(kubeconfig, context, concurrency + 2, echo_note)
+    connection = options.connect(kubeconfig, context, concurrency + 2)
     chosen = PruneOptions(
         namespaces=("", *namespaces) if all_namespaces else namespaces or (connection.namespace,),
         kinds=kinds,

@@ -3,7 +3,8 @@
 from typing import Any
 
 from engine.cli import options
-from engine.cli.by_name import JobSelection
+from engine.cli.by_name import ask_selected
+from engine.reconcile.job_requests import rerun_job
 from engine.status.outcome import State
 
 
@@ -12,18 +13,14 @@ from engine.status.outcome import State
     "engine rerun --failed -n ci",
     params=(
         *options.SELECTED_JOBS,
-        options.option("--failed", is_flag=True, help="All jobs whose last run has failed."),
+        options.option("--failed", "every", is_flag=True, help="All jobs whose last run failed."),
         *options.CLUSTER,
     ),
 )
-def command(failed: bool, **given: Any) -> None:
+def command(every: bool, **given: Any) -> None:
     """Run jobs once more whose spec has not changed.
 
     JOBS must be over; the next reconcile starts the run.
     """
-    from engine.reconcile.job_requests import rerun_job  # noqa: PLC0415 - --help needs no cluster
-
-    states = {State.FAILED} if failed else {state for state in State if state.is_final}
-    JobSelection(**given).ask_each(
-        "--failed", lambda record: record.state in states, rerun_job, given=failed
-    )
+    states = {State.FAILED} if every else {state for state in State if state.is_final}
+    ask_selected("--failed", lambda record: record.state in states, rerun_job, every=every, **given)

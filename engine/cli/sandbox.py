@@ -43,7 +43,6 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
             "--speed",
             type=click.FloatRange(0.001, 1000),
             default=1.0,
-            show_default=True,
             help="How fast its time goes.",
         ),
     ),

@@ -19,7 +19,6 @@ from engine.cli import options
             "--api-version",
             type=click.Choice(sorted({version for version, _ in SCHEMAS})),
             default=API_VERSION,
-            show_default=True,
             help="Version of the kind.",
         ),
     ),

@@ -7,7 +7,8 @@ import click
 
 from engine import __version__
 from engine.cli import options
-from engine.cli.output import echo, echo_note, to_json
+from engine.cli.output import echo, to_json
+from engine.cluster.discovery import OLDEST_SERVER, server_version
 
 
 @options.verb(
@@ -42,11 +43,7 @@ def command(client: bool, kubeconfig: str, context: str, output: str) -> None:
 
 
 def _server(kubeconfig: str, context: str) -> dict[str, Any]:
-    # --help needs no cluster.
-    from engine.cluster.connect import connect  # noqa: PLC0415
-    from engine.cluster.discovery import OLDEST_SERVER, server_version  # noqa: PLC0415
-
-    api = connect(kubeconfig, context, on_silence=echo_note).client
+    api = options.connect(kubeconfig, context).client
     answer = api.request("GET", "/version")
     version = server_version(answer)
     supported = version is not None and version >= OLDEST_SERVER

@@ -18,6 +18,8 @@ from engine.cli.loading import SpecOptions, load_settings, load_valid_specs
 from engine.cli.output import echo_note, echo_stderr
 from engine.cli.printers.events import JsonPrinter, open_printer
 from engine.errors import EngineError, InvalidInputError, UsageError
+from engine.reconcile.once import OnceRequest
+from engine.render.templates import Templates
 from engine.specdir.load import with_namespace
 from engine.telemetry.events import ErrorReported, Notice, SpecProblem
 from engine.telemetry.redact import REDACTOR
@@ -25,7 +27,6 @@ from engine.wellknown import DEFAULT_SOURCE
 
 if TYPE_CHECKING:
     from engine.cluster.connect import Connection
-    from engine.reconcile.once import OnceRequest
 
 _ONLY_WITH_ONCE = ("timeout", "queue_timeout", "wait", "output", "junit")
 _NOT_WITH_ONCE = ("prune_interval", "poll", "leader_elect", "lease_duration", "metrics_address")
@@ -82,14 +83,12 @@ class ReconcileOptions(SpecOptions):
         options.DURATION(
             "--queue-timeout",
             default="10m",
-            show_default=True,
             help="Longest time to wait for room in a quota; exit code 5.",
         ),
         options.option(
             "--wait",
             type=click.Choice(["finished", "applied"]),
             default="finished",
-            show_default=True,
             help="What to wait for: the jobs' end, or their start.",
         ),
         options.PRUNE,
@@ -118,7 +117,6 @@ class ReconcileOptions(SpecOptions):
         options.DURATION(
             "--prune-interval",
             default="1m",
-            show_default=True,
             help="How often expired pods are looked for. Not with --once.",
         ),
         options.DURATION(
@@ -133,7 +131,6 @@ class ReconcileOptions(SpecOptions):
         options.DURATION(
             "--lease-duration",
             default="15s",
-            show_default=True,
             help="How long the lead is kept without a sign of life; an hour at most.",
         ),
         options.option(
@@ -145,7 +142,6 @@ class ReconcileOptions(SpecOptions):
             "--log-format",
             type=click.Choice(["text", "json"]),
             default="text",
-            show_default=True,
             help="Format of the log on stderr.",
         ),
         options.COLOR,
@@ -206,7 +202,7 @@ def _refuse_what_has_no_effect(*, once: bool, is_dry: bool) -> None:
             raise click.UsageError(f"--{name.replace('_', '-')} {words}")
 
 
-def make_request(asked: ReconcileOptions) -> "OnceRequest":
+def make_request(asked: ReconcileOptions) -> OnceRequest:
     """Every job of the source, and its cluster, for `--once` and its dry run.
 
     Errors: InvalidInputError; UsageError if there are no specs, or if --prune may remove jobs by
@@ -224,11 +220,6 @@ def make_request(asked: ReconcileOptions) -> "OnceRequest":
     if asked.prune:
         named = {connection.namespace, asked.namespace, *(job.namespace for job in jobs)}
         prune_in = tuple(sorted(named - {""}))
-
-    # Valid specs come first, and need no client.
-    from engine.reconcile.once import OnceRequest  # noqa: PLC0415
-    from engine.render.templates import Templates  # noqa: PLC0415
-
     return OnceRequest(
         client=connection.client,
         jobs=jobs,

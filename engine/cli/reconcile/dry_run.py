@@ -7,7 +7,9 @@ from engine.cli.output import echo, echo_error, echo_result, echo_stderr
 from engine.cli.printers.plan import Plan, plan_diff, plan_json, plan_summary, plan_table
 from engine.cli.reconcile import ReconcileOptions, make_request
 from engine.errors import ExitCode
+from engine.inspect.plan import Planner
 from engine.prune.result import DryRun
+from engine.lifecycle.attempt import RenderConfig
 from engine.telemetry.redact import REDACTOR
 
 
@@ -18,10 +20,6 @@ def print_plan(options: ReconcileOptions, *, as_diff: bool = False) -> None:
     and UsageError, as a reconcile has them; ClusterError.
     """
     request = make_request(options)
-
-    # Valid specs come first, and need no client.
-    from engine.inspect.plan import Planner  # noqa: PLC0415
-    from engine.lifecycle.attempt import RenderConfig  # noqa: PLC0415
 
     mode = DryRun(options.dry_run)
     planner = Planner(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from types import FrameType
-from typing import TYPE_CHECKING
 
 from engine.cli.main import end_at_last, on_ending_signals
 from engine.cli.output import echo, echo_result, echo_stderr, pluralise, wants_colour
@@ -16,11 +15,9 @@ from engine.cli.reconcile import ReconcileOptions, make_request
 from engine.errors import EngineError, UsageError
 from engine.files import WholeFile
 from engine.prune.result import PruneResult
+from engine.reconcile.controller import ControllerDependencies
+from engine.reconcile.once import OnceResult, RunOnce
 from engine.telemetry.redact import REDACTOR
-
-if TYPE_CHECKING:
-    from engine.reconcile.once import OnceResult
-
 
 _SIGNALLED = 128
 """Exit codes of processes that a signal ends begin here."""
@@ -39,11 +36,6 @@ def run_once(options: ReconcileOptions) -> None:
     on_ending_signals(interrupt)
     with open_reports(options) as report:
         request = make_request(options)
-
-        # Valid specs come first, and need no client.
-        from engine.reconcile.controller import ControllerDependencies  # noqa: PLC0415
-        from engine.reconcile.once import RunOnce  # noqa: PLC0415
-
         jobs = len(request.jobs)
         with open_printer(options.verbose, options.log_format, options.color, jobs) as printer:
             run = RunOnce(request, ControllerDependencies(os.environ, REDACTOR, printer))
@@ -74,7 +66,7 @@ def run_once(options: ReconcileOptions) -> None:
 @contextmanager
 def open_reports(
     options: ReconcileOptions,
-) -> "Iterator[Callable[[OnceResult | EngineError], None]]":
+) -> Iterator[Callable[[OnceResult | EngineError], None]]:
     """Yields a function that reports the result, which is masked already.
 
     Guarantees: an error that ends the block before a result is there is reported, too. A report
@@ -87,7 +79,7 @@ def open_reports(
         words = f"can't be written: {error.strerror or error}"
         raise UsageError(words, where=f"--junit {options.junit}") from None
 
-    def report(ended: "OnceResult | EngineError") -> None:
+    def report(ended: OnceResult | EngineError) -> None:
         # Who asks for no report pays for none.
         if junit is not None:
             from engine.cli.printers.junit import junit_xml  # noqa: PLC0415
