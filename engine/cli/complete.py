@@ -1,6 +1,5 @@
 """`engine complete`: record jobs as done without running them."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from engine.cli import options
@@ -50,13 +49,7 @@ def command(
 
     def complete(key: JobKey) -> str:
         if filenames and key not in known:
-            raise _no_spec(key, known)
+            raise UsageError("there is no spec of this job", where=str(key))
         return complete_job(connection.client, key, message, source, known.get(key))
 
     ask_each(namespace, connection.namespace, jobs, complete)
-
-
-def _no_spec(key: JobKey, known: Iterable[JobKey]) -> UsageError:
-    elsewhere = sorted(other.namespace for other in known if other.name == key.name)
-    hint = f"it is in {', '.join(elsewhere)}: -n {elsewhere[0]}" if elsewhere else ""
-    return UsageError("there is no spec of this job", where=str(key), hint=hint)

@@ -15,7 +15,6 @@ from engine.api.model import Config, Limits
 from engine.cli import options
 from engine.cli.output import sanitize_line
 from engine.cli.printers.events import format_event
-from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.connect import connect
 from engine.errors import EngineError
@@ -24,8 +23,8 @@ from engine.prune.delete import Deleter
 from engine.prune.result import PruneAction, PruneEntry
 from engine.prune.run import PruneOptions, prune
 from engine.reconcile.controller import ControllerDependencies
-from engine.reconcile.once import JobResult, OnceRequest, OnceResult, RunOnce
-from engine.refs import Ref
+from engine.reconcile.once import RunOnce
+from engine.reconcile.once import JobResult, OnceRequest, OnceResult
 from engine.render.templates import Templates
 from engine.sandbox import FOREVER, Clock, Run, Sandbox
 from engine.sandbox.furnishing import ROOT_CERTIFICATE
@@ -42,15 +41,6 @@ ENVIRONMENT: Mapping[str, str] = {
 }
 CONFIG = Config(limits=Limits(allowed_secret_env=tuple(ENVIRONMENT)))
 BUSYBOX = "docker.io/library/busybox:1.36"
-_SPEC = """\
-apiVersion: jobs.engine/v1alpha1
-kind: JobSpec
-metadata: {{name: {name}}}
-spec:
-  image: docker.io/library/busybox:1.36
-  secrets: {{TOKEN: {{fromEnv: EXAMPLE_API_TOKEN}}}}
-  script: {script}
-"""
 
 
 class DemoError(EngineError):
@@ -63,7 +53,6 @@ class DemoEnv:
 
     sandbox: Sandbox
     client: Client
-    folder: Path
     print: Callable[[str], None]
 
     def example(self, name: str) -> Path:
@@ -112,7 +101,7 @@ def open_demo(sandbox: Sandbox, folder: Path, print_line: Callable[[str], None])
     """A demo on this sandbox, with a kubeconfig in `folder`."""
     sandbox.namespace(NAMESPACE)
     kubeconfig = sandbox.write_kubeconfig(folder / "kubeconfig", namespace=NAMESPACE)
-    return DemoEnv(sandbox, connect(str(kubeconfig)).client, folder, print_line)
+    return DemoEnv(sandbox, connect(str(kubeconfig)).client, print_line)
 
 
 def only_job(result: OnceResult) -> JobResult:
@@ -176,26 +165,6 @@ def quota_queue(env: DemoEnv) -> None:
     env.check(job.record and job.record.state is State.SUCCEEDED, "the queued job runs")
 
 
-def pod_deleted(env: DemoEnv) -> None:
-    """A pod deleted while it runs: its objects are collected, the record says what happened."""
-    env.sandbox.node.will(Run(duration=FOREVER), pod="victim-*")
-    spec = _write(env, "victim", "sleep 3600")
-
-    def delete_it() -> None:
-        pod = _running_pod(env, "victim")
-        env.print(f"    somebody deletes pod {pod['metadata']['name']}")
-        ref = Ref("Pod", NAMESPACE, pod["metadata"]["name"])
-        api.delete(env.client, ref, uid=pod["metadata"]["uid"], grace=0)
-
-    deleter = threading.Thread(target=delete_it, daemon=True)
-    deleter.start()
-    job = only_job(env.run([spec]))
-    deleter.join()
-    env.check(job.record and job.record.reason is Reason.POD_DELETED, "the record tells it")
-    _wait(env, lambda: not _owned(env, "victim"), "Secret and ConfigMap are collected")
-    env.print("    Secret and ConfigMap: collected; record: kept")
-
-
 def ttl_prune(env: DemoEnv) -> None:
     """A TTL: two hours later the finished pods go, with all they own; the records stay."""
     env.sandbox.clock.advance(2 * 3600)
@@ -222,7 +191,7 @@ def unchanged(env: DemoEnv) -> None:
     """A second run changes nothing: finished jobs stay finished, although their pods are gone."""
     env.sandbox.requests.clear()
     names = ("environment-files-secrets", "fallback", "deadline", "hello")
-    result = env.run([*map(env.example, names), env.folder / "victim.yaml"])
+    result = env.run([*map(env.example, names)])
     env.check(not any(job.changed for job in result.jobs), "no job changes")
     writes, count = len(env.sandbox.requests.writes), len(env.sandbox.requests)
     env.check(writes == 0, "nothing is written")
@@ -234,28 +203,9 @@ STEPS: tuple[Callable[[DemoEnv], None], ...] = (
     registry_outage,
     deadline,
     quota_queue,
-    pod_deleted,
     ttl_prune,
     unchanged,
 )
-
-
-def _write(env: DemoEnv, name: str, script: str) -> Path:
-    path = env.folder / f"{name}.yaml"
-    path.write_text(_SPEC.format(name=name, script=script), encoding="utf-8")
-    return path
-
-
-def _running_pod(env: DemoEnv, job: str) -> dict[str, Any]:
-    def running() -> bool:
-        return any(p["status"].get("phase") == "Running" for p in env.objects("pods", job))
-
-    _wait(env, running, "the pod runs")
-    return env.objects("pods", job)[0]
-
-
-def _owned(env: DemoEnv, job: str) -> bool:
-    return bool(env.objects("secrets", job) or env.objects("configmaps", job))
 
 
 def _wait(env: DemoEnv, ready: Callable[[], bool], what: str) -> None:

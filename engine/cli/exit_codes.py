@@ -20,7 +20,6 @@ INTERNAL_ERROR, OUTPUT_ERROR = 70, 74
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _SHORT = re.compile("-v+")
 _FIRST_WORD = re.compile(r"^[A-Z][a-z]+\b")
-_VARIABLE = re.compile(r" \(env var: '[^']*'\)")
 
 
 def report(error: BaseException) -> int:
@@ -63,19 +62,15 @@ def wants_traceback() -> bool:
 
 def _in_one_voice(error: click.ClickException) -> str:
     """What click says as an error of the engine: a sentence without a full stop, and a hint."""
-    words = _VARIABLE.sub("", error.format_message())
+    words, context = error.format_message(), getattr(error, "ctx", None)
+    hint = f" ({context.command_path} --help)" if context else ""
+    meant = getattr(error, "possibilities", None)
     if isinstance(error, click.NoSuchCommand):
         meant = get_close_matches(error.command_name, COMMANDS)
-    else:
-        meant = getattr(error, "possibilities", None) or []
     if meant:
-        words, hint = error.message, f"did you mean {' or '.join(meant)}?"
-    else:
-        context = getattr(error, "ctx", None)
-        hint = f"{context.command_path} --help" if context else ""
+        words, hint = error.message, f" (did you mean {' or '.join(meant)}?)"
     words = " ".join(words.split()).removesuffix(".")
-    words = _FIRST_WORD.sub(lambda found: found[0].lower(), words)
-    return f"{words}{f' ({hint})' if hint else ''}"
+    return _FIRST_WORD.sub(lambda found: found[0].lower(), words) + hint
 
 
 def _echo_lines(text: str) -> None:

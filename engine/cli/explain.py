@@ -32,32 +32,31 @@ def command(field: str) -> None:
     def head(field: FieldDoc) -> str:
         return f"<{field.type}>{' (required)' if field.required else ''}"
 
-    lines = [("kind", kind), ("version", API_VERSION)]
+    facts: dict[str, Any] = {"kind": kind, "version": API_VERSION}
     if path:
-        lines.append(("field", f"{'.'.join(path)} {head(found)}"))
-        lines += [("one of", ", ".join(found.choices))] if found.choices else []
-        lines += [("default", _value(found.default))] if found.default is not None else []
-        lines += [("form", found.form)] if found.form else []
-        lines += [("example", _value(found.example))] if found.example is not None else []
-        lines += [("kubectl", f"kubectl explain {found.kubectl}")] if found.kubectl else []
-    for name, words in lines:
-        click.echo(f"{name.upper() + ':':<11}{words}")
+        facts |= {
+            "field": f"{'.'.join(path)} {head(found)}",
+            "one of": ", ".join(found.choices) or None,
+            "default": _value(found.default),
+            "form": found.form or None,
+            "example": _value(found.example),
+            "kubectl": f"kubectl explain {found.kubectl}" if found.kubectl else None,
+        }
+    for name, words in facts.items():
+        if words is not None:
+            click.echo(f"{name.upper() + ':':<11}{words}")
     click.echo("\n" + textwrap.fill(found.description or _NOTHING, _WIDTH))
     if found.fields:
         click.echo("\nFIELDS:")
     for below in found.fields:
         click.echo(f"  {below.name} {head(below)}")
         if below.description:
-            indent = "    "
-            click.echo(
-                textwrap.fill(
-                    below.description, _WIDTH, initial_indent=indent, subsequent_indent=indent
-                )
-            )
+            click.echo(textwrap.indent(textwrap.fill(below.description, _WIDTH - 4), "    "))
 
 
-def _value(value: Any) -> str:
-    return value if isinstance(value, str) and "\n" not in value else json.dumps(value)
+def _value(value: Any) -> Any:
+    is_plain = value is None or (isinstance(value, str) and "\n" not in value)
+    return value if is_plain else json.dumps(value)
 
 
 def kind_and_path(field: str) -> tuple[str, list[str]]:

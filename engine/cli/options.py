@@ -217,10 +217,7 @@ ALLOW_EMPTY = option(
 )
 NO_SPECS = option("--allow-empty", is_flag=True, help="Let there be no specs at all.")
 DRY_RUN = partial(
-    option,
-    "--dry-run",
-    type=click.Choice(["none", "client", "server"]),
-    default="none",
+    option, "--dry-run", type=click.Choice(["none", "client", "server"]), default="none"
 )
 LOGS_DIR = click.Option(
     ["--logs-dir"],

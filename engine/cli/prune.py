@@ -1,6 +1,5 @@
 """`engine prune`: delete what has outlived its TTL, once; for a CronJob and for people."""
 
-import re
 import sys
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from engine.telemetry.redact import REDACTOR
 from engine.wellknown import FOREIGN_TTLS
 
 _KINDS = ("pods", "secrets", "configmaps")
-_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 
 def _kinds(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -26,13 +24,6 @@ def _kinds(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     if value and not named:
         raise click.BadParameter("name at least one kind", ctx, param)
     return named or _KINDS
-
-
-def _keys(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
-    for key in value:
-        if not _KEY.fullmatch(key):
-            raise click.BadParameter(f"{key!r} is not the name of an annotation", ctx, param)
-    return value
 
 
 @options.verb(
@@ -55,7 +46,6 @@ def _keys(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
             "--annotation",
             "annotations",
             multiple=True,
-            callback=_keys,
             help="One more annotation that holds a TTL, such as janitor/ttl; may be given several"
             " times.",
         ),

@@ -6,12 +6,7 @@ from typing import Any
 
 from engine.api.origins import effective_document
 from engine.cli import options
-from engine.cli.loading import (
-    SpecOptions,
-    first_policies,
-    load_settings,
-    load_valid_specs,
-)
+from engine.cli.loading import SpecOptions, first_policies, load_settings, load_valid_specs
 from engine.cli.printers.manifests import print_json, print_yaml
 from engine.cli.printers.origins import print_origins_json, print_origins_yaml
 from engine.errors import Diagnostic, InvalidInputError
@@ -41,13 +36,7 @@ from engine.telemetry.redact import MASK
         options.output("yaml", "json"),
     ),
 )
-def command(
-    source: str,
-    show_secrets: bool,
-    show_origin: bool,
-    output: str,
-    **given: Any,
-) -> None:
+def command(source: str, show_secrets: bool, show_origin: bool, output: str, **given: Any) -> None:
     """Print the manifests of the specs.
 
     For each job its Pod, its Secret, its ConfigMap.

@@ -32,9 +32,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
             " overwritten.",
         ),
         options.option(
-            "--scenario",
-            type=_FILE,
-            help="What containers and registries do: a YAML or JSON file.",
+            "--scenario", type=_FILE, help="What containers and registries do: a YAML or JSON file."
         ),
         options.option(
             "--server-version", default="1.36", show_default=True, help="Version that it reports."

@@ -2,19 +2,25 @@
 
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import click
 
 from engine.cli import options
 from engine.cli.by_name import job_key
-from engine.cli.output import echo, echo_data, echo_error, echo_note, echo_table
+from engine.cli.output import (
+    echo,
+    echo_data,
+    echo_error,
+    echo_table,
+    format_rows,
+    terminal_width,
+    wants_colour,
+)
+from engine.cli.printers.status import failed_first, freshness_lines, overview_data, overview_rows
 from engine.errors import ApiError, EngineError, ExitCode, UsageError, no_record
+from engine.inspect.view import JobView, Overview, read_overview
 from engine.refs import JobKey
-
-if TYPE_CHECKING:
-    from engine.inspect.view import JobView, Overview
 
 _INTERVAL = 2.0
 """Seconds between two reads of --watch."""
@@ -56,10 +62,7 @@ def command(
         raise UsageError("give namespaces or --all-namespaces, not both")
     if watch and output not in ("table", "wide"):
         raise UsageError(f"--watch prints lines of a table, not {output}")
-    from engine.cluster.connect import connect  # noqa: PLC0415 - --help needs no cluster
-    from engine.inspect.view import read_overview  # noqa: PLC0415
-
-    connection = connect(kubeconfig, context, on_silence=echo_note)
+    connection = options.connect(kubeconfig, context)
     given = ("",) if all_namespaces else namespaces or (connection.namespace,)
     named = [{job_key(name, "", place) for place in given} for name in jobs]
     wanted: set[JobKey] = set().union(*named)
@@ -67,7 +70,7 @@ def command(
     if wanted and not all_namespaces:
         read_from = tuple(sorted({key.namespace for key in wanted}))
 
-    def read() -> tuple["Overview", list["JobView"]]:
+    def read() -> tuple[Overview, list[JobView]]:
         try:
             overview = read_overview(connection.client, read_from, selector)
         except ApiError as error:
@@ -94,34 +97,26 @@ def command(
         sys.exit(ExitCode.INVALID)
 
 
-def _names(job: "JobView") -> set[JobKey]:
+def _names(job: JobView) -> set[JobKey]:
     """Its key, and the same in all namespaces: what -A makes of a name alone."""
     return {job.key, JobKey("", job.key.name)}
 
 
-def _print(overview: "Overview", jobs: Sequence["JobView"], output: str, color: str) -> None:
-    from engine.cli.printers import status as printer  # noqa: PLC0415 - --help needs none
-
-    match output:
-        case "json" | "yaml":
-            echo_data(printer.overview_data(overview, jobs), output)
-        case "name":
-            for job in jobs:
-                echo(str(job.key))
-        case _ if jobs:
-            ordered = printer.failed_first(jobs)
-            echo_table(printer.overview_rows(ordered, overview.as_of, wide=output == "wide"), color)
-            for line in printer.freshness_lines(overview, jobs):
-                echo(line, err=True)
+def _print(overview: Overview, jobs: list[JobView], output: str, color: str) -> None:
+    if output in ("json", "yaml"):
+        echo_data(overview_data(overview, jobs), output)
+    elif output == "name":
+        for job in jobs:
+            echo(str(job.key))
+    elif jobs:
+        rows = overview_rows(failed_first(jobs), overview.as_of, wide=output == "wide")
+        echo_table(rows, color)
+        for line in freshness_lines(overview, jobs):
+            echo(line, err=True)
 
 
-def _watch(
-    read: Callable[[], tuple["Overview", list["JobView"]]], *, wide: bool, color: str
-) -> None:
+def _watch(read: Callable[[], tuple[Overview, list[JobView]]], *, wide: bool, color: str) -> None:
     """Until Ctrl-C: all jobs, and then the row of each that has changed, or is gone."""
-    from engine.cli.output import format_rows, terminal_width, wants_colour  # noqa: PLC0415
-    from engine.cli.printers.status import failed_first, overview_rows  # noqa: PLC0415
-
     colour = wants_colour(color, sys.stdout)
     shown: dict[JobKey, object] = {}
     is_first, last_error = True, ""
@@ -145,8 +140,7 @@ def _watch(
                 for key, line in zip([*found, *gone], lines, strict=True)
                 if shown.get(key) != found.get(key)
             ]
-            text = "\n".join([head, *changed] if is_first else changed)
-            click.echo(text, nl=bool(text), color=colour)
+            for line in [head, *changed] if is_first else changed:
+                click.echo(line, color=colour)
             shown, is_first, last_error = found, False, ""
-            sys.stdout.flush()
         time.sleep(_INTERVAL)

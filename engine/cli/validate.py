@@ -1,24 +1,18 @@
 """`engine validate`: everything that can be said about specs without a cluster."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
 
 from engine.api.model import Job
 from engine.cli import options
-from engine.cli.loading import (
-    SpecOptions,
-    first_policies,
-    load_named,
-    load_settings,
-    require_specs,
-)
-from engine.cli.output import echo_diagnostic, echo_stderr, pluralise
-from engine.errors import Diagnostic, ExitCode, RenderError, Severity, in_order
-from engine.lifecycle.attempt import RenderConfig, has_to_be_rendered, try_render_attempt
-from engine.render.manifests import SecretValues
+from engine.cli.loading import SpecOptions, first_policies, load_named, load_settings, require_specs
+from engine.cli.output import echo_data, echo_diagnostic, echo_stderr, pluralise
+from engine.cli.printers.github import annotations_of_problems
+from engine.errors import END, Diagnostic, ExitCode, RenderError, Severity, in_order
+from engine.render.attempt import RenderConfig, render_problems
 from engine.render.secret_values import resolve_secrets
 from engine.render.templates import Templates
 from engine.telemetry.redact import REDACTOR, SHORTEST, is_maskable
@@ -26,13 +20,13 @@ from engine.telemetry.redact import REDACTOR, SHORTEST, is_maskable
 
 @options.verb(
     "engine validate jobs",
-    "engine validate jobs -o sarif",
+    "engine validate jobs -o json",
     params=(
         *options.PATHS,
         options.NAMESPACE,
         *options.SPEC_READING,
         options.NO_SPECS,
-        options.output("text", "json", "sarif"),
+        options.output("text", "json"),
     ),
 )
 def command(output: str, **given: Any) -> None:
@@ -41,8 +35,8 @@ def command(output: str, **given: Any) -> None:
     A secret whose variable isn't set here is a warning: it need only be set where the job is
     started; so is one that is too short to be masked in messages. Exit code 2 if there is an
     error, else 0. Your own templates and pod patches are rendered too; the built-in templates
-    alone have nothing to go wrong. SARIF is for code scanning on GitHub; as text, problems are also
-    annotations where GitHub Actions runs this.
+    alone have nothing to go wrong. As text, problems are also annotations where GitHub Actions runs
+    this.
     """
     asked = SpecOptions(**given)
     settings = load_settings(asked)
@@ -68,30 +62,35 @@ def command(output: str, **given: Any) -> None:
         problems.extend(map(_unset_is_a_warning, missing))
         problems.extend(_too_short_to_mask(job, secrets))
     found = tuple(problem.map_text(REDACTOR) for problem in in_order(problems))
-    if output == "text":
-        _print_text(len(loaded.jobs), found, allow_empty=asked.allow_empty)
+    is_valid = all(problem.severity is not Severity.ERROR for problem in found)
+    if output == "json":
+        echo_data(_problems_data(loaded.jobs, found), output)
     else:
-        # Only who asks for a report pays for it.
-        from engine.cli.printers.problems import PRINTERS  # noqa: PLC0415
-
-        click.echo(PRINTERS[output](loaded.jobs, found, os.environ))
-    if any(problem.severity is Severity.ERROR for problem in found):
+        for problem in found:
+            echo_diagnostic(problem)
+        if os.environ.get("GITHUB_ACTIONS") == "true":
+            for line in annotations_of_problems(found, os.environ):
+                echo_stderr(line)
+        if is_valid and (loaded.jobs or asked.allow_empty):
+            click.echo(f"{pluralise(len(loaded.jobs), 'job')}, all valid")
+    if not is_valid:
         raise SystemExit(ExitCode.INVALID)
     require_specs(asked, loaded)
 
 
-def _print_text(count: int, problems: tuple[Diagnostic, ...], *, allow_empty: bool) -> None:
+def _problems_data(jobs: Iterable[Job], problems: Iterable[Diagnostic]) -> dict[str, Any]:
+    """The jobs that are valid, and every problem; lines are null where it is the whole file."""
+    valid = [
+        {"name": j.name, "namespace": j.namespace, "file": j.place.file, "line": j.place.line}
+        for j in jobs
+    ]
+    found = []
     for problem in problems:
-        echo_diagnostic(problem)
-    if os.environ.get("GITHUB_ACTIONS") == "true":
-        # Who asks for no report pays for none.
-        from engine.cli.printers.github import annotations_of_problems  # noqa: PLC0415
-
-        for line in annotations_of_problems(problems, os.environ):
-            echo_stderr(line)
-    is_valid = not any(problem.severity is Severity.ERROR for problem in problems)
-    if is_valid and (count or allow_empty):
-        click.echo(f"{pluralise(count, 'job')}, all valid")
+        where = problem.where
+        line, column = (where.line, where.column) if 0 < where.line < END else (None, None)
+        entry = {"file": where.file, "line": line, "column": column, "severity": problem.severity}
+        found.append(entry | {"message": problem.message, "hint": problem.hint})
+    return {"jobs": valid, "problems": found}
 
 
 def _too_short_to_mask(job: Job, secrets: SecretValues) -> Iterator[Diagnostic]:

@@ -25,27 +25,20 @@ def command(client: bool, kubeconfig: str, context: str, output: str) -> None:
 
     The engine's own is printed even if no server answers; the exit code is 6 then.
     """
-    found: dict[str, Any] = {
-        "client": {"version": __version__, "python": platform.python_version()}
-    }
+    python = platform.python_version()
+    found: dict[str, Any] = {"client": {"version": __version__, "python": python}}
     if output == "text":
-        echo(f"engine {__version__} (Python {platform.python_version()})")
+        echo(f"engine {__version__} (Python {python})")
     try:
         if not client:
             found["server"] = None
-            found["server"] = _server(kubeconfig, context)
+            api = options.connect(kubeconfig, context).client
+            answer = api.request("GET", "/version")
+            number, name = server_version(answer), str(answer.get("gitVersion") or "unknown")
+            supported = number is not None and number >= OLDEST_SERVER
+            found["server"] = {"version": name, "url": api.server, "supported": supported}
+            if output == "text":
+                echo(f"server {name} at {api.server}{'' if supported else ', which is too old'}")
     finally:
         if output == "json":
             click.echo(to_json(found, indent=2))
-    if output == "text" and not client:
-        words = "" if found["server"]["supported"] else ", which is too old"
-        echo("server {version} at {url}".format(**found["server"]) + words)
-
-
-def _server(kubeconfig: str, context: str) -> dict[str, Any]:
-    api = options.connect(kubeconfig, context).client
-    answer = api.request("GET", "/version")
-    version = server_version(answer)
-    supported = version is not None and version >= OLDEST_SERVER
-    name = str(answer.get("gitVersion") or "unknown")
-    return {"version": name, "url": api.server, "supported": supported}

@@ -5,26 +5,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from engine.cli.output import sanitize_line
-from engine.errors import (
-    END,
-    Diagnostic,
-    EngineError,
-    ExitCode,
-    InvalidInputError,
-    SourceLocation,
-)
+from engine.errors import END, Diagnostic, EngineError, ExitCode, InvalidInputError, SourceLocation
 
 if TYPE_CHECKING:
     from engine.reconcile.once import OnceResult
-
-_ROOTS = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
-
-
-def repository_path(file: str, environment: Mapping[str, str]) -> str:
-    """`file` below the repository's folder, without `./`; elsewhere as it was given."""
-    root = next(filter(None, map(environment.get, _ROOTS)), "")
-    path = os.path.relpath(file, root) if root else os.path.normpath(file)
-    return os.path.normpath(file) if path.startswith(os.pardir) else path
 
 
 def annotation(
@@ -34,17 +18,23 @@ def annotation(
     message: str,
     environment: Mapping[str, str],
 ) -> str:
-    """One workflow command; no text in it ends it or begins another."""
+    """One workflow command; no text in it ends it or begins another.
+
+    A file is named from the repository's folder, if it is below that, else as it was given.
+    """
     properties = {}
     if where is not None:
-        properties["file"] = repository_path(where.file, environment)
+        given = os.path.normpath(where.file)
+        path = os.path.relpath(given, environment.get("GITHUB_WORKSPACE") or os.curdir)
+        properties["file"] = given if path.startswith(os.pardir) else path
         if 0 < where.line < END:
             properties |= {"line": str(where.line), "col": str(where.column)}
     properties["title"] = title
-    parameters = ",".join(
-        f"{name}={_property(sanitize_line(text))}" for name, text in properties.items()
-    )
-    return f"::{level} {parameters}::{_data(sanitize_line(message))}"
+    parts = []
+    for name, text in properties.items():
+        value = _data(sanitize_line(text)).replace(":", "%3A").replace(",", "%2C")
+        parts.append(f"{name}={value}")
+    return f"::{level} {','.join(parts)}::{_data(sanitize_line(message))}"
 
 
 def annotations_of_problems(
@@ -75,7 +65,3 @@ def annotations(ended: "OnceResult | EngineError", environment: Mapping[str, str
 
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

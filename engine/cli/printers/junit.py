@@ -7,11 +7,15 @@ none. A job that failed on its own is a failure; what kept it from running is an
 from xml.etree import ElementTree as ET  # writes only: nothing is parsed
 
 from engine.cli.output import sanitize_line, sanitize_text
+from engine.cli.printers.record import record_json
 from engine.cli.printers.result import current_record, format_attempts, job_exit_code
 from engine.errors import EngineError, ExitCode, InvalidInputError
-from engine.lifecycle.record import Attempt, Record
+from engine.lifecycle.record import Record
 from engine.reconcile.once import JobResult, OnceResult
 from engine.times import format_time
+
+_NO_PROPERTIES = ("number", "uid", "class", "failures", "pullPolicies")
+"""Of what the JSON result has of an attempt."""
 
 
 def junit_xml(ended: OnceResult | EngineError) -> str:
@@ -70,24 +74,13 @@ def _properties(job: JobResult, record: Record | None) -> dict[str, object]:
         "state": record.state if record else "",
         "attempts": len(record.attempts) if record else 0,
     }
-    for attempt in record.attempts if record else ():
-        for name, value in _attempt(attempt).items():
-            if value not in (None, ""):
-                found[f"attempt.{attempt.number}.{name}"] = value
+    for attempt in record_json(record)["attempts"]:
+        for container, policy in attempt["pullPolicies"].items():
+            attempt[f"pullPolicy.{container}"] = policy
+        for name, value in attempt.items():
+            if value not in (None, "") and name not in _NO_PROPERTIES:
+                found[f"attempt.{attempt['number']}.{name}"] = value
     return found
-
-
-def _attempt(attempt: Attempt) -> dict[str, object]:
-    policies = {f"pullPolicy.{container}": policy for container, policy in attempt.policies.items()}
-    return {
-        "pod": attempt.pod,
-        **policies,
-        "outcome": attempt.outcome,
-        "message": attempt.message,
-        "exitCode": attempt.exit_code,
-        "startedAt": format_time(attempt.started_at),
-        "finishedAt": format_time(attempt.finished_at),
-    }
 
 
 def _outcome(case: ET.Element, job: JobResult, record: Record | None, result: OnceResult) -> None:

@@ -1,5 +1,6 @@
 """A run record as JSON: the same in `reconcile --once`, `status` and `describe`."""
 
+from dataclasses import asdict
 from typing import Any
 
 from engine.lifecycle.record import Attempt, Record, RunHistoryEntry
@@ -9,42 +10,32 @@ from engine.times import format_time
 
 def record_json(record: Record | RunHistoryEntry | None) -> dict[str, Any]:
     """State and attempts, as in the contract of `-o json`."""
-    if record is None:
-        return {
-            "state": State.QUEUED, "reason": None, "message": "", "exitCode": None,
-            "startedAt": None, "finishedAt": None, "attempts": [],
-        }  # fmt: skip
     return {
-        "state": record.state,
-        "reason": record.reason,
-        "message": record.message,
-        "exitCode": record.exit_code,
-        "startedAt": format_time(record.started_at),
-        "finishedAt": format_time(record.finished_at),
-        "attempts": [attempt_json(attempt) for attempt in record.attempts],
+        "state": record.state if record else State.QUEUED,
+        "reason": record.reason if record else None,
+        "message": record.message if record else "",
+        "exitCode": record.exit_code if record else None,
+        "startedAt": format_time(record.started_at) if record else None,
+        "finishedAt": format_time(record.finished_at) if record else None,
+        "attempts": [*map(_attempt_json, record.attempts)] if record else [],
     }
 
 
-def attempt_json(attempt: Attempt) -> dict[str, Any]:
-    """One attempt, as there."""
+def _attempt_json(attempt: Attempt) -> dict[str, Any]:
+    failures = []
+    for failure in attempt.failures:
+        entry = asdict(failure)
+        entry["class"] = entry.pop("pull_class")
+        failures.append(entry)
     return {
         "number": attempt.number,
         "pod": attempt.pod,
         "uid": attempt.uid,
-        "pullPolicies": dict(attempt.policies),
+        "pullPolicies": dict(attempt.policies or {}),
         "outcome": attempt.outcome,
         "class": attempt.pull_class,
         "message": attempt.message,
-        "failures": [
-            {
-                "container": failure.container,
-                "image": failure.image,
-                "reason": failure.reason,
-                "class": failure.pull_class,
-                "message": failure.message,
-            }
-            for failure in attempt.failures
-        ],
+        "failures": failures,
         "exitCode": attempt.exit_code,
         "startedAt": format_time(attempt.started_at),
         "finishedAt": format_time(attempt.finished_at),

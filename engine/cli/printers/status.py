@@ -20,23 +20,21 @@ _WIDE = ("NODE", "RUN", "SOURCE", "SINCE")
 
 def overview_data(overview: Overview, jobs: Iterable[JobView]) -> dict[str, Any]:
     """The jobs with their history, as in the contract of `-o json`; why others are broken."""
-    engines = overview.holders
+    engines = overview.holders and [
+        {
+            "source": engine.source,
+            "namespace": engine.namespace,
+            "holder": engine.holder,
+            "renewedAt": format_time(engine.renewed_at),
+            "follows": engine.is_alive,
+        }
+        for engine in overview.holders
+    ]
     return {
         "asOf": format_time(overview.as_of),
-        "engines": None
-        if engines is None
-        else [
-            {
-                "source": engine.source,
-                "namespace": engine.namespace,
-                "holder": engine.holder,
-                "renewedAt": format_time(engine.renewed_at),
-                "follows": engine.is_alive,
-            }
-            for engine in engines
-        ],
+        "engines": engines,
         "unread": list(overview.unread),
-        "jobs": [job_json(job) for job in jobs],
+        "jobs": [*map(job_json, jobs)],
     }
 
 
@@ -75,11 +73,38 @@ def overview_rows(
     jobs: Iterable[JobView], now: datetime, gone: Iterable[JobKey] = (), *, wide: bool = False
 ) -> list[tuple[str, ...]]:
     """The head, a row for each job, and one for each whose record is gone."""
+    rows = []
+    for job in jobs:
+        record, status = job.record, job.status
+        row = {"NAMESPACE": job.key.namespace, "JOB": job.key.name, "STATE": UNKNOWN}
+        if record is None or status is None:
+            rows.append(row | {"MESSAGE": job.error.cause if job.error else ""})
+            continue
+        message = status.message
+        if job.queue is not None:
+            message = f"{job.queue}: {message}"
+        elif not status.is_recorded:
+            recorded = f"not recorded yet, the record says {record.state}"
+            message = f"{message} ({recorded})" if message else recorded
+        since = record.finished_at or record.started_at or record.queued_at or job.written_at
+        row |= {
+            "STATE": status.state,
+            "REASON": status.reason or "",
+            "ATTEMPTS": str(len(record.attempts)),
+            "AGE": format_age((now - since).total_seconds()) if since is not None else "",
+            "POD": _pod_name(job),
+            "NODE": _node(job),
+            "RUN": record.run,
+            "SOURCE": record.source,
+            "SINCE": format_time(since) or "",
+            "MESSAGE": message,
+        }
+        rows.append(row)
+    for key in gone:
+        row = {"NAMESPACE": key.namespace, "JOB": key.name, "STATE": "Gone"}
+        rows.append(row | {"MESSAGE": "its record was deleted"})
     head = (*_HEAD, *(_WIDE if wide else ()), "MESSAGE")
-    rows = [(*_cells(job, now, wide=wide), _message(job)) for job in jobs]
-    rows += [(key.namespace, key.name, "Gone", "its record was deleted") for key in gone]
-    # A job without a record has no cells between its state and its message.
-    return [head, *((*row[:-1], *("",) * (len(head) - len(row)), row[-1]) for row in rows)]
+    return [head, *(tuple(row.get(name, "") for name in head) for row in rows)]
 
 
 def failed_first(jobs: Iterable[JobView]) -> list[JobView]:
@@ -115,36 +140,6 @@ def format_leader(overview: Overview, source: str) -> str:
     if not lease.holder:
         return "no engine holds its Lease, which was released"
     return f"no engine follows: the Lease of {lease.holder} has expired{ago}"
-
-
-def _cells(job: JobView, now: datetime, *, wide: bool) -> tuple[str, ...]:
-    record, status = job.record, job.status
-    if record is None or status is None:
-        return (job.key.namespace, job.key.name, UNKNOWN)
-    since = record.finished_at or record.started_at or record.queued_at or job.written_at
-    more = (_node(job), record.run, record.source, format_time(since) or "") if wide else ()
-    return (
-        job.key.namespace,
-        job.key.name,
-        status.state,
-        status.reason or "",
-        str(len(record.attempts)),
-        format_age((now - since).total_seconds()) if since is not None else "",
-        _pod_name(job),
-        *more,
-    )
-
-
-def _message(job: JobView) -> str:
-    if job.record is None or job.status is None:
-        return job.error.cause if job.error else ""
-    message = job.status.message
-    if job.queue is not None:
-        return f"{job.queue}: {message}"
-    if job.status.is_recorded:
-        return message
-    recorded = f"not recorded yet, the record says {job.record.state}"
-    return f"{message} ({recorded})" if message else recorded
 
 
 def _pod_name(job: JobView) -> str:

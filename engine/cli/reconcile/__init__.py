@@ -124,9 +124,7 @@ class ReconcileOptions(SpecOptions):
             help="Look for changed files this often instead of using inotify: for network folders.",
         ),
         options.option(
-            "--leader-elect",
-            is_flag=True,
-            help="Stand by while another engine leads this source.",
+            "--leader-elect", is_flag=True, help="Stand by while another engine leads this source."
         ),
         options.DURATION(
             "--lease-duration",

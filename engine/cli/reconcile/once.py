@@ -64,9 +64,7 @@ def run_once(options: ReconcileOptions) -> None:
 
 
 @contextmanager
-def open_reports(
-    options: ReconcileOptions,
-) -> Iterator[Callable[[OnceResult | EngineError], None]]:
+def open_reports(options: ReconcileOptions) -> Iterator[Callable[[OnceResult | EngineError], None]]:
     """Yields a function that reports the result, which is masked already.
 
     Guarantees: an error that ends the block before a result is there is reported, too. A report

@@ -1,6 +1,5 @@
 """What CI systems are given: valid by their schemas, and nothing in it is a command to them."""
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,9 +7,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from engine.cli.printers.github import annotation, annotations, repository_path
+from engine.cli.printers.github import annotation, annotations
 from engine.cli.printers.junit import junit_xml
-from engine.cli.printers.problems import PRINTERS, problems_sarif
 from engine.cli.printers.result import mask_result
 from engine.errors import (
     END,
@@ -30,7 +28,7 @@ from engine.reconcile.once import JobResult, OnceResult
 from engine.status.outcome import Reason, State
 from engine.telemetry.redact import Redactor
 from tests.support.printing import harmful
-from tests.support.published_schemas import require_valid, require_valid_junit
+from tests.support.published_schemas import require_valid_junit
 from tests.unit.builders import make_job
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -169,27 +167,6 @@ def test_no_report_replaces_a_device_or_a_folder(path: str) -> None:
         WholeFile(Path(path))
 
 
-def test_sarif_is_valid_and_names_files_as_the_repository_does() -> None:
-    text = problems_sarif((), problems(file="/ws/jobs/a b.yaml"), {"GITHUB_WORKSPACE": "/ws"})
-    document = json.loads(text)
-    require_valid(document, "sarif-2.1.0")
-    results = document["runs"][0]["results"]
-    assert [result["level"] for result in results] == ["error", "warning", "error", "error"]
-    place = results[0]["locations"][0]["physicalLocation"]
-    assert place["artifactLocation"] == {"uri": "jobs/a%20b.yaml"}
-    assert place["region"] == {"startLine": 7, "startColumn": 3}
-    assert "region" not in results[2]["locations"][0]["physicalLocation"]
-    assert results[0]["message"]["text"] == "unknown field (did you mean x?)"
-
-
-def test_a_fingerprint_stays_when_lines_are_added_above() -> None:
-    moved = [replace(p, where=replace(p.where, line=p.where.line + 9)) for p in problems()[:2]]
-    runs = [json.loads(problems_sarif((), tuple(p), {})) for p in (problems(), moved)]
-    first, second = ([r["partialFingerprints"] for r in run["runs"][0]["results"]] for run in runs)
-    assert first[:2] == second
-    assert len({found["engineProblem/v1"] for found in first}) == len(first)
-
-
 def test_a_failed_job_is_annotated_at_its_spec() -> None:
     (line,) = annotations(OnceResult((ended("ok", Reason.SUCCEEDED), failed())), {})
     assert line == (
@@ -212,14 +189,14 @@ def test_nothing_in_an_annotation_ends_it_or_begins_another() -> None:
     [
         ("./jobs/a.yaml", {}, "jobs/a.yaml"),
         ("/ws/jobs/a.yaml", {"GITHUB_WORKSPACE": "/ws"}, "jobs/a.yaml"),
-        ("/ws/jobs/a.yaml", {"CI_PROJECT_DIR": "/ws"}, "jobs/a.yaml"),
-        ("/tmp/a.yaml", {"CI_PROJECT_DIR": "/ws"}, "/tmp/a.yaml"),
+        ("/tmp/a.yaml", {"GITHUB_WORKSPACE": "/ws"}, "/tmp/a.yaml"),
     ],
 )
 def test_a_file_is_named_as_the_repository_names_it(
     file: str, environment: dict[str, str], path: str
 ) -> None:
-    assert repository_path(file, environment) == path
+    line = annotation("error", SourceLocation(file), "title", "words", environment)
+    assert line == f"::error file={path},title=title::words"
 
 
 def test_no_report_holds_what_a_terminal_or_a_ci_system_would_obey() -> None:
@@ -227,12 +204,10 @@ def test_no_report_holds_what_a_terminal_or_a_ci_system_would_obey() -> None:
     texts = [
         junit_xml(result),
         junit_xml(EngineError(HOSTILE, hint=HOSTILE)),
-        *(printer((), problems(HOSTILE, file=HOSTILE), {}) for printer in PRINTERS.values()),
     ]
     for text in texts:
         assert not harmful(text)
     require_valid_junit(texts[0])
-    require_valid(json.loads(PRINTERS["sarif"]((), problems(HOSTILE, HOSTILE), {})), "sarif-2.1.0")
 
 
 def test_what_is_secret_is_in_no_report() -> None:

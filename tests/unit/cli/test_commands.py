@@ -86,12 +86,12 @@ def test_a_mistake_is_told_and_ends_with_2(
 def test_a_schema_is_printed_with_what_it_refers_to(
     engine: Engine, version: str, kind: str
 ) -> None:
-    said = engine("schema", kind, "--api-version", version)
+    said = engine("schema", kind)
     assert said.stdout == bundled_schema(version, kind)
     json.loads(said.stdout)
 
 
-def test_a_schema_is_of_the_newest_version_unless_another_is_asked_for(engine: Engine) -> None:
+def test_a_schema_is_that_of_a_job_unless_another_is_asked_for(engine: Engine) -> None:
     assert engine("schema").stdout == bundled_schema("jobs.engine/v1alpha1", "JobSpec")
 
 
