@@ -24,12 +24,11 @@ from engine.prune.result import PruneAction, PruneEntry
 from engine.prune.run import PruneOptions, prune
 from engine.reconcile.controller import ControllerDependencies
 from engine.reconcile.once import RunOnce
-from engine.reconcile.once import JobResult, OnceRequest, OnceResult
+from engine.reconcile.once import JobResult, OnceRequest
 from engine.render.templates import Templates
 from engine.sandbox import FOREVER, Clock, Run, Sandbox
-from engine.sandbox.furnishing import ROOT_CERTIFICATE
 from engine.specdir.load import load_specs
-from engine.status.outcome import Reason, State
+from engine.status.outcome import Reason
 from engine.telemetry.events import Event, map_text
 from engine.telemetry.redact import Redactor
 from engine.wellknown import JOB
@@ -55,13 +54,9 @@ class DemoEnv:
     client: Client
     print: Callable[[str], None]
 
-    def example(self, name: str) -> Path:
-        """Folder of an example that is shipped."""
-        return resource_dir("examples") / name
-
-    def run(self, paths: Sequence[Path], *, queue_timeout: float = 60.0) -> OnceResult:
-        """`engine reconcile --once` over `paths`, each event as a line."""
-        loaded = load_specs([str(path) for path in paths], CONFIG, NAMESPACE)
+    def run(self, *examples: str) -> Sequence[JobResult]:
+        """`engine reconcile --once` over examples that are shipped, each event as a line."""
+        paths = [str(resource_dir("examples") / name) for name in examples]
         redactor = Redactor()
 
         def print_event(event: Event) -> None:
@@ -71,57 +66,54 @@ class DemoEnv:
         dependencies = ControllerDependencies(ENVIRONMENT, redactor, print_event)
         request = OnceRequest(
             client=self.client,
-            jobs=loaded.jobs,
+            jobs=load_specs(paths, CONFIG, NAMESPACE).jobs,
             config=CONFIG,
             templates=Templates(),
             source="demo",
             timeout=60.0,
-            queue_timeout=queue_timeout,
+            queue_timeout=60.0,
         )
         result = RunOnce(request, dependencies).run()
         self.check(not result.timed_out and not result.interrupted, "every job comes to its end")
-        return result
+        return result.jobs
+
+    def run_one(self, example: str, *outcomes: Reason) -> None:
+        """The same over one example. Errors: DemoError unless its attempts end as `outcomes`."""
+        (job,) = self.run(example)
+        attempts = job.record.attempts if job.record else ()
+        ends = tuple(attempt.outcome for attempt in attempts)
+        self.check(ends == outcomes, f"the attempts end with {', '.join(outcomes)}")
 
     def check(self, true: object, what: str) -> None:
         """Errors: DemoError, when `what` was announced and isn't so."""
         if not true:
             raise DemoError(f"the demo expected that {what}", hint="this is a defect: report it")
 
-    def objects(self, kind: str, job: str) -> list[dict[str, Any]]:
-        """The job's own objects of a kind, without its record."""
-        return [
-            item
-            for item in self.sandbox.objects(kind, NAMESPACE)
-            if (item["metadata"].get("labels") or {}).get(JOB) == job
-            and not item["metadata"]["name"].endswith(".record")
-        ]
+    def wait(self, ready: Callable[[], bool], what: str) -> None:
+        """Errors: DemoError, when it isn't so within 20 seconds."""
+        deadline = time.monotonic() + 20.0
+        while not ready():
+            self.check(time.monotonic() < deadline, what)
+            time.sleep(0.02)
 
-
-def open_demo(sandbox: Sandbox, folder: Path, print_line: Callable[[str], None]) -> DemoEnv:
-    """A demo on this sandbox, with a kubeconfig in `folder`."""
-    sandbox.namespace(NAMESPACE)
-    kubeconfig = sandbox.write_kubeconfig(folder / "kubeconfig", namespace=NAMESPACE)
-    return DemoEnv(sandbox, connect(str(kubeconfig)).client, print_line)
-
-
-def only_job(result: OnceResult) -> JobResult:
-    """The result of a run of one job."""
-    (job,) = result.jobs
-    return job
+    def objects(self, *kinds: str, job: str = "") -> list[dict[str, Any]]:
+        """What there is of these kinds, of a job or of all, but for what Kubernetes makes."""
+        found = (item for kind in kinds for item in self.sandbox.objects(kind, NAMESPACE))
+        own = ((item["metadata"].get("labels", {}).get(JOB), item) for item in found)
+        return [item for name, item in own if name and job in ("", name)]
 
 
 def owner_references(env: DemoEnv) -> None:
     """Owned from birth: pod, then what it owns, then the record, and only then it runs."""
     env.sandbox.requests.clear()
-    result = env.run([env.example("environment-files-secrets")])
-    job = only_job(result)
-    env.check(job.record and job.record.state is State.SUCCEEDED, "the job succeeds")
-    for write in env.sandbox.requests.writes[:5]:
+    env.run_one("environment-files-secrets", Reason.SUCCEEDED)
+    writes = env.sandbox.requests.writes[:5]
+    for write in writes:
         env.print(f"    {write.verb:7} {write.resource}/{write.name}")
-    steps = [(write.verb, write.resource) for write in env.sandbox.requests.writes[:5]]
+    steps = [(write.verb, write.resource) for write in writes]
     env.check(steps[0] == ("create", "pods") and steps[4] == ("patch", "pods"), "gate comes last")
-    (pod,) = env.objects("pods", job.job.name)
-    owned = [*env.objects("secrets", job.job.name), *env.objects("configmaps", job.job.name)]
+    (pod,) = env.objects("pods")
+    owned = [item for item in env.objects("secrets", "configmaps") if not _is_record(item)]
     owners = {item["metadata"]["ownerReferences"][0]["uid"] for item in owned}
     env.check(owners == {pod["metadata"]["uid"]}, "the pod owns Secret and ConfigMap")
     env.print(f"    Secret and ConfigMap are owned by pod {pod['metadata']['name']}")
@@ -132,20 +124,14 @@ def registry_outage(env: DemoEnv) -> None:
     env.sandbox.images.cache(BUSYBOX)
     env.sandbox.images.down("docker.io")
     env.print("    docker.io is down; the node has the image")
-    job = only_job(env.run([env.example("fallback")]))
+    env.run_one("fallback", Reason.IMAGE_PULL_FAILED, Reason.SUCCEEDED)
     env.sandbox.images.up("docker.io")
-    attempts = job.record.attempts if job.record else ()
-    env.check(
-        [attempt.outcome for attempt in attempts] == [Reason.IMAGE_PULL_FAILED, Reason.SUCCEEDED],
-        "the second attempt runs",
-    )
 
 
 def deadline(env: DemoEnv) -> None:
     """A deadline: the job is ended when its timeout is over."""
     env.sandbox.node.will(Run(duration=FOREVER), pod="deadline-*")
-    job = only_job(env.run([env.example("deadline")]))
-    env.check(job.record and job.record.reason is Reason.DEADLINE_EXCEEDED, "the deadline ends it")
+    env.run_one("deadline", Reason.DEADLINE_EXCEEDED)
 
 
 def quota_queue(env: DemoEnv) -> None:
@@ -153,16 +139,16 @@ def quota_queue(env: DemoEnv) -> None:
     env.sandbox.quota(NAMESPACE, "demo-quota", pods="0")
 
     def open_it() -> None:
-        time.sleep(1.0)
-        left = env.objects("pods", "hello") + env.objects("configmaps", "hello")
+        left = [
+            one for one in env.objects("pods", "configmaps", job="hello") if not _is_record(one)
+        ]
         env.print(f"    objects of the queued job: {len(left)}; the quota opens now")
         env.sandbox.quota(NAMESPACE, "demo-quota", pods="100")
 
-    opener = threading.Thread(target=open_it, daemon=True)
+    opener = threading.Timer(1.0, open_it)
     opener.start()
-    job = only_job(env.run([env.example("hello")]))
+    env.run_one("hello", Reason.SUCCEEDED)
     opener.join()
-    env.check(job.record and job.record.state is State.SUCCEEDED, "the queued job runs")
 
 
 def ttl_prune(env: DemoEnv) -> None:
@@ -175,27 +161,23 @@ def ttl_prune(env: DemoEnv) -> None:
 
     result = prune(Deleter(env.client), PruneOptions(namespaces=(NAMESPACE,)), print_entry)
     env.check(result.exit_code == 0, "all that should go goes")
-    _wait(env, lambda: not env.sandbox.objects("pods", NAMESPACE), "the pods are gone")
-    _wait(env, lambda: not env.sandbox.objects("secrets", NAMESPACE), "the Secrets go along")
 
-    def config_maps() -> set[str]:
-        found = env.sandbox.objects("configmaps", NAMESPACE)
-        return {item["metadata"]["name"] for item in found} - {ROOT_CERTIFICATE}
+    def left() -> list[dict[str, Any]]:
+        return env.objects("pods", "secrets", "configmaps")
 
-    _wait(env, lambda: all(name.endswith(".record") for name in config_maps()), "ConfigMaps, too")
-    env.check(config_maps(), "the records stay")
-    env.print(f"    pods: 0, Secrets: 0; records: {len(config_maps())}")
+    env.wait(lambda: all(map(_is_record, left())), "the pods go, with what they own")
+    env.check(left(), "the records stay")
+    env.print(f"    pods: 0, Secrets: 0; records: {len(left())}")
 
 
 def unchanged(env: DemoEnv) -> None:
     """A second run changes nothing: finished jobs stay finished, although their pods are gone."""
     env.sandbox.requests.clear()
-    names = ("environment-files-secrets", "fallback", "deadline", "hello")
-    result = env.run([*map(env.example, names)])
-    env.check(not any(job.changed for job in result.jobs), "no job changes")
+    jobs = env.run("environment-files-secrets", "fallback", "deadline", "hello")
+    env.check(not any(job.changed for job in jobs), "no job changes")
     writes, count = len(env.sandbox.requests.writes), len(env.sandbox.requests)
     env.check(writes == 0, "nothing is written")
-    env.print(f"    {len(result.jobs)} jobs, {count} requests, {writes} writes: nothing changed")
+    env.print(f"    {len(jobs)} jobs, {count} requests, {writes} writes: nothing changed")
 
 
 STEPS: tuple[Callable[[DemoEnv], None], ...] = (
@@ -208,11 +190,8 @@ STEPS: tuple[Callable[[DemoEnv], None], ...] = (
 )
 
 
-def _wait(env: DemoEnv, ready: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 20.0
-    while not ready():
-        env.check(time.monotonic() < deadline, what)
-        time.sleep(0.02)
+def _is_record(item: dict[str, Any]) -> bool:
+    return str(item["metadata"]["name"]).endswith(".record")
 
 
 @options.verb("engine demo")
@@ -227,7 +206,9 @@ def command() -> None:
         tempfile.TemporaryDirectory(prefix="engine-demo-") as folder,
         Sandbox(clock=Clock(speed=10.0)) as sandbox,
     ):
-        demo = open_demo(sandbox, Path(folder), _print)
+        sandbox.namespace(NAMESPACE)
+        kubeconfig = sandbox.write_kubeconfig(Path(folder, "kubeconfig"), namespace=NAMESPACE)
+        demo = DemoEnv(sandbox, connect(str(kubeconfig)).client, _print)
         for number, step in enumerate(STEPS, start=1):
             click.echo(f"\n{number}. {(step.__doc__ or '').strip()}")
             step(demo)
