@@ -23,8 +23,7 @@ from engine.prune.delete import Deleter
 from engine.prune.result import PruneAction, PruneEntry
 from engine.prune.run import PruneOptions, prune
 from engine.reconcile.controller import ControllerDependencies
-from engine.reconcile.once import RunOnce
-from engine.reconcile.once import JobResult, OnceRequest
+from engine.reconcile.once import JobResult, OnceRequest, RunOnce
 from engine.render.templates import Templates
 from engine.sandbox import FOREVER, Clock, Run, Sandbox
 from engine.specdir.load import load_specs

@@ -145,7 +145,7 @@ def test_ctrl_c_while_the_engine_is_imported_ends_it_as_any_program(
 
 
 def test_ctrl_c_in_a_command_is_for_the_command_to_act_on(start: Starter) -> None:
-    stopped = start.stopped_at("engine.api.parse", "init")
+    stopped = start.stopped_at("engine.cluster.connect", "status")
     assert stopped.signalled(signal.SIGINT) == CommandResult(130, "", "interrupted\n")
 
 
