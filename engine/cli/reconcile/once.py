@@ -17,7 +17,6 @@ from engine.files import WholeFile
 from engine.prune.result import PruneResult
 from engine.reconcile.controller import ControllerDependencies
 from engine.reconcile.once import OnceResult, RunOnce
-from engine.telemetry.events import Progress
 from engine.telemetry.redact import REDACTOR
 
 _SIGNALLED = 128
