@@ -12,7 +12,8 @@ from engine.cli.loading import SpecOptions, first_policies, load_named, load_set
 from engine.cli.output import echo_data, echo_diagnostic, echo_stderr, pluralise
 from engine.cli.printers.github import annotations_of_problems
 from engine.errors import END, Diagnostic, ExitCode, RenderError, Severity, in_order
-from engine.render.attempt import RenderConfig, render_problems
+from engine.lifecycle.attempt import RenderConfig, has_to_be_rendered, try_render_attempt
+from engine.render.manifests import SecretValues
 from engine.render.secret_values import resolve_secrets
 from engine.render.templates import Templates
 from engine.telemetry.redact import REDACTOR, SHORTEST, is_maskable

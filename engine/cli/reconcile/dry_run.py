@@ -8,8 +8,8 @@ from engine.cli.printers.plan import Plan, plan_diff, plan_json, plan_summary, p
 from engine.cli.reconcile import ReconcileOptions, make_request
 from engine.errors import ExitCode
 from engine.inspect.plan import Planner
-from engine.prune.result import DryRun
 from engine.lifecycle.attempt import RenderConfig
+from engine.prune.result import DryRun
 from engine.telemetry.redact import REDACTOR
 
 
