@@ -113,7 +113,7 @@ class RemovedJobs:
             if key in controller.store.desired or not any(isinstance(r, Record) for r in known):
                 return
             if not self._remover.remove(key):
-                self._failures.pop(key, None)
+                self._failures[key] = 0
                 return
             failures = self._failures[key] = self._failures.get(key, 0) + 1
             self._postpone(key, backoff(failures, first=_FIRST_WAIT, longest=self._interval))

@@ -109,6 +109,8 @@ def test_no_spec_takes_a_secret_of_the_operators_to_the_cluster(
         with EngineProcess(engine) as running:
             engine.spec("good", script="true")
             running.wait_for_line("/good: Succeeded")
+            running.wait_for_line("the variable OPERATOR_DEPLOY_KEY is not allowed", times=2)
+            running.wait_for_line("fromFile .git/config is hidden")
             said = running.text
         assert {pod["metadata"]["labels"]["jobs.engine/job"] for pod in objects.pods()} == {"good"}
     else:

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 LIST = "import sys; sys.stderr.write('\\n'.join(sys.modules))"
 
 
-ABOUT_RUNS = {"engine.lifecycle.actions", "engine.lifecycle.rules", "engine.telemetry.events"}
+ABOUT_RUNS = {"engine.lifecycle.rules", "engine.telemetry.events"}
 """Dozens of classes each, which only an engine at work needs."""
 
 
@@ -79,7 +79,7 @@ def test_help_imports_of_the_engine_the_list_of_commands_alone() -> None:
     assert not heavy & found
 
 
-def test_a_look_at_jobs_imports_neither_actions_nor_events(tmp_path: Path) -> None:
+def test_a_look_at_jobs_imports_neither_rules_nor_events(tmp_path: Path) -> None:
     write(tmp_path, "a.yaml", document("done", script=None, command=["true"]))
     with Sandbox() as sandbox:
         given = ("--kubeconfig", str(sandbox.write_kubeconfig(tmp_path / "kubeconfig")))
