@@ -3,7 +3,6 @@
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -68,6 +67,7 @@ class Client:
         self._find_endpoint = find_endpoint
         self._endpoint = find_endpoint()
         self._renewed = threading.Lock()
+        self._counted = threading.Lock()
         self.requests = 0
         self.server = self._endpoint.server
         self._clock = ServerClock()
@@ -155,10 +155,11 @@ class Client:
         timeout: Timeout,
         body: Any = None,
     ) -> BaseHTTPResponse:
-        if not self.requests:
-            with suppress(RuntimeError):  # another thread was first
-                self._silence.start()
-        self.requests += 1
+        with self._counted:
+            self.requests += 1
+            is_first = self.requests == 1
+        if is_first:
+            self._silence.start()
         began = boottime()
         try:
             response = endpoint.open(

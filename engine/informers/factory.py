@@ -66,9 +66,10 @@ class InformerFactory:
     def drop(self, namespaces: Collection[str]) -> None:
         """Watch no longer those of them that could never be read, and forget them."""
         for name in sorted(self._unsynced.intersection(namespaces)):
-            self._unsynced.discard(name)
-            for informer in self._informers.pop(name):
-                informer.reflector.stop()
+            if not self.has_synced(name):  # nor had been when it was last looked at
+                self._unsynced.discard(name)
+                for informer in self._informers.pop(name):
+                    informer.reflector.stop()
 
     def has_synced(self, namespace: str) -> bool:
         """Whether pods and records of a namespace have been read."""

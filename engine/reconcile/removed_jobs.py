@@ -112,11 +112,11 @@ class RemovedJobs:
             self._postpone(key, self._interval)
             if key in controller.store.desired or not any(isinstance(r, Record) for r in known):
                 return
-            if not self._remover.remove(key):
-                self._failures[key] = 0
-                return
-            failures = self._failures[key] = self._failures.get(key, 0) + 1
-            self._postpone(key, backoff(failures, first=_FIRST_WAIT, longest=self._interval))
+            failed = self._remover.remove(key)
+            with self._lock:
+                failures = self._failures[key] = self._failures.get(key, 0) + 1 if failed else 0
+            if failed:
+                self._postpone(key, backoff(failures, first=_FIRST_WAIT, longest=self._interval))
         except Exception as error:  # noqa: BLE001 - panics end here
             controller.supervisor.report("removed jobs", error, key)
         finally:

@@ -38,7 +38,6 @@ class SupervisedThread:
         self._deadline = math.inf
         self.stopped = threading.Event()
         """Set once `run` is to return."""
-        supervisor.threads.add(self)
         self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
         self._thread.start()
 
@@ -65,6 +64,7 @@ class SupervisedThread:
         return f"thread {self.name} hangs, {late:.0f} s overdue" if late > 0 else ""
 
     def _loop(self) -> None:
+        self._supervisor.threads.add(self)  # not before it lives, or it would be taken for dead
         failures = 0
         while not self.stopped.is_set():
             began = time.monotonic()
@@ -91,7 +91,7 @@ class Supervisor:
         self._emit = emit
         self._lock = threading.Lock()
         self.threads: set[SupervisedThread] = set()
-        """Those that have not returned."""
+        """Those that have begun, and have not returned."""
         self._reported: dict[tuple[str, JobKey | None, str], float] = {}
 
     def start(self, name: str, run: Run) -> SupervisedThread:

@@ -46,11 +46,10 @@ class Redactor:
         with self._lock:
             self._values |= values
             for form in forms:
-                alike = self._forms.setdefault(form[:SHORTEST], [])
-                at = bisect_left(alike, form)
-                if form not in alike[at : at + 1]:
-                    alike.insert(at, form)
+                self._forms.setdefault(form[:SHORTEST], []).append(form)
                 self._longest = max(self._longest, len(form))
+            for beginning in {form[:SHORTEST] for form in forms}:
+                self._forms[beginning].sort()
 
     def __call__(self, text: str) -> str:
         """`text` with every known value masked."""

@@ -299,7 +299,7 @@ def test_an_engine_that_stays_says_once_what_it_will_remove(
         objects.api.patch("pods", objects.pod("held")["metadata"]["name"], patch, NAMESPACE)
         (engine.folder / "held.yaml").unlink()
         staying.wait_for_line("the job will be removed")
-        time.sleep(1)
+        time.sleep(3)
     assert staying.text.count("the job will be removed") == 1
 
 

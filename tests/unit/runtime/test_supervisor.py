@@ -98,3 +98,18 @@ def test_a_thread_that_has_returned_is_no_trouble(heard: EventRecorder) -> None:
     thread = heard.supervisor.start("watch", lambda _: None)
     assert thread.join(10)
     assert heard.supervisor.liveness() == ""
+
+
+def test_a_thread_that_is_about_to_begin_is_no_trouble(
+    heard: EventRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[str] = []
+    start = threading.Thread.start
+
+    def look_first(thread: threading.Thread) -> None:
+        found.append(heard.supervisor.liveness())
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", look_first)
+    assert heard.supervisor.start("watch", lambda _: None).join(10)
+    assert found == [""]
