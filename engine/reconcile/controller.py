@@ -31,7 +31,7 @@ from engine.reconcile.reconciler import Reconciler, Result
 from engine.reconcile.reporter import AttemptReporter
 from engine.refs import JobKey
 from engine.render.templates import Templates
-from engine.runtime.retry import retry_transient
+from engine.runtime.retry import RateLimiter, retry_transient
 from engine.runtime.supervisor import SupervisedThread, Supervisor
 from engine.runtime.workqueue import WorkQueue
 from engine.telemetry.events import (
@@ -118,6 +118,7 @@ class JobController:
         self.informers = InformerFactory(self._context, source)
         self._max_starts = max_starts
         self._lock = threading.Lock()
+        self._retry_limiter = RateLimiter(rate=100, burst=500)
         self._quota_queue: QuotaQueue | None = None
         """Imported, and made, once a quota has no room for a job."""
         self._image_locator: ImageLocator | None = None
@@ -445,7 +446,7 @@ class JobController:
             self._blocked.add(tracked.job.key)
             tracked.rendered = Rendered()
         self.retries += 1
-        return verdict
+        return max(verdict, self._retry_limiter.reserve(time.monotonic()))
 
     def _release_starts(self) -> None:
         """Let jobs begin, unless there are more new runs among them than may."""

@@ -1,6 +1,7 @@
 """Try again when the server is busy or the connection is bad; other errors are raised at once."""
 
 import random
+import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -28,6 +29,24 @@ def backoff(
     exact = min(longest, first * 2.0 ** min(tries - 1, 32))
     spread: float = (chance or random).uniform(1 - _SPREAD, 1 + _SPREAD)
     return exact * spread
+
+
+class RateLimiter:
+    """So many events a second, after a burst; used from many threads.
+
+    As the bucket of client-go's default rate limiter, which all items of a controller share.
+    """
+
+    def __init__(self, rate: float, burst: int) -> None:
+        self._gap, self._burst = 1 / rate, burst / rate
+        self._next = float("-inf")
+        self._lock = threading.Lock()
+
+    def reserve(self, now: float) -> float:
+        """Seconds from `now`, a monotonic time, until this event may happen."""
+        with self._lock:
+            self._next = max(self._next + self._gap, now - self._burst)
+            return max(0.0, self._next - now)
 
 
 def retry_transient(
