@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from threading import Lock
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -351,7 +351,7 @@ class _Reader:
             if isinstance(self._open[-1].data, dict) and self._open[-1].key is None:
                 value, found = text if tag in _TEXTS else None, ()
                 value = _MERGE if tag == _MERGE else value
-        elif "\0" in text:
+        if "\0" in text:
             found = ("a NUL character", "no process can be given one")
         elif not text.isascii() and _SURROGATE.search(text):
             found = ("half a surrogate pair is no character", "write the character itself")
@@ -367,6 +367,14 @@ class _Reader:
 
     def _refuse(self, event: Any, message: str, hint: str = "") -> NoReturn:
         raise _RefusedError(Diagnostic(_place(self._file, event.start_mark), message, hint))
+
+
+def read_number(text: str) -> int | float:
+    """A number as YAML has it. Errors: ValueError for one that 64 bits can't hold."""
+    _, value, found = _plain(text, "")
+    if found:
+        raise ValueError(found[0])
+    return cast("int | float", value)
 
 
 @lru_cache(maxsize=1024)

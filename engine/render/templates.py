@@ -24,7 +24,7 @@ from jinja2 import (
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from engine.api.kubernetes_schema import SHIPPED, KubernetesSchema
-from engine.api.yaml_reader import NOT_YAML, read_yaml
+from engine.api.yaml_reader import NOT_YAML, read_number, read_yaml
 from engine.errors import RenderError, SourceLocation
 from engine.files import resource_dir
 
@@ -142,7 +142,7 @@ def _mark(_context: object, value: Any) -> str:
     if _MARKED.search(text):
         raise ValueError("the value of an expression can't hold another expression")
     values = _VALUES.get()
-    values.append(value if type(value) is str else json.loads(text))
+    values.append(value if type(value) is str else _from_json(text))
     return f'"{_MARK}{len(values) - 1}{_MARK}"'
 
 
@@ -153,6 +153,9 @@ def _refuse(value: object) -> Any:
 
 
 _to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_refuse).encode
+
+
+_from_json = json.JSONDecoder(parse_float=read_number, parse_int=read_number).decode
 
 
 def _read_back(text: str, values: list[Any], path: str) -> dict[str, Any]:

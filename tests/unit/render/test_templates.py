@@ -26,6 +26,11 @@ def test_an_expression_is_a_whole_value(tmp_path: Path) -> None:
     assert (made["a"], made["b"]) == ({"k": [1, None]}, "p-q")
 
 
+def test_a_whole_number_is_one_however_it_was_computed(tmp_path: Path) -> None:
+    made = rendered(tmp_path, "a: {{ 10 / 2 }}\nb: {{ 0.5 }}\nc: {{ [1.0] }}\n")
+    assert repr(made) == "{'a': 5, 'b': 0.5, 'c': [1]}"
+
+
 def test_a_string_that_looks_like_a_template_is_not_rendered_again(tmp_path: Path) -> None:
     assert rendered(tmp_path, "a: {{ x }}", x="{{ y }}") == {"a": "{{ y }}"}
 
@@ -61,6 +66,7 @@ def test_a_syntax_error_is_reported_at_its_line(tmp_path: Path) -> None:
         ("a: 1\n---\nb: 2\n", "not valid YAML"),
         ("a: \x07\n", "not valid YAML"),
         ("a: {{ 1 // 0 }}\n", "division"),
+        ("a: {{ 2 ** 70 }}\n", "more than 64 bits"),
         ("a: {{ x.y.z }}\n", "has no attribute 'y'"),
         ("a: {{ x() }}\n", "not callable"),
         ("a: {{ [1][4] }}\n", "has no element 4"),
