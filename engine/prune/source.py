@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.api.model import Config
-from engine.cluster.api import PODS, list_all
+from engine.cluster.api import CONFIG_MAPS, PODS, Resource, list_all
 from engine.cluster.client import Client
+from engine.cluster.discovery import may_list
 from engine.cluster.records import RecordList, list_records, write_record
 from engine.durations import format_duration
 from engine.errors import ConflictError, EngineError, ForbiddenError, NotFoundError
@@ -69,6 +70,8 @@ class SourcePruner:
     concurrency: int
     logs_dir: Path | None = None
     dry_run: DryRun = DryRun.NONE
+    asks_first: bool = False
+    """Whether it asks for its rights before a list: a refused one is in the server's audit log."""
     _pods: list[dict[str, Any]] | None = None
     """Those in namespaces that no spec names any more, as last read; None before that."""
     _records: dict[JobKey, Record] = field(default_factory=dict)
@@ -166,15 +169,19 @@ class SourcePruner:
                 return
         outside = sorted(namespaces)[:_MAX_TERMS]
         fields = ",".join(map("metadata.namespace!={}".format, outside))
-        records = _list_records(self.client, self.source, fields) if self.ages else ()
+        lists_records = self.ages and self._may_list(CONFIG_MAPS)
+        records = _list_records(self.client, self.source, fields) if lists_records else ()
         selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={self.source}"
         ask = partial(list_all, self.client, PODS.path(""), selector, fields)
         try:
-            pages = retry_transient(ask, tries=TRIES)
+            pages = retry_transient(ask, tries=TRIES) if self._may_list(PODS) else []
         except ForbiddenError:  # only where the specs are
             pages = []
         self._pods = [pod for page in pages for pod in page["items"]]
         self._records = dict(chain.from_iterable(one.items.items() for one in records))
+
+    def _may_list(self, resource: Resource) -> bool:
+        return not self.asks_first or may_list(self.client, resource)
 
     def _orphans(self, seen: SourceState) -> list[Record]:
         known = self._records | {record.key: record for record in seen.records}

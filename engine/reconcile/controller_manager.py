@@ -101,6 +101,7 @@ class ControllerManager:
             ages=options.ages and not options.prune,
             concurrency=options.concurrency,
             logs_dir=options.logs_dir,
+            asks_first=True,
         )
         self._runnables: list[tuple[str, float, Run]] = [
             ("leader election", _RELEASE_GRACE, self.elector.run),

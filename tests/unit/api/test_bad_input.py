@@ -107,7 +107,8 @@ def lines(text: str) -> list[str]:
         ("  retry: {max: 11}", "job.yaml:6:16: spec.retry.max must be at most 10, not 11"),
         ("  retry: {on: [Evicted, Evicted]}", "job.yaml:6:15: spec.retry.on names something twice"),
         ('  env: {A: "a\\0b"}', "job.yaml:6:12: a NUL character (no process can be given one)"),
-        ('  env: {A: !!str "a\\0b"}', "job.yaml:6:12: a NUL character (no process can be given one)"),
+        ('  env: {A: !!str "a\\0b"}', ("job.yaml:6:12: a NUL character "
+         "(no process can be given one)")),
     ],
 )  # fmt: skip
 def test_a_bad_field_has_one_line_at_its_place(written: str, line: str) -> None:
