@@ -26,10 +26,10 @@ from engine.inspect.view import read_job
 def command(
     jobs: tuple[str, ...], namespace: str, color: str, kubeconfig: str, context: str, output: str
 ) -> None:
-    """Show everything about a job, and what it waits for.
+    """Show everything about a job, and what comes next.
 
-    Its attempts, pods and Events are shown, too. JOBS are named as they are printed, ci/build, or
-    by their name in the namespace of -n.
+    Its attempts, pods and Events, and what it waits for. JOBS are named as they are printed,
+    ci/build, or by their name in the namespace of -n.
     """
     connection = options.connect(kubeconfig, context)
     codes, found = [0], []

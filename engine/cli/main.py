@@ -31,7 +31,7 @@ COMMANDS = {
     "cancel": "End jobs by name.",
     "rerun": "Run jobs once more whose spec has not changed.",
     "complete": "Record jobs as done without running them.",
-    "describe": "Show everything about a job, and what it waits for.",
+    "describe": "Show everything about a job, and what comes next.",
     "logs": "Print the output of a job's containers.",
     "status": "Show the states of jobs, by their records and their pods.",
     "doctor": "Find what keeps the engine from working on this cluster.",

@@ -18,7 +18,7 @@ from engine.lifecycle.observed_status import (
     recorded_status,
 )
 from engine.lifecycle.record import Record
-from engine.lifecycle.state import is_terminating, uid_of
+from engine.lifecycle.state import gate_position, is_terminating, uid_of
 from engine.refs import JobKey, Ref
 from engine.runtime.lease import LeaseObject, lease_name, read_lease_record
 from engine.status.containers import has_started
@@ -165,25 +165,33 @@ def read_job(client: Client, key: JobKey) -> tuple[JobView, Overview]:
     return view, replace(overview, unread=tuple(unread))
 
 
-def waits_for(view: JobView) -> str:
-    """What the next step of a job needs; "" where its record can't be read."""
+def next_step(view: JobView) -> tuple[str, str]:
+    """What a job waits for, and what comes then; both "" where its record can't be read."""
     record, status, pod = view.record, view.status, view.pod
     if record is None or status is None:
-        return ""
+        return "", ""
     if record.state.is_final:
-        return f"nothing, until its spec changes or engine rerun {record.key}"
-    attempt = record.open_attempt
+        again = f"nothing, until its spec changes or engine rerun {record.key}"
+        return "nothing: the job is over", again
+    attempt, number = record.open_attempt, record.next_number
     if attempt is None or not attempt.uid:
+        starts = f"attempt {number} starts"
         if view.queue is not None:
-            return f"room in a quota, {view.queue}: {record.message}"
-        return f"an engine to create the pod of attempt {record.next_number}"
+            return f"room in a quota, {view.queue}: {record.message}", starts
+        return f"an engine to create the pod of attempt {number}", starts
     if not status.is_recorded:
-        return f"an engine to record how attempt {attempt.number} ended"
+        waits_for = f"an engine to record how attempt {attempt.number} ended"
+        return waits_for, f"{status.reason} is recorded"
+    outcome = "its outcome is recorded"
     if pod is None:
-        return f"an engine to look for pod {attempt.pod}"
+        return f"an engine to look for pod {attempt.pod}", outcome
     if is_terminating(pod):
-        return "the end of its pod, which is being deleted"
-    return "the end of its main container" if has_started(pod) else read_wait(pod)
+        return "the end of its pod, which is being deleted", outcome
+    if has_started(pod):
+        return "the end of its main container", outcome
+    if gate_position(pod) is not None:
+        return "an engine to create what the pod owns, and to open its gate", "the pod starts"
+    return read_wait(pod), "its containers start, or the attempt fails"
 
 
 @contextmanager

@@ -165,17 +165,19 @@ def test_describe_tells_attempts_pods_events_and_what_a_job_waits_for(
         "main, image ",
         "ended with 3",
         "AttemptFailed",
-        f"engine rerun {space}/fails",
+        f"Next:       nothing, until its spec changes or engine rerun {space}/fails",
     ):
         assert words in fails
     assert "State:      Running" in running
     assert "Waits for:  the end of its main container" in running
+    assert "Next:       its outcome is recorded" in running
     assert "no engine holds its Lease" in running
     run = engine.run("describe", "-n", space, "fails", "-o", "json", ends=0)
     (entry,) = run.result["jobs"]
     assert entry["reason"] == "ScriptFailed"
     assert {"Scheduled", "AttemptFailed"} <= {event["reason"] for event in entry["events"]}
-    assert entry["waitsFor"].startswith("nothing, until its spec changes")
+    assert entry["waitsFor"] == "nothing: the job is over"
+    assert entry["next"].startswith("nothing, until its spec changes")
     missing = engine.run("describe", f"{space}/nobody", f"{space}/fails", ends=2)
     assert f"{space}/nobody: there is no record of this job" in missing.stderr
     assert f"Job:        {space}/fails" in missing.stdout
@@ -195,4 +197,5 @@ def test_a_queued_job_is_described_with_its_place_in_the_line(
     told = engine.run("describe", f"{engine.namespace}/waits", ends=0).stdout
     assert "State:      Queued QuotaExceeded" in told
     assert "Waits for:  room in a quota, 1 of 1 in the queue" in told
+    assert "Next:       attempt 1 starts" in told
     assert "exceeded quota: q" in told

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.cli.output import colourise, format_age, format_rows, sanitize_line
 from engine.cli.printers.status import UNKNOWN, format_leader, job_json
-from engine.inspect.view import JobView, Overview, waits_for
+from engine.inspect.view import JobView, Overview, next_step
 from engine.lifecycle.orphan import orphaned_since
 from engine.lifecycle.record import Attempt
 from engine.status.containers import ContainerState, container_states
@@ -15,7 +15,8 @@ from engine.times import format_time
 
 
 def job_data(job: JobView, overview: Overview) -> dict[str, Any]:
-    """As in `engine status -o json`, with pods, Events and what it waits for."""
+    """As in `engine status -o json`, with pods, Events and the next step."""
+    waits_for, following = next_step(job)
     pods = [
         {
             "name": pod["metadata"]["name"],
@@ -31,7 +32,8 @@ def job_data(job: JobView, overview: Overview) -> dict[str, Any]:
     ]
     return {
         **job_json(job),
-        "waitsFor": waits_for(job) or None,
+        "waitsFor": waits_for or None,
+        "next": following or None,
         "pods": pods,
         "events": [asdict(event) | {"at": format_time(event.at)} for event in job.events],
         "unread": list(overview.unread),
@@ -46,6 +48,7 @@ def job_lines(job: JobView, overview: Overview, *, colour: bool = False) -> list
     state = status.state.value
     if status.reason and status.reason.value != state:
         state = f"{state} {status.reason}"
+    waits_for, following = next_step(job)
     lines = _fields(
         [
             ("Job", str(job.key)),
@@ -58,7 +61,8 @@ def job_lines(job: JobView, overview: Overview, *, colour: bool = False) -> list
             ("Finished", _when(record.finished_at, now)),
             ("Recorded", _when(job.written_at, now)),
             ("Spec gone", _when(orphaned_since(record.annotations), now)),
-            ("Waits for", waits_for(job)),
+            ("Waits for", waits_for),
+            ("Next", following),
         ]
     )
     lines.insert(3, f"{'State:':<12}{colourise(state, status.state) if colour else state}")

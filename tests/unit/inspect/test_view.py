@@ -1,4 +1,4 @@
-"""What a job waits for; and the engine that follows it, by its Lease."""
+"""What a job waits for, and what comes next; and the engine that follows it, by its Lease."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.inspect.view import JobView, QueuePosition, read_lease_holder, waits_for
+from engine.inspect.view import JobView, QueuePosition, next_step, read_lease_holder
 from engine.lifecycle.observed_status import observed_status, recorded_status
 from engine.lifecycle.record import Attempt, Record
 from engine.refs import JobKey
@@ -20,6 +20,7 @@ OPEN = Record(
     attempts=(Attempt(1, "build-1", UID, {"main": "Always"}),),
 )  # fmt: skip
 OVER = replace(OPEN, state=State.FAILED, reason=Reason.SCRIPT_FAILED, message="exit code 3")
+CLAIMED = replace(OPEN, attempts=(Attempt(1, "build-1", "", {"main": "Always"}),))
 QUEUED = replace(OPEN, state=State.QUEUED, message="exceeded quota: q", attempts=())
 GATED: dict[str, Any] = pod(
     None, phase="Pending", spec={"schedulingGates": [{"name": "jobs.engine/dependents"}]}
@@ -42,35 +43,35 @@ def view(record: Record, found: dict[str, Any] | None) -> JobView:
 
 
 @pytest.mark.parametrize(
-    ("record", "found", "words"),
+    ("record", "found", "waits_for", "following"),
     [
-        (QUEUED, None, "quota, 1 of 2 in the queue for 3s: exceeded quota: q"),
-        (OPEN, GATED, "has not opened its scheduling gate"),
-        (OPEN, HELD, "kueue.x-k8s.io/admission"),
-        (OPEN, PULLING, "no such image"),
-        (OPEN, STARTED, "main container"),
-        (OPEN, LEAVING, "which is being deleted"),
-        (OPEN, pod(ended(3)), "record how attempt 1 ended"),
-        (OPEN, pod(ended(0)), "record how attempt 1 ended"),
-        (OPEN, None, "record how attempt 1 ended"),
+        (OVER, None, "nothing: the job is over", "engine rerun ci/build"),
+        (QUEUED, None, "quota, 1 of 2 in the queue for 3s: exceeded quota: q", "attempt 1 starts"),
+        (CLAIMED, None, "to create the pod of attempt 1", "attempt 1 starts"),
+        (OPEN, GATED, "to open its gate", "the pod starts"),
+        (OPEN, HELD, "kueue.x-k8s.io/admission", "its containers start"),
+        (OPEN, PULLING, "no such image", "its containers start, or the attempt fails"),
+        (OPEN, STARTED, "main container", "its outcome is recorded"),
+        (OPEN, LEAVING, "which is being deleted", "its outcome is recorded"),
+        (OPEN, pod(ended(3)), "record how attempt 1 ended", "ScriptFailed is recorded"),
+        (OPEN, pod(ended(0)), "record how attempt 1 ended", "Succeeded is recorded"),
+        (OPEN, None, "record how attempt 1 ended", "PodDeleted is recorded"),
     ],
 )
-def test_a_job_under_way_says_what_it_waits_for(
-    record: Record, found: dict[str, Any] | None, words: str
+def test_what_a_job_waits_for_and_what_comes_next(
+    record: Record, found: dict[str, Any] | None, waits_for: str, following: str
 ) -> None:
-    assert words in waits_for(view(record, found))
-
-
-def test_a_job_that_is_over_waits_for_a_person_and_an_unreadable_one_is_unknown() -> None:
-    assert "engine rerun ci/build" in waits_for(view(OVER, None))
-    assert waits_for(JobView(OPEN.key, None)) == ""
+    steps = next_step(view(record, found))
+    assert waits_for in steps[0]
+    assert following in steps[1]
 
 
 @pytest.mark.parametrize("record", [QUEUED, OPEN, replace(QUEUED, message="")])
-def test_something_is_waited_for_whatever_is_known(record: Record) -> None:
+def test_there_is_a_next_step_whatever_is_known(record: Record) -> None:
     for found in (None, GATED, HELD, PULLING, LEAVING, STARTED, {"metadata": {"name": "x"}}):
         pods = {UID: found} if found else {}
-        assert waits_for(JobView(record.key, record, None, recorded_status(record), pods))
+        assert all(next_step(JobView(record.key, record, None, recorded_status(record), pods)))
+    assert next_step(JobView(record.key, None)) == ("", "")
 
 
 def test_a_lease_tells_who_follows_and_since_when_nobody_does() -> None:
