@@ -15,7 +15,7 @@ _UNITS = {
     "d": "days",
     "w": "weeks",
 }
-_STEPS = ((7 * 86400, "w"), (86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+_STEPS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 _LONGEST = 100 * 365 * 86400.0
 
 FOREVER = "forever"
@@ -56,7 +56,7 @@ def _seconds(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """The shortest exact text of whole seconds: `11700` gives `3h15m`, `0` gives `0s`."""
+    """An exact text of whole seconds: `11700` gives `3h15m`, `0` gives `0s`. Weeks are days."""
     rest = max(0, round(seconds))
     parts = []
     for size, unit in _STEPS:
@@ -64,3 +64,11 @@ def format_duration(seconds: float) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return "".join(parts) or "0s"
+
+
+def format_age(seconds: float) -> str:
+    """The largest unit alone, as in kubectl: 42s, 7m, 3h, 2d."""
+    for size, unit in _STEPS[:-1]:
+        if seconds >= 2 * size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{max(0, int(seconds))}s"

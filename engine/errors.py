@@ -3,6 +3,7 @@
 Printers turn an error into one line; nothing else in the engine formats messages for people.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
@@ -13,6 +14,8 @@ MAX_SHOWN = 100
 """Of one file no more diagnostics are shown than can be read."""
 END = 2**31
 """The line of a diagnostic about the whole file, which comes last."""
+
+_QUOTA = re.compile("exceeded quota: ([-.0-9a-z]{1,253})")
 
 
 class ExitCode(IntEnum):
@@ -284,6 +287,11 @@ class QuotaExceededError(ApiError):
     """403 from the quota plugin: there is no room now."""
 
     exit_code = ExitCode.REFUSED
+
+    @property
+    def quota(self) -> str:
+        """The quota's name, as far as the server says it."""
+        return "".join(_QUOTA.findall(self.cause)[:1])
 
 
 class AdmissionRefusedError(ApiError):

@@ -8,6 +8,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from docs.generate.markdown import code, table, text
+from engine.api.field_kinds import FieldKind
 from engine.api.schema_docs import FieldDoc, explain_field
 from engine.api.versions import API_VERSION, ENGINE_CONFIG, JOB_SPEC
 
@@ -25,8 +26,17 @@ def page(kind: str) -> str:
         f"`engine explain {'' if kind == JOB_SPEC else kind + '.'}{top.fields[-1].name}` says the"
         f" same on a terminal, and `engine schema {kind}` prints the schema. A *duration* is a"
         " number of seconds, such as `11700`, or has units: `90s`, `3h15m`, `7d`, `1w`.\n"
+        + _kinds(kind)
         + "".join(_section(kind, path, field) for path, field in _sections(kind, []))
     )
+
+
+def _kinds(kind: str) -> str:
+    """What a change of a field does, by its kind."""
+    if kind != JOB_SPEC:
+        return ""
+    rows = [what.partition(": ")[::2] for what in FieldKind]
+    return "\n" + table(("kind of field", "meaning"), rows)
 
 
 def _sections(kind: str, path: Sequence[str]) -> Iterator[tuple[Sequence[str], FieldDoc]]:
@@ -51,7 +61,9 @@ def _section(kind: str, path: Sequence[str], field: FieldDoc) -> str:
     inherited = len(others) < len(field.fields)
     link = "The fields of a [JobSpec's spec](jobspec.md#spec) may stand here"
     said = f"{link}{', and' if others else ''}{':' if others else '.'}\n\n" if inherited else ""
-    head = ("field", "type", "default", "meaning", "example")
+    head: tuple[str, ...] = ("field", "type", "default", "meaning", "example")
+    if kind == JOB_SPEC and path:
+        head = (*head, "kind")
     rows = [_row(kind, path, below) for below in others]
     return heading + said + (table(head, rows) if rows else "")
 
@@ -77,7 +89,12 @@ def _row(kind: str, path: Sequence[str], field: FieldDoc) -> Sequence[str]:
         code(_value(field.default)),
         " ".join(filter(None, meaning)),
         code(_value(field.example)),
+        *([_kind(field)] if kind == JOB_SPEC and path else []),
     )
+
+
+def _kind(field: FieldDoc) -> str:
+    return field.change.partition(":")[0] if field.change else ""
 
 
 def _is_of_job_spec(kind: str, path: Sequence[str]) -> bool:

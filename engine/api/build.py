@@ -16,7 +16,7 @@ from engine.api.model import (
     SecretRef,
 )
 from engine.api.parse import SpecText
-from engine.api.spec_hash import spec_hash
+from engine.api.spec_hash import defaulted_fields, spec_hash
 from engine.api.yaml_reader import Document
 from engine.errors import Diagnostic, Severity, SourceLocation
 
@@ -85,6 +85,9 @@ def build_job(
         on_change=OnChange(spec["onChange"]),
         spec_hash=whole,
         spec_fields=digests,
+        defaulted_fields=(
+            defaulted_fields(document.data["spec"], spec) if layers or config.defaults else ""
+        ),
         place=document.place,
         folder=text.folder,
         root=text.root or text.folder,

@@ -8,7 +8,7 @@ from itertools import islice
 from operator import getitem, itemgetter
 
 from engine.api.effective import AFTER_FINISHED, FROM_SECRET, TIME_LIMITS, EffectiveSpec, Path
-from engine.api.model import Limits
+from engine.api.model import RETRIED, Limits
 from engine.api.pod_fields import changed_fields
 from engine.api.schema_messages import dotted, shorten
 from engine.api.spec_hash import secret_sources
@@ -24,9 +24,11 @@ from engine.wellknown import (
     reserved_metadata,
 )
 
+_LARGEST_DATA = 1024 * 1024
+"""Bytes."""
 _MAX_LIST = 200
 """Characters of a list in a hint."""
-_POD_PATCH = "podPatch"
+_POD_PATCH, _GATES = "podPatch", "schedulingGates"
 _MAX_DEADLINE = 2**31 - 1
 """Seconds: the API server takes no longer activeDeadlineSeconds, although it is of 64 bits."""
 _MAY_BE_ZERO = (AFTER_FINISHED, "ttlLeeway")
@@ -112,20 +114,23 @@ def ttl_outlives_the_job(effective: EffectiveSpec) -> Iterator[Diagnostic]:
 def attempts_are_capped(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """A run may have no more pods than the operator allows.
 
-    There is one to begin with, one for each retry, and one for each further pull policy; containers
-    of one image and list move on together, unless a pod patch gives them others.
+    There is one to begin with, one for each retry, and one for each further pull policy; a retry of
+    ImagePullFailed begins with the first policies again. Containers of one image and list move on
+    together, unless a pod patch gives them others.
     """
     most = effective.config.limits.max_attempts
     if most is None:
         return
-    retries = effective.spec.get("retry", {}).get("max", 0)
+    retry = effective.spec.get("retry", {})
+    retries = retry.get("max", 0)
+    rounds = 1 + retries if "ImagePullFailed" in retry.get("on", RETRIED) else 1
     lists: dict[object, tuple[int, Path]] = {}
     for one in effective.containers:
         is_patched = _POD_PATCH in effective.spec
         pulled = one.path if is_patched else (one.spec.get("image"), one.policies)
         written = one.path if "pullPolicy" in one.spec else ("spec",)
         lists.setdefault(pulled, (max(0, len(one.policies) - 1), (*written, "pullPolicy")))
-    count = 1 + retries + sum(further for further, _ in lists.values())
+    count = 1 + retries + rounds * sum(further for further, _ in lists.values())
     if count > most:
         _, longest = max(lists.values(), key=itemgetter(0))
         yield effective.error(
@@ -170,6 +175,21 @@ def pod_patch_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
         )
         for path in islice(others, MAX_SHOWN):
             yield _not_in_a_patch(document, path, "is not allowed", hint)
+
+
+def gates_are_not_held(effective: EffectiveSpec) -> Iterator[Diagnostic]:
+    """Under a limit on time no patch holds its pod back: the clocks of a gated pod don't run."""
+    limits = effective.config.limits
+    times = {
+        "maxTtl": limits.max_ttl,
+        "maxStartTimeout": limits.max_start_timeout,
+        "maxTimeout": limits.max_timeout,
+    }
+    hint = ", ".join(f"limits.{k}: {format_duration(v)}" for k, v in times.items() if v is not None)
+    for document in effective.layers if hint else ():
+        patch = document.data.get("spec", {}).get(_POD_PATCH) or {}
+        if (patch.get("spec") or {}).get(_GATES):
+            yield _not_in_a_patch(document, ("spec", _GATES), "is not allowed", hint)
 
 
 def namespace_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
@@ -229,6 +249,17 @@ def file_paths_fit(effective: EffectiveSpec) -> Iterator[Diagnostic]:
                 yield effective.error(at, message, "rename one of them", key=True)
 
 
+def config_map_fits(effective: EffectiveSpec) -> Iterator[Diagnostic]:
+    """Scripts and files together are no larger than a ConfigMap may be."""
+    scripts = (one.spec.get("script", "") for one in effective.containers)
+    texts = (*scripts, *effective.spec.get("files", {}).values())
+    if sum(len(text.encode(errors="surrogatepass")) for text in texts) > _LARGEST_DATA:
+        words = (
+            "spec.files and its scripts are together larger than the 1 MiB that a ConfigMap holds"
+        )
+        yield effective.error(("spec",), words, "put large files into a volume or an image")
+
+
 def secret_sources_are_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """A secret's variable or file is allowed, and `fromFile` stays in the spec's folder."""
     for path, source in secret_sources(effective.spec):
@@ -280,6 +311,7 @@ CHECKS: tuple[Callable[[EffectiveSpec], Iterator[Diagnostic]], ...] = (
     ttl_outlives_the_job,
     metadata_is_free,
     file_paths_fit,
+    config_map_fits,
     secret_sources_are_allowed,
 )
 LIMITS: tuple[Callable[[EffectiveSpec], Iterator[Diagnostic]], ...] = (
@@ -287,6 +319,7 @@ LIMITS: tuple[Callable[[EffectiveSpec], Iterator[Diagnostic]], ...] = (
     policies_are_allowed,
     namespace_is_allowed,
     pod_patch_is_allowed,
+    gates_are_not_held,
 )
 """Of an engine whose operator has set any."""
 

@@ -26,11 +26,11 @@ from engine.errors import Diagnostic, InvalidInputError, SourceLocation, in_orde
 _TIMES = (
     *product(("limits",), ("maxTimeout", "maxStartTimeout", "maxTtl", "maxGracePeriod")),
     *product(("defaults",), ("timeout", "startTimeout", "ttl", "ttlLeeway")),
-    ("pull", "grace"),
+    ("pull", "patience"),
     ("records", "ttl"),
 )
 _DURATIONS = frozenset(map(itemgetter(1), _TIMES))
-_MAY_BE_ZERO = frozenset({"ttlLeeway", "grace", "maxGracePeriod"})
+_MAY_BE_ZERO = frozenset({"ttlLeeway", "patience", "maxGracePeriod"})
 
 
 def parse_config(

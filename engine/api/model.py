@@ -72,13 +72,27 @@ class RegistryCredential:
     """Where the password or token comes from."""
 
 
+RETRIED = frozenset(
+    {
+        "ScriptFailed",
+        "OOMKilled",
+        "Evicted",
+        "Preempted",
+        "NodeLost",
+        "StartTimeout",
+        "ImagePullFailed",
+    }
+)
+"""Outcome reasons that another try can mend."""
+
+
 @dataclass(frozen=True, slots=True)
 class Retry:
     """How often, and after which outcome reasons, a job is tried again."""
 
     max: int = 0
     """How many attempts there may be after the first."""
-    on: frozenset[str] = frozenset({"Evicted", "NodeLost"})
+    on: frozenset[str] = RETRIED
     """Outcome reasons that are tried again."""
 
 
@@ -125,6 +139,8 @@ class Job:
     """Identity of this revision of the spec."""
     spec_fields: str
     """A digest of each field of it, which say where two revisions differ."""
+    defaulted_fields: str
+    """A digest of each field that says what runs, and has its value from defaults."""
     place: SourceLocation
     """Where the spec begins."""
     folder: str
@@ -206,12 +222,12 @@ class Features:
 
 @dataclass(frozen=True, slots=True)
 class PullSettings:
-    """When a failed pull falls back to the next pull policy."""
+    """When a failed pull falls back to the next pull policy, or ends the job."""
 
     fallback_on: frozenset[str] = frozenset(PullClass)
     """The classes of failures that do."""
-    grace: float = 0.0
-    """Seconds for which a pull may fail before it counts."""
+    patience: float = 120.0
+    """Seconds for which the kubelet goes on with the last policy while the registry is away."""
 
 
 @dataclass(frozen=True, slots=True)

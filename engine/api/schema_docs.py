@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from engine.api.field_kinds import FieldKind, field_kind
 from engine.api.kubernetes_schema import kubectl_name
 from engine.api.schema_messages import dotted, suggest
 from engine.api.versions import API_VERSION, ENGINE_CONFIG, JOB_DEFAULTS, JOB_SPEC, SCHEMAS
@@ -35,6 +36,8 @@ class FieldDoc:
     """What a value looks like."""
     kubectl: str = ""
     """What `kubectl explain` calls it, where Kubernetes defines it."""
+    change: FieldKind | None = None
+    """What a change of it does; None for what is of no job."""
     fields: tuple["FieldDoc", ...] = ()
     """Those of a mapping, or of the items of a list, with none of their own."""
 
@@ -57,10 +60,11 @@ def explain_field(kind: str, path: Sequence[str]) -> FieldDoc:
             where = dotted([*path[:depth], step])
             hint = suggest(step, list(children)) or "it has no fields"
             raise UsageError(f'unknown field "{where}"', hint=hint)
-    return _doc(path[-1] if path else kind, node, path, required)
+    return _doc(kind, path[-1] if path else kind, node, path, required)
 
 
 def _doc(
+    kind: str,
     name: str,
     node: Mapping[str, Any],
     path: Sequence[str],
@@ -70,7 +74,7 @@ def _doc(
 ) -> FieldDoc:
     children = _children(node) if with_fields else {}
     fields = tuple(
-        _doc(child, below, [*path, child], child in _required(node), with_fields=False)
+        _doc(kind, child, below, [*path, child], child in _required(node), with_fields=False)
         for child, below in children.items()
     )
     return FieldDoc(
@@ -83,6 +87,7 @@ def _doc(
         _choices(node),
         str(node.get("patternErrorMessage", "")),
         kubectl_name(path),
+        field_kind(path) if kind != ENGINE_CONFIG and len(path) > 1 else None,
         fields,
     )
 

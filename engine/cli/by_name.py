@@ -3,12 +3,12 @@
 import getpass
 import socket
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from engine.cli.options import connect
-from engine.cli.output import echo, echo_error
-from engine.cluster.client import Client
+from engine.cli.output import echo, echo_error, pluralise
 from engine.cluster.discovery import check_server_version
 from engine.cluster.records import list_records
 from engine.errors import ApiError, BrokenRecordError, UnauthorizedError, UsageError
@@ -40,39 +40,42 @@ def connect_to_write(kubeconfig: str, context: str) -> "Connection":
     return connection
 
 
+def require_selection(flags: str, jobs: tuple[str, ...], selector: str, *, every: bool) -> None:
+    """Errors: UsageError unless jobs are named or, with one of `flags` or -l, selected."""
+    if jobs and (every or selector):
+        raise UsageError(f"name jobs or give {flags} or -l, not both")
+    if not jobs and not every and not selector:
+        raise UsageError("no job is named", hint=f"name one, or give {flags} or -l")
+
+
 def ask_selected(
-    flag: str,
+    connection: "Connection",
     wanted: Callable[[Record], bool],
-    ask: Callable[[Client, JobKey], str],
+    ask: Callable[[JobKey], str],
     *,
-    every: bool,
     jobs: tuple[str, ...],
     namespace: str,
-    all_namespaces: bool,
+    namespaces: Iterable[str],
     selector: str,
-    kubeconfig: str,
-    context: str,
 ) -> None:
-    """Ask the jobs that are named or, with `flag`, which makes it `every` one, or -l, those whose
-    record is `wanted`. Records that can't be read are reported, and left alone.
+    """Ask the jobs that are named, or those in `namespaces` whose record is `wanted`. How many each
+    source has of them is said. Records that can't be read are reported, and left alone.
 
-    Errors: UsageError unless it is one of the two; those of `connect_to_write` and `ask_each`.
+    Errors: those of the lists and of `ask_each`.
     """
-    if jobs and (every or selector):
-        raise UsageError(f"name jobs or give {flag} or -l, not both")
-    if not jobs and not every and not selector:
-        raise UsageError("no job is named", hint=f"name one, or give {flag} or -l")
-    connection = connect_to_write(kubeconfig, context)
-    client, default = connection.client, connection.namespace
+    sources = Counter[str]()
     if not jobs:
-        where = "" if all_namespaces else namespace or default
-        listed = list_records(client, where, selector)
-        for _, error in sorted(listed.invalid.items()):
-            echo_error(error)
-        jobs = tuple(str(key) for key, record in sorted(listed.items.items()) if wanted(record))
-        if not jobs:
-            echo("no such jobs", err=True)
-    ask_each(namespace, default, jobs, lambda key: ask(client, key))
+        for place in namespaces:
+            listed = list_records(connection.client, place, selector)
+            for _, error in sorted(listed.invalid.items()):
+                echo_error(error)
+            found = [record for _, record in sorted(listed.items.items()) if wanted(record)]
+            jobs = (*jobs, *(str(record.key) for record in found))
+            sources.update(record.source for record in found)
+        of_each = ", ".join(f"{name} ({sources[name]})" for name in sorted(sources))
+        said = f"{pluralise(len(jobs), 'job')} of source {of_each}"
+        echo(said if jobs else "no such jobs", err=True)
+    ask_each(namespace, connection.namespace, jobs, ask)
 
 
 def ask_each(given: str, default: str, names: Iterable[str], ask: Callable[[JobKey], str]) -> None:

@@ -1,33 +1,63 @@
 """`engine cancel`: end jobs by name."""
 
-from typing import Any
-
 from engine.cli import options
-from engine.cli.by_name import ask_selected, current_user
-from engine.reconcile.job_requests import cancel_job
+from engine.cli.by_name import ask_selected, connect_to_write, current_user, require_selection
+from engine.errors import UsageError
+from engine.lifecycle.record import Record
+from engine.reconcile.job_requests import cancel_job, is_half_cancelled
 
 
 @options.verb(
     'engine cancel ci/build --reason "wrong branch"',
-    "engine cancel --all -n ci",
+    "engine cancel --all --source web -n ci --dry-run",
     params=(
         *options.SELECTED_JOBS,
-        options.option("--all", "every", is_flag=True, help="All jobs that are not over."),
+        options.option(
+            "--all", "every", is_flag=True, help="All jobs of --source, or of -l, not yet over."
+        ),
+        options.ONE_SOURCE,
         options.option("--reason", default="", help="Why; goes into the record."),
+        options.CLIENT_DRY_RUN,
         *options.CLUSTER,
     ),
 )
-def command(reason: str, **given: Any) -> None:
+def command(
+    jobs: tuple[str, ...],
+    every: bool,
+    namespace: str,
+    all_namespaces: bool,
+    selector: str,
+    source: str | None,
+    reason: str,
+    dry_run: str,
+    kubeconfig: str,
+    context: str,
+) -> None:
     """End jobs by name.
 
     The records of JOBS say who cancelled them, and why; then their pods are deleted. A job that is
-    over stays as it is. A cancelled job doesn't run again until its spec changes or
-    `engine rerun` asks for it.
+    over stays as it is, and so does one whose rerun has not begun; a pod that an earlier cancel
+    left running is deleted. A cancelled job doesn't run again until its spec changes or
+    `engine rerun`, or `reconcile --once --rerun-failed`, asks for it.
     """
     message = f"cancelled by {current_user()}" + (f": {reason}" if reason else "")
+    require_selection("--all", jobs, selector, every=every)
+    if every and not (source or selector):
+        words = "--all needs --source or -l: other sources may have jobs here, too"
+        raise UsageError(words, hint="engine status shows the jobs")
+    connection = connect_to_write(kubeconfig, context)
+
+    def wanted(record: Record) -> bool:
+        is_open = not record.state.is_final
+        is_picked = source in (None, record.source)
+        return is_picked and (is_open or is_half_cancelled(connection.client, record))
+
     ask_selected(
-        "--all",
-        lambda record: not record.state.is_final,
-        lambda client, key: cancel_job(client, key, message),
-        **given,
+        connection,
+        wanted,
+        lambda key: cancel_job(connection.client, key, message, dry_run=dry_run != "none"),
+        jobs=jobs,
+        namespace=namespace,
+        namespaces=("" if all_namespaces else namespace or connection.namespace,),
+        selector=selector,
     )

@@ -3,12 +3,12 @@
 from typing import Any
 
 from engine.cli import options
-from engine.cli.by_name import ask_each, connect_to_write, current_user
-from engine.cli.loading import SpecOptions, load_settings, load_valid_specs
+from engine.cli.by_name import ask_each, current_user
+from engine.cli.loading import SpecOptions, load_by_key
+from engine.cluster.discovery import check_server_version
 from engine.errors import UsageError
 from engine.reconcile.job_requests import complete_job
 from engine.refs import JobKey
-from engine.specdir.load import with_namespace
 
 
 @options.verb(
@@ -40,11 +40,10 @@ def command(
     records of JOBS say who completed them, and why. The jobs count as Succeeded until their specs
     change or `engine rerun` asks for them. A job that is under way has to be cancelled first.
     """
+    connection = options.connect(kubeconfig, context)
     asked = SpecOptions(filenames, namespace, **given, allow_empty=True)
-    settings = load_settings(asked)
-    specs = load_valid_specs(asked, settings).jobs if filenames else ()
-    connection = connect_to_write(kubeconfig, context)
-    known = {job.key: job for job in with_namespace(specs, connection.namespace, settings.limits)}
+    known = load_by_key(asked, connection.namespace)
+    check_server_version(connection.client)
     message = f"completed by {current_user()}: {reason}"
 
     def complete(key: JobKey) -> str:

@@ -28,7 +28,7 @@ from engine.render.templates import Templates
 from engine.sandbox import FOREVER, Clock, Run, Sandbox
 from engine.specdir.load import load_specs
 from engine.status.outcome import Reason
-from engine.telemetry.events import Event, map_text
+from engine.telemetry.events import Event, mask_event
 from engine.telemetry.redact import Redactor
 from engine.wellknown import JOB
 
@@ -59,7 +59,7 @@ class DemoEnv:
         redactor = Redactor()
 
         def print_event(event: Event) -> None:
-            line = format_event(map_text(event, redactor), verbose=True)
+            line = format_event(mask_event(event, redactor), verbose=True)
             self.print(f"    {sanitize_line(line)}")
 
         dependencies = ControllerDependencies(ENVIRONMENT, redactor, print_event)

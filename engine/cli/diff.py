@@ -18,6 +18,7 @@ from engine.errors import EngineError, ExitCode
         *options.RECONCILING,
         options.CONCURRENCY(default=16, help="How many jobs are looked at at once."),
         options.PRUNE,
+        options.MAX_REMOVALS,
         options.ALLOW_EMPTY,
         options.output("diff", "json"),
         options.VERBOSE,
@@ -32,7 +33,7 @@ def command(**given: Any) -> None:
     would write nothing, 1 if it would, 2 for an error.
     """
     if given["prune"]:
-        options.require_own_source()
+        options.require_whole_source(given["paths"])
     asked = ReconcileOptions(dry_run="server", **given)
     try:
         print_plan(asked, as_diff=True)

@@ -28,9 +28,6 @@ def report(error: BaseException) -> int:
         case EngineError():
             echo_error(error)
             return error.exit_code
-        case click.exceptions.NoArgsIsHelpError():
-            _echo_lines(error.format_message())
-            return ExitCode.INVALID
         case click.ClickException():
             _echo_lines(f"error: {_in_one_voice(error)}")
             return ExitCode.INVALID
@@ -64,7 +61,12 @@ def _in_one_voice(error: click.ClickException) -> str:
     """What click says as an error of the engine: a sentence without a full stop, and a hint."""
     words, context = error.format_message(), getattr(error, "ctx", None)
     hint = f" ({context.command_path} --help)" if context else ""
-    meant = getattr(error, "possibilities", None)
+    meant = getattr(error, "possibilities", None) or ()
+    if context:
+        names = {n for option in context.command.params for n in option.opts if n.startswith("--")}
+        meant = [f"-{word}" for word in sys.argv if f"-{word}" in names] or meant
+    if isinstance(error, click.NoSuchOption):  # rather the option that it is the beginning of
+        meant = [one for one in meant if one.startswith(error.option_name)] or meant
     if isinstance(error, click.NoSuchCommand):
         meant = get_close_matches(error.command_name, COMMANDS)
     if meant:

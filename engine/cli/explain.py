@@ -2,6 +2,7 @@
 
 import json
 import textwrap
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -23,22 +24,24 @@ def command(field: str) -> None:
     """Print the type, the default and the meaning of a field.
 
     FIELD is a path such as spec.pullPolicy or spec.services.env; with a kind before it,
-    JobDefaults.metadata or EngineConfig.limits.maxTtl, it is of that kind. Without one the fields
-    of a JobSpec are listed.
+    JobDefaults.metadata or EngineConfig.limits.maxTtl, it is of that kind. Without one it is of a
+    JobSpec, whose spec need not be named: timeout is spec.timeout.
     """
     kind, path = kind_and_path(field)
     found = explain_field(kind, path)
 
     def head(field: FieldDoc) -> str:
-        return f"<{field.type}>{' (required)' if field.required else ''}"
+        default = f" (default {_value(field.default)})" if field.default is not None else ""
+        return f"<{field.type}>{' (required)' if field.required else default}"
 
     facts: dict[str, Any] = {"kind": kind, "version": API_VERSION}
     if path:
         facts |= {
-            "field": f"{'.'.join(path)} {head(found)}",
+            "field": f"{'.'.join(path)} {head(replace(found, default=None))}",
             "one of": ", ".join(found.choices) or None,
             "default": _value(found.default),
             "form": found.form or None,
+            "change": found.change,
             "example": _value(found.example),
             "kubectl": f"kubectl explain {found.kubectl}" if found.kubectl else None,
         }
@@ -60,8 +63,14 @@ def _value(value: Any) -> Any:
 
 
 def kind_and_path(field: str) -> tuple[str, list[str]]:
-    """The kind that a path begins with, else a JobSpec, and its steps; [] is none."""
+    """The kind that a path begins with, else a JobSpec, and its steps; [] is none.
+
+    A path without a kind begins in the spec, unless its first step is beside that.
+    """
     steps = [step for step in field.replace("[]", "").split(".") if step]
     kinds = {kind.lower(): kind for kind in KINDS}
     kind = kinds.get(steps[0].lower()) if steps else None
-    return (kind, steps[1:]) if kind else (KINDS[0], steps)
+    if kind:
+        return kind, steps[1:]
+    beside = [field.name for field in explain_field(KINDS[0], ()).fields]
+    return KINDS[0], steps if steps[:1] and steps[0] in beside else ["spec", *steps]

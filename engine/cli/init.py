@@ -32,8 +32,9 @@ spec:
     "engine init build --directory ci/jobs",
     params=(
         click.Argument(["name"], default="hello"),
-        click.Option(
-            ["--directory"],
+        options.option(
+            "--directory",
+            writes=True,
             type=click.Path(path_type=Path, file_okay=False),
             default=Path("jobs"),
             show_default=True,

@@ -15,7 +15,8 @@ from engine.cli.options import STDIN
 from engine.cli.output import echo_diagnostic, echo_note
 from engine.errors import Diagnostic, InvalidInputError, Severity, SourceLocation, UsageError
 from engine.files import absolute, read_regular
-from engine.specdir.load import load_specs
+from engine.refs import JobKey
+from engine.specdir.load import load_specs, with_namespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,16 @@ def load_valid_specs(options: SpecOptions, config: Config) -> LoadedJobs:
         echo_diagnostic(problem, err=True)
     require_specs(options, loaded)
     return loaded
+
+
+def load_by_key(options: SpecOptions, home: str) -> dict[JobKey, Job]:
+    """The same, if there are paths, by their keys; `home` is the context's namespace.
+
+    Errors: those of `load_settings`, `load_valid_specs` and `with_namespace`.
+    """
+    config = load_settings(options)
+    jobs = load_valid_specs(options, config).jobs if options.paths else ()
+    return {job.key: job for job in with_namespace(jobs, home, config.limits)}
 
 
 def require_specs(options: SpecOptions, loaded: LoadedJobs) -> None:

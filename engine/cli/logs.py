@@ -1,70 +1,163 @@
-"""`engine logs`: the output of a job's containers."""
+"""`engine logs`: the output of jobs' containers."""
 
 import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import click
+from click.core import ParameterSource
 
 from engine.cli import options
-from engine.cli.by_name import job_key
-from engine.cli.output import echo, sanitize_log
+from engine.cli.by_name import job_key, require_selection
+from engine.cli.output import echo, echo_error, sanitize_log
+from engine.cluster.client import Client
+from engine.cluster.records import list_records
+from engine.errors import EngineError, UsageError
 from engine.inspect.logs import JobLogs
+from engine.refs import JobKey
+from engine.status.outcome import State
+from engine.wellknown import SOURCE
+
+_MOST_FOLLOWED = 16
+_TICK = 0.5
+_PRINTING = threading.Lock()
 
 
 @options.verb(
     "engine logs ci/build -f",
     "engine logs build --attempt 1 --tail 50",
+    "engine logs --failed -n ci",
+    "engine logs build -p",
     params=(
-        click.Argument(["job"], shell_complete=options.complete_jobs),
+        *options.SELECTED_JOBS,
+        options.option("--failed", is_flag=True, help="All jobs whose last run failed."),
+        options.option("--all", "every", is_flag=True, help="All jobs."),
+        options.option(
+            "--source",
+            type=options.label_value,
+            help="All jobs of this source, or with --failed and -l those of them.",
+        ),
         options.option("-f", "--follow", is_flag=True, help="Go on until the job is over."),
+        options.option(
+            "--exit-code", is_flag=True, help="With -f: end with the job's own exit code."
+        ),
         options.option(
             "-c",
             "--container",
             default="",
             help="Container; default: the init container that runs or has failed, else main.",
         ),
-        options.option("--attempt", type=click.IntRange(min=1), help="Number of the attempt."),
+        options.option(
+            "--attempt",
+            type=click.IntRange(min=1),
+            help="Number of the attempt, as the name of its pod ends.",
+        ),
+        options.option("--run", default="", help="Short name of the run, as pods have it."),
+        options.option("-p", "--previous", is_flag=True, help="The run before the newest."),
         options.option(
             "--tail", type=click.IntRange(min=0), help="Begin with the last so many lines."
         ),
-        options.JOBS_NAMESPACE,
         *options.CLUSTER,
     ),
 )
 def command(
-    job: str,
+    jobs: tuple[str, ...],
+    namespace: str,
+    all_namespaces: bool,
+    selector: str,
+    failed: bool,
+    every: bool,
+    source: str | None,
     follow: bool,
+    exit_code: bool,
     container: str,
     attempt: int | None,
+    run: str,
+    previous: bool,
     tail: int | None,
-    namespace: str,
     kubeconfig: str,
     context: str,
 ) -> None:
-    """Print the output of a job's containers.
+    """Print the output of jobs' containers.
 
-    JOB is named as it is printed, ci/build, or by its name in the namespace of -n. Without
-    --attempt the log is that of the newest one; --follow goes on with every later one.
+    JOBS are named as they are printed, ci/build, or by their names in the namespace of -n. Of
+    several jobs each line begins with the job. Without --attempt the log is that of the newest one;
+    --follow goes on with every later one.
     """
-    connection = options.connect(kubeconfig, context)
-    key = job_key(job, namespace, connection.namespace)
-    logs = JobLogs(connection.client, key, container, attempt, tail)
-    last = ""
+    given = click.get_current_context().get_parameter_source("source")
+    every = every or failed or given is ParameterSource.COMMANDLINE
+    require_selection("--failed, --all, --source", jobs, selector, every=every)
+    if exit_code and not follow:
+        raise UsageError("--exit-code needs -f")
+    if previous and run:
+        raise UsageError("give --run or -p, not both")
+    connection = options.connect(kubeconfig, context, _MOST_FOLLOWED + 2)
+    client, home = connection.client, connection.namespace
+    keys = [job_key(name, namespace, home) for name in dict.fromkeys(jobs)]
+    if not jobs:
+        labels = ",".join(filter(None, (f"{SOURCE}={source}" if source else "", selector)))
+        keys = _select(client, "" if all_namespaces else namespace or home, labels, failed=failed)
+    if follow and len(keys) > _MOST_FOLLOWED:
+        raise UsageError(f"{len(keys)} jobs: -f follows {_MOST_FOLLOWED} at most")
+    logs = JobLogs(client, JobKey("", ""), container, attempt, run, previous, tail)
+    has_prefix = len(jobs) != 1
+    codes: list[int] = []
 
-    def on_wait(words: str) -> None:
-        nonlocal last
-        if words != last:
-            echo(f"{key}: {words}", err=True)
-        last = words
+    def show(key: JobKey) -> None:
+        of_job, prefix = replace(logs, key=key), f"{key} | " if has_prefix else ""
+        try:
+            _print(of_job.follow(_echo_wait) if follow else of_job.read(), prefix)
+            codes.append(of_job.exit_code() if exit_code else 0)
+        except EngineError as error:
+            echo_error(error)
+            codes.append(error.exit_code)
 
+    if follow and len(keys) > 1:
+        _at_once(show, keys)
+    else:
+        for key in keys:
+            show(key)
+    sys.exit(max(codes, default=0))
+
+
+def _print(pieces: Iterator[bytes], prefix: str) -> None:
+    """Line by line, each as soon as it is there."""
     rest = b""
-    for piece in logs.follow(on_wait) if follow else logs.read():
+    for piece in pieces:
         *lines, rest = (rest + piece).split(b"\n")
         for line in lines:
-            _print_line(line)
+            _print_line(line, prefix)
         sys.stdout.flush()
     if rest:
-        _print_line(rest)
+        _print_line(rest, prefix)
 
 
-def _print_line(line: bytes) -> None:
-    click.echo(sanitize_log(line.decode(errors="replace")), color=True)
+def _print_line(line: bytes, prefix: str) -> None:
+    with _PRINTING:
+        click.echo(prefix + sanitize_log(line.decode(errors="replace")), color=True)
+
+
+def _echo_wait(words: str) -> None:
+    echo(words, err=True)
+
+
+def _at_once(show: Callable[[JobKey], None], keys: list[JobKey]) -> None:
+    """In threads that Ctrl-C leaves behind."""
+    threads = [threading.Thread(target=show, args=(key,), daemon=True) for key in keys]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        while thread.is_alive():
+            thread.join(_TICK)
+
+
+def _select(client: Client, namespace: str, labels: str, *, failed: bool) -> list[JobKey]:
+    """The jobs of these records. Errors: those of the list."""
+    listed = list_records(client, namespace, labels)
+    for _, error in sorted(listed.invalid.items()):
+        echo_error(error)
+    keys = sorted(r.key for r in listed.items.values() if not failed or r.state is State.FAILED)
+    if not keys:
+        echo("no such jobs", err=True)
+    return keys

@@ -31,8 +31,9 @@ COMMANDS = {
     "cancel": "End jobs by name.",
     "rerun": "Run jobs once more whose spec has not changed.",
     "complete": "Record jobs as done without running them.",
+    "adopt": "Move jobs to another source without running them.",
     "describe": "Show everything about a job, and what comes next.",
-    "logs": "Print the output of a job's containers.",
+    "logs": "Print the output of jobs' containers.",
     "status": "Show the states of jobs, by their records and their pods.",
     "doctor": "Find what keeps the engine from working on this cluster.",
     "init": "Write a first spec, and the schema for editors.",
@@ -116,7 +117,7 @@ def _run() -> int:
             from click.shell_completion import shell_complete  # noqa: PLC0415 - only on Tab
 
             return shell_complete(cli, {}, "engine", COMPLETE_VARIABLE, instruction)
-        arguments = sys.argv[1:]
+        arguments = sys.argv[1:] or ["--help"]  # as kubectl alone does
         if arguments[:1] == ["help"]:  # as in kubectl: `help COMMAND` is `COMMAND --help`
             arguments = [*arguments[1:2], "--help"]
         with cli.make_context("engine", arguments) as context:

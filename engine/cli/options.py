@@ -15,6 +15,7 @@ from click.core import ParameterSource
 
 from engine.cli.output import echo_note
 from engine.durations import parse_duration
+from engine.errors import UsageError
 from engine.wellknown import DEFAULT_SOURCE
 
 if TYPE_CHECKING:
@@ -22,11 +23,15 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 """The path that means standard input."""
+_DRY_RUNS = ("none", "client", "server")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 """As the group has it: a command keeps the option of the first context that asks for it."""
-_VARIABLES = "Options have variables, but for those that write files: --once is ENGINE_ONCE."
+_VARIABLES = (
+    "Options with a value have variables, but for those that write files: --source is"
+    " ENGINE_SOURCE."
+)
 
 
 class Command(click.Command):
@@ -52,6 +57,13 @@ class Command(click.Command):
             for number in (signal.SIGINT, signal.SIGTERM):
                 if callable(signal.getsignal(number)):
                     signal.signal(number, signal.SIG_DFL)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As in kubectl, --dry-run without a value behind it is --dry-run=client."""
+        for place, (given, following) in enumerate(zip(args, [*args, ""][1:], strict=True)):
+            if given == "--dry-run" and following not in _DRY_RUNS:
+                args[place] = "--dry-run=client"
+        return super().parse_args(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The examples, and how variables are named."""
@@ -91,8 +103,14 @@ def label_value(value: str) -> str:
     return value
 
 
-def require_own_source() -> None:
-    """Errors: UsageError without --source: several users may share the source `default`."""
+def require_whole_source(paths: Iterable[str]) -> None:
+    """Errors: UsageError without --source, for several users may share the source `default`; and
+    for a single file or stdin. Beside one file every other job looks as if it were removed.
+    """
+    for path in paths:
+        if path == STDIN or not Path(path).is_dir():
+            words = "--prune needs whole folders, and this is none"
+            raise UsageError(words, where=path, hint="name the source's folder")
     if click.get_current_context().get_parameter_source("source") is ParameterSource.DEFAULT:
         raise click.UsageError(
             "--prune needs --source: it removes every job of the source that has no spec here,"
@@ -107,16 +125,17 @@ def complete_jobs(context: click.Context, _: click.Parameter, incomplete: str) -
     return completion.complete_jobs(context, incomplete)
 
 
-def option(*names: str, **settings: Any) -> click.Option:
+def option(*names: str, writes: bool = False, **settings: Any) -> click.Option:
     """`click.Option` with ENGINE_<LONG_NAME> as its variable; the long name is first or second.
 
-    An option for what is written has none, and is a plain `click.Option`: no variable that is set
-    elsewhere may name a file that the engine overwrites.
+    No variable that was set elsewhere may select or destroy jobs, or name a file that the engine
+    `writes`: a switch has none, and such an option has none.
     """
     long = names[0] if names[0].startswith("--") else names[1]
     variable = "ENGINE_" + long.lstrip("-").replace("-", "_").upper()
     settings.setdefault("show_default", bool(settings.get("default")))
-    return click.Option(names, envvar=variable, **settings)
+    has_none = writes or settings.get("is_flag")
+    return click.Option(names, envvar=None if has_none else variable, **settings)
 
 
 def connect(kubeconfig: str, context: str, connections: int = 16) -> "Connection":
@@ -177,6 +196,12 @@ SOURCE = option(
     metavar="NAME",
     help="Name of this source of specs; what belongs to another is left alone.",
 )
+ONE_SOURCE = option(
+    "--source",
+    type=label_value,
+    metavar="NAME",
+    help="Where no job is named: the jobs of this source alone.",
+)
 SPEC_READING = (
     DEFAULTS_ROOT,
     option(
@@ -210,19 +235,27 @@ PRUNE = option(
     is_flag=True,
     help="Cancel and remove the jobs of --source, which has to be named, whose spec is gone.",
 )
+MAX_REMOVALS = option(
+    "--max-removals",
+    type=click.IntRange(min=0),
+    help="With --prune: remove no job at all where more than this would go; default: half of the"
+    " source's jobs, or ten.",
+)
+YES = option("--yes", is_flag=True, help="With --prune: remove any number of jobs, unasked.")
 ALLOW_EMPTY = option(
     "--allow-empty",
     is_flag=True,
     help="Let there be no specs at all; with --prune every job of the source is removed then.",
 )
 NO_SPECS = option("--allow-empty", is_flag=True, help="Let there be no specs at all.")
-DRY_RUN = partial(
-    option, "--dry-run", type=click.Choice(["none", "client", "server"]), default="none"
-)
-LOGS_DIR = click.Option(
-    ["--logs-dir"],
+DRY_RUN = partial(option, "--dry-run", type=click.Choice(_DRY_RUNS), default="none")
+CLIENT_DRY_RUN = DRY_RUN(type=click.Choice(_DRY_RUNS[:2]), help="client: say it, and do nothing.")
+LOGS_DIR = option(
+    "--logs-dir",
+    writes=True,
     type=click.Path(path_type=Path, file_okay=False),
-    help="Save the logs of finished pods below this folder before they go.",
+    help="Save logs as DIR/namespace/pod/container.log: of each attempt at its end, and before"
+    " a pod is deleted.",
 )
 VERBOSE = option("-v", "--verbose", count=True, help="Say more on stderr; twice for tracebacks.")
 TRACEBACKS = option(

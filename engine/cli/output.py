@@ -36,9 +36,8 @@ COLOURS: dict[str, str] = {
 }
 """What terminals show the names of states in, and words that are as good or as bad."""
 _CODES = {"green": "32", "red": "31", "yellow": "33", "cyan": "36"}
-_NARROWEST = 20
+_NARROWEST = 12
 _COLUMN_GAP = 2
-_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 _ASTRAL = 0x10000
 _GAP = re.compile(r"(?<! ) *+[^\S ]\s*")
 """Blanks with anything in them that is no blank."""
@@ -228,14 +227,6 @@ def _fitting(text: str, columns: int) -> str:
         if columns < 0:
             return text[:end]
     return text
-
-
-def format_age(seconds: float) -> str:
-    """The largest unit alone, as in kubectl: 42s, 7m, 3h, 2d."""
-    for size, unit in _UNITS:
-        if seconds >= 2 * size:
-            return f"{int(seconds // size)}{unit}"
-    return f"{max(0, int(seconds))}s"
 
 
 def pluralise(count: int, word: str) -> str:

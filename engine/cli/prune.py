@@ -9,6 +9,7 @@ from engine.cli import options
 from engine.cli.loading import SpecOptions, load_settings
 from engine.cli.output import echo, echo_stderr
 from engine.cli.printers import prune as printing
+from engine.cluster.logs import LogArchive
 from engine.errors import EngineError
 from engine.prune.delete import Deleter
 from engine.prune.result import DryRun
@@ -96,7 +97,8 @@ def command(
         records_ttl=settings.records.ttl,
     )
     limit = settings.limits.max_deletes_per_pass if max_deletes is None else max_deletes
-    deleter = Deleter(connection.client, limit, dry_run=DryRun(dry_run), logs_dir=logs_dir)
+    logs = LogArchive(logs_dir, REDACTOR) if logs_dir is not None else None
+    deleter = Deleter(connection.client, limit, dry_run=DryRun(dry_run), logs=logs)
     printer = printing.PrunePrinter(sys.stdout, output)
     try:
         result = prune(deleter, chosen, printer.entry)

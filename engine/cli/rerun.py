@@ -1,26 +1,105 @@
 """`engine rerun`: run the same spec once more."""
 
+from contextlib import suppress
+from functools import cache
 from typing import Any
 
 from engine.cli import options
-from engine.cli.by_name import ask_selected
+from engine.cli.by_name import ask_selected, require_selection
+from engine.cli.loading import SpecOptions, load_by_key
+from engine.cluster.discovery import check_server_version
+from engine.errors import ForbiddenError, UsageError
+from engine.inspect.view import LeaseHolder, list_holders
+from engine.lifecycle.outdated import outdated_fields, with_outdated
+from engine.lifecycle.record import Record
 from engine.reconcile.job_requests import rerun_job
+from engine.refs import JobKey
 from engine.status.outcome import State
 
 
 @options.verb(
     "engine rerun ci/build",
     "engine rerun --failed -n ci",
+    "engine rerun --outdated -f jobs/",
     params=(
         *options.SELECTED_JOBS,
-        options.option("--failed", "every", is_flag=True, help="All jobs whose last run failed."),
+        options.option("--failed", is_flag=True, help="All jobs whose last run failed."),
+        options.option(
+            "--outdated",
+            is_flag=True,
+            help="All jobs of -f that ran with other defaults than they would now.",
+        ),
+        options.FILENAMES(help="Specs of the jobs: no job without a spec there runs again."),
+        options.ONE_SOURCE,
+        options.CLIENT_DRY_RUN,
         *options.CLUSTER,
+        *options.SPEC_READING,
     ),
 )
-def command(every: bool, **given: Any) -> None:
+def command(
+    jobs: tuple[str, ...],
+    failed: bool,
+    outdated: bool,
+    filenames: tuple[str, ...],
+    namespace: str,
+    all_namespaces: bool,
+    selector: str,
+    source: str | None,
+    dry_run: str,
+    kubeconfig: str,
+    context: str,
+    **reading: Any,
+) -> None:
     """Run jobs once more whose spec has not changed.
 
-    JOBS must be over; the next reconcile starts the run.
+    JOBS must be over. An engine that follows their source starts the run, or else the next
+    reconcile. A job whose spec is gone is refused.
     """
-    states = {State.FAILED} if every else {state for state in State if state.is_final}
-    ask_selected("--failed", lambda record: record.state in states, rerun_job, every=every, **given)
+    require_selection("--failed, --outdated", jobs, selector, every=failed or outdated)
+    if outdated and not filenames:
+        raise UsageError("--outdated compares jobs with their specs", hint="name them: -f jobs/")
+    connection = options.connect(kubeconfig, context)
+    client, home = connection.client, connection.namespace
+    specs = load_by_key(SpecOptions(filenames, namespace, **reading), home)
+    check_server_version(client)
+    is_dry = dry_run != "none"
+
+    @cache
+    def runs_it(source: str, namespace: str) -> str:
+        holders, has_all = tuple[LeaseHolder, ...](), False
+        with suppress(ForbiddenError):
+            holders, has_all = list_holders(client, (namespace,))
+        for one in holders:
+            if one.source == source and one.is_alive:
+                return f"by {one.holder}, which follows source {source}"
+        if not has_all:
+            return "with the next engine reconcile, or at once where an engine follows its source"
+        return f"with the next engine reconcile (no engine follows source {source})"
+
+    def wanted(record: Record) -> bool:
+        if source not in (None, record.source) or (filenames and record.key not in specs):
+            return False
+        if outdated and not outdated_fields(specs[record.key], record):
+            return False
+        if failed:
+            return record.state is State.FAILED
+        return outdated or record.state.is_final
+
+    def rerun(key: JobKey) -> str:
+        if filenames and key not in specs:
+            raise UsageError("there is no spec of this job", where=str(key))
+        before = rerun_job(client, key, has_spec=key in specs, dry_run=is_dry)
+        how = runs_it(before.source, key.namespace)
+        words = f"{'would' if is_dry else 'will'} run again {how}; its last run was {before.state}"
+        return with_outdated(words, outdated_fields(specs[key], before) if key in specs else ())
+
+    ask_selected(
+        connection,
+        wanted,
+        rerun,
+        jobs=jobs,
+        namespace=namespace,
+        namespaces=sorted({key.namespace for key in specs})
+        or ("" if all_namespaces else namespace or home,),
+        selector=selector,
+    )

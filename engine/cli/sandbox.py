@@ -1,5 +1,6 @@
 """`engine sandbox`: serve the embedded cluster until Ctrl-C."""
 
+import shlex
 import tempfile
 import threading
 from pathlib import Path
@@ -25,8 +26,9 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
             default=0,
             help="Port on loopback; default: any.",
         ),
-        click.Option(
-            ["--write-kubeconfig"],
+        options.option(
+            "--write-kubeconfig",
+            writes=True,
             type=_FILE,
             help="Write the kubeconfig to this file; a file that is no sandbox's is not"
             " overwritten.",
@@ -55,7 +57,7 @@ def command(
     """Serve a simulated cluster on loopback.
 
     It is a Kubernetes API with a simulated node, which runs no container. Prints
-    the path of a kubeconfig on stdout and stops on Ctrl-C.
+    the command that has kubectl and the engine use it, and stops on Ctrl-C.
     """
     stop = threading.Event()
     on_ending_signals(lambda *_: stop.set())
@@ -66,7 +68,7 @@ def command(
         ) as sandbox,
     ):
         path = sandbox.write_kubeconfig(write_kubeconfig or Path(folder, "kubeconfig"))
-        click.echo(str(path))
+        click.echo(f"export KUBECONFIG={shlex.quote(str(path.absolute()))}")
         echo_stderr(
             f"sandbox at {sandbox.url}: a simulated node, no container is run; Ctrl-C stops it"
         )

@@ -11,7 +11,7 @@ _KINDS = click.Choice(sorted({kind for _, kind in SCHEMAS}), case_sensitive=Fals
 @options.verb(
     "engine schema",
     "engine schema EngineConfig",
-    params=[click.Argument(["kind"], type=_KINDS, default=JOB_SPEC)],
+    params=[click.Argument(["kind"], type=_KINDS, default=JOB_SPEC, metavar="[KIND]")],
 )
 def command(kind: str) -> None:
     """Print the JSON Schema of a kind.

@@ -2,10 +2,13 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import click
 
+from engine.api.model import Job
 from engine.cli import options
 from engine.cli.by_name import job_key
 from engine.cli.output import (
@@ -17,10 +20,13 @@ from engine.cli.output import (
     terminal_width,
     wants_colour,
 )
-from engine.cli.printers.status import failed_first, freshness_lines, overview_data, overview_rows
+from engine.cli.printers.status import overview_data, overview_rows, source_lines, succeeded_last
+from engine.cluster.client import Client
 from engine.errors import ApiError, EngineError, ExitCode, UsageError, no_record
 from engine.inspect.view import JobView, Overview, read_overview
+from engine.lifecycle.outdated import explain_outdated, outdated_fields
 from engine.refs import JobKey
+from engine.status.outcome import State
 
 _INTERVAL = 2.0
 """Seconds between two reads of --watch."""
@@ -30,15 +36,19 @@ _BAD_REQUEST = 400
 @options.verb(
     "engine status -n ci",
     "engine status -A -w",
-    "engine status ci/build -o wide",
+    "engine status --failed -o wide",
+    "engine status -f jobs/",
     params=(
         options.JOB_NAMES(),
         options.SEVERAL_NAMESPACES,
         options.ALL_NAMESPACES,
         options.RECORD_SELECTOR,
+        options.FILENAMES(help="The jobs of these specs; and which ran with other defaults."),
+        options.option("--failed", is_flag=True, help="Only jobs whose last run failed."),
         options.option("-w", "--watch", is_flag=True, help="Go on, with a line for each change."),
         options.COLOR,
         *options.CLUSTER,
+        *options.SPEC_READING,
         options.output("table", "wide", "json", "yaml", "name"),
     ),
 )
@@ -47,49 +57,50 @@ def command(
     namespaces: tuple[str, ...],
     all_namespaces: bool,
     selector: str,
+    filenames: tuple[str, ...],
+    failed: bool,
     watch: bool,
     color: str,
     kubeconfig: str,
     context: str,
     output: str,
+    **reading: Any,
 ) -> None:
     """Show the states of jobs, by their records and their pods.
 
-    All jobs, or those that are named: as they are printed, ci/build, or by their name in the
-    namespaces of -n. stderr shows the age of the data and whether an engine follows the source.
+    All jobs, or those of -f, or those that are named: as they are printed, ci/build, or by their
+    name in the namespaces of -n. While a job is not over, stderr says which engine follows its
+    source.
     """
     if all_namespaces and namespaces:
         raise UsageError("give namespaces or --all-namespaces, not both")
+    if jobs and filenames:
+        raise UsageError("name jobs or give -f, not both")
     if watch and output not in ("table", "wide"):
         raise UsageError(f"--watch prints lines of a table, not {output}")
     connection = options.connect(kubeconfig, context)
     given = ("",) if all_namespaces else namespaces or (connection.namespace,)
+    specs = _read_specs(filenames, namespaces, connection.namespace, reading)
     named = [{job_key(name, "", place) for place in given} for name in jobs]
+    named += [{key} for key in specs]
     wanted: set[JobKey] = set().union(*named)
     read_from = given
-    if wanted and not all_namespaces:
+    if specs or (wanted and not all_namespaces):
         read_from = tuple(sorted({key.namespace for key in wanted}))
-
-    def read() -> tuple[Overview, list[JobView]]:
-        try:
-            overview = read_overview(connection.client, read_from, selector)
-        except ApiError as error:
-            if selector and error.status == _BAD_REQUEST:
-                raise UsageError(f"the server refuses this selector: {error.cause}") from None
-            raise
-        return overview, [job for job in overview.jobs if not wanted or _names(job) & wanted]
-
-    overview, found = read()
+    question = _Question(connection.client, read_from, selector, wanted, specs, failed)
+    overview, found = question.read()
     for job in found:
         if job.error is not None:
             echo_error(job.error)
     if watch:
-        _watch(read, wide=output == "wide", color=color)
+        _watch(question.read, wide=output == "wide", color=color)
     _print(overview, found, output, color)
+    if words := explain_outdated((job.outdated or () for job in found), filenames):
+        echo(words, err=True)
     if not found and not wanted and output in ("table", "wide"):
         where = "" if all_namespaces else f" in namespace {', '.join(given)} (-A looks in all)"
-        echo(f"no jobs{where}", err=True)
-    there = set().union(*map(_names, found))
+        echo(f"no {'failed ' if failed else ''}jobs{where}", err=True)
+    there = set().union(*map(_names, overview.jobs))
     missing = [keys for keys in named if not keys & there]
     for keys in missing:
         echo_error(no_record(", ".join(sorted(str(key).lstrip("/") for key in keys))))
@@ -97,9 +108,59 @@ def command(
         sys.exit(ExitCode.INVALID)
 
 
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """Which jobs are asked for."""
+
+    client: Client
+    namespaces: tuple[str, ...]
+    selector: str
+    wanted: set[JobKey]
+    """Their keys; none for all."""
+    specs: Mapping[JobKey, Job]
+    """Those that are known."""
+    failed: bool
+    """Whether only those that failed."""
+
+    def read(self) -> tuple[Overview, list[JobView]]:
+        """Errors: UsageError for a selector that the server refuses; others of the API."""
+        try:
+            overview = read_overview(self.client, self.namespaces, self.selector)
+        except ApiError as error:
+            if self.selector and error.status == _BAD_REQUEST:
+                raise UsageError(f"the server refuses this selector: {error.cause}") from None
+            raise
+        found = []
+        for job in overview.jobs:
+            if self.wanted and not _names(job) & self.wanted:
+                continue
+            if self.failed and not _has_failed(job):
+                continue
+            spec = self.specs.get(job.key)
+            outdated = outdated_fields(spec, job.record) if spec is not None else None
+            found.append(replace(job, outdated=outdated))
+        return overview, found
+
+
+def _read_specs(
+    filenames: tuple[str, ...], namespaces: tuple[str, ...], home: str, reading: Mapping[str, Any]
+) -> Mapping[JobKey, Job]:
+    """By key. Errors: those of `load_by_key`."""
+    if not filenames:
+        return {}
+    from engine.cli.loading import SpecOptions, load_by_key  # noqa: PLC0415 - rarely needed
+
+    return load_by_key(SpecOptions(filenames, "".join(namespaces[:1]), **reading), home)
+
+
 def _names(job: JobView) -> set[JobKey]:
     """Its key, and the same in all namespaces: what -A makes of a name alone."""
     return {job.key, JobKey("", job.key.name)}
+
+
+def _has_failed(job: JobView) -> bool:
+    """One whose record can't be read may have."""
+    return job.status is None or job.status.state is State.FAILED
 
 
 def _print(overview: Overview, jobs: list[JobView], output: str, color: str) -> None:
@@ -109,9 +170,9 @@ def _print(overview: Overview, jobs: list[JobView], output: str, color: str) -> 
         for job in jobs:
             echo(str(job.key))
     elif jobs:
-        rows = overview_rows(failed_first(jobs), overview.as_of, wide=output == "wide")
+        rows = overview_rows(succeeded_last(jobs), overview.as_of, wide=output == "wide")
         echo_table(rows, color)
-        for line in freshness_lines(overview, jobs):
+        for line in source_lines(overview, jobs):
             echo(line, err=True)
 
 
@@ -130,7 +191,7 @@ def _watch(read: Callable[[], tuple[Overview, list[JobView]]], *, wide: bool, co
                 echo_error(error)
             last_error = str(error)
         else:
-            jobs = failed_first(jobs)
+            jobs = succeeded_last(jobs)
             found = {job.key: job.without_ages for job in jobs}
             gone = sorted(shown.keys() - found.keys())
             rows = overview_rows(jobs, overview.as_of, gone, wide=wide)

@@ -15,7 +15,8 @@ from typing import Any
 from urllib.parse import quote
 
 from engine.cluster.client import JSON, READ_TIMEOUT, Client, Query
-from engine.errors import ExpiredError, NotFoundError, UsageError
+from engine.errors import ExpiredError, NotFoundError, OwnershipError, UsageError
+from engine.lifecycle.ownership import Proof
 from engine.refs import Ref, ref_of
 
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -27,6 +28,7 @@ _LIST_TRIES = 3
 
 Metadata = dict[str, Any]
 Answer = dict[str, Any]
+Keep = Callable[[Answer], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Resource:
         below = f"/{_segment(name)}" if name else ""
         return f"{root}/{self.api_version}{place}/{self.plural}{below}"
 
-    def ref(self, metadata: Metadata) -> Ref:
+    def ref(self, metadata: Mapping[str, Any]) -> Ref:
         """The object of this kind that the metadata is of."""
         return Ref(self.kind, metadata.get("namespace", ""), metadata["name"])
 
@@ -59,7 +61,7 @@ NAMESPACES = Resource("Namespace", "namespaces", namespaced=False)
 NODES = Resource("Node", "nodes", namespaced=False)
 LEASES = Resource("Lease", "leases", "coordination.k8s.io/v1")
 
-_OWN = {
+OWN = {
     resource.kind: resource
     for resource in (PODS, SECRETS, CONFIG_MAPS, EVENTS, RESOURCE_QUOTAS, NAMESPACES, LEASES)
 }
@@ -94,7 +96,7 @@ def create(
     timeout: float | None = None,
 ) -> Answer:
     """The object as the server made it. A repeated create meets AlreadyExistsError."""
-    path = _OWN[manifest["kind"]].path(manifest["metadata"]["namespace"])
+    path = OWN[manifest["kind"]].path(manifest["metadata"]["namespace"])
     query = [*_WRITE_OPTIONS, *([("dryRun", "All")] if dry_run else [])]
     return _request(client, "POST", path, body=manifest, query=query, timeout=timeout)
 
@@ -112,20 +114,24 @@ def patch(client: Client, ref: Ref, operations: list[dict[str, Any]]) -> Answer:
 
 def delete(
     client: Client,
-    ref: Ref,
-    resource: Resource | None = None,
+    resource: Resource,
+    metadata: Mapping[str, Any],
+    proof: Proof,
     *,
-    uid: str,
-    version: str = "",
     grace: int | None = None,
     dry_run: bool = False,
 ) -> Metadata | None:
-    """Delete the object with this UID, in this version if one is given, and its dependents later.
+    """Delete the object with this UID, in this version if there is one, and its dependents later.
 
-    Returns its metadata while it is being deleted, {} once it is gone, None if it didn't exist.
-    Errors: ConflictError when another object has taken its name, or `version` is not its own.
+    The only function that deletes. Returns the metadata while the object is being deleted, {} once
+    it is gone, None if it didn't exist.
+    Errors: OwnershipError where `proof` doesn't cover the object, ConflictError when another object
+    has taken its name, or the version is not its own.
     """
-    preconditions = {"uid": uid, **({"resourceVersion": version} if version else {})}
+    path = _path(resource.ref(metadata), resource)
+    if not proof.covers(resource.kind, metadata):
+        raise OwnershipError(f"{resource.ref(metadata)} is labelled, not ours")
+    preconditions = {k: metadata[k] for k in ("uid", "resourceVersion") if metadata.get(k)}
     options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
     options |= {"preconditions": preconditions, "propagationPolicy": "Background"}
     if grace is not None:
@@ -133,7 +139,7 @@ def delete(
     if dry_run:
         options["dryRun"] = ["All"]
     try:
-        answer = client.request("DELETE", _path(ref, resource), body=options)
+        answer = client.request("DELETE", path, body=options)
     except NotFoundError:
         return None
     return {} if answer.get("kind") == "Status" else answer.get("metadata") or {}
@@ -147,6 +153,7 @@ def list_pages(
     fields: str = "",
     size: int = PAGE_SIZE,
     accept: str = JSON,
+    keep: Keep | None = None,
     retry: Callable[[Callable[[], Answer]], Answer] = operator.call,
 ) -> Iterator[Answer]:
     """Pages of a list, each as the server sent it; `retry` asks for one of them.
@@ -157,7 +164,7 @@ def list_pages(
     while True:
         given = {"labelSelector": selector, "fieldSelector": fields, "continue": token}
         query: Query = [("limit", str(size)), *filter(itemgetter(1), given.items())]
-        answer = retry(partial(list_page, client, path, query, accept=accept))
+        answer = retry(partial(list_page, client, path, query, accept=accept, keep=keep))
         yield answer
         token = answer["metadata"].get("continue") or ""
         if not token:
@@ -165,27 +172,45 @@ def list_pages(
 
 
 def list_page(
-    client: Client, path: str, query: Query, *, accept: str = JSON, timeout: float | None = None
+    client: Client,
+    path: str,
+    query: Query,
+    *,
+    accept: str = JSON,
+    timeout: float | None = None,
+    keep: Keep | None = None,
 ) -> Answer:
-    """One page. A server writes an empty list of metadata as null; its items are a list here."""
-    answer = _request(client, "GET", path, query=query, accept=accept, timeout=timeout)
+    """One page, of each item what `keep` makes of it.
+
+    A server writes an empty list of metadata as null; its items are a list here.
+    """
+    options: dict[str, Any] = {"query": query, "accept": accept, "timeout": timeout}
+    if keep is None:
+        answer = _request(client, "GET", path, **options)
+    else:
+        answer = _checked(client, client.request_list(path, keep=keep, **options))
     items = answer.get("items") or []
     if not isinstance(items, list):
         raise client.not_an_api("is no list of objects")
     return {**answer, "items": items}
 
 
-def list_all(client: Client, path: str, selector: str, fields: str = "") -> list[Answer]:
+def list_all(
+    client: Client, path: str, selector: str, fields: str = "", *, keep: Keep | None = None
+) -> list[Answer]:
     """All pages of a list; begun again when the server forgets the list half-way.
+
+    Of each item only what `keep` makes of it is ever held, and nothing where that is None.
 
     The pages are larger, because all of them are kept: the records of 1,000 jobs come as one.
 
     Errors: ExpiredError when that happens every time.
     """
+    ask = partial(list_pages, client, path, selector, fields=fields, size=3 * PAGE_SIZE, keep=keep)
     for _ in range(_LIST_TRIES - 1):
         with suppress(ExpiredError):
-            return list(list_pages(client, path, selector, fields=fields, size=3 * PAGE_SIZE))
-    return list(list_pages(client, path, selector, fields=fields, size=3 * PAGE_SIZE))
+            return list(ask())
+    return list(ask())
 
 
 def read_log(
@@ -214,7 +239,10 @@ def _request(client: Client, method: str, path: str, **options: Any) -> Answer:
 
     Errors: UnreachableError for anything else. Taken for an empty list, it would hide every record.
     """
-    answer = client.request(method, path, **options)
+    return _checked(client, client.request(method, path, **options))
+
+
+def _checked(client: Client, answer: Answer) -> Answer:
     if not isinstance(answer.get("metadata"), dict):
         raise client.not_an_api("is no object of the API")
     return answer
@@ -224,7 +252,7 @@ def _path(ref: Ref, resource: Resource | None) -> str:
     """Path of one object. Errors: UsageError without a name, which would be all objects' path."""
     if not ref.name:
         raise UsageError("an object has a name", where=str(ref))
-    return (resource or _OWN[ref.kind]).path(ref.namespace, ref.name)
+    return (resource or OWN[ref.kind]).path(ref.namespace, ref.name)
 
 
 def _segment(name: str) -> str:

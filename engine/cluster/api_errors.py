@@ -86,7 +86,7 @@ def _forbidden(method: str, message: str, common: dict[str, Any]) -> ApiError:
     if "status unknown for quota" in message:
         return BusyError(message, **common)
     if method not in _WRITES or _RBAC.search(message):
-        return ForbiddenError(message, hint="ask for this right, or use another context", **common)
+        return ForbiddenError(message, hint="engine doctor lists what is missing", **common)
     return AdmissionRefusedError(message, **common)
 
 

@@ -1,8 +1,10 @@
 """One thin client: dicts in, dicts out, our errors, and the server's clock."""
 
 import json
+import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -105,6 +107,34 @@ class Client:
             raise self.not_an_api("is no JSON object")
         return answer
 
+    def request_list(
+        self,
+        path: str,
+        *,
+        query: Query,
+        accept: str = JSON,
+        timeout: float | None = None,
+        keep: Callable[[dict[str, Any]], Any],
+    ) -> dict[str, Any]:
+        """A list whose items are what `keep` makes of each; one that it makes None of is left out.
+
+        Guarantees: the items are decoded one by one, so that no more is held than is kept.
+        """
+        limit = Timeout(connect=_CONNECT_TIMEOUT, read=READ_TIMEOUT, total=timeout)
+        response = self._send("GET", path, query, {"Accept": accept}, limit)
+        try:
+            items, rest = _split_items(response.stream(_CHUNK_SIZE), keep)
+            answer = json.loads(rest)
+        except HTTPError as error:
+            raise network_error(error, self.server) from error
+        except ValueError:
+            raise self.not_an_api("is not JSON") from None
+        finally:
+            response.close()
+        if not isinstance(answer, dict):
+            raise self.not_an_api("is no JSON object")
+        return {**answer, "items": items} if items else answer
+
     def not_an_api(self, what: str) -> UnreachableError:
         """Error for an answer that no API server gives, and a proxy or a login page may."""
         return UnreachableError(f"the answer {what}", where=self.server, hint=NO_API)
@@ -181,6 +211,45 @@ class Client:
         finally:
             self._silence.cancel()
         raise api_error(method, response.status, text, response.headers.get("Retry-After"))
+
+
+_ITEMS = re.compile(r'"items":\s*\[\s*(?={)')
+_NEXT_ITEM = re.compile(r"[\s,]*(?={)")
+_decode_json = json.JSONDecoder().raw_decode
+
+
+def _split_items(
+    chunks: Iterable[bytes], keep: Callable[[dict[str, Any]], Any]
+) -> tuple[list[Any], str]:
+    """What `keep` makes of the items of a list, and the text of the list without them.
+
+    Errors: ValueError for what is not UTF-8.
+    """
+    decode = getincrementaldecoder("utf-8")().decode
+    head, text, enough, items = "", "", 0, list[Any]()
+    for chunk in chunks:
+        text += decode(chunk)
+        if not head and (begin := _ITEMS.search(text)) is not None:
+            head, text = text[: begin.end()], text[begin.end() :]
+        if head and len(text) >= enough:
+            # An item that isn't there as a whole is tried again once there is much more of it.
+            text = _take_items(text, keep, items)
+            enough = 2 * len(text)
+    return items, head + (_take_items(text, keep, items) if head else text)
+
+
+def _take_items(text: str, keep: Callable[[dict[str, Any]], Any], items: list[Any]) -> str:
+    """The text after the items that it begins with."""
+    at = 0
+    while (begin := _NEXT_ITEM.match(text, at)) is not None:
+        at = begin.end()
+        try:
+            item, at = _decode_json(text, at)
+        except ValueError:
+            break
+        if (kept := keep(item)) is not None:
+            items.append(kept)
+    return text[at:]
 
 
 class ServerClock:

@@ -34,7 +34,7 @@ def record_event(
         "involvedObject": {"apiVersion": "v1", **asdict(ref), "uid": uid},
         "reason": reason,
         "message": message[-_MAX_MESSAGE:],
-        "type": "Warning",
+        "type": "Normal" if reason is EventReason.STARTED else "Warning",
         "source": {"component": f"engine/{__version__}"},
         "firstTimestamp": seen,
         "lastTimestamp": seen,

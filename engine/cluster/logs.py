@@ -1,14 +1,18 @@
-"""Logs of containers: the end of one that has ended, and the lines of one that runs."""
+"""Logs of containers: the end of one, the lines of one that runs, and whole ones as files."""
 
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from engine.cluster import api
 from engine.cluster.client import READ_TIMEOUT, Client
 from engine.errors import UnreachableError
 from engine.refs import Ref
 
+_MAX_LINE = 1 << 20
+"""Bytes of a line that are masked together."""
 _MAX_BYTES = 65_536
 """Bytes of the end of a log: a container may write one line of any length."""
 
@@ -71,3 +75,49 @@ class LogFollower:
                     self._seen = self._seen + 1 if stamp == self._last else 1
                     self._last = stamp
                     yield text + b"\n"
+
+
+@dataclass(frozen=True, slots=True)
+class LogArchive:
+    """The logs of containers as files: `FOLDER/namespace/pod/container.log`.
+
+    Guarantees: a file is whole or not there; a log is never held in memory. Safe to use from
+    several threads.
+    """
+
+    folder: Path
+    redact: Callable[[str], str]
+    """Masks what is secret in a text."""
+
+    def save(
+        self, client: Client, pod: Ref, container: str, *, timeout: float = READ_TIMEOUT
+    ) -> None:
+        """Save a log as it is now, in place of what was saved of it before.
+
+        Errors: those of `read_log`; OSError.
+        """
+        folder = self.folder / pod.namespace / pod.name
+        log = api.read_log(client, pod, container, timeout=timeout)
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".") as unfinished:
+            file = Path(unfinished, container)
+            with file.open("wb") as out:
+                out.writelines(map(self._mask, _in_lines(log)))
+            file.replace(folder / f"{container}.log")
+
+    def _mask(self, lines: bytes) -> bytes:
+        text = lines.decode(errors="surrogateescape")
+        return self.redact(text).encode(errors="surrogateescape")
+
+
+def _in_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The same bytes, in pieces that end with a line, unless that is longer than 1 MiB."""
+    rest = b""
+    for piece in pieces:
+        lines, end, rest = (rest + piece).rpartition(b"\n")
+        if end:
+            yield lines + end
+        if len(rest) > _MAX_LINE:
+            yield rest
+            rest = b""
+    yield rest

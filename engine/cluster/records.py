@@ -1,7 +1,6 @@
 """Run records as ConfigMaps: read them all, write one by compare-and-swap."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -10,7 +9,7 @@ from engine.cluster import api
 from engine.cluster.client import Client
 from engine.errors import BrokenRecordError
 from engine.lifecycle.record import Record
-from engine.lifecycle.record_codec import decode_record, encode_record
+from engine.lifecycle.record_codec import check_record, decode_record, encode_record
 from engine.refs import JobKey, Ref, record_name
 from engine.times import parse_time
 from engine.wellknown import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD, SOURCE
@@ -37,16 +36,33 @@ def list_records(
     records = RecordList()
     path = api.CONFIG_MAPS.path(namespace)
     labels = ",".join(filter(None, (SELECTOR, selector)))
-    for page in api.list_all(client, path, labels, fields):
-        for item in filter(is_record, page["items"]):
-            key = key_of(item)
-            if (at := _written_at(item)) is not None:
+    for page in api.list_all(client, path, labels, fields, keep=_read_item):
+        for key, at, record in page["items"]:
+            if at is not None:
                 records.written[key] = at
-            try:
-                records.items[key] = parse_record(item)
-            except BrokenRecordError as error:
-                records.invalid[key] = error
+            if isinstance(record, Record):
+                records.items[key] = record
+            else:
+                records.invalid[key] = record
     return records
+
+
+def _read_item(
+    item: dict[str, Any],
+) -> tuple[JobKey, datetime | None, Record | BrokenRecordError] | None:
+    if not is_record(item):
+        return None
+    return key_of(item), _written_at(item), read_item(item)
+
+
+def read_item(item: dict[str, Any]) -> Record | BrokenRecordError:
+    """The record, or why it can't be read, without the ConfigMap that holds it."""
+    try:
+        return parse_record(item)
+    except BrokenRecordError as error:
+        # What raised it holds the whole text.
+        error.__context__ = None
+        return error.with_traceback(None)
 
 
 def recorded_pod_uids(client: Client, namespace: str) -> Iterator[str]:
@@ -54,11 +70,12 @@ def recorded_pod_uids(client: Client, namespace: str) -> Iterator[str]:
 
     Records that can't be read are passed over. Errors: those of the API.
     """
-    for page in api.list_pages(client, api.CONFIG_MAPS.path(namespace), SELECTOR):
-        for item in filter(is_record, page["items"]):
-            with suppress(BrokenRecordError):
-                attempts = parse_record(item).attempts
-                yield from [a.uid for a in attempts if a.uid and not a.is_open]
+    path = api.CONFIG_MAPS.path(namespace)
+    for page in api.list_pages(client, path, SELECTOR, keep=_read_item):
+        for _, _, record in page["items"]:
+            if isinstance(record, Record):
+                attempt = record.open_attempt
+                yield from record.pods.keys() - {attempt.uid if attempt else ""}
 
 
 def read_record(client: Client, key: JobKey) -> Record | None:
@@ -70,8 +87,10 @@ def read_record(client: Client, key: JobKey) -> Record | None:
 def write_record(client: Client, record: Record) -> Record:
     """`record` with its new version; annotations that others have made on it stay.
 
-    Errors: ConflictError or AlreadyExistsError when the record has changed since it was read.
+    Errors: ConflictError or AlreadyExistsError when the record has changed since it was read,
+    BrokenRecordError for one that could not be read again.
     """
+    check_record(record)
     manifest = _manifest(record)
     written = (api.update if record.version else api.create)(client, manifest)
     return parse_record(written)

@@ -48,7 +48,8 @@ class Informer(ABC, Generic[Item]):
 
     def list(self) -> str:
         """Read every object, page by page; what has changed or gone is reported. The version."""
-        pages = api.list_all(self._context.client, self._path, self._selector)
+        client = self._context.client
+        pages = api.list_all(client, self._path, self._selector, keep=self._slim)
         found = {}
         for page in pages:
             for manifest in page["items"]:
@@ -93,6 +94,10 @@ class Informer(ABC, Generic[Item]):
     @abstractmethod
     def _convert(self, manifest: Manifest) -> Item:
         """What is kept of an object."""
+
+    def _slim(self, manifest: Manifest) -> Manifest | None:
+        """Hook: no more of an object of a list than is kept; it may be the same object."""
+        return manifest if self._index(manifest) is not None else None
 
     def _before_upsert(self, key: JobKey, uid: str, manifest: Manifest) -> None:
         """Hook: any state of an object that is not deleted, in whichever order they come."""

@@ -6,6 +6,7 @@ from typing import Any
 from engine.cluster import api
 from engine.informers.informer import TOMBSTONES, Informer, Manifest
 from engine.informers.reflector import WatchContext
+from engine.lifecycle.state import slim_pod
 from engine.refs import JobKey, Ref, parse_pod_name
 from engine.status.deletion import UNSEEN, Deletion, read_deleted
 from engine.status.outcome import Outcome
@@ -37,7 +38,7 @@ class PodInformer(Informer[Manifest]):
         Errors: those of the list.
         """
         selector = f"{self._selector},{JOB}={key.name}"
-        for page in api.list_all(self._context.client, self._path, selector):
+        for page in api.list_all(self._context.client, self._path, selector, keep=slim_pod):
             for pod in page["items"]:
                 self.upsert(pod)
 
@@ -78,10 +79,13 @@ class PodInformer(Informer[Manifest]):
         return JobKey(self._namespace, parsed[0]), manifest["metadata"]["uid"]
 
     def _convert(self, manifest: Manifest) -> Manifest:
-        """Without the field owners' book-keeping, which is half of a pod."""
-        manifest["metadata"].pop("managedFields", None)
+        """Without what no decision needs, which is most of a pod."""
+        manifest = slim_pod(manifest)
         finished = (manifest.get("status") or {}).get("phase") in _FINISHED
         return intern_strings(manifest) if finished else manifest
+
+    def _slim(self, manifest: Manifest) -> Manifest | None:
+        return slim_pod(manifest) if self._index(manifest) is not None else None
 
     def _before_upsert(self, key: JobKey, uid: str, manifest: Manifest) -> None:
         """Each state with a deletion, in any order, may say when it was asked for."""

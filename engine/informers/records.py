@@ -5,12 +5,14 @@
 
 from engine.cluster import api
 from engine.cluster.api import version_number
-from engine.cluster.records import SELECTOR, is_record, key_of, parse_record
+from engine.cluster.records import SELECTOR, is_record, key_of, read_item
 from engine.errors import BrokenRecordError
 from engine.informers.informer import Informer, Manifest
 from engine.informers.reflector import WatchContext
 from engine.lifecycle.record import Record
 from engine.refs import JobKey
+
+_IDENTITY = ("name", "namespace", "resourceVersion")
 
 
 class RecordInformer(Informer[Record | BrokenRecordError]):
@@ -29,7 +31,7 @@ class RecordInformer(Informer[Record | BrokenRecordError]):
             version = self._versions.get(key.name, 0)
             deleted = self._tombstones.get(key.name, 0)
         if isinstance(found, BrokenRecordError):
-            raise found
+            raise found.with_traceback(None)
         if known is None:
             return found
         known_version = version_number(known.version)
@@ -48,7 +50,10 @@ class RecordInformer(Informer[Record | BrokenRecordError]):
         return key, key.name
 
     def _convert(self, manifest: Manifest) -> Record | BrokenRecordError:
-        try:
-            return parse_record(manifest)
-        except BrokenRecordError as error:
-            return error
+        return manifest.pop("record", None) or read_item(manifest)
+
+    def _slim(self, manifest: Manifest) -> Manifest | None:
+        if not is_record(manifest):
+            return None
+        metadata = {key: manifest["metadata"][key] for key in _IDENTITY}
+        return {"metadata": metadata, "record": read_item(manifest)}

@@ -87,6 +87,11 @@ FEATURES = (
         "create get list watch patch delete pods; create get delete secrets;"
         " create get list watch update delete configmaps",
     ),
+    Feature(
+        "edits in place",
+        "patch secrets; patch configmaps",
+        "a pod's Secret and ConfigMap keep an old ttl and old labels",
+    ),
     Feature("leader election", f"get create update {_LEASES}", "no engine that stays starts"),
     Feature("quota queue", "list watch resourcequotas", "queued jobs retry by back-off, unordered"),
     Feature("Events", "create events", "no Events of fallbacks and failures on pods"),
@@ -119,7 +124,7 @@ def diagnose(client: Client, namespaces: Iterable[str]) -> list[CheckResult]:
                 raise
             except ApiError as error:
                 words = f"needs {needs}" if isinstance(error, ForbiddenError) else error.cause
-                found = [CheckResult(name, SKIPPED, words)]
+                found = [CheckResult(one, SKIPPED, words) for one in name.split(", ")]
             results += [replace(one, namespace=namespace) for one in found]
             if found[0].check == "namespace" and found[0].status is FAILED:
                 break
@@ -212,7 +217,7 @@ def read_full(quota: Object) -> str:
 
 
 CHECKS: tuple[tuple[str, str, Callable[[Client, str], Iterable[CheckResult]]], ...] = (
-    ("namespace", "get on namespaces", check_namespace),
+    ("namespace, pod security", "get on namespaces", check_namespace),
     ("rights", "create on selfsubjectaccessreviews", check_rights),
     ("quota", "list on resourcequotas", check_quotas),
 )

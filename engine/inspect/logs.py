@@ -1,4 +1,4 @@
-"""The log of one job's containers, as it is or as it comes."""
+"""The log of one job's containers, of any run, as it is or as it comes."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -9,12 +9,14 @@ from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.logs import LogFollower
 from engine.cluster.records import read_record
-from engine.errors import EngineError, UsageError, no_record
-from engine.lifecycle.record import Attempt, Record
+from engine.errors import EngineError, ExitCode, UsageError, no_record
+from engine.inspect.view import list_holders
+from engine.lifecycle.record import Attempt, Record, RunHistoryEntry
 from engine.lifecycle.state import has_ended, is_finished
 from engine.refs import MAIN_CONTAINER, JobKey, Ref
 from engine.status.containers import ContainerState, container_states
 from engine.status.log_container import read_log_container
+from engine.status.outcome import State
 from engine.status.waiting import read_start_cause
 
 _POLL = 0.5
@@ -35,7 +37,11 @@ class JobLogs:
     container: str = ""
     """"" for the init container that runs or has failed, else the main one."""
     attempt: int | None = None
-    """None for the newest."""
+    """Counts over all runs of a spec, as pods do; None for the newest."""
+    run: str = ""
+    """Short name of a run, as pods have it; "" for the newest."""
+    previous: bool = False
+    """Of the run before the newest."""
     tail: int | None = None
     """Begin with the last so many lines."""
 
@@ -44,7 +50,9 @@ class JobLogs:
         record, target, pod = self._look()
         if target is None:
             cause = f": {record.message}" if record.message else ""
-            raise self._unavailable(f"the job is {record.state}, and has no pod yet{cause}")
+            words = f"the job is {record.state}, and has no pod yet{cause}"
+            hint = "-p for the log of the run before" if record.history else ""
+            raise self._unavailable(words, hint)
         if pod is None:
             hint = "--logs-dir DIR of reconcile and prune saves logs before pods are deleted"
             raise self._unavailable(f"pod {target.pod} is gone, and its log with it", hint)
@@ -62,43 +70,94 @@ class JobLogs:
         `on_wait` gets the cause of a wait, and the container whose log comes next.
         """
         shown: set[tuple[str, str]] = set()
+        waits_for: tuple[State, str] | None = None
         ended_at = None
         while True:
             record, target, pod = self._look()
             state = self._container_of(pod) if pod is not None else None
             if target and state and state.has_started and (target.uid, state.name) not in shown:
                 shown.add((target.uid, state.name))
-                on_wait(f"attempt {target.number}, pod {target.pod}, container {state.name}")
+                on_wait(
+                    f"{self.key}: attempt {target.number}, pod {target.pod}, container {state.name}"
+                )
                 yield from self._stream(target, state.name)
                 ended_at = None
                 continue
             has_stopped = pod is None or has_ended(pod)
-            if record.state.is_final or (self.attempt is not None and has_stopped):
+            if record.state.is_final or (self._names_attempt and has_stopped):
                 if not shown:
                     yield from self.read()
                 return
             if not shown:
-                words = record.message if pod is None else read_start_cause(pod)
-                on_wait(f"{record.state}: {words}" if words else record.state)
+                words = (record.message or record.cause) if pod is None else read_start_cause(pod)
+                if waits_for != (record.state, words):
+                    waits_for = (record.state, words)
+                    cause = f": {words}" if words else ""
+                    on_wait(f"{self.key} is {record.state}{cause}{self._follower(record.source)}")
             elif has_stopped:
                 ended_at = ended_at or time.monotonic()
                 if time.monotonic() > ended_at + _UNRECORDED:
-                    on_wait("its pod has ended, and no engine records that: no longer followed")
+                    words = "its pod has ended, and no engine records that: no longer followed"
+                    on_wait(f"{self.key}: {words}")
                     return
             time.sleep(_POLL)
+
+    def exit_code(self) -> int:
+        """The job's own, or that of the attempt that is asked for; else what the engine's would be.
+
+        Errors: those of the API.
+        """
+        record, target, _ = self._look()
+        code, reason = record.exit_code, record.reason
+        if self._names_attempt and target is not None:
+            code, reason = target.exit_code, target.outcome
+        if code is None:
+            return reason.exit_code if reason is not None else ExitCode.SYSTEM_FAILURE
+        return code
+
+    @property
+    def _names_attempt(self) -> bool:
+        """Whether no later attempt is meant."""
+        return self.attempt is not None or self.previous or bool(self.run)
+
+    def _follower(self, source: str) -> str:
+        """Which engine follows the source, in words; "" where that can't be known."""
+        try:
+            holders, has_all = list_holders(self.client, (self.key.namespace,))
+        except EngineError:
+            return ""
+        for holder in holders:
+            if holder.source == source and holder.is_alive:
+                return f"; {holder.holder} follows source {source}"
+        return f"; no engine follows source {source}" if has_all else ""
 
     def _look(self) -> tuple[Record, Attempt | None, dict[str, Any] | None]:
         """The record, the attempt that is asked for, and its pod if that is still there."""
         record = read_record(self.client, self.key)
         if record is None:
             raise no_record(str(self.key))
-        target = record.last
-        if self.attempt is not None:
-            known = {attempt.number: attempt for attempt in record.attempts}
-            if (target := known.get(self.attempt)) is None:
-                there = f"this run has {', '.join(map(str, known))}" if known else "there is none"
-                raise UsageError(f"no attempt {self.attempt}: {there}", where=str(self.key))
+        target = self._target(record)
         return record, target, self._pod(target) if target is not None else None
+
+    def _target(self, record: Record) -> Attempt | None:
+        """The attempt that is asked for. Errors: UsageError if there is none such."""
+        runs: list[Record | RunHistoryEntry] = [record, *record.history]
+        names = ", ".join(dict.fromkeys(run.run for run in runs))
+        if self.previous:
+            runs = runs[1:2]
+        elif self.run or self.attempt is not None:
+            runs = [run for run in runs if run.run == (self.run or record.run)]
+        if not runs:
+            words = f"no run {self.run}" if self.run else "there is no run before this one"
+            raise UsageError(words, where=str(self.key), hint=f"its runs are {names}")
+        known = {attempt.number: attempt for run in runs for attempt in run.attempts}
+        if self.attempt is None:
+            newest = runs[:1] if not self.run else runs
+            return next((run.attempts[-1] for run in newest if run.attempts), None)
+        if (target := known.get(self.attempt)) is None:
+            there = f"there are {', '.join(map(str, sorted(known)))}" if known else "there is none"
+            raise UsageError(f"no attempt {self.attempt}: {there}", where=str(self.key))
+        return target
 
     def _pod(self, target: Attempt) -> dict[str, Any] | None:
         pod = api.get(self.client, self._ref(target)) if target.uid else None

@@ -45,15 +45,18 @@ from engine.lifecycle.change_reason import (
     planned_action,
 )
 from engine.lifecycle.max_starts import MaxStarts, new_run
+from engine.lifecycle.outdated import outdated_fields, with_outdated
+from engine.lifecycle.rename import renames
 from engine.lifecycle.rules import decide
-from engine.lifecycle.state import LifecycleState, Observation, gate_position, uid_of
+from engine.lifecycle.state import LifecycleState, Observation, Rejection, gate_position, uid_of
 from engine.prune.result import DryRun, PruneResult
-from engine.prune.source import SourcePruner, SourceState, find_gone
+from engine.prune.source import GoneJobs, SourcePruner, SourceState, missed
 from engine.refs import JobKey, Ref, parse_pod_name, ref_of
 from engine.render.manifests import Manifests
 from engine.render.secret_values import resolve_secrets, texts_to_mask
 from engine.runtime.retry import retry_transient
 from engine.status.deletion import UNSEEN
+from engine.status.outcome import Masked
 from engine.status.waiting import has_pull_cause, pull_errors
 from engine.telemetry.redact import Redactor
 from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
@@ -89,6 +92,8 @@ class JobPlan:
     objects: tuple[ObjectDiff, ...] = ()
     error: EngineError | None = None
     """Unmasked; `reason` has its words."""
+    outdated: tuple[str, ...] = ()
+    """Fields that ran with other defaults, and would not run again by themselves."""
 
 
 @dataclass(slots=True)
@@ -141,10 +146,9 @@ class Planner:
             self.refusal = error
         return plans
 
-    def prune(self, mode: DryRun, *, is_whole: bool, prune_in: Iterable[str] | None) -> PruneResult:
+    def prune(self, mode: DryRun, *, is_whole: bool, gone: GoneJobs | None) -> PruneResult:
         """What would be pruned then. Errors: those of the lists."""
         source, keys = self.render_config.source, self.jobs.keys()
-        gone = find_gone(self.client, source, keys, prune_in) if prune_in is not None else None
         seen = SourceState(
             is_desired=keys.__contains__,
             is_whole=is_whole,
@@ -161,6 +165,12 @@ class Planner:
         )
         return pruner.prune(self.config, seen, lambda _entry: None, gone)
 
+    def renames(self) -> list[str]:
+        """Which new jobs run the same as one that has no spec since just now, in words."""
+        records, source = self._records.items, self.render_config.source
+        new = {key: job.spec_fields for key, job in self.jobs.items() if key not in records}
+        return renames(new, missed(records.values(), source, self.jobs))
+
     def _list(self) -> None:
         """Records first: a pod that is in a record can't be missed so."""
         check_server_version(self.client)
@@ -172,17 +182,23 @@ class Planner:
             self._records.invalid.update(found.invalid)
         selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={self.render_config.source}"
         for namespace in namespaces:
-            for page in api.list_all(self.client, api.PODS.path(namespace), selector):
+            keep = partial(self._own_pod, namespace)
+            for page in api.list_all(self.client, api.PODS.path(namespace), selector, keep=keep):
                 for pod in page["items"]:
                     if parsed := parse_pod_name(pod["metadata"]["name"]):
                         self._pods.setdefault(JobKey(namespace, parsed[0]), []).append(pod)
+
+    def _own_pod(self, namespace: str, pod: dict[str, Any]) -> dict[str, Any] | None:
+        parsed = parse_pod_name(pod["metadata"]["name"])
+        return pod if parsed and JobKey(namespace, parsed[0]) in self.jobs else None
 
     def _plan(self, job: Job) -> JobPlan:
         try:
             plan = self._plan_job(job)
         except EngineError as error:
             plan = JobPlan(job, PlannedAction.FAIL, str(error), error=error)
-        return replace(plan, reason=self.redactor(plan.reason), next=self.redactor(plan.next))
+        mask = self.redactor.of(job.key)
+        return replace(plan, reason=mask(plan.reason), next=mask(plan.next))
 
     def _plan_job(self, job: Job) -> JobPlan:
         """Errors: OwnershipError for what isn't this source's; InvalidInputError; the API's."""
@@ -195,8 +211,11 @@ class Planner:
         following = describe_action(state, action)
         plan = JobPlan(job, planned, "", fields_changed(job, record), following)
         manifests = self._render(state, planned)
+        if planned not in _STARTS:
+            plan = replace(plan, outdated=outdated_fields(job, record))
         if planned is PlannedAction.LEAVE:
-            return replace(plan, reason=explain_rest(job, record, action))
+            reason = with_outdated(explain_rest(job, record, action), plan.outdated)
+            return replace(plan, reason=reason)
         if planned not in _STARTS or manifests is None:
             return replace(plan, reason=plan.next)
         plan = replace(plan, reason=explain_start(job, record))
@@ -205,8 +224,9 @@ class Planner:
         try:
             return replace(plan, objects=tuple(self._compare(state, action, manifests)))
         except QuotaExceededError as error:
-            reason = f"queued: {error.cause}"
-            if isinstance(action, CreatePod) and reason == plan.reason:
+            reason, quota = f"queued: {error.cause}", error.quota
+            again = Rejection(type(error), Masked(), state.now, quota=quota)
+            if isinstance(action, CreatePod) and state.says_queued(again):
                 # The record says so already: the next refusal writes nothing.
                 return replace(plan, action=PlannedAction.LEAVE, next="")
             return replace(plan, reason=reason)
@@ -253,7 +273,7 @@ class Planner:
         if planned not in _STARTS and is_started:
             return None
         secrets, problems = resolve_secrets(job, self.environment, self.config.limits)
-        self.redactor.add(tuple(texts_to_mask(job, secrets)))
+        self.redactor.add(texts_to_mask(job, secrets), job.key)
         manifests = None
         if not problems:
             policies, number = run.next_policies(job), run.next_number
@@ -272,6 +292,7 @@ class Planner:
         """
         record = state.record
         uids = [attempt.uid for attempt in reversed(record.attempts)] if record else []
+        mask = self.redactor.of(state.job.key)
         uids += [run.uid for run in record.history] if record else []
         pod = next((pod for pod in map(state.pod_of, uids) if pod is not None), None)
         for manifest in (sent.pod, *sent.dependents):
@@ -288,11 +309,11 @@ class Planner:
                     ref = Ref(name.kind, name.namespace, pod["metadata"]["name"])
                     before = api.get(self.client, ref)
             if before is None:
-                yield ObjectDiff(name, map_values(masked(manifest), self.redactor))
+                yield ObjectDiff(name, map_values(masked(manifest), mask))
                 continue
             old = Ref(name.kind, name.namespace, before["metadata"]["name"])
             live, wanted = (
-                map_values(comparable(one, manifest), self.redactor) for one in (before, admitted)
+                map_values(comparable(one, manifest), mask) for one in (before, admitted)
             )
             yield ObjectDiff(name, wanted, old, live)
 
@@ -304,7 +325,6 @@ def _observe(pods: Iterable[Object], now: datetime) -> Observation:
     return Observation(
         pods=listed,
         pull_causes={(u, one.name): one.message for u, one in troubles if has_pull_cause(one)},
-        pull_failing_since={(u, one.name): now for u, one in troubles},
         read_ungated={uid_of(pod) for pod in listed},
         refreshed_at={uid_of(pod): now for pod in listed},
         deletions={uid_of(pod): UNSEEN.seen(pod) for pod in listed},

@@ -18,7 +18,7 @@ from engine.lifecycle.observed_status import (
     recorded_status,
 )
 from engine.lifecycle.record import Record
-from engine.lifecycle.state import gate_position, is_terminating, uid_of
+from engine.lifecycle.state import gate_position, is_terminating, slim_pod, uid_of
 from engine.refs import JobKey, Ref
 from engine.runtime.lease import LeaseObject, lease_name, read_lease_record
 from engine.status.containers import has_started
@@ -73,6 +73,8 @@ class JobView:
     queue: QueuePosition | None = None
     written_at: datetime | None = None
     """When its record was last written, where the server says so."""
+    outdated: tuple[str, ...] | None = None
+    """Fields that ran with other defaults; None where its spec isn't known."""
     events: tuple[PodEvent, ...] = ()
     """The oldest first; only `read_job` reads them."""
 
@@ -117,6 +119,13 @@ class Overview:
     """None where Leases can't be read."""
     unread: tuple[str, ...] = ()
     """What could not be read, in words."""
+    has_all_holders: bool = True
+    """False where Leases of other namespaces can't be read: an engine may have its own there."""
+
+    def leader(self, source: str) -> LeaseHolder | None:
+        """The engine that follows `source`."""
+        found = (one for one in self.holders or () if one.source == source and one.is_alive)
+        return next(found, None)
 
 
 def read_overview(client: Client, namespaces: Sequence[str], selector: str = "") -> Overview:
@@ -126,12 +135,12 @@ def read_overview(client: Client, namespaces: Sequence[str], selector: str = "")
     """
     lists = [list_records(client, namespace, selector) for namespace in namespaces]
     unread: list[str] = []
-    pods = holders = None
+    pods, holders, has_all_holders = None, None, True
     with _noting(unread, "pods"):
         found_pods = [pod for name in namespaces for pod in _list_own(client, api.PODS, name)]
         pods = {uid_of(pod): pod for pod in found_pods}
     with _noting(unread, "leases"):
-        holders = _list_holders(client, namespaces)
+        holders, has_all_holders = list_holders(client, namespaces)
     now, jobs = client.now(), []
     for found in lists:
         positions = queue_positions(found.items.values(), now)
@@ -141,7 +150,7 @@ def read_overview(client: Client, namespaces: Sequence[str], selector: str = "")
             view = JobView(key, record, queue=positions.get(key), written_at=found.written.get(key))
             jobs.append(_with_pods(client, view, record, pods))
     jobs.sort(key=lambda job: job.key)
-    return Overview(tuple(jobs), now, holders, tuple(unread))
+    return Overview(tuple(jobs), now, holders, tuple(unread), has_all_holders)
 
 
 def read_job(client: Client, key: JobKey) -> tuple[JobView, Overview]:
@@ -173,14 +182,15 @@ def next_step(view: JobView) -> tuple[str, str]:
     if record.state.is_final:
         again = f"nothing, until its spec changes or engine rerun {record.key}"
         return "nothing: the job is over", again
-    attempt, number = record.open_attempt, record.next_number
+    attempt = record.open_attempt
+    number = len(record.attempts) + (attempt is None)
     if attempt is None or not attempt.uid:
         starts = f"attempt {number} starts"
         if view.queue is not None:
             return f"room in a quota, {view.queue}: {record.message}", starts
         return f"an engine to create the pod of attempt {number}", starts
     if not status.is_recorded:
-        waits_for = f"an engine to record how attempt {attempt.number} ended"
+        waits_for = f"an engine to record how attempt {number} ended"
         return waits_for, f"{status.reason} is recorded"
     outcome = "its outcome is recorded"
     if pod is None:
@@ -191,7 +201,8 @@ def next_step(view: JobView) -> tuple[str, str]:
         return "the end of its main container", outcome
     if gate_position(pod) is not None:
         return "an engine to create what the pod owns, and to open its gate", "the pod starts"
-    return read_wait(pod), "its containers start, or the attempt fails"
+    waits_for = status.message if attempt.gives_up_at else read_wait(pod)
+    return waits_for, "its containers start, or the attempt fails"
 
 
 @contextmanager
@@ -239,14 +250,18 @@ def _with_pods(
     return replace(view, status=status, pods=own)
 
 
-def _list_holders(client: Client, namespaces: Sequence[str]) -> tuple[LeaseHolder, ...]:
-    """An engine may have its Lease in another namespace than its jobs."""
+def list_holders(client: Client, namespaces: Iterable[str]) -> tuple[tuple[LeaseHolder, ...], bool]:
+    """Those of all namespaces, or else of these, and False: an engine may have its Lease elsewhere
+    than its jobs. Errors: ForbiddenError without either right; others of the API.
+    """
+    has_all = True
     try:
         leases = [*_list_own(client, api.LEASES, "")]
     except ForbiddenError:
+        has_all = False
         leases = [lease for name in namespaces for lease in _list_own(client, api.LEASES, name)]
     now = client.now()
-    return tuple(holder for lease in leases if (holder := read_lease_holder(lease, now)))
+    return tuple(h for lease in leases if (h := read_lease_holder(lease, now))), has_all
 
 
 def read_lease_holder(lease: LeaseObject, now: datetime) -> LeaseHolder | None:
@@ -270,7 +285,8 @@ def read_lease_holder(lease: LeaseObject, now: datetime) -> LeaseHolder | None:
 
 def _list_own(client: Client, resource: Resource, namespace: str) -> Iterator[dict[str, Any]]:
     """Objects with the engine's label."""
-    for page in api.list_all(client, resource.path(namespace), f"{MANAGED_BY}={MANAGER}"):
+    path, own = resource.path(namespace), f"{MANAGED_BY}={MANAGER}"
+    for page in api.list_all(client, path, own, keep=slim_pod if resource is api.PODS else None):
         yield from page["items"]
 
 

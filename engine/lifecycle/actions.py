@@ -6,6 +6,7 @@ from datetime import datetime
 
 from engine.errors import ApiError
 from engine.lifecycle.record import Record
+from engine.wellknown import LAST_APPLIED
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,7 @@ class ReportError:
 
     message: str
     """Whose it is, or the server's words."""
-    hint: str = "give its own --source"
+    hint: str = "give its own --source; engine adopt moves it to another one"
     """What the reader can do."""
     kind: type[ApiError] | None = None
     """The server's error; None where the job, or a pod with its name, is another's."""
@@ -43,15 +44,11 @@ class CreatePod:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateDependents:
+class CreateDependents(PodAction):
     """Create the Secret and ConfigMap that the pod owns, or make anew what it lacks."""
 
     attempt: int
     """The attempt's number."""
-    pod: str
-    """The pod's name."""
-    uid: str
-    """The pod's UID."""
     policies: Mapping[str, str]
     """Pull policy of each container that has a list of them."""
     reported: bool | None = None
@@ -107,13 +104,31 @@ class FindPullCause(PodAction):
 
 
 @dataclass(frozen=True, slots=True)
-class StampExpiry(PodAction):
-    """Write on the finished pod when it expires."""
+class FindCachedImage(PodAction):
+    """A pod may take its image from its node, and can't: look whether the node has it."""
 
-    at: str
-    """The time, as RFC 3339."""
-    annotated: bool = True
-    """Whether it has annotations already."""
+    node: str
+    """The node's name."""
+    image: str
+    """The image."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatePod(PodAction):
+    """Write onto the pod, and onto what it owns, how the job is kept by now."""
+
+    labels: Mapping[str, str | None]
+    """New values; None removes one."""
+    annotations: Mapping[str, str | None]
+    """The same."""
+    deadline: int | None = None
+    """A shorter `activeDeadlineSeconds`."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """What changes, but for the engine's own mark."""
+        names = [key for key in (*self.labels, *self.annotations) if key != LAST_APPLIED]
+        return (*names, *(["activeDeadlineSeconds"] if self.deadline is not None else []))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +154,7 @@ Step = (
     | DeletePod
     | RefreshPod
     | FindPullCause
-    | StampExpiry
+    | FindCachedImage
+    | UpdatePod
 )
 Action = ReportError | Wait | Done | Step

@@ -4,24 +4,26 @@ Nothing is decided here, and what a record doesn't say is not guessed.
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from enum import StrEnum
 
 from engine.api.model import Job, OnChange
-from engine.api.spec_hash import changed_fields
+from engine.durations import format_age
 from engine.lifecycle.actions import (
     Action,
     CreateDependents,
     CreatePod,
     DeletePod,
     Done,
+    FindCachedImage,
     FindPullCause,
     RemoveSchedulingGate,
     ReportError,
-    StampExpiry,
+    UpdatePod,
     Wait,
     WriteRecord,
 )
-from engine.lifecycle.record import Record
+from engine.lifecycle.record import NO_RECORD, Record, Run
 from engine.lifecycle.state import LifecycleState
 from engine.refs import pod_name
 from engine.status.outcome import Reason, State
@@ -31,7 +33,7 @@ _WORDS: Mapping[type[Action], str] = {
     CreateDependents: "create what pod {0.pod} owns and lacks",
     RemoveSchedulingGate: "remove the scheduling gate of pod {0.pod}",
     FindPullCause: "find out why pod {0.pod} has no image",
-    StampExpiry: "have pod {0.pod} expire at {0.at}",
+    FindCachedImage: "find out whether node {0.node} has image {0.image}",
 }
 
 
@@ -53,7 +55,7 @@ class PlannedAction(StrEnum):
 def planned_action(state: LifecycleState, action: Action) -> PlannedAction:
     """The kind of an action: what closes an old run is already part of the new one."""
     record = state.record
-    is_new_run = record is None or record.spec_hash != state.job.spec_hash
+    is_new_run = record is None or not record.is_of(state.job)
     match action:
         case ReportError():
             return PlannedAction.FAIL
@@ -81,27 +83,23 @@ def _waits_for_an_end(state: LifecycleState) -> bool:
 
 def fields_changed(job: Job, record: Record | None) -> tuple[str, ...]:
     """The fields in which the spec differs from the one that ran last, as far as that is known."""
-    if record is None or record.spec_hash == job.spec_hash or not record.spec_fields:
+    if record is None or record.is_of(job):
         return ()
-    return changed_fields(record.spec_fields, job.spec_fields)
+    return record.tried_anew(job) or record.changed_fields(job)
 
 
 def explain_start(job: Job, record: Record | None) -> str:
     """Why a pod would be created, by the record that is there."""
     if record is None:
-        return "no record"
-    if record.spec_hash != job.spec_hash:
-        fields = fields_changed(job, record)
-        where = f" at {', '.join(fields)}" if fields else "; where, its record doesn't say"
-        return f"runs again: spec changed{where}"
+        return NO_RECORD
+    if not record.is_of(job):
+        return record.run_of(job).cause
     last = record.last
     if last is not None and last.outcome is not None:
-        return f"attempt {last.number} ended: {last.outcome}{_cause(last.message)}"
+        return f"attempt {record.position(last)} ended: {last.outcome}{_cause(last.message)}"
     if record.state is State.QUEUED and record.message:
         return f"queued: {record.message}"
-    if record.history and record.history[0].run == record.run:
-        return "runs again: asked for with engine rerun"
-    return "has not started yet"
+    return record.cause or "has not started yet"
 
 
 def explain_rest(job: Job, record: Record | None, action: Action) -> str:
@@ -109,7 +107,7 @@ def explain_rest(job: Job, record: Record | None, action: Action) -> str:
     attempt = record.open_attempt if record else None
     if record is not None and record.spec_hash != job.spec_hash and attempt is not None:
         policy = " (onChange: Wait)" if job.on_change is OnChange.WAIT else ""
-        return f"pod {attempt.pod} ends first{policy}; then it {explain_start(job, record)}"
+        return f"pod {attempt.pod} ends first{policy}: {explain_start(job, record)}"
     if record is not None and record.state.is_final:
         return f"{record.state}, spec unchanged{_cause(record.message)}"
     if record is not None and attempt is not None:
@@ -119,11 +117,21 @@ def explain_rest(job: Job, record: Record | None, action: Action) -> str:
     return "waits for the cluster"
 
 
+def explain_end(run: Run, now: datetime) -> str:
+    """How a run ended that did not succeed, and how long ago."""
+    verb = "was cancelled" if run.state is State.CANCELLED else "failed"
+    ago = f" {format_age((now - run.finished_at).total_seconds())} ago" if run.finished_at else ""
+    why = f"exit code {run.exit_code}" if run.exit_code is not None else run.reason
+    return f"{verb}{ago}{f' ({why})' if verb == 'failed' else ''}"
+
+
 def describe_action(state: LifecycleState, action: Action) -> str:
     """The write of an action, in words; "" where it has none."""
     job, before = state.job, state.record
     if isinstance(action, CreatePod):
         return f"create pod {pod_name(job.name, job.run, action.attempt)}"
+    if isinstance(action, UpdatePod):
+        return f"update pod {action.pod} in place: {', '.join(action.fields)}"
     if not isinstance(action, WriteRecord):
         return _WORDS.get(type(action), "").format(action)
     record = action.record
@@ -131,7 +139,7 @@ def describe_action(state: LifecycleState, action: Action) -> str:
         return "record that the spec is back"
     last = record.last
     if last is not None and last.outcome is not None:
-        return f"record attempt {last.number}: {last.outcome}{_cause(last.message)}"
+        return f"record attempt {record.position(last)}: {last.outcome}{_cause(last.message)}"
     return f"record the job as {record.state}"
 
 

@@ -19,17 +19,20 @@ class NewRun(StrEnum):
 
     NO_RECORD = "no record of"
     CHANGED = "another spec than in the record of"
+    TRIED_ANEW = "another timeout, retry or the like than in the failed record of"
 
 
 def new_run(job: Job, record: Record | None, pods: Iterable[Mapping[str, Any]]) -> NewRun | None:
     """Why `job` starts a new run; None if its run has begun or is over.
 
     A pod without our gate was recorded once. If its record is gone, the job doesn't start anew.
+    Beside a record such a pod says nothing: a spec that is as it once was runs again.
     """
-    if any(run_of(pod) == job.run and gate_position(pod) is None for pod in pods):
-        return None
+    if record is not None and record.tried_anew(job):
+        return NewRun.TRIED_ANEW
     if record is None:
-        return NewRun.NO_RECORD
+        begun = any(run_of(pod) == job.run and gate_position(pod) is None for pod in pods)
+        return None if begun else NewRun.NO_RECORD
     return None if record.spec_hash == job.spec_hash else NewRun.CHANGED
 
 

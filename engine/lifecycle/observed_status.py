@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from engine.lifecycle.record import Record
-from engine.lifecycle.state import Pod, gate_position, held_by, uid_of
+from engine.lifecycle.state import Pod, gate_position, held_by, held_end, uid_of
 from engine.status.containers import has_started, started_at
 from engine.status.deletion import read_end
 from engine.status.outcome import Reason, State
-from engine.status.waiting import read_start_cause
+from engine.status.waiting import pull_errors_beside_main, read_start_cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +34,20 @@ def observed_status(record: Record, pod: Pod | None) -> ObservedStatus:
     attempt = record.open_attempt
     if record.state.is_final or attempt is None or not attempt.uid:
         return recorded_status(record)
-    end = attempt.deleted if pod is None else read_end(pod)
+    end = attempt.deleted if pod is None else read_end(pod) or held_end(pod)
     if end is not None:
         return ObservedStatus(end.reason.state, end.reason, end.message, is_recorded=False)
-    if pod is not None and has_started(pod):
-        return ObservedStatus(State.RUNNING, None, "")
-    if pod is not None:
-        state = State.QUEUED if held_by(pod) else State.STARTING
-        return ObservedStatus(state, None, read_wait(pod))
-    return recorded_status(record)
+    if pod is None:
+        return recorded_status(record)
+    waits = record.message if attempt.gives_up_at else ""
+    if has_started(pod):
+        lacking = (
+            f"container {one.name} can't be started again: {one.message}"
+            for one in pull_errors_beside_main(pod)
+        )
+        return ObservedStatus(State.RUNNING, None, waits or "; ".join(lacking))
+    state = State.QUEUED if held_by(pod) else State.STARTING
+    return ObservedStatus(state, None, waits or read_wait(pod))
 
 
 def as_observed(record: Record, pods: Iterable[Pod]) -> Record:

@@ -1,8 +1,12 @@
 """Each container's own way through its own list of pull policies.
 
-A container that can't get its image moves on to its next policy. Every container of the same image
-and policy moves with it: it would fail the same way one attempt later. The cursor isn't stored. It
-is the number of the container's recorded failures, so a crash can't lose it.
+A container that can't get its image moves on to its next policy at once. Every container of the
+same image and policy moves with it: it would fail the same way one attempt later. The cursor isn't
+stored. It is the number of the container's recorded failures, so a crash can't lose it.
+
+On its last policy a container gives up slowly where the registry is away: the kubelet goes on
+trying, with its own back-off, until `pull.patience` is over. An attempt with the policy of the one
+before waits, too.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,13 +15,20 @@ from datetime import datetime, timedelta
 from itertools import chain
 from operator import attrgetter
 
-from engine.lifecycle.actions import Action, FindPullCause, RefreshPod, WriteRecord
-from engine.lifecycle.record import Attempt, PullFailure
-from engine.lifecycle.state import LifecycleState, Pod, uid_of
+from engine.api.model import PullClass
+from engine.lifecycle.actions import Action, FindCachedImage, FindPullCause, RefreshPod, WriteRecord
+from engine.lifecycle.record import Attempt, PullFailure, Record
+from engine.lifecycle.retry import close_or_retry, retry_time
+from engine.lifecycle.state import LifecycleState, Pod, policies_of, uid_of
 from engine.status.outcome import Outcome, Reason
 from engine.status.waiting import classify_pull, has_pull_cause, pull_errors
 
 _FROM_NODE = ("IfNotPresent", "Never")
+_KEPT_FROM_POD = (
+    "; node {} has the image, but since Kubernetes 1.35 the kubelet keeps it from a pod whose pull "
+    "Secret is neither the one that pulled it nor equal to it: use a Secret that stays "
+    "(registryCredentials with fromSecret), or the service account's credentials"
+)
 
 
 def images_of_nodes(attempts: Iterable[Attempt], policies: Mapping[str, str]) -> tuple[str, ...]:
@@ -29,29 +40,65 @@ def images_of_nodes(attempts: Iterable[Attempt], policies: Mapping[str, str]) ->
     return tuple(sorted(found))
 
 
-def fall_back(state: LifecycleState, attempt: Attempt, pod: Pod) -> Action | None:
-    """Close the attempt with the first real message of each container that failed."""
+def fall_back(
+    state: LifecycleState, attempt: Attempt, pod: Pod, latest: datetime | None
+) -> Action | None:
+    """Close the attempt with the first real message of each container that failed, or wait.
+
+    `latest` is when the pod has to have started; None where it has begun its work.
+    """
     uid, observed = uid_of(pod), state.observed
     failures: list[PullFailure] = []
-    due: list[datetime] = []
-    grace = timedelta(seconds=state.pull.grace)
+    waiting: list[PullFailure] = []
     for trouble in pull_errors(pod):
         place, name, image = (uid, trouble.name), trouble.name, trouble.image
         message = observed.pull_causes.get(place, trouble.message)
         if not has_pull_cause(trouble) and place not in observed.pull_causes:
             return FindPullCause(attempt.pod, uid, name, image)
-        end = observed.pull_failing_since.get(place, state.now) + grace
-        if state.now < end:
-            due.append(end)
-            continue
         reason, pull_class = trouble.waiting["reason"], classify_pull(message)
-        failures.append(PullFailure(name, reason, pull_class, message, image))
+        if policies_of(pod).get(name) in _FROM_NODE:
+            if (uid, image) not in observed.cached_images:
+                return FindCachedImage(attempt.pod, uid, pod["spec"].get("nodeName", ""), image)
+            if observed.cached_images[uid, image]:
+                message += _KEPT_FROM_POD.format(pod["spec"].get("nodeName"))
+        failure = PullFailure(name, reason, pull_class, message, image)
+        is_last = not _falls_back(state, failure, state.run_record, more=1)
+        may_wait = is_last and pull_class is PullClass.TRANSIENT
+        (waiting if may_wait else failures).append(failure)
     if not failures:
-        return state.wait(*due) if due else None
+        patience = timedelta(seconds=state.pull.patience)
+        until = attempt.gives_up_at or min(filter(None, (state.now + patience, latest)))
+        if waiting and state.now < until:
+            return _wait_for_registry(state, attempt, waiting, until)
+        failures = waiting
+    if not failures:
+        return _wait_for_registry(state, attempt, (), None) if attempt.gives_up_at else None
     if not state.is_fresh(uid):
         return RefreshPod(attempt.pod, uid)
     moved_along = tuple(_moved_along(state, pod, failures))
     return _close(state, attempt, tuple(failures), moved_along)
+
+
+def _falls_back(
+    state: LifecycleState, failure: PullFailure, record: Record, *, more: int = 0
+) -> bool:
+    """Whether the failure has another pull policy of its container for an answer."""
+    left = record.has_policy_left(state.job, failure.container, more=more)
+    return left and failure.pull_class in state.pull.fallback_on
+
+
+def _wait_for_registry(
+    state: LifecycleState,
+    attempt: Attempt,
+    waiting: Iterable[PullFailure],
+    until: datetime | None,
+) -> Action:
+    """Say so in the record, once; or, without `until`, that it is over."""
+    if until is not None and attempt.gives_up_at == until:
+        return state.wait(until)
+    words = "; ".join(f"waits for the registry: {_words(failure)}" for failure in waiting)
+    after = state.run_record.with_attempt(replace(attempt, gives_up_at=until))
+    return WriteRecord(replace(after, message=words))
 
 
 def _close(
@@ -60,20 +107,22 @@ def _close(
     failures: tuple[PullFailure, ...],
     moved_along: tuple[PullFailure, ...],
 ) -> WriteRecord:
-    record = state.run_record
+    record, job, now = state.decided_record, state.job, state.now
     message = "; ".join(f"{failure.container}: {_words(failure)}" for failure in failures)
-    outcome = Outcome(Reason.IMAGE_PULL_FAILED, message)
-    after = record.with_attempt_closed(
-        attempt, outcome, state.now, failures=(*failures, *moved_along), again=True
-    )
-    if all(
-        failure.pull_class in state.pull.fallback_on
-        and after.has_policy_left(state.job, failure.container)
-        for failure in failures
-    ):
+    outcome, every = Outcome(Reason.IMAGE_PULL_FAILED, message), (*failures, *moved_along)
+    after = record.with_attempt_closed(attempt, outcome, now, failures=every, again=True)
+    if all(_falls_back(state, failure, after) for failure in failures):
+        following = after.next_policies(job)
+        if any(following[f.container] == attempt.policies.get(f.container) for f in failures):
+            count = sum(one.outcome is Reason.IMAGE_PULL_FAILED for one in after.attempts)
+            closed = replace(after.attempts[-1], retry_at=retry_time(attempt, now, count, failures))
+            after = after.with_attempt(closed)
         return WriteRecord(after)
-    said = " | ".join(_attempt_summary(a) for a in after.attempts if a.failures)
-    return WriteRecord(after.finished(Outcome(Reason.IMAGE_PULL_FAILED, said), state.now))
+    after = close_or_retry(record, job, attempt, outcome, now, every)
+    if after.state.is_final:
+        said = " | ".join(_attempt_summaries(after.attempts))
+        after = after.finished(Outcome(Reason.IMAGE_PULL_FAILED, said), now)
+    return WriteRecord(after)
 
 
 def _moved_along(
@@ -98,13 +147,20 @@ def _moved_along(
                 yield replace(failure, container=name, message="")
 
 
-def _attempt_summary(attempt: Attempt) -> str:
-    return ", ".join(
-        f"attempt {attempt.number}, {failure.container}, "
-        f"{attempt.policies.get(failure.container, 'default policy')}: {_words(failure)}"
-        for failure in attempt.failures
-        if failure.message
-    )
+def _attempt_summaries(attempts: Iterable[Attempt]) -> Iterator[str]:
+    """Of those that failed by a pull; words that were there before are named by their attempt."""
+    known: dict[str, int] = {}
+    for position, attempt in enumerate(attempts, 1):
+        parts = []
+        for failure in attempt.failures:
+            if failure.message:
+                policy = attempt.policies.get(failure.container, "default policy")
+                words = _words(failure)
+                first = known.setdefault(words, position)
+                words = words if first == position else f"as attempt {first}"
+                parts.append(f"{failure.container}, {policy}: {words}")
+        if parts:
+            yield f"attempt {position}, {', '.join(parts)}"
 
 
 def _words(failure: PullFailure) -> str:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import partial
-from itertools import chain
-from operator import attrgetter
 from typing import Any, TypeVar
 
+from engine.api.field_kinds import FieldKind
 from engine.api.model import RUN_LENGTH, Job, PullClass
-from engine.refs import JobKey
+from engine.api.spec_hash import changed_fields
+from engine.refs import JobKey, pod_name
 from engine.status.outcome import Outcome, Reason, State
 
 Entry = TypeVar("Entry", "Record", "RunHistoryEntry", "Attempt", "PullFailure")
@@ -20,6 +20,8 @@ Entry = TypeVar("Entry", "Record", "RunHistoryEntry", "Attempt", "PullFailure")
 MOST_RUNS = 100
 MOST_NUMBERS = 1000
 OTHER_RUNS = "*"
+NO_RECORD, RERUN = "no record", "rerun asked for"
+"""Causes of a start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Attempt:
     """One pod of a run."""
 
     number: int
-    """Counts from 1 over all runs of the same spec."""
+    """Counts from 1 over all runs of the same spec, as the pod's name does."""
     pod: str
     """The pod's name."""
     uid: str = ""
@@ -68,6 +70,12 @@ class Attempt:
     """The main container's exit code, if it had one."""
     failures: tuple[PullFailure, ...] = ()
     """The pulls that failed."""
+    gives_up_at: datetime | None = None
+    """Until then its containers may wait for a registry that doesn't answer."""
+    retry_at: datetime | None = None
+    """When the attempt after it may start; None for at once, or for none."""
+    exhausted: bool = False
+    """Whether no pull policy was left, and a retry begins with the first ones again."""
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -106,7 +114,15 @@ class Run:
     """When its first attempt started."""
     finished_at: datetime | None = None
     """When it was over."""
+    cause: str = ""
+    """Why it began."""
+    defaulted_fields: str = ""
+    """What its last attempt had from defaults: a digest of each such field that says what runs."""
     unknown: Mapping[str, Any] = field(default_factory=dict)
+
+    def position(self, attempt: Attempt) -> int:
+        """Which of the run's attempts it is, as people count them: from 1 in every run."""
+        return attempt.number - self.attempts[0].number + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +150,9 @@ class Record(Run):
     history: tuple[RunHistoryEntry, ...] = ()
     """Runs before this one, newest first."""
     base: int = 0
-    """Attempts of earlier runs of the very same spec. A number, and with it a pod's name, is never
-    given twice, not even to a spec that was changed and changed back.
+    """The highest number of earlier runs of the very same spec, or of a pod that was given up. A
+    number, and with it a pod's name, is never given twice, not even to a spec that was changed and
+    changed back.
     """
     numbers: Mapping[str, int] = field(default_factory=dict)
     """The highest number that each run had which the history has forgotten; OTHER_RUNS has the
@@ -149,22 +166,53 @@ class Record(Run):
     """
     completed: bool = False
     """Whether `engine complete` recorded it as done: it succeeded without an attempt."""
+    refused: str = ""
+    """What the server refused it for, while it is Queued for that."""
     annotations: Mapping[str, str] = field(default_factory=dict)
     """Of its ConfigMap: since when its spec is gone, and what others wrote there."""
     version: str = ""
     """resourceVersion that it was read at; "" if it never was."""
+
+    def is_of(self, job: Job) -> bool:
+        """Whether `job` has no run to begin: what runs is the same, and what failed would be tried
+        in the same way again.
+        """
+        return self.spec_hash == job.spec_hash and not self.tried_anew(job)
+
+    def tried_anew(self, job: Job) -> tuple[str, ...]:
+        """The fields that say how a job is tried, and have changed since this run of it failed."""
+        if self.state is not State.FAILED or self.spec_hash != job.spec_hash:
+            return ()
+        return self.changed_fields(job, FieldKind.TRIED)
+
+    def changed_fields(self, job: Job, kind: FieldKind = FieldKind.RUNS) -> tuple[str, ...]:
+        """The fields of this kind in which `job` differs, as far as the record says."""
+        known = self.spec_fields
+        return changed_fields(known, job.spec_fields, kind) if known else ()
 
     @property
     def next_number(self) -> int:
         """Number of the attempt that is under way, or else of the next one."""
         if self.open_attempt is not None:
             return self.open_attempt.number
-        return self.last.number + 1 if self.last else self.base + 1
+        return max(self.last.number if self.last else 0, self.base) + 1
 
     @property
-    def pod_uids(self) -> frozenset[str]:
-        """UIDs of its pods, and of the last one of each run before."""
-        return frozenset(map(attrgetter("uid"), (*self.attempts, *self.history))) - {""}
+    def pods(self) -> Mapping[str, str]:
+        """Names of its pods, and of those of the runs before, by UID."""
+        job = self.key.name
+        named = {past.uid: pod_name(job, past.run, past.last_number) for past in self.history}
+        for run in (*self.history, self):
+            named |= {attempt.uid: attempt.pod for attempt in run.attempts}
+        named.pop("", None)
+        return named
+
+    def has_begun_since(self, before: "Record") -> bool:
+        """Whether a run, or another attempt, has begun since the record was `before`."""
+        last, known = self.last, before.last
+        is_new = last is not None and (known is None or last.uid != known.uid)
+        reopened = before.state.is_final and not self.state.is_final
+        return is_new or reopened or self.spec_hash != before.spec_hash
 
     @property
     def run(self) -> str:
@@ -177,9 +225,27 @@ class Record(Run):
         return self.attempts[-1] if self.attempts else None
 
     @property
+    def start_cause(self) -> str:
+        """Why its newest attempt starts."""
+        before = self.attempts[-2:-1]
+        return f"after {before[0].outcome}" if before else self.cause
+
+    @property
     def open_attempt(self) -> Attempt | None:
         """The attempt that is under way, if there is one."""
         return self.last if self.last is not None and self.last.is_open else None
+
+    def with_discarded(self, uid: str, run: str, number: int) -> "Record":
+        """Copy that gives up a pod which never ran. Its number counts, if an engine may have given
+        it: a stranger's could leave none to give.
+        """
+        record = replace(self, discarded=uid)
+        if number > self.next_number + MOST_NUMBERS:
+            return record
+        if run == self.run:
+            return replace(record, base=max(self.base, number))
+        number = max(number, self.highest_number(run))
+        return replace(record, numbers={**self.numbers, run: number})
 
     def with_attempt(self, attempt: Attempt) -> "Record":
         """Copy in which `attempt` takes the place of the newest one, or follows it."""
@@ -204,6 +270,7 @@ class Record(Run):
             exit_code=outcome.exit_code,
             finished_at=now,
             failures=failures,
+            gives_up_at=None,
         )
         started = self.started_at or attempt.started_at
         after = replace(self.with_attempt(done), started_at=started)
@@ -213,7 +280,7 @@ class Record(Run):
 
     def running(self, attempt: Attempt, since: datetime | None) -> "Record":
         """Copy of a run whose pod runs."""
-        after = self.with_attempt(replace(attempt, started_at=since))
+        after = self.with_attempt(replace(attempt, started_at=since, gives_up_at=None))
         return replace(after, state=State.RUNNING, started_at=since, message="")
 
     def finished(self, outcome: Outcome, at: datetime) -> "Record":
@@ -228,12 +295,22 @@ class Record(Run):
         )
 
     def cancelled(self, message: str, now: datetime) -> "Record":
-        """Copy that ended as Cancelled; its pod, if it has one, is to be deleted afterwards."""
+        """Copy that ended as Cancelled; its pod, if it has one, is to be deleted afterwards.
+
+        A rerun that has not begun is taken back: its record is that of the run before again.
+        """
         outcome = Outcome(Reason.CANCELLED, message)
         attempt = self.open_attempt
         if attempt is None:
-            return self.finished(outcome, now)
+            return self._without_rerun() or self.finished(outcome, now)
         return self.with_attempt_closed(attempt, outcome, now)
+
+    def _without_rerun(self) -> "Record | None":
+        past = self.history[0] if self.history else None
+        if self.attempts or past is None or past.run != self.run or not past.attempts:
+            return None
+        kept = {f.name: getattr(past, f.name) for f in fields(Run) if f.name != "unknown"}
+        return replace(self, history=self.history[1:], **kept) if past.state.is_final else None
 
     def as_completed(
         self, spec_hash: str, spec_fields: str, message: str, now: datetime
@@ -245,9 +322,12 @@ class Record(Run):
         return replace(run.finished(Outcome(Reason.SUCCEEDED, message), now), completed=True)
 
     def cursor(self, container: str) -> int:
-        """How many pull policies `container` has used up in this run."""
-        failures = chain.from_iterable(map(attrgetter("failures"), self.attempts))
-        return sum(failure.container == container for failure in failures)
+        """How many pull policies `container` has used up, since it last began with the first."""
+        count = 0
+        for attempt in self.attempts:
+            failed = sum(failure.container == container for failure in attempt.failures)
+            count = 0 if attempt.exhausted else count + failed
+        return count
 
     def next_policies(self, job: Job) -> Mapping[str, str]:
         """Pull policy of every container with a list, for the attempt that comes next."""
@@ -263,7 +343,20 @@ class Record(Run):
         """
         return self.cursor(container) + more < len(job.policies.get(container, ("",)))
 
-    def next_run(self, spec_hash: str, spec_fields: str = "") -> "Record":
+    def run_of(self, job: Job) -> "Record":
+        """Record of the run that `job` is to have: this one, or a new one."""
+        if self.spec_hash != job.spec_hash:
+            fields = self.changed_fields(job)
+            cause = f"{', '.join(fields) or 'spec'} changed"
+            if fields == ("spec.rerun",):
+                cause = RERUN
+        elif fields := self.tried_anew(job):
+            cause = f"failed before, {', '.join(fields)} changed"
+        else:
+            return self
+        return self.next_run(job.spec_hash, job.spec_fields, cause)
+
+    def next_run(self, spec_hash: str, spec_fields: str = "", cause: str = "") -> "Record":
         """Record of a new run of the same job, this one in its history."""
         used = self.next_number - (0 if self.open_attempt else 1)
         kept = {f.name: getattr(self, f.name) for f in fields(Run) if f.name != "unknown"}
@@ -275,15 +368,16 @@ class Record(Run):
             history=(past, *self.history),
             numbers=self.numbers,
             spec_fields=spec_fields,
+            cause=cause,
             unknown=self.unknown,
             annotations=self.annotations,
             version=self.version,
         ).with_history(MOST_RUNS)
         return replace(record, base=record.highest_number(spec_hash[:RUN_LENGTH]))
 
-    def again(self) -> "Record":
+    def again(self, cause: str = RERUN) -> "Record":
         """Record of a new run of the same spec; its attempts go on counting."""
-        return self.next_run(self.spec_hash, self.spec_fields)
+        return self.next_run(self.spec_hash, self.spec_fields, cause)
 
     def with_history(self, count: int) -> "Record":
         """Copy with so many past runs; of the others the highest number is kept."""

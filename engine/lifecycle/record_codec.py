@@ -21,7 +21,7 @@ from engine.api.model import RUN_LENGTH
 from engine.errors import BrokenRecordError
 from engine.lifecycle.record import OTHER_RUNS, Attempt, Record, map_messages
 from engine.refs import JobKey, pod_name, record_name
-from engine.status.outcome import Reason
+from engine.status.outcome import Masked, Reason
 from engine.times import LATEST, format_time
 
 MAX_SIZE = 256 * 1024
@@ -37,21 +37,26 @@ _CONFIG_MAPS_OWN = frozenset({"key", "version", "annotations", "unknown"})
 _KEYS = {"pull_class": "class", "policies": "pullPolicies"}
 """Keys that aren't the field's name."""
 
+
 Check = Callable[[Any], object]
 _RUN = f"[0-9a-f]{{{RUN_LENGTH}}}"
 _NUMBER: Check = range(MAX_NUMBER + 1).__contains__
 _UID: Check = re.compile("[0-9A-Za-z-]{0,64}").fullmatch
 _CONTAINER: Check = re.compile("[0-9a-z]([-0-9a-z]{0,61}[0-9a-z])?").fullmatch
+_FIELDS: Check = re.compile("([A-Za-z.]{1,64}=[0-9a-f]{8}( |$)){0,100}").fullmatch
 _WORD: Check = re.compile("[0-9A-Za-z]{0,128}").fullmatch
 _CHECKS: Mapping[str, Check] = {
     "source": re.compile("[0-9A-Za-z]([-_.0-9A-Za-z]{0,61}[0-9A-Za-z])?").fullmatch,
     "spec_hash": re.compile("[0-9a-f]{64}").fullmatch,
-    "spec_fields": re.compile("([A-Za-z.]{1,64}=[0-9a-f]{8}( |$)){0,100}").fullmatch,
+    "spec_fields": _FIELDS,
+    "defaulted_fields": _FIELDS,
     "run": re.compile(_RUN).fullmatch,
     "uid": _UID,
     "discarded": _UID,
     "container": _CONTAINER,
     "reason": _WORD,
+    "refused": re.compile("[-. 0-9A-Za-z]{0,300}").fullmatch,
+    "cause": re.compile("[0-9A-Za-z., ]{0,4000}").fullmatch,
     "base": _NUMBER,
     "last_number": _NUMBER,
     "number": range(1, MAX_NUMBER + 1).__contains__,
@@ -93,6 +98,7 @@ def _fields(of: type) -> tuple[_Field, ...]:
         # Of `X | None` and `tuple[X, ...]` it is X.
         kind: Any = (*get_args(hint), hint)[0]
         check: Any = _CHECKS.get(name) if kind in (str, int) else None
+        kind = Masked if name == "message" else kind
         if (origin := get_origin(hint)) in (tuple, Mapping):
             kind, check = origin, kind if origin is tuple else _ITEMS[name]
         default = field.default if field.default_factory is MISSING else field.default_factory()
@@ -122,6 +128,11 @@ def _values(of: type, data: Any, place: str) -> dict[str, Any]:
             raise _refused(None, f"{place}.{key}")
     if data and not _is_flat(data, _MAX_DEPTH):
         raise ValueError(f"{place.removeprefix('.') or 'it'} is nested too deep")
+    if data:
+        try:
+            json.dumps(data, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"{place.removeprefix('.') or 'it'} holds half a character") from None
     return {**found, "unknown": data}
 
 
@@ -147,7 +158,7 @@ def _parse(kind: Any, check: Check | None, value: Any) -> Any:
     """Errors: ValueError, OverflowError."""
     if type(value) is not (kind if kind in (int, bool) else str) or (check and not check(value)):
         raise ValueError
-    if kind is str:
+    if kind in (str, Masked):
         value.encode()  # a lone surrogate can be read, and neither printed nor written
     if kind is not datetime:
         return kind(value)
@@ -195,6 +206,15 @@ def _ever_less(record: Record) -> Iterator[Record]:
     yield record
     attempts = (a if a.is_open else replace(a, policies={}) for a in record.attempts)
     yield replace(record, attempts=tuple(attempts))
+
+
+def check_record(record: Record) -> None:
+    """Errors: BrokenRecordError for one that, once it is written, could not be read."""
+    try:
+        _check(record)
+    except ValueError as error:
+        name = record_name(record.key.name)
+        raise BrokenRecordError(record.key.namespace, name, str(error)) from None
 
 
 def decode_record(key: JobKey, text: object, version: str) -> Record:

@@ -9,17 +9,19 @@ from typing import Any
 from engine.api.model import Job, PullSettings, RecordSettings
 from engine.errors import ApiError, QuotaExceededError
 from engine.lifecycle.actions import DeletePod, RefreshPod, Wait
-from engine.lifecycle.record import Record
+from engine.lifecycle.record import NO_RECORD, Record
 from engine.refs import GATE, parse_pod_name, pod_name
 from engine.status.containers import has_running_container, main_containers_terminated
 from engine.status.deletion import Deletion
-from engine.status.outcome import Outcome, Reason, State
+from engine.status.outcome import Masked, Outcome, Reason, State
 from engine.times import earliest
 from engine.wellknown import ATTEMPT, JOB, MANAGED_BY, MANAGER, RUN, SOURCE
 
 FRESH_FOR = timedelta(seconds=10)
 """How long an answer of the API itself counts as fresh."""
 Pod = Mapping[str, Any]
+_POD_FIELDS = ("schedulingGates", "activeDeadlineSeconds", "nodeName")
+_CONTAINER_FIELDS = ("name", "image", "imagePullPolicy", "restartPolicy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,8 @@ class Rejection:
     """QuotaExceededError: there may be room later. AdmissionRefusedError is final for this spec.
     ForbiddenError: a right that the engine lacks, and may be given.
     """
-    message: str
-    """The server's words."""
+    message: Masked
+    """The server's words: for people, while decisions compare `key`."""
     retry_at: datetime
     """When the server may be asked again."""
     uid: str = ""
@@ -40,6 +42,13 @@ class Rejection:
     """What the reader can do, beyond the server's words."""
     record_version: str | None = None
     """Of the record, where its write was refused, "" if there was none; None for other writes."""
+    quota: str = ""
+    """Name of the quota that has no room, as far as the server says it."""
+
+    @property
+    def key(self) -> str:
+        """What was refused by what: the same for the same refusal, in whatever words."""
+        return f"{self.kind.__name__.removesuffix('Error')} {self.quota}".rstrip()
 
 
 @dataclass(slots=True)
@@ -74,12 +83,16 @@ class Observation:
     """When the API itself was last asked for a pod and its record, by UID."""
     pull_causes: dict[tuple[str, str], str] = field(default_factory=dict)
     """First real message of a pull failure, by UID and container."""
-    pull_failing_since: dict[tuple[str, str], datetime] = field(default_factory=dict)
-    """When a pull failure was first seen, by UID and container."""
+    cached_images: dict[tuple[str, str], bool] = field(default_factory=dict)
+    """Whether the node of a pod lists an image that the pod lacks, by UID and image."""
     rejection: Rejection | None = None
     """The answer to the last write that a pod needs to start, if it was no."""
     rejections: int = 0
     """How many of them there were in a row."""
+    given_up: set[str] = field(default_factory=set)
+    """UIDs of pods whose update, and versions of records whose mark, the server refused."""
+    suspended: bool = False
+    """Whether `limits.maxStarts` lets no new run of the job begin."""
     create_unanswered: bool = False
     """Whether a pod may be there that no answer has named: the reply to its create was lost."""
 
@@ -102,17 +115,26 @@ class LifecycleState:
     """How pull policies fall back."""
     kept_runs: int = RecordSettings().history
     """How many runs before this one the record keeps."""
+    recorded: Mapping[str, str] = field(init=False, compare=False)
+    """Names of the pods in the record, by UID."""
     run_record: Record = field(init=False, compare=False)
     """Record of the spec's own run; a new one if the record is of another run, or missing."""
 
     def __post_init__(self) -> None:
         """Every rule asks for the run's record: it is made once."""
         job, record = self.job, self.record
+        object.__setattr__(self, "recorded", record.pods if record is not None else {})
         if record is None:
-            record = Record(job.key, self.source, job.spec_hash, spec_fields=job.spec_fields)
-        elif record.spec_hash != job.spec_hash:
-            record = record.next_run(job.spec_hash, job.spec_fields)
-        object.__setattr__(self, "run_record", record.with_history(self.kept_runs))
+            record = Record(
+                job.key, self.source, job.spec_hash, spec_fields=job.spec_fields, cause=NO_RECORD
+            )
+        run_record = record.run_of(job).with_history(self.kept_runs)
+        object.__setattr__(self, "run_record", run_record)
+
+    @property
+    def decided_record(self) -> Record:
+        """The run's record, for what is decided by how the job is tried now."""
+        return replace(self.run_record, spec_fields=self.job.spec_fields)
 
     def pod_of(self, uid: str) -> Pod | None:
         """The pod with this UID, if there is one."""
@@ -135,7 +157,7 @@ class LifecycleState:
         It is in the record, or was made by this engine and not given up since.
         """
         uid, record = uid_of(pod), self.record
-        if record is not None and uid in record.pod_uids:
+        if uid in self.recorded:
             return True
         version = record.version if record is not None else ""
         return self.observed.created.get(uid) == version
@@ -188,8 +210,14 @@ class LifecycleState:
             state=State.QUEUED,
             reason=Reason.QUOTA_EXCEEDED if rejection.kind is QuotaExceededError else None,
             message=rejection.message,
+            refused=rejection.key,
             queued_at=record.queued_at or self.now,
         )
+
+    def says_queued(self, rejection: Rejection) -> bool:
+        """Whether the record says already that the run waits for this rejection to pass."""
+        record = self.run_record
+        return record.state is State.QUEUED and record.refused == rejection.key
 
     def is_fresh(self, uid: str) -> bool:
         """Whether pod and record are as the API had them a moment ago, not as a watch left them."""
@@ -202,10 +230,23 @@ class LifecycleState:
         return not self.is_owned(pod) and self.is_fresh(uid) and uid in self.observed.read_ungated
 
     def other_pods(self, uid: str) -> Iterator[Pod]:
-        """Our pods, of any run, that have not finished and are not the one with `uid`."""
+        """Our pods, of any run, that may yet run and are not the one with `uid`."""
         for pod in filter(self.is_owned, self.observed.pods):
-            if uid_of(pod) != uid and not is_finished(pod):
+            if uid_of(pod) != uid and not is_finished(pod) and held_end(pod) is None:
                 yield pod
+
+
+def slim_pod(pod: dict[str, Any]) -> dict[str, Any]:
+    """What decisions are made from; a tenant may have filled the rest."""
+    spec, metadata = pod.get("spec") or {}, {**pod["metadata"]}
+    metadata.pop("managedFields", None)
+    kept = {key: spec[key] for key in _POD_FIELDS if key in spec}
+    for name in ("initContainers", "containers"):
+        kept[name] = [
+            {key: one[key] for key in _CONTAINER_FIELDS if key in one}
+            for one in spec.get(name) or ()
+        ]
+    return {**pod, "metadata": metadata, "spec": kept}
 
 
 def uid_of(pod: Pod) -> str:
@@ -222,6 +263,13 @@ def run_of(pod: Pod) -> str:
     """The run that a pod's name is of; "" for a name that is no job's."""
     parsed = parse_pod_name(name_of(pod))
     return parsed[1] if parsed else ""
+
+
+def policies_of(pod: Pod) -> dict[str, str]:
+    """Pull policy of each container of a pod."""
+    spec = pod["spec"]
+    containers = [*(spec.get("initContainers") or ()), *spec["containers"]]
+    return {c["name"]: c["imagePullPolicy"] for c in containers if "imagePullPolicy" in c}
 
 
 def foreign_label(pod: Pod, source: str) -> str:
@@ -248,6 +296,19 @@ def changed_labels(pod: Pod, source: str) -> tuple[str, ...]:
 def is_terminating(pod: Pod) -> bool:
     """Whether the pod is being deleted."""
     return "deletionTimestamp" in pod["metadata"]
+
+
+def held_end(pod: Pod) -> Outcome | None:
+    """The end of a deleted pod of which nothing runs any more, and that others' finalizers keep.
+
+    Kubernetes' own finalizers, whose names have no domain, go by themselves.
+    """
+    holders = ", ".join(one for one in pod["metadata"].get("finalizers") or () if "/" in one)
+    may_run = pod["spec"].get("nodeName") and not is_finished(pod)
+    if not holders or not is_terminating(pod) or may_run:
+        return None
+    words = f"pod {name_of(pod)} was deleted, and stays for its finalizer {holders}"
+    return Outcome(Reason.POD_DELETED, words)
 
 
 def is_finished(pod: Pod) -> bool:

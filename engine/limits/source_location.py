@@ -58,7 +58,7 @@ def _in_spec(effective: EffectiveSpec, pod: Mapping[str, Any], path: Path) -> tu
     start, rest = path[:1], path[1:]
     if path[:2] == ("spec", "securityContext"):
         rest = ("podSecurityContext", *path[2:])
-    elif path[0] == "spec" and path[1] in CONTAINER_FIELDS:
+    elif path[0] == "spec" and path[1:2] and path[1] in CONTAINER_FIELDS:
         places = {one.name: one.path for one in effective.containers}
         start = places.get(field_of(pod, *path[:3], "name"), ())
         rest = tuple(_RENAMED.get(step, step) for step in path[3:])

@@ -8,10 +8,11 @@ from typing import Any
 from engine.cluster import api
 from engine.cluster.api import CONFIG_MAPS, PODS, SECRETS, Metadata, Resource
 from engine.cluster.client import Client
+from engine.lifecycle.ownership import NeverRan, Proof, Recorded
 from engine.lifecycle.record import Record
 from engine.prune.result import PruneAction, PruneEntry
 from engine.prune.rule import counts_from_scheduling
-from engine.refs import JobKey, Ref, record_name
+from engine.refs import JobKey, Ref, parse_pod_name, record_name
 from engine.runtime.retry import TRIES, retry_transient
 from engine.wellknown import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD, SOURCE
 
@@ -24,12 +25,19 @@ class PruneCandidate:
 
     resource: Resource
     metadata: Metadata
+    proof: Proof
+    """Why it may be deleted, once it has to go."""
     pod: Mapping[str, Any] | None = None
     """The whole pod, if it was read."""
 
     @property
     def ref(self) -> Ref:
         return self.resource.ref(self.metadata)
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether its proof covers it."""
+        return self.proof.covers(self.resource.kind, self.metadata)
 
     @property
     def uid(self) -> str:
@@ -42,11 +50,9 @@ class PruneCandidate:
 
     @property
     def job(self) -> JobKey | None:
-        """The job of the object, if its labels say that the engine made it."""
-        labels = self.labels
-        if labels.get(MANAGED_BY) != MANAGER or not labels.get(JOB):
-            return None
-        return JobKey(self.ref.namespace, labels[JOB])
+        """The job whose record may have it: a pod's name can't be changed, as labels can."""
+        parsed = parse_pod_name(self.ref.name) if self.resource is PODS else None
+        return JobKey(self.ref.namespace, parsed[0]) if parsed is not None else None
 
     @property
     def has_to_be_read(self) -> bool:
@@ -75,7 +81,7 @@ def record_ref(key: JobKey) -> Ref:
     return Ref("ConfigMap", key.namespace, record_name(key.name))
 
 
-def record_candidate(record: Record) -> PruneCandidate:
+def record_candidate(record: Record, proof: Proof) -> PruneCandidate:
     """A record as it was read, without UID and version: it is read again before it is deleted."""
     metadata = {
         "name": record_name(record.key.name),
@@ -83,13 +89,13 @@ def record_candidate(record: Record) -> PruneCandidate:
         "labels": {COMPONENT: RECORD},
         "annotations": record.annotations,
     }
-    return PruneCandidate(CONFIG_MAPS, metadata)
+    return PruneCandidate(CONFIG_MAPS, metadata, proof)
 
 
 def list_candidates(
-    client: Client, resource: Resource, namespace: str, selector: str
+    client: Client, resource: Resource, namespace: str, selector: str, proof: Proof
 ) -> Iterator[PruneCandidate]:
-    """The objects by their metadata, read page by page.
+    """The objects by their metadata, read page by page; `proof` is to cover what has to go.
 
     Errors: those of the API once a page has failed several times; ExpiredError at once.
     """
@@ -97,26 +103,38 @@ def list_candidates(
     path = resource.path(namespace)
     for page in api.list_pages(client, path, selector, accept=api.METADATA_LIST, retry=retry):
         for item in page["items"]:
-            yield PruneCandidate(resource, item["metadata"])
+            yield PruneCandidate(resource, item["metadata"], proof)
 
 
 def objects_of(
     client: Client, record: Record, kinds: Iterable[Resource] = (PODS, SECRETS, CONFIG_MAPS)
-) -> list[PruneCandidate]:
-    """Everything of a job but its record; its last pod whatever labels that has by now.
+) -> tuple[list[PruneCandidate], set[str]]:
+    """What is a job's own beside its record, and the UIDs of what only carries its labels.
 
+    A pod in the record is found by its name, whatever labels it has by now.
     Errors: those of the API.
     """
-    key, last = record.key, record.last
+    key, proof = record.key, Recorded(record)
     selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={record.source},{JOB}={key.name}"
-    found = [
-        candidate
+    labelled = {
+        candidate.uid: candidate
         for resource in kinds
-        for candidate in list_candidates(client, resource, key.namespace, selector)
+        for candidate in list_candidates(client, resource, key.namespace, selector, proof)
         if not candidate.is_record
-    ]
-    if last is not None and last.uid not in {"", *(candidate.uid for candidate in found)}:
-        pod = api.get_metadata(client, Ref("Pod", key.namespace, last.pod))
-        if pod is not None and pod["uid"] == last.uid:
-            found.append(PruneCandidate(PODS, pod))
-    return found
+    }
+    own = [one for one in labelled.values() if one.is_proven]
+    for uid, name in record.pods.items():
+        if uid not in labelled:
+            metadata = api.get_metadata(client, Ref("Pod", key.namespace, name))
+            if metadata is not None and metadata["uid"] == uid:
+                own.append(PruneCandidate(PODS, metadata, proof))
+    for one in [one for one in labelled.values() if one.job == key and not one.is_proven]:
+        pod = api.get(client, one.ref)
+        if pod is not None and (gated := gated_candidate(pod)).is_proven:
+            own.append(gated)
+    return own, labelled.keys() - {one.uid for one in own}
+
+
+def gated_candidate(pod: Mapping[str, Any]) -> PruneCandidate:
+    """A pod that never ran, if it is proven to be one."""
+    return PruneCandidate(PODS, pod["metadata"], NeverRan(pod), pod)

@@ -6,21 +6,22 @@ Every delete of prune goes through `Deleter`.
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 
 from engine.cluster import api
 from engine.cluster.client import Client
+from engine.cluster.logs import LogArchive
 from engine.errors import (
     BrokenRecordError,
     BusyError,
     ConflictError,
     EngineError,
     ForbiddenError,
+    OwnershipError,
     UnreachableError,
 )
 from engine.prune.candidate import PruneCandidate
-from engine.prune.record_finalizer import NotSavedError, RecordFinalizer
+from engine.prune.record_finalizer import NotSavedError, RecordFinalizer, UnrecordedError
 from engine.prune.result import DryRun, PruneAction, PruneEntry
 from engine.prune.rule import Verdict, waiting_for_finalizers
 from engine.runtime.retry import TRIES, retry_delay
@@ -37,20 +38,31 @@ class Deleter:
     client: Client
     limit: int | None = None
     dry_run: DryRun = DryRun.NONE
-    logs_dir: Path | None = None
+    logs: LogArchive | None = None
+    leads: Callable[[], bool] | None = None
+    """Whether this engine may still delete: one that was paused may have lost its lead."""
+    foreign: set[str] = field(default_factory=set)
+    """UIDs of what carries the engine's labels, and isn't its own."""
     _used: int = 0
     _refused: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _finalizer: RecordFinalizer = field(init=False)
 
     def __post_init__(self) -> None:
-        self._finalizer = RecordFinalizer(self.client, self.logs_dir)
+        self._finalizer = RecordFinalizer(self.client, self.logs)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """How many deletes the limit has prevented, if it has."""
         more = f"the limit of {self.limit} deletes is reached, {self._refused} more would go"
         return (more,) if self._refused else ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How many objects were left because nothing but labels says that they are the engine's."""
+        count = len(self.foreign)
+        words = "1 object is" if count == 1 else f"{count} objects are"
+        return (f"{words} labelled, not ours: left",) if count else ()
 
     def delete(
         self, candidate: PruneCandidate, reason: str, evaluate: Evaluate
@@ -105,9 +117,15 @@ class Deleter:
             except BrokenRecordError as error:
                 words = f"{reason}, but its outcome can't be recorded: {error}"
                 return candidate.entry(PruneAction.INVALID, words)
+            except UnrecordedError as error:
+                return candidate.entry(PruneAction.INVALID, f"{reason}, but {error.cause}")
+            except OwnershipError as error:
+                return candidate.entry(PruneAction.KEPT, error.cause)
 
     def _try(self, candidate: PruneCandidate, reason: str) -> PruneEntry | None:
         """None if the object was gone already."""
+        if self.leads is not None and not self.leads():
+            raise OwnershipError("another engine leads this source by now")
         if self.dry_run is DryRun.NONE:
             self._finalizer.finalize(
                 candidate, reason, lambda: self._send(candidate, dry_run=True) is not None
@@ -121,14 +139,8 @@ class Deleter:
         return candidate.entry(PruneAction.WOULD_DELETE, reason)
 
     def _send(self, candidate: PruneCandidate, *, dry_run: bool = False) -> api.Metadata | None:
-        return api.delete(
-            self.client,
-            candidate.ref,
-            candidate.resource,
-            uid=candidate.uid,
-            version=candidate.metadata["resourceVersion"],
-            dry_run=dry_run,
-        )
+        resource, metadata, proof = candidate.resource, candidate.metadata, candidate.proof
+        return api.delete(self.client, resource, metadata, proof, dry_run=dry_run)
 
     def _read(self, candidate: PruneCandidate) -> PruneCandidate | None:
         """The object as it is now; all of a pod if its metadata isn't enough."""
@@ -136,11 +148,11 @@ class Deleter:
         metadata = api.get_metadata(self.client, ref, resource)
         if metadata is None:
             return None
-        found = PruneCandidate(resource, metadata)
+        found = replace(candidate, metadata=metadata, pod=None)
         if resource.kind != "Pod" or not found.has_to_be_read:
             return found
         pod = api.get(self.client, ref)
-        return None if pod is None else PruneCandidate(resource, pod["metadata"], pod)
+        return None if pod is None else replace(found, metadata=pod["metadata"], pod=pod)
 
 
 def _is_going(fresh: PruneCandidate, sent: PruneCandidate) -> bool:

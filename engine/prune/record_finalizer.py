@@ -1,15 +1,14 @@
 """Save the logs of a pod of the engine's, and its outcome in the record, before it is deleted."""
 
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from engine.cluster import api
 from engine.cluster.client import Client
+from engine.cluster.logs import LogArchive
 from engine.cluster.records import read_record, recorded_pod_uids, write_record
 from engine.errors import (
     AlreadyExistsError,
@@ -18,12 +17,14 @@ from engine.errors import (
     EngineError,
     NotFoundError,
 )
-from engine.lifecycle.state import is_finished, is_terminating
+from engine.lifecycle.record import Record
+from engine.lifecycle.state import gate_position, is_finished, is_terminating
 from engine.prune.candidate import PruneCandidate
 from engine.refs import JobKey
 from engine.status.containers import container_states, started_at
 from engine.status.deletion import read_end
 from engine.status.outcome import Outcome, Reason
+from engine.wellknown import JOB, RUN
 
 _LIST_AFTER = 20
 _MAX_WRITES = 5
@@ -31,6 +32,10 @@ _MAX_WRITES = 5
 
 class NotSavedError(EngineError):
     """Something of the pod would be lost, so the pod stays."""
+
+
+class UnrecordedError(EngineError):
+    """No record has the pod, and without it the job would run again."""
 
 
 @dataclass(slots=True)
@@ -41,7 +46,7 @@ class RecordFinalizer:
     """
 
     client: Client
-    logs_dir: Path | None = None
+    logs: LogArchive | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _asked: Counter[str] = field(default_factory=Counter)
     _closed: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -52,13 +57,13 @@ class RecordFinalizer:
 
         `dry_run` tries the delete before a job that still runs is recorded as cancelled. It returns
         whether the pod is still there.
-        Errors: NotSavedError, BrokenRecordError; and those of `dry_run`.
+        Errors: NotSavedError, BrokenRecordError, UnrecordedError; and those of `dry_run`.
         """
         key = candidate.job
-        if key is None or candidate.resource.kind != "Pod":
+        if key is None:
             return
-        if self.logs_dir is not None:
-            self._save_logs(candidate, self.logs_dir / key.namespace / candidate.ref.name)
+        if self.logs is not None:
+            self._save_logs(candidate, self.logs)
         if not self._is_known_closed(candidate):
             self._close_attempt(key, candidate, reason, dry_run)
 
@@ -70,7 +75,10 @@ class RecordFinalizer:
             with _not_saved(words):
                 record = read_record(self.client, key)
             attempt = record.open_attempt if record is not None else None
-            if record is None or attempt is None or attempt.uid != candidate.uid:
+            if record is None or candidate.uid not in record.pods:
+                _check_unrecorded(self.client, candidate, record)
+                return
+            if attempt is None or attempt.uid != candidate.uid:
                 return
             pod = api.get(self.client, candidate.ref)
             if pod is None or pod["metadata"]["uid"] != candidate.uid:
@@ -103,11 +111,10 @@ class RecordFinalizer:
                     self._closed[namespace] = frozenset(closed)
             return candidate.uid in self._closed[namespace]
 
-    def _save_logs(self, candidate: PruneCandidate, folder: Path) -> None:
-        """Write FOLDER/container.log for every container that has started.
+    def _save_logs(self, candidate: PruneCandidate, logs: LogArchive) -> None:
+        """Save the log of every container that has started.
 
-        Guarantees: a file is whole or not there. Errors: NotSavedError for a finished pod; of one
-        that runs, what can be read is saved.
+        Errors: NotSavedError for a finished pod; of one that runs, what can be read is saved.
         """
         pod = api.get(self.client, candidate.ref)
         if pod is None or pod["metadata"]["uid"] != candidate.uid:
@@ -115,11 +122,23 @@ class RecordFinalizer:
         for name in (state.name for state in container_states(pod) if state.has_started):
             try:
                 with _not_saved(f"its log could not be saved: {name}"):
-                    log = api.read_log(self.client, candidate.ref, name)
-                    _write(log, folder / f"{name}.log")
+                    logs.save(self.client, candidate.ref, name)
             except NotSavedError:
                 if is_finished(pod):
                     raise
+
+
+def _check_unrecorded(client: Client, candidate: PruneCandidate, record: Record | None) -> None:
+    """Errors: UnrecordedError for a pod that is labelled as a job's, unless it never ran, or is
+    over and its job has a record of other runs.
+    """
+    if {JOB, RUN}.isdisjoint(candidate.labels):
+        return
+    pod = api.get(client, candidate.ref)
+    if pod is None or gate_position(pod) is not None or (record is not None and is_finished(pod)):
+        return
+    removal = f"kubectl delete pod {candidate.ref.name} -n {candidate.ref.namespace} removes it"
+    raise UnrecordedError(f"no record has it, and its job would run again; {removal}")
 
 
 @contextmanager
@@ -134,12 +153,3 @@ def _not_saved(words: str) -> Iterator[None]:
         raise NotSavedError(f"{words}: {cause}: {error.filename2 or error.filename}") from error
     except EngineError as error:
         raise NotSavedError(f"{words}: {error.cause}") from error
-
-
-def _write(log: Iterator[bytes], path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as unfinished:
-        file = Path(unfinished, path.name)
-        with file.open("wb") as out:
-            out.writelines(log)
-        file.replace(path)

@@ -14,12 +14,13 @@ from engine.cluster.api import PODS, Resource
 from engine.cluster.discovery import check_server_version, find_resources
 from engine.cluster.records import is_record, key_of, read_record
 from engine.errors import BrokenRecordError, ClusterError, EngineError, UsageError
+from engine.lifecycle.ownership import Marked
 from engine.prune.candidate import PruneCandidate, list_candidates, objects_of
 from engine.prune.delete import Deleter, error_text
 from engine.prune.result import OnEntry, PruneAction, PruneEntry, PruneResult
 from engine.prune.rule import Verdict, evaluate, evaluate_record, unnamed_ttls
 from engine.runtime.retry import TRIES, retry_transient
-from engine.wellknown import FOREIGN_TTLS
+from engine.wellknown import EXPIRES_AT, FOREIGN_TTLS, ORPHANED_SINCE, TTL
 
 _WAITING_PER_WORKER = 4
 _ROOT_CERTIFICATE = "kube-root-ca.crt"
@@ -108,8 +109,12 @@ class TtlPruner:
 
     def _scan(self, pool: ThreadPoolExecutor, namespace: str, resource: Resource) -> None:
         options, seen = self._options, 0
+        marks = (TTL, EXPIRES_AT, ORPHANED_SINCE, *options.annotations)
         try:
-            for candidate in list_candidates(self._client, resource, namespace, options.selector):
+            listed = list_candidates(
+                self._client, resource, namespace, options.selector, Marked(marks)
+            )
+            for candidate in listed:
                 seen += 1
                 system, verdict = candidate.system_namespace, self._evaluate(candidate)
                 if verdict is None:
@@ -165,7 +170,7 @@ class TtlPruner:
             record = read_record(self._client, key_of({"metadata": candidate.metadata}))
         except BrokenRecordError as error:
             return PruneAction.INVALID, f"{verdict[1]}, but it can't be read: {error.cause}"
-        pods = objects_of(self._client, record, [PODS]) if record is not None else ()
+        pods = objects_of(self._client, record, [PODS])[0] if record is not None else ()
         for pod in pods:
             return PruneAction.KEPT, f"{verdict[1]}; {pod.ref} is still there"
         return verdict

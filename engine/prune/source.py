@@ -4,33 +4,40 @@ Both ways of running a reconcile end up here. Pods and records were read already
 namespaces that no spec names any more are asked for. What deletes is imported when it is needed.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from itertools import chain
-from operator import attrgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.api.model import Config
 from engine.cluster.api import CONFIG_MAPS, PODS, Resource, list_all
 from engine.cluster.client import Client
 from engine.cluster.discovery import may_list
-from engine.cluster.records import RecordList, list_records, write_record
+from engine.cluster.records import RecordList, list_records, read_record, write_record
 from engine.durations import format_duration
-from engine.errors import ConflictError, EngineError, ForbiddenError, NotFoundError
+from engine.errors import (
+    BrokenRecordError,
+    ConflictError,
+    EngineError,
+    ForbiddenError,
+    NotFoundError,
+)
 from engine.lifecycle.orphan import mark_orphaned
+from engine.lifecycle.ownership import Marked, Recorded
 from engine.lifecycle.record import Record
-from engine.lifecycle.state import foreign_label
+from engine.lifecycle.state import foreign_label, slim_pod
 from engine.prune.result import DryRun, OnEntry, PruneAction, PruneEntry, PruneResult
 from engine.prune.rule import Verdict, evaluate, evaluate_record
 from engine.refs import JobKey
 from engine.runtime.retry import TRIES, retry_transient
-from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
+from engine.wellknown import MANAGED_BY, MANAGER, ORPHANED_SINCE, SOURCE
 
 if TYPE_CHECKING:
+    from engine.cluster.logs import LogArchive
+    from engine.prune.candidate import PruneCandidate
     from engine.prune.delete import Deleter
 
 _MAX_MARKS = 500
@@ -55,12 +62,32 @@ class SourceState:
     """Of every source, as last seen."""
 
 
+def missed(records: Iterable[Record], source: str, living: Collection[JobKey]) -> dict[JobKey, str]:
+    """The source's jobs that have no spec since just now, and the digests of their fields."""
+    return {
+        record.key: record.spec_fields
+        for record in records
+        if record.source == source
+        and record.key not in living
+        and ORPHANED_SINCE not in record.annotations
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class GoneJobs:
+    """Jobs of a source that have a record, and no spec any more."""
+
+    records: RecordList
+    jobs: int
+    """How many jobs the source has, by their records: these, and those that have a spec."""
+
+
 @dataclass(slots=True, kw_only=True)
 class SourcePruner:
     """What one source made, pass by pass; used from one thread.
 
     Guarantees: after the first pass no request while nothing has expired, and no second try to mark
-    the same version of a record.
+    the same version of a record, unless another try can help.
     """
 
     client: Client
@@ -68,8 +95,9 @@ class SourcePruner:
     ages: bool
     """Whether records of jobs without a spec are marked, rather than removed."""
     concurrency: int
-    logs_dir: Path | None = None
+    logs: "LogArchive | None" = None
     dry_run: DryRun = DryRun.NONE
+    leads: Callable[[], bool] | None = None
     asks_first: bool = False
     """Whether it asks for its rights before a list: a refused one is in the server's audit log."""
     _pods: list[dict[str, Any]] | None = None
@@ -78,15 +106,17 @@ class SourcePruner:
     """The same of records."""
     _tried: set[str] = field(default_factory=set)
     """Versions of records that were to be marked."""
+    _foreign: set[str] = field(default_factory=set)
+    """UIDs of pods that were found to be labelled, not ours."""
 
     def prune(
         self,
         config: Config,
         seen: SourceState,
         on_entry: OnEntry,
-        removable: RecordList | None = None,
+        gone: GoneJobs | None = None,
     ) -> PruneResult:
-        """Remove the jobs whose records are `removable`, mark orphans, delete what has expired.
+        """Remove the jobs that are `gone`, mark orphans, delete what has expired.
 
         `on_entry` is called for each object but those that simply stay. A failed removal is an
         error, since it was asked for. An object that the TTL rule could not delete is only an
@@ -101,11 +131,11 @@ class SourcePruner:
             on_entry(entry)
 
         deleter = None
-        if removable is not None:
+        if gone is not None:
             from engine.prune.removed import JobRemover  # noqa: PLC0415 - only with --prune
 
             deleter = self._deleter(config)
-            JobRemover(deleter, self.source, add).remove_all(removable, self.concurrency)
+            JobRemover(deleter, self.source, add).remove_all(gone.records, self.concurrency)
             failed = sum(entry.action is PruneAction.FAILED for entry in entries)
             words = f"{failed} of the removed specs' objects could not be deleted"
             errors = (EngineError(words),) if failed else ()
@@ -117,44 +147,73 @@ class SourcePruner:
         if orphans:
             marked, refused = self._mark(orphans, now)
             warnings += [f"marking records whose spec is gone: {error}" for error in refused]
-        owned = frozenset[str]().union(*map(attrgetter("pod_uids"), seen.records))
         taken = {entry.ref for entry in entries}
         pods = {pod["metadata"]["uid"]: pod for pod in (*(self._pods or ()), *seen.pods)}
         expired = [
             pod
-            for uid, pod in pods.items()
-            if _is_due(evaluate(pod["metadata"], now))
-            and (uid in owned or not foreign_label(pod, self.source))
-            and PODS.ref(pod["metadata"]) not in taken
+            for pod in pods.values()
+            if _is_due(evaluate(pod["metadata"], now)) and PODS.ref(pod["metadata"]) not in taken
         ]
         outdated = [record for record in orphans if _is_due(_evaluate_record(record, now, ttl))]
         if expired or outdated:
-            from engine.prune.candidate import PruneCandidate, record_candidate  # noqa: PLC0415
+            from engine.prune.candidate import record_candidate  # noqa: PLC0415
             from engine.prune.run import PruneOptions, TtlPruner  # noqa: PLC0415 - rarely needed
 
-            found = [PruneCandidate(PODS, pod["metadata"], pod) for pod in expired]
-            found += map(record_candidate, outdated)
-            options = PruneOptions(concurrency=self.concurrency, records_ttl=ttl)
             deleter = deleter or self._deleter(config)
+            known = self._records | {record.key: record for record in seen.records}
+            found = [own for pod in expired if (own := self._own(pod, known, deleter.foreign))]
+            self._foreign = (self._foreign & pods.keys()) | deleter.foreign
+            found += [record_candidate(record, Marked((ORPHANED_SINCE,))) for record in outdated]
+            options = PruneOptions(concurrency=self.concurrency, records_ttl=ttl)
             TtlPruner(deleter, options, add).judge(found)
         if deleter is not None:
             warnings += deleter.warnings
+        words = "1 job has no spec any more; its record is kept"
+        if marked > 1:
+            words = f"{marked} jobs have no spec any more; their records are kept"
         kept = "for ever" if ttl is None else f"for {format_duration(ttl)}"
-        note = f"records of jobs that have no spec any more: {marked}, kept {kept}"
+        note = f"source {self.source}: {words} {kept}"
         return PruneResult(
             tuple(entries),
             marked=marked,
-            notes=(note,) if marked else (),
+            notes=(*((note,) if marked else ()), *(deleter.notes if deleter else ())),
             warnings=tuple(warnings),
             errors=errors,
         )
+
+    def _own(
+        self, pod: dict[str, Any], known: Mapping[JobKey, Record], foreign: set[str]
+    ) -> "PruneCandidate | None":
+        """The pod with what proves that the source made it; `foreign` gets what nothing proves.
+
+        A pod is in a record before it runs: one that is in none will never be.
+        """
+        from engine.prune.candidate import PruneCandidate, gated_candidate  # noqa: PLC0415
+
+        uid, candidate = pod["metadata"]["uid"], gated_candidate(pod)
+        is_labelled, key = not foreign_label(pod, self.source), candidate.job
+        if uid in self._foreign or (is_labelled and candidate.is_proven):
+            return None if uid in self._foreign else candidate
+        record = known.get(key) if key is not None else None
+        try:
+            if key is not None and (record is None or uid not in record.pods):
+                record = read_record(self.client, key)
+        except BrokenRecordError:
+            record = None
+        except EngineError:
+            return None
+        if record is not None and record.source == self.source and uid in record.pods:
+            return PruneCandidate(PODS, pod["metadata"], Recorded(record), pod)
+        if is_labelled:
+            foreign.add(uid)
+        return None
 
     def _deleter(self, config: Config) -> "Deleter":
         """With the whole limit of deletes of a pass."""
         from engine.prune.delete import Deleter  # noqa: PLC0415 - rarely needed
 
         limit = config.limits.max_deletes_per_pass
-        return Deleter(self.client, limit, dry_run=self.dry_run, logs_dir=self.logs_dir)
+        return Deleter(self.client, limit, self.dry_run, self.logs, self.leads)
 
     def _read_unwatched(
         self, namespaces: Collection[str], now: datetime, ttl: float | None
@@ -172,7 +231,7 @@ class SourcePruner:
         lists_records = self.ages and self._may_list(CONFIG_MAPS)
         records = _list_records(self.client, self.source, fields) if lists_records else ()
         selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={self.source}"
-        ask = partial(list_all, self.client, PODS.path(""), selector, fields)
+        ask = partial(list_all, self.client, PODS.path(""), selector, fields, keep=slim_pod)
         try:
             pages = retry_transient(ask, tries=TRIES) if self._may_list(PODS) else []
         except ForbiddenError:  # only where the specs are
@@ -198,41 +257,44 @@ class SourcePruner:
         """
         due = [marked for record in orphans if (marked := mark_orphaned(record, now)) is not None]
         fresh = [record for record in due if record.version not in self._tried][:_MAX_MARKS]
-        self._tried = {record.version for record in fresh} | (
-            self._tried & {record.version for record in due}
-        )
-        self._records.update({record.key: record for record in fresh})
-        errors: dict[str, EngineError] = {}
+        written, errors = list[Record](), dict[str, EngineError]()
 
         def write(record: Record) -> None:
             namespace = record.key.namespace
             try:
                 if namespace not in errors:
-                    write_record(self.client, record)
+                    written.append(write_record(self.client, record))
             except (ConflictError, NotFoundError):
-                pass
+                self._pods = None  # what was read is old
             except EngineError as error:
                 errors[namespace] = error
 
-        if self.dry_run is DryRun.NONE and fresh:
+        if self.dry_run is not DryRun.NONE:
+            return len(fresh), ()
+        if fresh:
             with ThreadPoolExecutor(self.concurrency, "mark") as pool:
                 list(pool.map(write, fresh))
-        return len(fresh), errors.values()
+        self._records.update({record.key: record for record in written})
+        again = {namespace for namespace, error in errors.items() if error.retryable}
+        self._tried &= {record.version for record in due}
+        self._tried |= {one.version for one in fresh if one.key.namespace not in again}
+        return len(written), errors.values()
 
 
 def find_gone(
     client: Client, source: str, living: Collection[JobKey], namespaces: Iterable[str]
-) -> RecordList:
-    """Records of the source's jobs that are not among the `living`, in the order of their names.
+) -> GoneJobs:
+    """The source's jobs that are not among the `living`, in the order of their names.
 
     `namespaces` are where to look for them if the engine may not look everywhere.
     Errors: those of the list, once it has failed several times.
     """
-    gone = RecordList()
+    gone, jobs = RecordList(), 0
     for records in _list_records(client, source, "", namespaces):
         gone.items.update((k, r) for k, r in sorted(records.items.items()) if k not in living)
         gone.invalid.update((k, e) for k, e in sorted(records.invalid.items()) if k not in living)
-    return gone
+        jobs += len(records.items) + len(records.invalid)
+    return GoneJobs(gone, jobs)
 
 
 def _list_records(

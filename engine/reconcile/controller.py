@@ -23,6 +23,7 @@ from engine.errors import EngineError, ForbiddenError, InvalidInputError
 from engine.informers.factory import InformerFactory, stop_all
 from engine.informers.reflector import Reflector, WatchContext, WatchErrorReporter
 from engine.lifecycle.attempt import RenderConfig
+from engine.lifecycle.record import Attempt, Record
 from engine.lifecycle.state import Observation
 from engine.prune.result import PruneEntry
 from engine.reconcile.failure_policy import judge_failure
@@ -34,6 +35,7 @@ from engine.render.templates import Templates
 from engine.runtime.retry import RateLimiter, retry_transient
 from engine.runtime.supervisor import SupervisedThread, Supervisor
 from engine.runtime.workqueue import WorkQueue
+from engine.status.outcome import Reason
 from engine.telemetry.events import (
     Emit,
     JobUnchanged,
@@ -46,6 +48,8 @@ from engine.telemetry.redact import Redactor
 from engine.wellknown import SOURCE
 
 if TYPE_CHECKING:
+    from engine.cluster.logs import LogArchive
+    from engine.reconcile.attempt_logs import AttemptLogs
     from engine.reconcile.image_locator import ImageLocator
     from engine.reconcile.quota_queue import QuotaQueue
     from engine.reconcile.start_limiter import StartLimiter
@@ -69,6 +73,8 @@ class ControllerDependencies:
     """Gets the seconds of each reconcile and the class of its error."""
     on_queue_latency: Callable[[float], None] | None = None
     """Gets for how many seconds a job was ready before a worker took it."""
+    logs: "LogArchive | None" = None
+    """Where logs are saved: of each attempt at its end, and of pods before they are deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +158,7 @@ class JobController:
             self.informers,
             self._render_config,
             self._hosts_with,
-            AttemptReporter(self.client, self.emit, on_pods=config.features.events),
+            AttemptReporter(self.client, self.emit, config.features.events, self.on_attempt_end),
             self._dependencies.redactor,
             config.pull,
             config.records.history,
@@ -164,6 +170,19 @@ class JobController:
         from engine.reconcile.start_limiter import StartLimiter  # noqa: PLC0415
 
         return StartLimiter(self.store, self.informers, self._max_starts)
+
+    def on_attempt_end(self, record: Record, attempt: Attempt) -> None:
+        """Report and save what is to be kept of its log."""
+        if self._dependencies.logs is not None or attempt.outcome is not Reason.SUCCEEDED:
+            self._attempt_logs.attempt_ended(record, attempt)
+
+    @cached_property
+    def _attempt_logs(self) -> "AttemptLogs":
+        from engine.reconcile.attempt_logs import AttemptLogs  # noqa: PLC0415 - rarely needed
+
+        archive = self._dependencies.logs
+        asks_first = self._until is None and archive is None
+        return AttemptLogs(self.client, self.emit, archive, asks_first)
 
     def _hosts_with(self, image: str) -> tuple[str, ...]:
         from engine.reconcile.image_locator import ImageLocator  # noqa: PLC0415 - rarely needed
@@ -255,6 +274,7 @@ class JobController:
         self._dequeue(key)
         self._blocked.discard(key)
         if self.store.forget(key):
+            self._dependencies.redactor.forget(key)
             self.emit(JobUnmanaged(key))
 
     def reflectors(self) -> list[Reflector]:
@@ -279,6 +299,11 @@ class JobController:
         }
         return lines.get(False, ""), lines.get(True, "")
 
+    @property
+    def leads(self) -> bool:
+        """Whether this engine may write."""
+        return self.elector is None or self.elector.is_leader
+
     def _on_change(self, key: JobKey) -> None:
         if key in self.store:
             self.queue.add(key)
@@ -292,7 +317,7 @@ class JobController:
             thread.expect(_MAX_RECONCILE)
             claimed = False
             try:
-                claimed = self.claim is not None and self.claim(key)
+                claimed = self.claim is not None and self.leads and self.claim(key)
                 if claimed:
                     self.forget(key)
                 else:
@@ -306,7 +331,7 @@ class JobController:
 
     def _handle(self, key: JobKey) -> None:
         """Reconcile one job, if it is this engine's turn."""
-        if self.elector is not None and not self.elector.is_leader:
+        if not self.leads:
             self.queue.add_after(key, _NOT_LEADING)
             return
         tracked = self.store.checkout(key)
@@ -333,13 +358,18 @@ class JobController:
                 self.forget(key)
             return None
         if self._until is None:
-            tracked.record = self.informers.records(key.namespace).newest(key, tracked.record)
+            known = tracked.record
+            tracked.record = self.informers.records(key.namespace).newest(key, known)
+            if known is not None and tracked.record is None:
+                self.start_limiter.recount(key)
         if not desired and not self._has_started(tracked):
             self._reconciler.reporter.report_end(tracked)
             self.forget(key)
             return None
-        if self._until is None and key in self.start_limiter:
-            return None
+        if self._until is None:
+            tracked.observed.suspended = key in self.start_limiter
+            if tracked.observed.suspended and tracked.record is None:
+                return None
         self.prepare(tracked)
         rejection = tracked.observed.rejection
         queue = self._quota_queue

@@ -3,15 +3,15 @@
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from engine.api.model import Config
 from engine.cluster.client import Client
 from engine.cluster.discovery import check_server_version
 from engine.errors import EngineError
+from engine.lifecycle.max_removals import MaxRemovals
 from engine.prune.source import SourcePruner, SourceState
 from engine.reconcile.controller import ControllerDependencies, JobController
 from engine.reconcile.removed_jobs import RemovedJobs
@@ -35,22 +35,24 @@ class ManagerOptions:
 
     source: str
     namespace: str
-    """Where the source's Lease is kept, and records are looked for without a right to all."""
+    """Where records are looked for without a right to all."""
     concurrency: int = 16
     prune: bool = False
     """Whether jobs whose spec is gone are removed."""
+    max_removals: MaxRemovals = field(default_factory=MaxRemovals)
+    """How many of them at once."""
     allow_empty: bool = False
-    """Whether that may be all of them."""
+    """Whether there may be no spec at all."""
     ages: bool = False
     """Whether the records of jobs without a spec are marked, and age."""
     prune_interval: float = 60.0
     leader_elect: bool = False
     """Whether to stand by while another engine leads, rather than to end."""
     lease_duration: float = 15.0
+    lease_namespace: str = ""
+    """Where the source's Lease is kept; "" for `namespace`."""
     max_starts: int | None = None
     """How many new runs one reading of the specs may begin; None: as `limits.maxStarts` says."""
-    logs_dir: Path | None = None
-    """Where the logs of pods are saved before the TTL rule, or --prune, deletes them."""
 
 
 class ControllerManager:
@@ -79,7 +81,8 @@ class ControllerManager:
         controller.configure(config, templates())
         controller.queue.pause(True)
         emit, self._interval = dependencies.emit, options.prune_interval
-        lock = LeaseLock(client, options.namespace, options.source, options.lease_duration)
+        place = options.lease_namespace or options.namespace
+        lock = LeaseLock(client, place, options.source, options.lease_duration)
         self.elector = controller.elector = LeaderElector(
             lock,
             wait=options.leader_elect,
@@ -100,7 +103,8 @@ class ControllerManager:
             source=options.source,
             ages=options.ages and not options.prune,
             concurrency=options.concurrency,
-            logs_dir=options.logs_dir,
+            logs=dependencies.logs,
+            leads=lambda: controller.leads,
             asks_first=True,
         )
         self._runnables: list[tuple[str, float, Run]] = [
@@ -110,7 +114,9 @@ class ControllerManager:
         ]
         """Names, the seconds for which the end of each is waited for, and what each does."""
         if options.prune:
-            removed = RemovedJobs(controller, self.specs, self._interval, options.logs_dir)
+            removed = RemovedJobs(
+                controller, self.specs, self._interval, options.max_removals, dependencies.logs
+            )
             controller.claim = removed.claim
             self._runnables.append(("removed jobs", 0.0, removed.run))
         self._runnables.append(("spec directory", 0.0, self.specs.run))

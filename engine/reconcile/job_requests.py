@@ -5,45 +5,104 @@ An engine that works on the job at the same time loses the race for the record a
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 from engine.api.model import Job
 from engine.cluster import api
+from engine.cluster.api import PODS
 from engine.cluster.client import Client
 from engine.cluster.records import read_record, write_record
-from engine.errors import AlreadyExistsError, ConflictError, UsageError, no_record
+from engine.errors import AlreadyExistsError, ConflictError, NotFoundError, UsageError, no_record
+from engine.lifecycle.orphan import orphaned_since
+from engine.lifecycle.ownership import Recorded
 from engine.lifecycle.record import Record
+from engine.lifecycle.state import has_ended, is_terminating, uid_of
 from engine.refs import JobKey, Ref
 from engine.status.outcome import State
+from engine.times import format_time
+from engine.wellknown import JOB, MANAGED_BY, MANAGER, SOURCE
 
 _TRIES = 5
 
 
-def cancel_job(client: Client, key: JobKey, message: str) -> str:
+def cancel_job(client: Client, key: JobKey, message: str, *, dry_run: bool = False) -> str:
     """Returns the change in words. Errors: UsageError for a job without a record."""
 
     def cancel(record: Record) -> Record | None:
         return None if record.state.is_final else record.cancelled(message, client.now())
 
-    before, changed = _change(client, key, cancel)
-    if not changed:
+    before, after = _change(client, key, cancel, dry_run=dry_run)
+    last = before.last if after is None else before.open_attempt
+    if after is None and not is_half_cancelled(client, before):
         return f"is already over: {before.state}"
-    attempt = before.open_attempt
-    if attempt is None or not attempt.uid:
+    if dry_run:
+        pod = f"pod {last.pod} deleted" if last else "it has no pod"
+        return f"would be cancelled, {pod} (dry run)"
+    if last is None or not last.uid:
+        if after is not None and after.history != before.history:
+            return f"its rerun, which had not begun, is cancelled; its last run was {after.state}"
         return "cancelled; it had no pod"
-    api.delete(client, Ref("Pod", key.namespace, attempt.pod), uid=attempt.uid)
-    return f"cancelled; pod {attempt.pod} deleted"
+    metadata = {"namespace": key.namespace, "name": last.pod, "uid": last.uid}
+    with suppress(ConflictError):  # another pod has the name: this one is gone
+        api.delete(client, PODS, metadata, Recorded(before))
+    return f"cancelled; pod {last.pod} deleted"
 
 
-def rerun_job(client: Client, key: JobKey) -> str:
-    """Returns the change in words. Errors: UsageError for a job without a record, or not over."""
+def is_half_cancelled(client: Client, record: Record) -> bool:
+    """Whether the job is Cancelled, and its pod runs on: its delete failed, or was never sent."""
+    last = record.last
+    if record.state is not State.CANCELLED or last is None or not last.uid:
+        return False
+    pod = api.get(client, Ref("Pod", record.key.namespace, last.pod))
+    is_same = pod is not None and uid_of(pod) == last.uid
+    return pod is not None and is_same and not (has_ended(pod) or is_terminating(pod))
+
+
+def rerun_job(
+    client: Client, key: JobKey, *, has_spec: bool = False, dry_run: bool = False
+) -> Record:
+    """Returns the record as it was before.
+
+    Errors: UsageError for a job without a record, or not over, or whose record says that its spec
+    is gone, unless it `has_spec`.
+    """
 
     def rerun(record: Record) -> Record:
+        since = orphaned_since(record.annotations)
+        if since is not None and not has_spec:
+            words = f"its spec is gone from source {record.source} since {format_time(since)}"
+            raise UsageError(words, where=str(key), hint="if it is back, name it: -f FILE")
         if not record.state.is_final:
             raise _under_way(record)
         return record.again()
 
-    before, _ = _change(client, key, rerun)
-    return f"will run again; its last run was {before.state}"
+    return _change(client, key, rerun, dry_run=dry_run)[0]
+
+
+def adopt_job(client: Client, key: JobKey, source: str, *, dry_run: bool = False) -> str:
+    """Returns the change in words: the job belongs to `source` from now on.
+
+    The record goes first: the source that it names has the job, whatever labels its pods have. So a
+    second call relabels what a crash has left. Errors: UsageError for a job without a record.
+    """
+
+    def move(record: Record) -> Record | None:
+        return None if record.source == source else replace(record, source=source)
+
+    before, moved = _change(client, key, move, dry_run=dry_run)
+    selector = f"{MANAGED_BY}={MANAGER},{JOB}={key.name},{SOURCE}!={source}"
+    pages = api.list_all(client, PODS.path(key.namespace), selector)
+    pods = [one["metadata"] for page in pages for one in page["items"]]
+    ours = [pod for pod in pods if before.pods.get(pod["uid"]) == pod["name"]]
+    label = f"/metadata/labels/{SOURCE.replace('/', '~1')}"
+    for pod in () if dry_run else ours:
+        this_pod = {"op": "test", "path": "/metadata/uid", "value": pod["uid"]}
+        relabel = {"op": "add", "path": label, "value": source}
+        with suppress(NotFoundError):
+            api.patch(client, PODS.ref(pod), [this_pod, relabel])
+    words = f"moved from source {before.source}" if moved else f"belongs to source {source} already"
+    pods_too = f"; {len(ours)} pod{'' if len(ours) == 1 else 's'} relabelled" if ours else ""
+    return f"{words}{pods_too}{' (dry run)' if dry_run else ''}"
 
 
 def complete_job(
@@ -67,8 +126,8 @@ def complete_job(
         return record.as_completed(spec.spec_hash, spec.spec_fields, message, client.now())
 
     new = Record(key, source, job.spec_hash, spec_fields=job.spec_fields) if job else None
-    before, changed = _change(client, key, complete, new, "name its spec, too: -f FILE")
-    if changed:
+    before, after = _change(client, key, complete, new, "name its spec, too: -f FILE")
+    if after is not None:
         return f"recorded as {State.SUCCEEDED}; nothing was run"
     return f"is already over: {before.state}"
 
@@ -79,8 +138,9 @@ def _change(
     change: Callable[[Record], Record | None],
     new: Record | None = None,
     *hints: str,
-) -> tuple[Record, bool]:
-    """Write `change` of the record, unless that is None; the record before, and whether it changed.
+    dry_run: bool = False,
+) -> tuple[Record, Record | None]:
+    """Write `change` of the record, unless that is None; the record before, and what was written.
 
     `new` stands for the record of a job that has none. Errors: UsageError without it.
     """
@@ -90,9 +150,9 @@ def _change(
             raise no_record(str(key), *hints)
         after = change(before)
         with suppress(ConflictError, AlreadyExistsError):
-            if after is not None:
+            if after is not None and not dry_run:
                 write_record(client, after)
-            return before, after is not None
+            return before, after
     words = "the record changes faster than it can be written"
     raise ConflictError(words, where=str(key), status=409, reason="")
 

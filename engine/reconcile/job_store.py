@@ -12,7 +12,7 @@ from engine.api.model import Job
 from engine.errors import Diagnostic
 from engine.lifecycle.attempt import RenderConfig, has_to_be_rendered, try_render_attempt
 from engine.lifecycle.record import Record
-from engine.lifecycle.rules.finish_run import expiry_due
+from engine.lifecycle.rules.update_pod import pod_update
 from engine.lifecycle.state import Observation, gate_position, has_ended, uid_of
 from engine.refs import JobKey
 from engine.render.manifests import Manifests, SecretValues
@@ -62,7 +62,7 @@ class TrackedJob:
     reported_error: str = ""
     """The last error that was reported, for as long as it stays the same."""
     reported_pods: frozenset[str] = frozenset()
-    """UIDs of pods that are left alone, or whose labels were changed, once that was reported."""
+    """Pods that are left alone, changed, or lack a service: their UIDs, once that was reported."""
     unchanged: bool = False
     """Whether the run was found to be over before."""
 
@@ -71,6 +71,7 @@ class TrackedJob:
         self.job = job
         self.rendered = Rendered()
         self.observed.rejection, self.observed.rejections = None, 0
+        self.observed.given_up.clear()
         self.unrecorded, self.failures, self.reported_error = None, 0, ""
 
     def prepare(
@@ -87,13 +88,12 @@ class TrackedJob:
         """
         job, record = self.job, self.record
         secrets, problems = resolve_secrets(job, environment, config.limits)
-        redactor.add(texts_to_mask(job, secrets))
+        redactor.add(texts_to_mask(job, secrets), job.key)
         self.rendered = Rendered(config, secrets, secrets_resolved=not problems)
         if not to_start or problems or not has_to_be_rendered(config, job):
             return problems if to_start else ()
         # What will be sent first, so that a broken template is found before any write.
-        if record is None or record.spec_hash != job.spec_hash:
-            record = Record(job.key, "", job.spec_hash)
+        record = record.run_of(job) if record is not None else Record(job.key, "", job.spec_hash)
         number, policies = record.next_number, record.next_policies(job)
         made, problems = try_render_attempt(config, job, number, policies, secrets)
         self.rendered.attempt, self.rendered.manifests = (number, policies), made
@@ -105,7 +105,7 @@ class TrackedJob:
         return (
             record is not None
             and record.source == source
-            and record.spec_hash == self.job.spec_hash
+            and record.is_of(self.job)
             and record.state.is_final
         )
 
@@ -119,7 +119,7 @@ class TrackedJob:
     def has_begun(self, pods: Pods) -> bool:
         """Whether a pod was made for a run that isn't over; what runs may be a stranger's."""
         known = frozenset(self.observed.created)
-        known |= self.record.pod_uids if self.record is not None else frozenset()
+        known |= self.record.pods.keys() if self.record is not None else set()
         return any(
             self.record is None or gate_position(pod) is not None or uid_of(pod) in known
             for pod in pods
@@ -132,7 +132,7 @@ class TrackedJob:
         return record is not None and (
             ORPHANED_SINCE in record.annotations
             or any(
-                not has_ended(pod) or expiry_due(self.job, record, pod) is not None for pod in pods
+                not has_ended(pod) or pod_update(self.job, record, pod) is not None for pod in pods
             )
         )
 

@@ -6,29 +6,43 @@ begins where the reads ended, once a job has to wait.
 """
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from signal import SIGTERM
+from typing import Any
 
 from engine.api.model import Config, Job
+from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.discovery import check_server_version, missing_namespaces
-from engine.cluster.records import RecordList
-from engine.errors import BrokenRecordError, Diagnostic, EngineError, InvalidInputError, in_order
-from engine.lifecycle.record import Record
+from engine.cluster.records import read_record, write_record
+from engine.errors import (
+    BrokenRecordError,
+    ConflictError,
+    Diagnostic,
+    EngineError,
+    InvalidInputError,
+    NotFoundError,
+    in_order,
+)
+from engine.lifecycle.change_reason import explain_end
+from engine.lifecycle.outdated import outdated_fields
+from engine.lifecycle.ownership import NeverRan
+from engine.lifecycle.record import RERUN, Record
+from engine.lifecycle.rename import renames
+from engine.lifecycle.state import name_of, uid_of
 from engine.prune.result import PruneResult
-from engine.prune.source import SourcePruner, SourceState, find_gone
+from engine.prune.source import GoneJobs, SourcePruner, SourceState, missed
 from engine.reconcile.controller import ControllerDependencies, JobController, StopCondition
 from engine.reconcile.job_store import TrackedJob
-from engine.refs import JobKey
+from engine.refs import JobKey, Ref
 from engine.render.templates import Templates
 from engine.runtime.retry import retry_transient
 from engine.status.outcome import State
-from engine.telemetry.events import AttemptFailed, ErrorReported, Event, Notice
-
-if TYPE_CHECKING:
-    from engine.reconcile.failure_logs import LogEnd
+from engine.telemetry.events import AttemptFailed, ErrorReported, Event, LogEnd, Notice
 
 _SHUTDOWN_TIMEOUT = 10.0
 
@@ -54,10 +68,12 @@ class OnceRequest:
     """Whether it is enough that every job was started."""
     max_starts: int | None = None
     """How many new runs may begin; None for what `limits.maxStarts` says."""
-    prune_in: tuple[str, ...] | None = None
-    """None unless jobs without a spec are to be removed; else the namespaces where their records
-    are looked for if the engine may not look everywhere.
-    """
+    gone: GoneJobs | None = None
+    """Jobs that are to be removed afterwards; None where none is."""
+    rerun_failed: bool = False
+    """Whether jobs run again whose last run had failed, or was cancelled, before this one."""
+    cancel_on_exit: bool = False
+    """Whether what this invocation starts is cancelled where it ends before its jobs do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +85,17 @@ class JobResult:
     changed: bool
     over: bool
     error: EngineError | None = None
-    log: "LogEnd | None" = None
+    log: LogEnd | None = None
     """Of what failed in this invocation, if there was a log."""
+    left: bool = False
+    """Whether the run had failed, or was cancelled, before this invocation, which left it so."""
+    cancelled: bool = False
+    """Whether it was cancelled because this invocation ended."""
+
+    @property
+    def outdated(self) -> tuple[str, ...]:
+        """Fields that ran with other defaults."""
+        return outdated_fields(self.job, self.record) if self.error is None else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +107,9 @@ class OnceResult:
     timed_out: bool = False
     """Whether --timeout was reached."""
     interrupted: bool = False
-    """Whether Ctrl-C ended it."""
+    """Whether a signal ended it."""
+    as_of: datetime | None = None
+    """When it ended, by the server's clock."""
 
 
 class RunOnce:
@@ -90,7 +117,7 @@ class RunOnce:
 
     def __init__(self, request: OnceRequest, dependencies: ControllerDependencies) -> None:
         self._request = request
-        self._emit = dependencies.emit
+        self._dependencies = dependencies
         self._controller = JobController(
             request.client,
             request.source,
@@ -101,10 +128,13 @@ class RunOnce:
         self._controller.configure(request.config, request.templates)
         self._jobs = {job.key: job for job in request.jobs}
         self._namespaces = sorted({key.namespace for key in self._jobs})
-        self._logs: dict[JobKey, LogEnd | None] = {}
+        self._logs: dict[JobKey, LogEnd] = {}
         """Of the last attempt that failed of each job."""
-        self._gone: RecordList | None = None
-        """Records of the jobs that are to be removed afterwards; None where none is."""
+        self._failed: dict[JobKey, Record] = {}
+        """Runs that had failed, or were cancelled, before."""
+        self._rerun: set[JobKey] = set()
+        """Jobs that run again because of that."""
+        self._cancelled: set[JobKey] = set()
 
     def run(self) -> OnceResult:
         """Bring every job to its end, or to its start.
@@ -117,45 +147,109 @@ class RunOnce:
         states = self._preflight()
         self._check_starts(states)
         # A removal that isn't reported before anything is written doesn't follow afterwards.
-        if request.prune_in is not None:
-            self._gone = find_gone(request.client, request.source, self._jobs, request.prune_in)
-            for key in self._gone.items:
+        if request.gone is not None:
+            for key in request.gone.records.items:
                 words = f"no spec in source {request.source} any more; the job will be removed"
                 controller.emit(Notice(words, key))
+        if request.is_whole:
+            new = {one.job.key: one.job.spec_fields for one in states if one.record is None}
+            for words in renames(new, missed(self._records(), request.source, self._jobs)):
+                controller.emit(Notice(words))
         for tracked in states:
             key = tracked.job.key
+            if request.rerun_failed and key in self._failed and not self._run_again(tracked):
+                continue
             if not tracked.is_finished(request.source) or tracked.needs_cleanup(self._pods(key)):
                 controller.queue.add(key)
             else:
                 controller.report_unchanged(tracked)
                 controller.complete(key)
-        timed_out = interrupted = False
+        cause, timed_out = "", False
         if len(controller.queue):
-            controller.start()
             try:
+                controller.start()
                 timed_out = not controller.wait_for_completion(len(self._jobs), request.timeout)
-            except KeyboardInterrupt:
-                interrupted = True
+                cause = "reached its --timeout" if timed_out else ""
+            except KeyboardInterrupt as signalled:
+                cause = "was terminated" if signalled.args == (SIGTERM,) else "was interrupted"
             controller.stop(_SHUTDOWN_TIMEOUT)
+        if cause and request.cancel_on_exit:
+            cancel = partial(self._cancel, f"engine reconcile {cause} (--cancel-on-exit)")
+            with ThreadPoolExecutor(request.concurrency) as pool:
+                list(pool.map(cancel, self._jobs))
         results = tuple(map(self._result, self._jobs))
-        return OnceResult(results, timed_out, interrupted)
+        interrupted = bool(cause) and not timed_out
+        return OnceResult(results, timed_out, interrupted, request.client.now())
 
-    def prune(self, *, logs_dir: Path | None = None) -> PruneResult:
+    def _run_again(self, tracked: TrackedJob) -> bool:
+        """Write the record of the new run; False if that is given up.
+
+        A record that has changed since it was read is left as it is now.
+        """
+        controller, client, key = self._controller, self._request.client, tracked.job.key
+        before, again = self._failed.pop(key), tracked.record
+        try:
+            with suppress(ConflictError, NotFoundError):
+                if again is not None:
+                    tracked.record = retry_transient(partial(write_record, client, again))
+                    tracked.writes += 1
+                    self._rerun.add(key)
+                    words = explain_end(before, client.now())
+                    controller.emit(Notice(f"{words}; runs again: --rerun-failed", key))
+                    return True
+            tracked.record = read_record(client, key)
+        except EngineError as error:
+            tracked.record = before
+            controller.emit(ErrorReported(key, str(error), retrying=False))
+            controller.complete(key, error)
+            return False
+        return True
+
+    def _cancel(self, message: str, key: JobKey) -> None:
+        """End a run that this invocation has begun; what it only watched goes on."""
+        from engine.reconcile.job_requests import cancel_job  # noqa: PLC0415 - rarely needed
+
+        controller, client = self._controller, self._request.client
+        tracked = controller.store.checkout(key)
+        if tracked is None or (tracked.record is not None and tracked.record.state.is_final):
+            return
+        made, attempt = tracked.observed.created.keys(), None
+        if (record := tracked.record) is not None:
+            attempt = record.open_attempt
+        try:
+            if record is not None and (key in self._rerun or made & record.pods.keys()):
+                if attempt is not None:
+                    controller.on_attempt_end(record, attempt)
+                words = cancel_job(client, key, message)
+                controller.emit(Notice(words, key))
+                tracked.record = read_record(client, key)
+                self._cancelled.add(key)
+                controller.complete(key)
+            for pod in self._pods(key):  # it was never recorded
+                uid = uid_of(pod)
+                if uid in made and (record is None or uid not in record.pods):
+                    gated = api.get(client, Ref("Pod", key.namespace, name_of(pod)))
+                    if gated is not None and uid_of(gated) == uid:
+                        api.delete(client, api.PODS, gated["metadata"], NeverRan(gated), grace=0)
+        except EngineError as error:
+            words = f"could not be cancelled, and goes on: {error.cause}"
+            controller.emit(ErrorReported(key, words, retrying=False))
+
+    def prune(self) -> PruneResult:
         """Prune once the jobs are reconciled: pods as last seen, records as first seen."""
-        request, pods, records = self._request, list[dict[str, Any]](), list[Record]()
+        request, pods, records = self._request, list[dict[str, Any]](), self._records()
         for name in self._namespaces:
             pods += self._controller.informers.pods(name).all_items()
-            records += self._controller.informers.records(name).all_records()
         is_desired, is_whole = self._jobs.__contains__, request.is_whole
         seen = SourceState(is_desired, is_whole, self._namespaces, pods, records)
         pruner = SourcePruner(
             client=request.client,
             source=request.source,
-            ages=is_whole and self._gone is None,
+            ages=is_whole and request.gone is None,
             concurrency=request.concurrency,
-            logs_dir=logs_dir,
+            logs=self._dependencies.logs,
         )
-        return pruner.prune(request.config, seen, lambda _entry: None, self._gone)
+        return pruner.prune(request.config, seen, lambda _entry: None, request.gone)
 
     def _list(self) -> None:
         """Read all records and pods of the jobs' namespaces. Errors: ClusterError."""
@@ -179,6 +273,12 @@ class RunOnce:
                 controller.complete(key, error)
                 continue
             states.append(tracked)
+            record = tracked.record
+            over = record is not None and tracked.is_finished(self._request.source)
+            if record is not None and over and record.state is not State.SUCCEEDED:
+                self._failed[key] = record
+                if self._request.rerun_failed:
+                    tracked.record = record.again(f"{record.state.lower()} before, {RERUN}")
             if tracked.record is None:
                 to_create.append(job)
             try:
@@ -201,6 +301,11 @@ class RunOnce:
         found = ((s.job.key, new_run(s.job, s.record, self._pods(s.job.key))) for s in states)
         limit.check({key: why for key, why in found if why is not None})
 
+    def _records(self) -> list[Record]:
+        """Of every source in the jobs' namespaces, as last seen."""
+        informers = self._controller.informers
+        return [one for name in self._namespaces for one in informers.records(name).all_records()]
+
     def _pods(self, key: JobKey) -> tuple[dict[str, Any], ...]:
         """The pods of a job, as last seen."""
         return self._controller.informers.pods(key.namespace).items(key)
@@ -209,6 +314,8 @@ class RunOnce:
         completed, job = self._controller.completed, self._jobs[key]
         tracked = self._controller.store.checkout(key) or TrackedJob(job)
         record = tracked.unrecorded or tracked.record
+        if record is not None and record.source != self._request.source:
+            record = None  # what another source's job came to is no result of this one
         if record is not None and not record.state.is_final:
             from engine.lifecycle.observed_status import as_observed  # noqa: PLC0415 - if needed
 
@@ -220,11 +327,16 @@ class RunOnce:
             over=key in completed,
             error=completed.get(key),
             log=self._logs.get(key) if record and record.state is State.FAILED else None,
+            left=(before := self._failed.get(key)) is not None
+            and record is not None
+            and record.finished_at == before.finished_at,
+            cancelled=key in self._cancelled,
         )
 
     def _on_event(self, event: Event) -> None:
+        if isinstance(event, LogEnd):
+            self._logs[event.key] = event  # printed with the result
+            return
         if isinstance(event, AttemptFailed):
-            from engine.reconcile.failure_logs import read_failure_log  # noqa: PLC0415 - if needed
-
-            self._logs[event.key] = read_failure_log(self._request.client, event)
-        self._emit(event)
+            self._logs.pop(event.key, None)
+        self._dependencies.emit(event)

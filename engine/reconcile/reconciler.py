@@ -34,16 +34,18 @@ from engine.lifecycle.actions import (
     CreatePod,
     DeletePod,
     Done,
+    FindCachedImage,
     FindPullCause,
     RefreshPod,
     RemoveSchedulingGate,
     ReportError,
-    StampExpiry,
     Step,
+    UpdatePod,
     Wait,
     WriteRecord,
 )
 from engine.lifecycle.attempt import RenderConfig, render_attempt
+from engine.lifecycle.ownership import LeftBehind, NeverRan, Proof, Recorded
 from engine.lifecycle.record import Record, map_messages
 from engine.lifecycle.record_codec import encode_record
 from engine.lifecycle.rules import decide
@@ -62,11 +64,12 @@ from engine.refs import GATE, Ref, ref_of
 from engine.render.manifests import Manifests, secret_references
 from engine.runtime.retry import backoff
 from engine.status.deletion import Deletion
-from engine.status.waiting import has_pull_cause, pull_errors
+from engine.status.waiting import classify_pull, has_pull_cause, pull_errors
 from engine.telemetry.events import ErrorReported, Notice
+from engine.telemetry.redact import Redactor
 from engine.transform.prefer_nodes import prefer_nodes
 from engine.transform.set_owner_reference import set_owner_reference
-from engine.wellknown import EXPIRES_AT, RUN, SCHEDULING, TTL_FROM
+from engine.wellknown import EXPIRES_AT, LAST_APPLIED, SCHEDULING, TTL_FROM
 
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 _MOST_CONFLICTS = 5
@@ -100,7 +103,7 @@ class Reconciler:
     hosts_with: Callable[[str], Sequence[str]]
     """The nodes that have an image."""
     reporter: AttemptReporter
-    redact: Callable[[str], str]
+    redactor: Redactor
     pull: PullSettings
     kept_runs: int = RecordSettings().history
 
@@ -147,9 +150,11 @@ class Reconciler:
         for pod in known.pods:
             for trouble in pull_errors(pod):
                 place = (uid_of(pod), trouble.name)
-                known.pull_failing_since.setdefault(place, now)
                 if has_pull_cause(trouble):
-                    known.pull_causes.setdefault(place, trouble.message)
+                    # The first words of a class: the later ones often say less.
+                    before, words = known.pull_causes.get(place), trouble.message
+                    if before is None or classify_pull(before) is not classify_pull(words):
+                        known.pull_causes[place] = words
             if is_terminating(pod):
                 deletions[uid_of(pod)] = informer.deletion_of(uid_of(pod))
         source, record = self.config.source, tracked.record
@@ -157,7 +162,12 @@ class Reconciler:
 
     def execute(self, tracked: TrackedJob, action: Step) -> None:
         """Take the one step that `action` is. Errors: the API's; what was written stays valid."""
-        EXECUTORS[type(action)](self, tracked, action)
+        writes = tracked.writes
+        try:
+            EXECUTORS[type(action)](self, tracked, action)
+        except ForbiddenError:
+            tracked.writes = writes  # what the server forbids has changed nothing
+            raise
 
     def create_pod(self, tracked: TrackedJob, action: CreatePod) -> None:
         """Step 1. A pod that has the name already is for `lifecycle` to judge."""
@@ -198,7 +208,7 @@ class Reconciler:
         foreign = foreign_label(pod, self.config.source)
         if foreign and uid not in tracked.observed.created:
             tracked.record = read_record(self.client, tracked.job.key)
-            if tracked.record is None or uid not in tracked.record.pod_uids:
+            if tracked.record is None or uid not in tracked.record.pods:
                 raise OwnershipError(foreign, hint=removal_hint(pod))
         tracked.observed.rejection = None
         self.refresh(tracked, RefreshPod(name, uid))
@@ -254,7 +264,10 @@ class Reconciler:
         A write of our own whose reply was lost meets itself, which is no conflict, and no rejection
         either: a quota is asked before it is found that the record is there.
         """
-        before, record = tracked.record, map_messages(action.record, self.redact)
+        before, record = (
+            tracked.record,
+            map_messages(action.record, self.redactor.of(tracked.job.key)),
+        )
         version = before.version if before is not None else ""
         if before is None or before.annotations == record.annotations:
             # An annotation is about the record: nothing of the job has changed.
@@ -264,7 +277,13 @@ class Reconciler:
         except (ConflictError, AlreadyExistsError, *_REFUSALS) as error:
             found = read_record(self.client, record.key)
             is_unchanged = found is None or found.version == version
-            if isinstance(error, _REFUSALS) and is_unchanged:
+            is_refused = isinstance(error, _REFUSALS) and is_unchanged
+            if is_refused and before is not None and before.annotations != record.annotations:
+                self._give_up(tracked, version, "the mark of its record can't be removed", error)
+                return
+            if is_refused:
+                tracked.record = found
+                version = found.version if found is not None else ""
                 self._store_rejection(tracked, error, record_version=version)
                 return
             if found is None or encode_record(found) != encode_record(record):
@@ -304,10 +323,15 @@ class Reconciler:
     def delete_pod(self, tracked: TrackedJob, action: DeletePod) -> None:
         """Step 5. A pod that is no longer the one that was decided on is spared."""
         tracked.writes += 1
-        ref = Ref("Pod", tracked.job.namespace, action.pod)
+        metadata = {"namespace": tracked.job.namespace, "name": action.pod, "uid": action.uid}
+        metadata |= {"resourceVersion": action.version}
+        pods = (pod for pod in tracked.observed.pods if uid_of(pod) == action.uid)
+        proof: Proof = NeverRan(next(pods, {"metadata": metadata}))
+        if tracked.record is not None and action.uid in tracked.record.pods:
+            proof = Recorded(tracked.record)
         is_same = True
         try:
-            api.delete(self.client, ref, uid=action.uid, grace=action.grace, version=action.version)
+            api.delete(self.client, api.PODS, metadata, proof, grace=action.grace)
         except ConflictError as error:
             _count_conflict(tracked, error)
             is_same = False
@@ -331,23 +355,55 @@ class Reconciler:
         unknown = f'image "{action.image}" could not be pulled; the cause was not reported'
         tracked.observed.pull_causes[action.uid, action.container] = words or unknown
 
-    def stamp_expiry(self, tracked: TrackedJob, action: StampExpiry) -> None:
-        """A pod that is gone or another one needs no stamp; a rejection of this one goes up."""
-        path = "/metadata/annotations"
-        key = EXPIRES_AT.replace("/", "~1")
-        operations: list[dict[str, Any]] = [
-            {"op": "add", "path": f"{path}/{key}", "value": action.at}
-        ]
-        if not action.annotated:
-            operations.insert(0, {"op": "add", "path": path, "value": {}})
+    def find_cached_image(self, tracked: TrackedJob, action: FindCachedImage) -> None:
+        """Without the right to list nodes the answer is no."""
+        is_there = action.node in self.hosts_with(action.image)
+        tracked.observed.cached_images[action.uid, action.image] = is_there
+
+    def update_pod(self, tracked: TrackedJob, action: UpdatePod) -> None:
+        """The pod comes last: its mark says that the rest was done.
+
+        A pod that is gone or another one needs no update; a rejection leaves it as it is.
+        """
+        own = {EXPIRES_AT, LAST_APPLIED}
+        annotations = {k: v for k, v in action.annotations.items() if k not in own}
+        for kind in ("Secret", "ConfigMap") if action.labels or annotations else ():
+            ref = Ref(kind, tracked.job.namespace, action.pod)
+            # Without them the pod is pruned as its spec says, and they go with it.
+            with suppress(NotFoundError, ConflictError, AdmissionRefusedError, ForbiddenError):
+                found = api.get_metadata(self.client, ref) or {}
+                owners = [owner["uid"] for owner in found.get("ownerReferences") or ()]
+                if action.uid in owners:
+                    operations = _metadata_patch(found, action.labels, annotations)
+                    test = {"op": "test", "path": "/metadata/uid", "value": found["uid"]}
+                    api.patch(self.client, ref, [test, *operations])
+        pods = tracked.observed.pods
+        live = next(pod["metadata"] for pod in pods if uid_of(pod) == action.uid)
+        operations = _metadata_patch(live, action.labels, action.annotations)
+        if action.deadline is not None:
+            path = "/spec/activeDeadlineSeconds"
+            operations.append({"op": "replace", "path": path, "value": action.deadline})
         refused = self._patch_pod(tracked, action, operations)
         if refused is not None:
-            raise refused[1]
+            tracked.writes -= 1
+            words = f"pod {action.pod} can't be updated ({', '.join(action.fields)})"
+            self._give_up(tracked, action.uid, words, refused[1])
+            return
+        words = f"pod {action.pod} updated in place: {', '.join(action.fields)}"
+        self.reporter.emit(Notice(words, tracked.job.key, detail=action.fields == (EXPIRES_AT,)))
+
+    def _give_up(self, tracked: TrackedJob, what: str, words: str, error: ApiError) -> None:
+        """What the server refuses of a job's housekeeping changes nothing of the job's outcome.
+
+        It is tried again when the job is looked at anew: after a resync, or in the next run.
+        """
+        tracked.observed.given_up.add(what)
+        self.reporter.emit(Notice(f"{words}: {error}", tracked.job.key, warning=True))
 
     def _patch_pod(
         self,
         tracked: TrackedJob,
-        action: RemoveSchedulingGate | StampExpiry,
+        action: RemoveSchedulingGate | UpdatePod,
         operations: list[dict[str, Any]],
     ) -> tuple[dict[str, Any], AdmissionRefusedError | ForbiddenError] | None:
         """Patch this very pod; if that is refused, the pod as it is now, and the refusal."""
@@ -400,13 +456,21 @@ class Reconciler:
         else:
             return True
         if existing is not None:
-            _check_ours(existing, manifest)
-            owners = [o["uid"] for o in existing["metadata"].get("ownerReferences") or ()]
+            resource, metadata = api.OWN[manifest["kind"]], existing["metadata"]
+            proof = LeftBehind(action.pod)
+            if not proof.covers(resource.kind, metadata):
+                words = "an object of this name exists and was not made by this job"
+                where, hint = str(ref_of(manifest)), "rename the job, or remove the object"
+                reason = "AlreadyExists"
+                raise AdmissionRefusedError(
+                    words, where=where, hint=hint, status=409, reason=reason
+                )
+            owners = [o["uid"] for o in metadata["ownerReferences"]]
             if action.uid in owners and _has_content(existing, manifest):
                 return True
             if self._get_pod(tracked, action.pod, action.uid) is None:
                 return False
-            api.delete(self.client, ref_of(manifest), uid=existing["metadata"]["uid"])
+            api.delete(self.client, resource, metadata, proof)
         api.create(self.client, manifest)
         return True
 
@@ -423,8 +487,12 @@ class Reconciler:
         tracked.observed.rejections += 1
         seconds = backoff(tracked.observed.rejections, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
         kind = type(error) if isinstance(error, _REFUSALS) else ForbiddenError
-        words, due = self.redact(error.cause), self.client.now() + timedelta(seconds=seconds)
-        tracked.observed.rejection = Rejection(kind, words, due, uid, error.hint, record_version)
+        words = self.redactor.of(tracked.job.key)(error.cause)
+        due = self.client.now() + timedelta(seconds=seconds)
+        quota = error.quota if isinstance(error, QuotaExceededError) else ""
+        tracked.observed.rejection = Rejection(
+            kind, words, due, uid, error.hint, record_version, quota
+        )
 
 
 EXECUTORS: Mapping[type[Step], Callable[[Reconciler, TrackedJob, Any], None]] = {
@@ -435,7 +503,8 @@ EXECUTORS: Mapping[type[Step], Callable[[Reconciler, TrackedJob, Any], None]] = 
     DeletePod: Reconciler.delete_pod,
     RefreshPod: Reconciler.refresh,
     FindPullCause: Reconciler.find_cause,
-    StampExpiry: Reconciler.stamp_expiry,
+    FindCachedImage: Reconciler.find_cached_image,
+    UpdatePod: Reconciler.update_pod,
 }
 """Every step that `lifecycle` can ask for."""
 
@@ -448,13 +517,24 @@ def _count_conflict(tracked: TrackedJob, error: EngineError) -> None:
         raise ConflictError(words, status=409, reason="Conflict") from error
 
 
-def _check_ours(existing: dict[str, Any], manifest: dict[str, Any]) -> None:
-    labels = existing["metadata"].get("labels") or {}
-    if labels.get(RUN) != manifest["metadata"]["labels"][RUN]:
-        words = "an object of this name exists and was not made by this job"
-        where, hint = str(ref_of(manifest)), "rename the job, or remove the object"
-        reason = "AlreadyExists"
-        raise AdmissionRefusedError(words, where=where, hint=hint, status=409, reason=reason)
+def _metadata_patch(
+    metadata: Mapping[str, Any],
+    labels: Mapping[str, str | None],
+    annotations: Mapping[str, str | None],
+) -> list[dict[str, Any]]:
+    """The JSON patch that makes these changes to an object with `metadata`."""
+    operations: list[dict[str, Any]] = []
+    for field, changes in (("labels", labels), ("annotations", annotations)):
+        live, path = metadata.get(field), f"/metadata/{field}"
+        if live is None and changes:
+            operations.append({"op": "add", "path": path, "value": {}})
+        for key, value in changes.items():
+            there = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
+            if value is not None:
+                operations.append({"op": "add", "path": there, "value": value})
+            elif key in (live or {}):
+                operations.append({"op": "remove", "path": there})
+    return operations
 
 
 def _has_content(existing: dict[str, Any], manifest: dict[str, Any]) -> bool:

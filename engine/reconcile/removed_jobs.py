@@ -8,8 +8,9 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
+from engine.cluster.logs import LogArchive
+from engine.lifecycle.max_removals import MaxRemovals
 from engine.lifecycle.record import Record
 from engine.prune.delete import Deleter
 from engine.prune.removed import JobRemover
@@ -29,26 +30,36 @@ class RemovedJobs:
     """Finds and removes jobs of a source that have a record and no spec any more.
 
     The controller's worker hands a job over by `claim`, and gets it back by the queue's `done`.
-    Guarantees: nothing is removed while the specs are incomplete; of one job there is one
+    Guarantees: nothing is removed while the specs are incomplete, or while more jobs have no spec
+    than may be removed at once; of one job there is one
     reconcile or one removal at a time. Every record is looked for again after `interval`; a removal
     that failed is tried again sooner, with back-off. A removal takes long, so it has workers of its
     own.
     """
 
     def __init__(
-        self, controller: JobController, specs: SpecSync, interval: float, logs_dir: Path | None
+        self,
+        controller: JobController,
+        specs: SpecSync,
+        interval: float,
+        limit: MaxRemovals,
+        logs: LogArchive | None,
     ) -> None:
         self._controller = controller
         self._specs = specs
         self._interval = interval
-        self._logs_dir = logs_dir
+        self._limit = limit
+        self._logs = logs
         self._lock = threading.Lock()
         self._stops = False
-        self._reported = ""
+        self._refusal = ""
+        """Why none of the jobs without a spec is removed; "" if they are."""
+        self._reported: str | bool = False
         self._since: dict[JobKey, float] = {}
         """Since when the spec of each is missed."""
         self._failures: dict[JobKey, int] = {}
         """How often in a row the removal failed of each of them that was reported."""
+        self._deleter: Deleter | None = None
         self._remover: JobRemover
         self._pool = ThreadPoolExecutor(_WORKERS, "remover")
 
@@ -64,17 +75,25 @@ class RemovedJobs:
                 # With the whole limit of deletes again.
                 due = time.monotonic() + self._interval
                 limit = controller.config.limits.max_deletes_per_pass
-                deleter = Deleter(controller.client, limit, logs_dir=self._logs_dir)
-                self._remover = JobRemover(deleter, controller.source, controller.report_pruned)
+                self._report_foreign()
+                self._deleter = Deleter(
+                    controller.client, limit, logs=self._logs, leads=lambda: controller.leads
+                )
+                report = controller.report_pruned
+                self._remover = JobRemover(self._deleter, controller.source, report)
             for key in self._ready():
                 controller.queue.add(key)
         with self._lock:
             self._stops = True
         self._pool.shutdown(wait=False, cancel_futures=True)
 
+    def _report_foreign(self) -> None:
+        for note in self._deleter.notes if self._deleter is not None else ():
+            self._controller.emit(Notice(note))
+
     def claim(self, key: JobKey) -> bool:
         """Whether the job is removed from now on instead of reconciled."""
-        if self._specs.incomplete or key in self._controller.store.desired:
+        if self._specs.incomplete or self._refusal or key in self._controller.store.desired:
             return False
         with self._lock:
             since = self._since.get(key)
@@ -91,15 +110,20 @@ class RemovedJobs:
     def _ready(self) -> list[JobKey]:
         """Jobs that may be removed now."""
         desired, now = self._controller.store.desired, time.monotonic()
-        gone = {record.key for record in self._controller.informers.own_records()} - desired.keys()
+        known = {record.key for record in self._controller.informers.own_records()}
+        gone = known - desired.keys()
+        refusal = self._limit.refusal(self._controller.source, gone, len(known))
+        self._refusal = str(refusal or "")
         with self._lock:
             self._since = {key: self._since.get(key, now) for key in gone}
             self._failures = {key: self._failures[key] for key in gone & self._failures.keys()}
             ready = [key for key, since in self._since.items() if now - since >= _GRACE_PERIOD]
-        why = self._specs.incomplete
+        incomplete = self._specs.incomplete
+        why = incomplete or bool(self._refusal)
         if ready and why and self._reported != why:
             jobs = f"{len(ready)} job{' has' if len(ready) == 1 else 's have'} no spec any more"
-            self._controller.emit(Notice(f"{jobs}, but nothing is removed: {why}"))
+            words = f"{jobs}, but nothing is removed: {incomplete}" if incomplete else self._refusal
+            self._controller.emit(Notice(words))
         if ready or not why:
             self._reported = why
         return [] if why else ready
@@ -109,10 +133,11 @@ class RemovedJobs:
         controller = self._controller
         try:
             known = controller.informers.records(key.namespace).items(key)
+            record = next((one for one in known if isinstance(one, Record)), None)
             self._postpone(key, self._interval)
-            if key in controller.store.desired or not any(isinstance(r, Record) for r in known):
+            if key in controller.store.desired or record is None:
                 return
-            failed = self._remover.remove(key)
+            failed = self._remover.remove(record)
             with self._lock:
                 failures = self._failures[key] = self._failures.get(key, 0) + 1 if failed else 0
             if failed:

@@ -1,16 +1,19 @@
 """Report what becomes of a job's attempts, once: as events of ours and as Events on its pods."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.api.model import Job
 from engine.cluster.client import Client
 from engine.cluster.events import record_event
-from engine.lifecycle.record import Attempt, Record
+from engine.lifecycle.record import NO_RECORD, Attempt, Record
+from engine.lifecycle.retry import time_left
 from engine.lifecycle.state import LifecycleState, changed_labels, name_of, uid_of
 from engine.reconcile.job_store import TrackedJob
 from engine.refs import Ref
 from engine.status.containers import has_started
 from engine.status.outcome import EventReason, Reason, State
+from engine.status.waiting import pull_errors_beside_main
 from engine.telemetry.events import (
     AttemptFailed,
     Emit,
@@ -18,8 +21,9 @@ from engine.telemetry.events import (
     PullPolicyFallback,
     StateChanged,
 )
+from engine.wellknown import ORPHANED_SINCE
 
-_NO_FAILURE = frozenset({None, Reason.SUCCEEDED, Reason.CANCELLED})
+_NO_FAILURE = (Reason.SUCCEEDED, Reason.CANCELLED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +37,23 @@ class AttemptReporter:
     emit: Emit
     on_pods: bool
     """Whether Events are written on pods, too."""
+    on_attempt_end: Callable[[Record, Attempt], object]
+    """Called once for each attempt, before its pod is deleted."""
 
     def report_record(self, tracked: TrackedJob, before: Record | None, record: Record) -> None:
         """`before` and `record` are the record as it was and as it has been written now."""
+        if before is not None and ORPHANED_SINCE in before.annotations.keys() - record.annotations:
+            self.emit(Notice("its spec is back; its record ages no more", tracked.job.key))
         attempt = record.last
-        ended = attempt is not None and attempt.outcome not in _NO_FAILURE
-        if attempt is not None and ended and not _was_reported(before, record, attempt):
-            if attempt.failures and not record.state.is_final:
-                self._report_fallback(tracked.job, record, attempt)
-            else:
-                self._report_failure(tracked.job, attempt)
+        if attempt is None or attempt.is_open or _was_reported(before, record, attempt):
+            self._report_state(tracked, record.state, record, record.message)
+            return
+        if attempt.failures and not (attempt.exhausted or record.state.is_final):
+            self._report_fallback(tracked.job, record, attempt)
+        elif attempt.outcome not in _NO_FAILURE:
+            self._report_failure(tracked.job, record.position(attempt), attempt)
         self._report_state(tracked, record.state, record, record.message)
+        self.on_attempt_end(record, attempt)
 
     def report_waiting(self, tracked: TrackedJob, state: LifecycleState) -> None:
         """What no record says: that the open attempt's pod runs, or the state of a job without one.
@@ -58,6 +68,11 @@ class AttemptReporter:
         if (unrecorded := tracked.unrecorded) is not None:
             self._report_state(tracked, unrecorded.state, unrecorded, unrecorded.message)
         notes = dict[str, str]()
+        for one in pull_errors_beside_main(pod or {}):
+            place = (attempt.uid if attempt else "", one.name)
+            cause = state.observed.pull_causes.get(place, one.message)
+            words = f"container {one.name} can't be started again while main runs: {cause}"
+            notes["/".join(place)] = words
         for pod in state.unowned_pods():
             notes[uid_of(pod)] = f"pod {name_of(pod)} is in no record of this job; it is left alone"
         pod = state.unlabelled_pod()
@@ -75,39 +90,56 @@ class AttemptReporter:
         """
         record = tracked.record
         if record is not None and record.state.is_final and tracked.reported_state:
-            self._report_state(tracked, record.state, record, record.message)
+            is_new = self._report_state(tracked, record.state, record, record.message)
+            if is_new and record.last is not None:
+                self.on_attempt_end(record, record.last)
 
     def _report_state(
         self, tracked: TrackedJob, state: State, record: Record, message: str
-    ) -> None:
-        """A line per change of state, not per write."""
-        number = record.last.number if record.last else 0
-        reported = (record.run, state, number if not state.is_final else 0, record.reason)
-        if tracked.reported_state != reported:
-            tracked.reported_state = reported
-            since = record.queued_at if state is State.QUEUED else None
-            self.emit(StateChanged(tracked.job.key, state, record.reason, message, number, since))
+    ) -> bool:
+        """A line per change of state, and per wait for a registry or a retry, not per write;
+        whether there was one.
+        """
+        last, waits_until = record.last, None
+        number = record.position(last) if last else 0
+        is_fallback = last is not None and bool(last.failures) and not last.exhausted
+        if last is not None and state is record.state and not (state.is_final or is_fallback):
+            waits_until = last.gives_up_at or last.retry_at
+            message += time_left(record, self.client.now()) if message else ""
+        shown = number if not state.is_final else 0
+        reported = (record.run, state, shown, record.reason, waits_until)
+        if tracked.reported_state == reported:
+            return False
+        tracked.reported_state = reported
+        since = record.queued_at if state is State.QUEUED else None
+        attempt = record.open_attempt
+        why = record.start_cause if attempt and state is State.STARTING else ""
+        key, reason = tracked.job.key, record.reason
+        self.emit(StateChanged(key, state, reason, message, number, since, why))
+        if attempt is not None and why == record.cause and why not in ("", NO_RECORD):
+            self._write_event(tracked.job, attempt, EventReason.STARTED, why)
+        return True
 
-    def _report_failure(self, job: Job, attempt: Attempt) -> None:
+    def _report_failure(self, job: Job, position: int, attempt: Attempt) -> None:
         reason = attempt.outcome or Reason.CANCELLED
-        self.emit(AttemptFailed(job.key, attempt.number, attempt.pod, reason, attempt.message))
+        self.emit(AttemptFailed(job.key, position, attempt.pod, reason, attempt.message))
         text = f"{reason}: {attempt.message}" if attempt.message else reason.value
         self._write_event(job, attempt, EventReason.ATTEMPT_FAILED, text)
 
     def _report_fallback(self, job: Job, record: Record, attempt: Attempt) -> None:
-        after = record.next_policies(job)
+        after, left = record.next_policies(job), time_left(record, self.client.now())
         failed: dict[tuple[str, str], str] = {}
         for failure in attempt.failures:
             before = attempt.policies.get(failure.container, "default")
             first = failed.setdefault((failure.image, before), failure.container)
             change = PullPolicyFallback(
                 job.key,
-                attempt.number,
+                record.position(attempt),
                 failure.container,
                 failure.image,
                 before,
                 after.get(failure.container, "default"),
-                failure.message or f"as for container {first}",
+                (failure.message or f"as for container {first}") + left,
                 failure.pull_class,
             )
             self.emit(change)

@@ -8,6 +8,8 @@ from functools import partial
 from engine.api.model import Config
 from engine.api.other_kinds import foreign_notes
 from engine.errors import Severity
+from engine.lifecycle.outdated import explain_outdated, outdated_fields
+from engine.lifecycle.rename import renames
 from engine.reconcile.controller import JobController
 from engine.reconcile.job_store import Changes
 from engine.render.templates import Templates
@@ -56,6 +58,9 @@ class SpecSync:
         self._is_started = False
         self._is_pending = True
         self._is_reloading = False
+        self._outdated = ""
+        """What was said last of jobs that ran with other defaults."""
+        self._looks_for_outdated = False
         self._reported = Snapshot({}, config, (), "", complete=False, files=0)
 
     def reload(self) -> None:
@@ -79,6 +84,7 @@ class SpecSync:
             heartbeat(_STALL_TIMEOUT)
             if self._is_pending:
                 self._sync(stop, partial(heartbeat, _STALL_TIMEOUT))
+            self._report_outdated()
             self._is_pending = self._source.wait(_TICK)
         self._source.stop()
 
@@ -103,9 +109,23 @@ class SpecSync:
         self.incomplete = self._why_incomplete(snapshot)
         if snapshot is not self._reported:
             self._report(snapshot, changes)
+            self._looks_for_outdated = snapshot.complete
         if self._records_home is not None:
             self._controller.watch_namespaces_with_records(self._records_home)
             self._records_home = None
+
+    def _report_outdated(self) -> None:
+        """Once for each reading that brings something new, when defaults and records are known."""
+        informers, desired = self._controller.informers, self._controller.store.desired
+        if not self._looks_for_outdated or informers.waits:
+            return
+        self._looks_for_outdated = False
+        jobs = ((desired.get(record.key), record) for record in informers.own_records())
+        found = (outdated_fields(job, record) for job, record in jobs if job is not None)
+        words = explain_outdated(found, self._source.paths)
+        if words not in ("", self._outdated):
+            self._emit(Notice(words))
+        self._outdated = words
 
     def _why_incomplete(self, snapshot: Snapshot) -> str:
         if snapshot.unreadable:
@@ -136,4 +156,8 @@ class SpecSync:
         if snapshot.foreign != before.foreign:
             for note in foreign_notes(snapshot.foreign):
                 emit(Notice(note))
+        new = {key: snapshot.jobs[key].spec_fields for key in changes.added}
+        gone = {key: before.jobs[key].spec_fields for key in changes.removed if key in before.jobs}
+        for words in renames(new, gone):
+            emit(Notice(words))
         emit(SpecsRead(snapshot.files, len(snapshot.jobs), *map(len, changes)))

@@ -4,6 +4,7 @@ The new runs of one reading of the specs begin together, or not at all.
 """
 
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from engine.lifecycle.max_starts import MaxStarts, NewRun, name_jobs, new_run
 from engine.reconcile.job_store import Changes, JobStore
 from engine.refs import JobKey
 
+_MORE_MAY_FOLLOW = 3.0
+"""Seconds after the last record that went."""
+
 
 @dataclass(slots=True)
 class _Batch:
@@ -23,6 +27,8 @@ class _Batch:
     keys: frozenset[JobKey]
     suspended: frozenset[JobKey] = frozenset()
     """Those of them that are too many."""
+    due: float = 0.0
+    """When they may be counted. Jobs whose records are gone have one: more may follow."""
 
 
 class StartLimiter:
@@ -73,6 +79,16 @@ class StartLimiter:
                 self._batches.append(_Batch(new))
             return changes
 
+    def recount(self, key: JobKey) -> None:
+        """A job's record is gone: it counts with the others of which that is so, as one reading."""
+        with self._lock:
+            if self.limit.limit is not None:
+                lost = next((batch for batch in self._batches if batch.due), _Batch(frozenset()))
+                if not lost.due:
+                    self._batches.append(lost)
+                lost.keys |= {key}
+                lost.due = time.monotonic() + _MORE_MAY_FOLLOW
+
     def release(self) -> tuple[frozenset[JobKey], list[UsageError]]:
         """The jobs that may go on now, and an error for each batch that is newly suspended."""
         released: frozenset[JobKey] = frozenset()
@@ -80,6 +96,8 @@ class StartLimiter:
         informers = self._informers
         with self._lock:
             for batch in self._batches:
+                if time.monotonic() < batch.due:
+                    continue
                 keys = frozenset(k for k in batch.keys if not informers.is_failing(k.namespace))
                 found = self.new_runs(keys)
                 if found is None:

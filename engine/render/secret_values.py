@@ -5,7 +5,9 @@ A file is below the spec's folder, whatever links are put there meanwhile.
 
 import errno
 import os
+import re
 import stat
+import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -21,9 +23,9 @@ _LARGEST = 1024 * 1024
 _ENCODE = "encode it, say as base64"
 _MOST_LINKS = 40
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_KUBELETS = ".."
+_KUBELETS = re.compile(r"\.\.(data|[0-9]{4}_[0-9_.]+)")
 """A mounted ConfigMap or Secret is made of links: `token` to `..data/token`, `..data` to a folder
-`..2026_01_01`. No other hidden file's name begins so."""
+`..2026_01_01_12_00_00.123456789`."""
 
 
 class _UnresolvedError(Exception):
@@ -39,13 +41,24 @@ def resolve_secrets(
     """
     values: list[str] = []
     problems: list[Diagnostic] = []
-    passwords = map(attrgetter("password"), job.credentials)
-    for ref in (*job.secrets.values(), *passwords):
+    read: dict[object, str] = {}
+    room = _LARGEST
+    refs = (*job.secrets.values(), *map(attrgetter("password"), job.credentials))
+    for ref in refs:
+        source = ref.value, ref.from_env, ref.from_file
         try:
-            values.append(_value(ref, job, environment, limits))
+            # Jobs that have the same value share it.
+            value = read.get(source) or sys.intern(_value(ref, job, environment, limits))
+            room -= len(value.encode(errors="surrogatepass"))
         except _UnresolvedError as error:
             problems.append(Diagnostic(ref.place, *error.args))
-            values.append("")
+            value = ""
+        if room < 0:
+            words = "the job's secrets are together larger than the 1 MiB that a Secret holds"
+            hint = "put large files into a volume or an image"
+            return SecretValues(), (Diagnostic(ref.place, words, hint),)
+        values.append(value)
+        read[source] = value
     count = len(job.secrets)
     variables = dict(zip(job.secrets, values[:count], strict=True))
     return SecretValues(variables, tuple(values[count:])), tuple(problems)
@@ -124,7 +137,7 @@ def _read_below(root: str, folder: str, name: str) -> bytes:
             part = left.popleft()
             if part == os.pardir and len(way) > 1:
                 way.pop()
-            elif part.startswith(".") and not (part.startswith(_KUBELETS) and part != os.pardir):
+            elif part.startswith(".") and not _KUBELETS.fullmatch(part):
                 raise outside
             elif stat.S_ISLNK(os.stat(part, dir_fd=way[-1], follow_symlinks=False).st_mode):
                 target = os.readlink(part, dir_fd=way[-1])

@@ -57,14 +57,20 @@ def write_kubeconfig(path: str | Path, config: Obj) -> Path:
 
 
 def _is_own(path: Path) -> bool:
-    """Whether the file is, word for word, what a sandbox writes."""
+    """Whether the file is what a sandbox writes, or that as kubectl writes it anew: in YAML, with
+    `preferences`, and with the namespace that `kubectl config set-context` was given.
+    """
+    from ruamel.yaml import YAML  # noqa: PLC0415 - slow to import
+    from ruamel.yaml.error import YAMLError  # noqa: PLC0415
+
     if not path.is_file():
         return False
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
+        found.pop("preferences", None)
         url = found["clusters"][0]["cluster"]["server"]
         user = found["users"][0]["user"]["token"]
-        namespace = found["contexts"][0]["context"]["namespace"]
-    except (ValueError, LookupError, TypeError):
+        namespace = found["contexts"][0]["context"].setdefault("namespace", "default")
+    except (YAMLError, ValueError, LookupError, TypeError, AttributeError):
         return False
     return str(url).startswith(_LOOPBACK) and bool(found == kubeconfig(url, user, namespace))

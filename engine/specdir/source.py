@@ -64,6 +64,7 @@ class DirectorySource:
         poll: float | None = None,
         on_notice: Callable[[str], None],
     ) -> None:
+        self.paths = tuple(paths)
         self._roots = make_roots(paths, defaults_root)
         self._watch = DirectoryWatch(poll, on_notice)
         self._cache = ParseCache(config.kubernetes)

@@ -91,6 +91,12 @@ def has_started(pod: Mapping[str, Any]) -> bool:
     return any(state.has_started and state.is_own_work for state in container_states(pod))
 
 
+def has_main_started(pod: Mapping[str, Any]) -> bool:
+    """Whether the main container runs, or has run."""
+    main = main_state(pod)
+    return main is not None and (main.has_started or bool(main.last_terminated))
+
+
 def main_containers_terminated(pod: Mapping[str, Any]) -> bool:
     """Whether all but native sidecars have ended: those are stopped by the kubelet."""
     are_reported = False

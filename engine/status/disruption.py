@@ -8,7 +8,7 @@ from engine.status.outcome import Outcome, Reason
 
 _REASONS: Mapping[str, Reason] = {
     "Evicted": Reason.EVICTED,
-    "Preempting": Reason.EVICTED,
+    "Preempting": Reason.PREEMPTED,
     "UnexpectedAdmissionError": Reason.EVICTED,
     "NodeAffinity": Reason.EVICTED,
     "NodeLost": Reason.NODE_LOST,
@@ -18,6 +18,7 @@ _REASONS: Mapping[str, Reason] = {
 }
 _NO_ROOM = "OutOf"
 _CONDITION = "DisruptionTarget"
+_PREEMPTION = "PreemptionByScheduler"
 _NODE_CAUSES = frozenset({"DeletionByPodGC", "DeletionByTaintManager"})
 
 
@@ -45,8 +46,10 @@ def read_announced_disruption(pod: Mapping[str, Any]) -> Outcome | None:
     for condition in status.get("conditions") or ():
         if condition.get("type") == _CONDITION and condition.get("status") == "True":
             words = condition.get("message") or condition.get("reason", "")
-            if condition.get("reason") not in _NODE_CAUSES:
-                return Outcome(Reason.EVICTED, words, code)
+            cause = condition.get("reason")
+            if cause not in _NODE_CAUSES:
+                reason = Reason.PREEMPTED if cause == _PREEMPTION else Reason.EVICTED
+                return Outcome(reason, words, code)
             node = (pod.get("spec") or {}).get("nodeName")
             if node and not (main and main.terminated):
                 words = f"{words}; its containers may still run on node {node}"

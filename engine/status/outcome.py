@@ -46,7 +46,9 @@ class Reason(StrEnum):
     POD_DELETED = "PodDeleted"
     """The pod was deleted while it ran, and its main container did not end with 0."""
     EVICTED = "Evicted"
-    """The cluster ended the pod: its node ran out of room, it was preempted or drained."""
+    """The cluster ended the pod: its node ran out of room, or was drained."""
+    PREEMPTED = "Preempted"
+    """The cluster ended the pod to make room for one of a higher priority."""
     NODE_LOST = "NodeLost"
     """The node was lost or shut down while the pod was on it."""
     OOM_KILLED = "OOMKilled"
@@ -70,19 +72,30 @@ class Reason(StrEnum):
                 return ExitCode.IMAGE_PULL
             case Reason.QUOTA_EXCEEDED | Reason.ADMISSION_REFUSED:
                 return ExitCode.REFUSED
-            case Reason.POD_DELETED | Reason.EVICTED | Reason.NODE_LOST | Reason.START_TIMEOUT:
+            case Reason.POD_DELETED | Reason.EVICTED | Reason.PREEMPTED | Reason.NODE_LOST:
+                return ExitCode.SYSTEM_FAILURE
+            case Reason.START_TIMEOUT:
                 return ExitCode.SYSTEM_FAILURE
             case _:
                 return ExitCode.JOB_FAILED
 
 
 class EventReason(StrEnum):
-    """Reasons of the engine's own Events on pods; all are Warnings."""
+    """Reasons of the engine's own Events on pods; all but AttemptStarted are Warnings."""
+
+    STARTED = "AttemptStarted"
+    """The first attempt of a run that is not the job's first started; the message has its cause."""
 
     PULL_POLICY_FALLBACK = "PullPolicyFallback"
     """A container's image could not be pulled, and the next attempt uses another pull policy."""
     ATTEMPT_FAILED = "AttemptFailed"
     """An attempt failed, and no other pull policy is the answer; the message has its outcome."""
+
+
+class Masked(str):
+    """Words in which secrets are masked. A redactor makes them, and a record holds no others."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from engine.api.model import PullClass
-from engine.status.containers import ContainerState, container_states, has_started
+from engine.status.containers import ContainerState, container_states, has_main_started, has_started
 from engine.status.outcome import Outcome, Reason
 from engine.status.pod_end import was_interrupted
 from engine.times import parse_time
@@ -31,7 +31,7 @@ _SIGNS: Mapping[PullClass, re.Pattern[str]] = {
         "dial tcp|connection refused|no such host|i/o timeout|tls handshake|request canceled|"
         r"client\.timeout exceeded|connection reset|context deadline exceeded|unexpected eof|"
         "500 internal server error|502 bad gateway|503 service unavailable|504 gateway timeout|"
-        "too many requests"
+        "too many requests|toomanyrequests"
     ),
     PullClass.NOT_FOUND: re.compile(
         "not found|manifest unknown|repository does not exist|"
@@ -39,6 +39,7 @@ _SIGNS: Mapping[PullClass, re.Pattern[str]] = {
     ),
 }
 """The registry's words, in lower case. Messages of the first class often say "not found", too."""
+_RATE_LIMITED = re.compile("too many requests|toomanyrequests")
 _BACK_OFF = "back-off pulling image"
 _KUBELET_QPS = "pull qps exceeded"
 _CACHE_NOT_READY = "failed to sync"
@@ -52,6 +53,12 @@ def pull_errors(pod: Mapping[str, Any]) -> Iterator[ContainerState]:
             yield state
 
 
+def pull_errors_beside_main(pod: Mapping[str, Any]) -> Iterator[ContainerState]:
+    """Those of services that are to be started again while the main container runs."""
+    if has_main_started(pod):
+        yield from pull_errors(pod)
+
+
 def has_pull_cause(state: ContainerState) -> bool:
     """Whether the kubelet says more than "Back-off pulling image …"."""
     words = state.message.lower()
@@ -63,6 +70,11 @@ def classify_pull(message: str) -> PullClass:
     words = message.lower()
     found = (pull_class for pull_class, signs in _SIGNS.items() if signs.search(words))
     return next(found, PullClass.OTHER)
+
+
+def is_rate_limited(message: str) -> bool:
+    """Whether the registry refuses because it was asked too often."""
+    return _RATE_LIMITED.search(message.lower()) is not None
 
 
 def read_invalid_image(pod: Mapping[str, Any]) -> Outcome | None:

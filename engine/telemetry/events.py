@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from engine.api.model import PullClass
 from engine.errors import Diagnostic
 from engine.refs import JobKey, Ref
 from engine.status.outcome import Reason, State
+from engine.telemetry.redact import Redactor
 
 Text = Annotated[str, "free text"]
 """Words of a container, a registry, a server or an exception.
@@ -36,6 +37,8 @@ class StateChanged(Event):
     """0 if there was none yet."""
     queued_at: datetime | None = None
     """Since when a Queued job waits."""
+    started_for: str = ""
+    """Why its run, or another attempt of it, starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,24 @@ class AttemptFailed(Event):
     reason: Reason
     message: Text
     """The first real cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd(Event):
+    """The last lines of a container that failed."""
+
+    key: JobKey
+    attempt: int
+    """The attempt's number."""
+    pod: str
+    container: str
+    text: Text
+    """As the container wrote them, of many lines."""
+
+    @property
+    def lines(self) -> list[str]:
+        """Each alone."""
+        return self.text.splitlines()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +189,18 @@ class Ready(Event):
     """Every cache has been filled for the first time."""
 
 
+SomeEvent = TypeVar("SomeEvent", bound=Event)
 Emit = Callable[[Event], None]
 _FREE_TEXT = (Text, Diagnostic | Text)
 
 
-def map_text(event: Event, change: Callable[[str], str]) -> Event:
+def mask_event(event: SomeEvent, redactor: Redactor) -> SomeEvent:
+    """`event` with the secrets of its job masked; where it is about no job, with all of them."""
+    key = getattr(event, "key", None) or getattr(event, "about", None)
+    return map_text(event, redactor.of(key if isinstance(key, JobKey) else None))
+
+
+def map_text(event: SomeEvent, change: Callable[[str], str]) -> SomeEvent:
     """`event` with `change` applied to its free text, and to nothing else."""
     changed: dict[str, Any] = {}
     for field in fields(event):

@@ -5,10 +5,15 @@ import json
 import re
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, quote_plus
+from weakref import WeakValueDictionary
+
+from engine.refs import JobKey
+from engine.status.outcome import Masked
 
 MASK = "***"
 SHORTEST = 4
@@ -18,50 +23,108 @@ _CUT_FROM = 250
 _FEW_LINES = 100
 """Lines of a value up to which each is looked for in encoded forms of its own; a key has fewer."""
 _TRIES = 16
+_EARLIER = 65_536
+"""Characters of a job's earlier values that go on being masked."""
 _ESCAPE = re.compile("%[0-9A-F]{2}")
 _URL_SAFE = str.maketrans("+/", "-_")
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False, weakref_slot=True)
 class Redactor:
     """Masks secret values in free text: plain, line by line, escaped, in URLs and in base64.
+
+    `of` has the redactor of one job: what is said of a job is masked by its own secrets alone. The
+    whole one is for what is said of no job, or of several.
 
     Guarantees: raises nothing, whatever the values and the text hold; a text that was cut off
     doesn't end with the beginning of a value; learning a value takes as long as the value is long,
     masking a text as long as the text is, however many values are known and however they begin.
+    What is masked is never masked again, whatever a value looks like.
     Safe to use from several threads.
     Assumptions: it gets free text before anything is encoded, never names, states or structure.
     """
 
+    size: int = 0
+    """Characters of all forms that are kept."""
     _lock: Any = field(default_factory=threading.RLock)
-    _values: set[str] = field(default_factory=set)
+    values: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The forms of every value."""
+    _uses: Counter[str] = field(default_factory=Counter)
+    """How many jobs have a value."""
     _forms: dict[str, list[str]] = field(default_factory=dict)
     """Forms of values, sorted, by their first characters."""
     _longest: int = 0
+    _shared: "WeakValueDictionary[frozenset[str], Redactor]" = field(
+        default_factory=WeakValueDictionary
+    )
+    """Most jobs of a source have the same secrets."""
+    _jobs: "dict[JobKey, Redactor]" = field(default_factory=dict)
 
-    def add(self, values: Iterable[str]) -> None:
-        """From now on mask these values; they may be of several lines."""
-        values = set(values) - self._values
-        forms = set[str]().union(*map(_forms, values))
+    def add(self, values: Iterable[str], job: JobKey | None = None) -> None:
+        """From now on mask these values, those of `job` if one is given.
+
+        A job's earlier values go on being masked, unless they are long: its pods may say them.
+        """
+        new = {value: self.values.get(value) or tuple(_forms(value)) for value in values}
         with self._lock:
-            self._values |= values
-            for form in forms:
+            room, before = _EARLIER, {**self.of(job).values} if job else {}
+            for value, forms in before.items():
+                if value not in new and (room := room - len(value)) >= 0:
+                    new[value] = forms
+            self._learn(new)
+            if job is not None:
+                if (own := self._shared.get(frozenset(new))) is None:
+                    own = self._shared[frozenset(new)] = Redactor()
+                    own._learn({value: self.values[value] for value in new})
+                self._jobs[job] = own
+            self._unlearn(before)
+
+    def of(self, job: JobKey | None) -> "Redactor":
+        """That of one job, without the secrets of others; the whole one for None."""
+        return self if job is None else self._jobs.get(job, _NOTHING)
+
+    def forget(self, job: JobKey) -> None:
+        """Nothing more will be said of the job."""
+        with self._lock:
+            if (own := self._jobs.pop(job, None)) is not None:
+                self._unlearn(own.values)
+
+    def _learn(self, values: Mapping[str, tuple[str, ...]]) -> None:
+        changed = set()
+        self._uses.update(values.keys())
+        for value in values.keys() - self.values.keys():
+            self.values[value] = values[value]
+            for form in values[value]:
+                changed.add(form[:SHORTEST])
                 self._forms.setdefault(form[:SHORTEST], []).append(form)
                 self._longest = max(self._longest, len(form))
-            for beginning in {form[:SHORTEST] for form in forms}:
-                self._forms[beginning].sort()
+                self.size += len(form)
+        for beginning in changed:
+            self._forms[beginning].sort()
 
-    def __call__(self, text: str) -> str:
+    def _unlearn(self, values: Iterable[str]) -> None:
+        for value in values:
+            self._uses[value] -= 1
+            if self._uses[value]:
+                continue
+            del self._uses[value]
+            for form in self.values.pop(value):
+                self._forms[form[:SHORTEST]].remove(form)
+                self.size -= len(form)
+
+    def __call__(self, text: str) -> Masked:
         """`text` with every known value masked."""
-        if not self._forms:
+        if isinstance(text, Masked):
             return text
+        if not self._forms:
+            return Masked(text)
         pieces: list[str] = []
         end = 0
         with self._lock:
             for begin, until in self._spans(text):
                 pieces += [text[end:begin], MASK]
                 end = until
-        return "".join([*pieces, text[end:]])
+        return Masked("".join([*pieces, text[end:]]))
 
     def _spans(self, text: str) -> list[tuple[int, int]]:
         """Where values begin and end; those that overlap are one."""
@@ -148,5 +211,6 @@ def is_maskable(value: str) -> bool:
     return len(value.strip()) >= SHORTEST
 
 
+_NOTHING = Redactor()
 REDACTOR = Redactor()
 """The secrets of this process: all its output goes through here, crashes included."""

@@ -43,7 +43,7 @@ DEFAULTS = """apiVersion: jobs.engine/v1alpha1
 kind: JobDefaults
 spec: {ttlAfterFinished: {success: 10s, failure: 20s}}
 """
-ARGUMENTS = ("--prune", "--prune-interval", "5s")
+ARGUMENTS = ("--prune", "--yes", "--prune-interval", "5s")
 
 pytestmark = pytest.mark.timeout(SECONDS + 300)
 

@@ -117,7 +117,7 @@ def test_a_registry_that_goes_and_comes_back_costs_a_policy_and_no_job(
 ) -> None:
     config = engine.write(
         "../engine.yaml",
-        "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\npull: {grace: 6s}\n",
+        "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\npull: {patience: 6s}\n",
     )
     cached, absent = images.build(), images.build()
     images.pull_to_node(cached)

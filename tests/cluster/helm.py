@@ -20,6 +20,8 @@ from tests.cluster.packages import Say
 from tests.cluster.settings import Settings
 
 CHART = Path(__file__).parents[2] / "deploy" / "chart"
+LEAST = Path(__file__).parents[1] / "deploy" / "least.yaml"
+"""Without these values there is no release: where jobs run has to be said."""
 OLDEST = "--kube-version=1.30.0"
 """Where there is no cluster to ask, helm has to be told."""
 
@@ -66,7 +68,7 @@ class Helm:
         namespace: str = "engine",
     ) -> str:
         """What the chart makes of values files, and of settings as those of `--set-json`."""
-        files = [f"--values={path}" for path in values]
+        files = [f"--values={path}" for path in (LEAST, *values)]
         given = [f"--set-json={setting}" for setting in settings]
         options = [f"--namespace={namespace}", OLDEST, *files, *given]
         done = self.run("template", release, str(CHART), *options)

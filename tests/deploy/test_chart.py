@@ -11,9 +11,10 @@ from ruamel.yaml import YAML
 
 from engine import __version__
 from engine.api.config import parse_config
+from engine.api.model import Limits
 from engine.cli.prune import command as prune
 from engine.cli.reconcile import command as reconcile
-from tests.cluster.helm import CHART, OLDEST, Helm
+from tests.cluster.helm import CHART, LEAST, OLDEST, Helm
 from tests.deploy.kubernetes_types import faults_of
 from tests.deploy.restricted import require_restricted
 from tests.support.pages import rights_of, table_of
@@ -84,7 +85,12 @@ def test_every_value_has_a_schema_and_a_comment_tells_of_each_part() -> None:
 @EACH
 def test_lint_finds_nothing(helm: Helm, files: list[Path]) -> None:
     done = helm.run(
-        "lint", "--strict", "--quiet", OLDEST, str(CHART), *(f"--values={f}" for f in files)
+        "lint",
+        "--strict",
+        "--quiet",
+        OLDEST,
+        str(CHART),
+        *(f"--values={file}" for file in (LEAST, *files)),
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -177,8 +183,8 @@ def told() -> dict[str, set[str]]:
 
 BASE = {
     "pods": {"create", "get", "list", "watch", "patch", "delete"},
-    "secrets": {"create", "get", "delete"},
-    "configmaps": {"create", "get", "list", "watch", "update", "delete"},
+    "secrets": {"create", "get", "patch", "delete"},
+    "configmaps": {"create", "get", "list", "watch", "update", "patch", "delete"},
     "leases": {"get", "create", "update"},
 }
 QUOTAS = {"resourcequotas": {"list", "watch"}}
@@ -202,7 +208,7 @@ RIGHTS = "engine.rights="
         ),
         (
             ["engine.prune=true"],
-            BASE | QUOTAS | EVENTS | NODES | {"secrets": {"create", "get", "list", "delete"}},
+            BASE | QUOTAS | EVENTS | NODES | {"secrets": BASE["secrets"] | {"list"}},
         ),
         ([f"engine.logs={SAVED}"], BASE | QUOTAS | EVENTS | NODES | LOGS),
     ],
@@ -227,15 +233,43 @@ def test_with_every_feature_its_rights_are_those_that_the_page_lists(helm: Helm)
 def test_an_engine_has_rights_in_the_namespaces_of_its_jobs_alone(helm: Helm) -> None:
     documents = helm.template(VALUES / "git.yaml")
     places = {role["metadata"]["namespace"] for role in of_kind(documents, "Role")}
-    assert places == set(TEAMS)
+    assert places == {*TEAMS, "engine"}
     assert granted(documents, "ClusterRole") == NODES
+    (own,) = [r for r in of_kind(documents, "Role") if r["metadata"]["namespace"] == "engine"]
+    assert granted([own]) == {"leases": BASE["leases"]}
     leases = [
         role["metadata"]["namespace"]
         for role in of_kind(documents, "Role")
         if "leases" in granted([role])
     ]
-    assert leases == ["web-jobs"], "where --namespace says"
-    assert "--namespace=web-jobs" in argv(documents)
+    assert leases == ["engine"], "where no tenant writes"
+    assert {"--namespace=web-jobs", "--lease-namespace=engine"} <= set(argv(documents))
+
+
+def test_no_release_is_made_before_it_says_where_jobs_run(helm: Helm) -> None:
+    done = helm.run("template", "engine", str(CHART), OLDEST)
+    assert done.returncode != 0
+    assert "engine.jobs.namespaces has to name where jobs run" in done.stderr
+    assert helm.template(settings=['engine={"enabled": false, "jobs": {"namespaces": []}}']) == []
+
+
+def test_no_job_beside_the_engine_takes_its_account_or_a_secret_that_is_not_named(
+    helm: Helm,
+) -> None:
+    def limits(*settings: str) -> Limits:
+        documents = helm.template(settings=settings)
+        written = named(documents, "ConfigMap", "engine-config")["data"]["engine.yaml"]
+        return parse_config(written.encode(), "engine.yaml").limits
+
+    for beside in (['"engine"'], ['"ci"', '"engine"']):
+        found = limits(f"engine.jobs.namespaces=[{','.join(beside)}]")
+        assert (found.allowed_service_accounts, found.allowed_secrets) == ((), ())
+    everywhere = 'engine.jobs={"allNamespaces": true, "namespaces": []}'
+    assert limits(everywhere).allowed_secrets == ()
+    own = limits(everywhere, 'engine.config={"limits": {"allowedSecrets": ["ci-*"]}}')
+    assert (own.allowed_service_accounts, own.allowed_secrets) == ((), ("ci-*",))
+    elsewhere = limits('engine.config={"limits": {"maxTtl": "1d"}}')
+    assert elsewhere.allowed_secrets is None
 
 
 def test_an_engine_of_all_namespaces_has_them_in_a_cluster_role(helm: Helm) -> None:
@@ -475,11 +509,16 @@ def test_labels_of_the_users_are_on_everything_and_select_nothing(helm: Helm) ->
         ('engine.specs.path="../secrets"', "path"),
         ('engine.specs.git.credentials={"type": "ssh"}', "secretName"),
         ('image.digest="latest"', "digest"),
+        ('engine.specs.git.ref="a\\n- --exechook-command=/bin/sh"', "ref"),
+        ('engine.specs.git.repository="a\\nb"', "repository"),
+        ('engine.specs.path="a\\n- --prune"', "path"),
+        ('namespaces.create=["kube-system"]', "create"),
     ],
 )
 def test_a_value_that_can_mean_nothing_is_refused_by_its_name(
     helm: Helm, setting: str, named_in: str
 ) -> None:
-    done = helm.run("template", "engine", str(CHART), OLDEST, f"--set-json={setting}")
+    values = [f"--values={LEAST}", f"--set-json={setting}"]
+    done = helm.run("template", "engine", str(CHART), OLDEST, *values)
     assert done.returncode != 0
     assert named_in in done.stderr

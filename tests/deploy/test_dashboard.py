@@ -52,7 +52,7 @@ def scraped(
         engine = engine_for(SandboxCluster(sandbox, folder), folder)
         full = Refuse(403, "Forbidden", 'pods "x" is forbidden: exceeded quota: q')
         sandbox.faults.add(Fault(full, verb="create", resource="pods", name="waits-*"))
-        sandbox.images.down("down.example")
+        sandbox.images.missing("down.example/a:1")
         sandbox.node.will(Run(exit_code=3), pod="fails-*")
         engine.spec("fails", script="exit 3", ttlAfterFinished={"failure": "1s"})
         engine.spec("falls-back", image="down.example/a:1", pullPolicy=["Always", "IfNotPresent"])

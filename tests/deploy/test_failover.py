@@ -32,9 +32,9 @@ APART = {
 WRITES = {"create", "update", "patch", "delete"}
 
 
-def leader_of(api: Api, release: Release, jobs: str) -> Object:
+def leader_of(api: Api, release: Release) -> Object:
     """The pod that holds the Lease."""
-    holder = api.get(LEASES, "engine-ci", jobs)["spec"]["holderIdentity"]
+    holder = api.get(LEASES, "engine-ci", release.namespace)["spec"]["holderIdentity"]
     pods = api.list("pods", release.namespace)
     (leader,) = [pod for pod in pods if pod["metadata"]["name"] in holder]
     return leader
@@ -46,7 +46,7 @@ def test_when_the_leaders_pod_is_killed_the_other_goes_on_with_its_jobs(
     values = engine_values(repository, jobs, long=spec_of("long", engine, "sleep 20"))
     release.helm("install", values)
     api.wait(lambda: attempts(api, jobs).get("long", ("",))[0] == "Running", "running job", 180)
-    leader = leader_of(api, release, jobs)["metadata"]["name"]
+    leader = leader_of(api, release)["metadata"]["name"]
     api.delete("pods", leader, release.namespace, grace=0)
 
     expected = {"long": ("Succeeded", 1)}
@@ -96,11 +96,11 @@ def test_when_the_leaders_node_is_cut_off_the_other_leads_and_the_old_one_writes
     replicas = api.list("pods", release.namespace)
     nodes = {node.name: node for node in (*cluster.nodes, second_node)}
     assert {pod["spec"]["nodeName"] for pod in replicas} == set(nodes), "one replica on each"
-    leader = leader_of(api, release, jobs)
+    leader = leader_of(api, release)
     old, new = leader["metadata"]["name"], other_of(replicas, leader)
     with cut_off(nodes[leader["spec"]["nodeName"]], leader):
         since, at = cluster.audit_position(), time.monotonic()
-        api.wait(lambda: new in holder(api, jobs), "another leader")
+        api.wait(lambda: new in holder(api, release), "another leader")
         took = time.monotonic() - at
         late = {"data": {"late.yaml": spec_of("late", engine)}}
         api.patch("configmaps", "ci-engine-specs", late, release.namespace)
@@ -112,7 +112,7 @@ def test_when_the_leaders_node_is_cut_off_the_other_leads_and_the_old_one_writes
     expected = dict.fromkeys((*files, "late"), ("Succeeded", 1))
     api.wait(lambda: attempts(api, jobs) == expected, "end of every job, run once", 180)
     time.sleep(5)
-    assert new in holder(api, jobs)
+    assert new in holder(api, release)
     accepted = [w for w in writes_of(old, cluster, since) if w["responseStatus"]["code"] < 300]
     assert accepted == []
     tried = {write["objectRef"]["resource"] for write in writes_of(old, cluster, since)}
@@ -128,8 +128,8 @@ def other_of(replicas: list[Object], leader: Object) -> str:
     return str(other)
 
 
-def holder(api: Api, jobs: str) -> str:
-    return str(api.get(LEASES, "engine-ci", jobs)["spec"].get("holderIdentity") or "")
+def holder(api: Api, release: Release) -> str:
+    return str(api.get(LEASES, "engine-ci", release.namespace)["spec"].get("holderIdentity") or "")
 
 
 def requests_of(pod: str, cluster: Cluster, since: int) -> list[dict[str, Any]]:

@@ -176,11 +176,11 @@ def test_syncs_in_quick_succession_take_no_job_away_that_is_still_there(
             checkout.sync()
         for number in range(FLIPS):
             staying.wait_for_line(f"/new-{number}: Succeeded", within=_PATIENCE)
-        assert "spec removed" not in staying.text
+        assert "no valid spec any more" not in staying.text
         states = {name: entry["state"] for name, entry in engine.status().items()}
         assert {states[f"stays-{number}"] for number in range(8)} == {"Running"}
         (checkout.source / "jobs/stays-0.yaml").unlink()
         checkout.commit({})
         checkout.sync()
-        staying.wait_for_line("/stays-0: spec removed", within=_PATIENCE)
-        assert staying.text.count(": spec removed") == 1
+        staying.wait_for_line("/stays-0: no valid spec any more", within=_PATIENCE)
+        assert staying.text.count(": no valid spec any more") == 1

@@ -9,6 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.cluster.cluster import Cluster
+from tests.cluster.helm import CHART, Helm
 from tests.cluster.images import Images
 from tests.deploy.manifests import DEPLOY
 from tests.deploy.release import Release, attempts, engine_values, spec_of
@@ -60,7 +61,7 @@ def documents_of(
     text = text.replace("registry.example.com/engine", repository)
     text = text.replace("docker.io/library/busybox:1.36", image)
     for old, new in (("engine", namespace), ("ci", jobs)):
-        for before in ("namespace: ", "--namespace=", "- "):
+        for before in ("namespace: ", "--namespace=", "--lease-namespace=", "- "):
             text = text.replace(f"{before}{old}\n", f"{before}{new}\n")
     found: list[dict[str, Any]] = list(YAML(typ="safe", pure=True).load_all(text))
     found = [document for document in found if document]
@@ -112,3 +113,17 @@ def test_the_plain_yaml_is_taken_and_its_engine_runs_the_example(
         assert api.find("batch/v1/cronjobs", "engine-cleaner", jobs) is not None
     finally:
         kubectl("delete", f"--filename={file}", "--wait=false", "--ignore-not-found")
+
+
+def test_the_notes_do_not_keep_quiet_about_jobs_beside_the_engine(
+    helm: Helm, cluster: Cluster
+) -> None:
+    def notes(places: str) -> str:
+        values = f"--set-json=engine.jobs.namespaces={places}"
+        given = ("install", "engine", str(CHART), "--namespace=engine", "--dry-run=client", values)
+        done = helm.run(*given, kubeconfig=cluster.kubeconfig)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.rpartition("\nNOTES:\n")[2]
+
+    assert "WARNING: jobs may run in engine, beside the engine's own token" in notes('["engine"]')
+    assert "WARNING" not in notes('["ci"]')

@@ -5,6 +5,7 @@ import json
 import subprocess
 import threading
 import time
+import uuid
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -31,6 +32,14 @@ OPTIONAL: set[Right] = {
     ("create", "events"),
     ("list", "events"),
 }
+UNPLAYED: set[Right] = {
+    ("delete", "secrets"),
+    ("patch", "secrets"),
+    ("patch", "configmaps"),
+}
+"""What the story doesn't always need: the garbage collector may be first at what a crash has left,
+and no TTL is edited while a pod runs. tests/e2e/test_kinds_of_fields.py uses the others.
+"""
 ENGINES: dict[str, tuple[list[str], set[Right]]] = {
     "as it is": ([], set()),
     "all that can be on": (
@@ -54,7 +63,7 @@ ENGINES: dict[str, tuple[list[str], set[Right]]] = {
         ['engine.rights={"nodes": false, "quotas": false, "events": false}'],
         OPTIONAL,
     ),
-    "all namespaces": (['engine.jobs={"allNamespaces": true}'], set()),
+    "all namespaces": (['engine.jobs={"allNamespaces": true, "namespaces": []}'], set()),
 }
 
 
@@ -64,8 +73,16 @@ def test_an_engine_uses_all_its_rights_and_is_refused_nothing(
     tmp_path: Path,
 ) -> None:  # fmt: skip
     given, without = ENGINES[features]
-    aged = ['engine.config={"records": {"ttl": "1s"}}', f'engine.source="{source_in(namespace)}"']
-    settings = [*QUICK, *aged, *given]
+    config = {
+        "records": {"ttl": "1s"},
+        "limits": {"allowedServiceAccounts": ["*"], "allowedSecrets": ["*"]},
+    }
+    said = [
+        f"engine.config={json.dumps(config)}",
+        f'engine.source="{source_in(namespace)}"',
+        f'engine.jobs.namespaces=["{namespace}"]',
+    ]
+    settings = [*QUICK, *said, *given]
     documents = helm.template(settings=settings, release="ci", namespace=namespace)
     specs = tmp_path / "specs"
     specs.mkdir()
@@ -79,7 +96,7 @@ def test_an_engine_uses_all_its_rights_and_is_refused_nothing(
         running(acting, arguments_of(documents, tmp_path), tmp_path),
     ):
         play(author, api)
-    assert_least(acting, without)
+    assert_least(acting, without, UNPLAYED)
 
 
 def source_in(namespace: str) -> str:
@@ -87,11 +104,13 @@ def source_in(namespace: str) -> str:
     return f"rights-{namespace[-8:]}"
 
 
-def assert_least(acting: Account, without: Collection[Right] = ()) -> None:
-    """All that it has was used, and nothing was refused but what was taken away on purpose."""
+def assert_least(
+    acting: Account, without: Collection[Right] = (), unplayed: Collection[Right] = ()
+) -> None:
+    """All that it has was used, but for what is unplayed; only what was taken away was refused."""
     time.sleep(0.5)  # an entry may follow its answer by a moment
     refused = acting.asked(refused=True) - set(without)
-    never_used = acting.granted - acting.asked()
+    never_used = acting.granted - acting.asked() - set(unplayed)
     assert (refused, never_used) == (set(), set())
 
 
@@ -109,12 +128,15 @@ def write_specs(author: Engine, images: Images) -> None:
 
 
 def leftovers(author: Engine) -> Iterator[Object]:
-    """What is in the way of a job: a Secret and a ConfigMap of its names, which nobody owns."""
+    """What is in the way of a job: a Secret and a ConfigMap of its names, whose pod is gone."""
     rendered = author.run(
         "render", str(author.folder / "owns.yaml"), "-o", "json",
         f"--source={source_in(author.namespace)}", ends=0,
     )  # fmt: skip
     for manifest in rendered.result["items"]:
+        name, uid = manifest["metadata"]["name"], str(uuid.uuid4())
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}
+        manifest["metadata"]["ownerReferences"] = [owner]
         if manifest["kind"] == "Secret":
             yield {**manifest, "data": {"OLD": base64.b64encode(b"old").decode()}}
         if manifest["kind"] == "ConfigMap":

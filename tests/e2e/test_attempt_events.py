@@ -57,13 +57,13 @@ def test_each_attempt_that_fails_has_its_own(engine: Engine, sandbox: Sandbox) -
 def test_a_pull_that_another_policy_answers_is_a_fallback_and_the_last_one_a_failure(
     engine: Engine, sandbox: Sandbox
 ) -> None:
-    sandbox.images.down("down.example")
+    sandbox.images.missing("down.example/tool:1")
     engine.spec("job", image="down.example/tool:1", pullPolicy=["Always", "IfNotPresent"])
     engine.reconcile(ends=4)
     assert len(messages(sandbox, "PullPolicyFallback")) == 1
     (message,) = messages(sandbox)
     assert message.startswith("ImagePullFailed: ")
-    assert "connection refused" in message
+    assert "not found" in message
     first, second = (pod for pod in engine.status()["job"]["attempts"])
     assert told(sandbox)[0]["involvedObject"]["name"] == second["pod"]
     assert told(sandbox, "PullPolicyFallback")[0]["involvedObject"]["name"] == first["pod"]
@@ -100,7 +100,7 @@ def test_an_event_that_may_not_be_written_changes_nothing(engine: Engine, sandbo
 def test_it_is_written_after_the_record_and_before_the_pod_goes(
     engine: Engine, sandbox: Sandbox
 ) -> None:
-    sandbox.images.down("down.example")
+    sandbox.images.missing("down.example/tool:1")
     engine.spec("job", image="down.example/tool:1", pullPolicy=["Always"])
     engine.reconcile(ends=4)
     writes = [(entry.verb, entry.resource) for entry in sandbox.requests.writes]
@@ -111,7 +111,7 @@ def test_it_is_written_after_the_record_and_before_the_pod_goes(
 def test_a_fallback_is_told_once_although_a_quota_refuses_what_comes_next(
     engine: Engine, sandbox: Sandbox
 ) -> None:
-    sandbox.images.down("down.example")
+    sandbox.images.missing("down.example/tool:1")
     full = Refuse(403, "Forbidden", 'pods "x" is forbidden: exceeded quota: q, requested: pods=1')
     sandbox.faults.add(Fault(full, verb="create", resource="pods", skip=1, times=2))
     engine.spec("job", image="down.example/tool:1", pullPolicy=["Always", "IfNotPresent"])

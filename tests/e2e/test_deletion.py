@@ -126,7 +126,7 @@ def test_what_failed_before_it_was_deleted_has_failed(
     released(objects, pod)
 
 
-def test_what_died_of_its_deletion_has_not_failed_for_the_next_engine_either(
+def test_what_died_of_its_deletion_has_not_failed_and_is_not_waited_for_while_a_finalizer_holds_it(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
     """By then the kubelet has made its own last delete; something else still holds the pod."""
@@ -143,11 +143,11 @@ def test_what_died_of_its_deletion_has_not_failed_for_the_next_engine_either(
         return bool(grace == 0 and found["status"]["phase"] == "Failed")
 
     objects.api.wait(is_rewritten, "the kubelet's last delete")
-    target.forget_requests()
-    following = engine.start()
-    objects.api.wait(lambda: "watch" in target.requests(), "an engine that watches")
+    job = engine.reconcile("--timeout", "60s", ends=7).job("gone")
+    assert (job["state"], job["reason"]) == ("Failed", "PodDeleted"), job
+    assert job["message"] == f"pod {pod} was deleted, and stays for its finalizer {HOLD}"
     released(objects, pod)
-    assert_deleted(engine, objects, pod, finish(following))
+    objects.wait_until_clean()
 
 
 @pytest.mark.parametrize("grace", [None, 1, 5])

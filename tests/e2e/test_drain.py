@@ -102,8 +102,10 @@ def preempt(objects: Objects, second_node: Node, engine: Engine) -> Iterator[Cal
     objects.api.delete(PRIORITIES, name)
 
 
-@pytest.mark.parametrize("retry", [{}, {"retry": {"max": 1, "on": ["Evicted"]}}], ids=["", "retry"])
-def test_a_preempted_job_was_evicted_and_is_tried_again_elsewhere_if_it_says_so(
+@pytest.mark.parametrize(
+    "retry", [{}, {"retry": {"max": 1, "on": ["Preempted"]}}], ids=["", "retry"]
+)
+def test_a_preempted_job_is_told_as_preempted_and_is_tried_again_elsewhere_if_it_says_so(
     engine: Engine,
     objects: Objects,
     other_node: SecondNode,
@@ -117,7 +119,7 @@ def test_a_preempted_job_was_evicted_and_is_tried_again_elsewhere_if_it_says_so(
     preempt()
     job = finish(process, ends=0 if retry else 7).job("job")
     outcomes = [attempt["outcome"] for attempt in job["attempts"]]
-    assert outcomes == (["Evicted", "Succeeded"] if retry else ["Evicted"])
+    assert outcomes == (["Preempted", "Succeeded"] if retry else ["Preempted"])
     assert "preempting to accommodate a higher priority pod" in job["attempts"][0]["message"]
     later = [attempt["uid"] for attempt in job["attempts"][1:]]
     assert first["metadata"]["uid"] not in later

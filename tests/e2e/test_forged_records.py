@@ -169,7 +169,9 @@ def test_status_shows_a_forged_record_with_its_cause_beside_the_others(
     run = engine.run("status", *where)
     for job in forged:
         assert_told(run, 0, job)
-    rows = {row.split()[1]: row for row in run.stdout.splitlines()[1:]}
+    rows = {
+        row.split()[0].removeprefix(f"{NAMESPACE}/"): row for row in run.stdout.splitlines()[1:]
+    }
     assert list(rows) == [*sorted(forged), "good"], "what wants somebody's eye comes first"
     assert "Succeeded" in rows["good"]
     assert "attempts[0].pod can't be '../../othe" in rows["secret"]
@@ -181,7 +183,7 @@ def test_status_shows_a_forged_record_with_its_cause_beside_the_others(
     assert "message can't be 5" in entries["words"]["error"]
     assert entries["good"]["state"] == "Succeeded"
     named = engine.run("status", *where, "time", ends=0)
-    assert [row.split()[1] for row in named.stdout.splitlines()[1:]] == ["time"]
+    assert [row.split()[0] for row in named.stdout.splitlines()[1:]] == [f"{NAMESPACE}/time"]
 
 
 def test_an_engine_that_stays_waits_for_a_record_to_be_put_back_and_never_runs_it_twice(

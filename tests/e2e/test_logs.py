@@ -35,7 +35,7 @@ def test_the_end_of_the_failed_containers_log_stands_under_the_job(
     row = next(at for at, line in enumerate(table) if line.startswith(f"{engine.namespace}/fails "))
     assert table[row + 1] == "  main | line 11"
     assert table[row + 20] == "  main | boom: assertion failed"
-    assert table[row + 21].startswith(f"{engine.namespace}/works ")
+    assert table[row + 21] == "2 jobs: 1 failed, 1 succeeded (2 ran)"
     assert "all is well" not in run.stdout
 
 
@@ -123,7 +123,7 @@ def test_the_attempt_that_is_asked_for_is_shown(target: ClusterUnderTest, engine
     command = ("logs", "-n", engine.namespace, "job")
     assert engine.run(*command, ends=0).stdout == again
     assert engine.run(*command, "--attempt", "2", ends=0).stdout == again
-    assert "this run has 2" in engine.run(*command, "--attempt", "7", ends=2).stderr
+    assert "there are 1, 2" in engine.run(*command, "--attempt", "7", ends=2).stderr
     assert "one of main" in engine.run(*command, "-c", "web", ends=2).stderr
 
 

@@ -77,7 +77,7 @@ def test_a_job_that_asks_for_it_runs_on_another_node_while_the_first_may_still_r
     job = run.job("job")
     assert [a["outcome"] for a in job["attempts"]] == ["NodeLost", "Succeeded"]
     assert job["attempts"][0]["message"] == WORDS + other_node.name
-    assert f"job: Starting: {WORDS}{other_node.name}\n" in run.stderr
+    assert f"job: Starting: attempt 1 of 2 failed: {WORDS}{other_node.name}; next in" in run.stderr
     last = job["attempts"][1]["uid"]
     nodes = {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in objects.pods()}
     assert nodes[first["metadata"]["uid"]] == other_node.name != nodes[last]

@@ -135,3 +135,21 @@ def test_a_spec_in_a_namespace_that_can_not_be_read_holds_up_no_other(
         running.wait_for_line("/job-1: Succeeded", within=60)
         sandbox.allow(closed)
         running.wait_for_line("closed/theirs: Succeeded", within=60)
+
+
+def test_records_that_are_lost_under_an_engine_that_stays_start_nothing(
+    engine: Engine, objects: Objects
+) -> None:
+    source = f"lost-{objects.namespace}"
+    jobs(engine, 3)
+    engine.reconcile("--source", source, ends=0)
+    with EngineProcess(engine, "--source", source, "--max-starts", "1") as running:
+        for number in range(3):
+            running.wait_for_line(f"/job-{number}: Succeeded, unchanged", within=60)
+        for pod in objects.pods():
+            objects.api.delete("pods", pod["metadata"]["name"], objects.namespace, grace=0)
+        objects.api.wait(lambda: not objects.pods(), "the end of the pods")
+        lose_records(objects)
+        running.wait_for_line("3 jobs would start new runs, --max-starts allows 1", within=60)
+        assert running.metric("engine_held_jobs") == 3
+        assert (objects.pods(), records(objects)) == ([], 0)

@@ -10,6 +10,7 @@ import pytest
 
 from engine.cluster.api import CONFIG_MAPS, get_metadata
 from engine.cluster.connect import connect
+from engine.lifecycle.ownership import Marked
 from engine.prune.candidate import PruneCandidate
 from engine.prune.delete import Deleter
 from engine.prune.result import PruneAction
@@ -338,7 +339,7 @@ def _as_listed(place: Namespace, name: str) -> tuple[Deleter, PruneCandidate]:
     metadata = get_metadata(client, Ref("ConfigMap", place.namespace, name))
     assert metadata is not None
     deleter = Deleter(client)
-    return deleter, PruneCandidate(CONFIG_MAPS, metadata)
+    return deleter, PruneCandidate(CONFIG_MAPS, metadata, Marked((TTL,)))
 
 
 def _judge(deleter: Deleter) -> Any:

@@ -385,9 +385,7 @@ def test_who_may_not_look_everywhere_looks_where_the_specs_are(
     words = (
         'configmaps is forbidden: User "x" cannot list resource "configmaps" at the cluster scope'
     )
-    sandbox.faults.add(
-        Fault(Refuse(403, "Forbidden", words), verb="list", resource="configmaps", skip=1)
-    )
+    sandbox.faults.add(Fault(Refuse(403, "Forbidden", words), verb="list", resource="configmaps"))
     engine.reconcile("--prune", ends=0)
     assert record(sandbox, "gone") is None
 

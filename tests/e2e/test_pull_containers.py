@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from engine.sandbox import Run, Sandbox
+from tests.support.api import Api
 from tests.support.clusters import NAMESPACE
-from tests.support.engine import Engine
+from tests.support.engine import Engine, finish
 
 pytestmark = pytest.mark.only("sandbox")
 
@@ -110,6 +111,24 @@ def test_a_failed_pull_names_container_and_image_wherever_it_is_told(
     assert event.startswith(f"main, image {TOOL}: pull policy Always failed, next is Never: ")
 
 
+def test_a_script_never_runs_twice_because_its_service_did(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    """The service ends, is started again, and finds no registry, while main runs."""
+    service = {"name": "db", "image": DATABASE, "pullPolicy": BOTH}
+    sandbox.node.will(Run(duration=9), container="db")
+    sandbox.node.will(Run(duration=30), container="main")
+    engine.spec("job", services=[service], script="sleep 30")
+    process = engine.start()
+    Api.from_kubeconfig(engine.kubeconfig).wait(lambda: starts(sandbox, "{main}"), "main to start")
+    sandbox.images.down(DOWN)
+    run = finish(process, ends=0)
+    assert (starts(sandbox, "{main}"), len(run.job("job")["attempts"])) == (1, 1)
+    told = [line for line in run.lines if "container db can't be started again" in line]
+    assert len(told) == 1
+    assert "connection refused" in told[0]
+
+
 def test_an_attempt_after_a_failed_pull_goes_where_its_image_is(
     engine: Engine, sandbox: Sandbox
 ) -> None:
@@ -133,10 +152,11 @@ def test_no_node_is_asked_for_as_long_as_images_can_be_pulled(
     engine: Engine, sandbox: Sandbox
 ) -> None:
     sandbox.images.down(DOWN)
+    sandbox.images.missing("up.example/absent:1")
     sandbox.images.cache(TOOL)
     engine.spec("plain", image="up.example/tool:1", pullPolicy="IfNotPresent")
     engine.spec("cached", image=TOOL, pullPolicy="IfNotPresent")
-    engine.spec("twice", image=TOOL, pullPolicy=["Always", "Always"])
+    engine.spec("absent", image="up.example/absent:1", pullPolicy="Always")
     engine.reconcile(ends=4)
     assert sandbox.requests.where("list", "nodes") == []
 
@@ -151,3 +171,21 @@ def test_without_the_right_to_list_nodes_a_job_falls_back_all_the_same(
     engine.spec("another", image=TOOL, pullPolicy=BOTH)
     assert "nodes is forbidden" not in engine.reconcile(ends=0).stderr
     assert all("affinity" not in pod["spec"] for pod in sandbox.objects("pods", NAMESPACE))
+
+
+@pytest.mark.parametrize("policy", ["Never", BOTH])
+def test_a_rotated_password_in_an_outage_fails_with_the_cause_and_what_helps(
+    engine: Engine, sandbox: Sandbox, policy: Any
+) -> None:
+    sandbox.images.registry(DOWN, users={"ci": "right"})
+    login = {"registry": DOWN, "username": "ci", "password": {"value": "right"}}
+    engine.spec("first", image=TOOL, registryCredentials=[login], pullPolicy="Always")
+    engine.reconcile(ends=0)
+    sandbox.images.down(DOWN)
+    rotated = {**login, "password": {"value": "tomorrow"}}
+    engine.spec("second", image=TOOL, registryCredentials=[rotated], pullPolicy=policy)
+    head = "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\n"
+    config = engine.write("../engine.yaml", f"{head}pull: {{patience: 3s}}\n")
+    message = engine.reconcile("--config", str(config), ends=4).job("second")["message"]
+    assert "; node sandbox-node has the image, but since Kubernetes 1.35" in message
+    assert "use a Secret that stays" in message

@@ -110,3 +110,22 @@ def test_terminating_and_not_terminating_scopes_count_as_they_should(
     run = engine.reconcile("--config", str(config), "--timeout", "6s", ends=5)
     assert "exceeded quota: endless" in run.job("endless")["message"]
     assert run.job("short")["changed"] is False
+
+
+def test_inline_secrets_of_one_author_keep_no_job_of_another_from_starting(
+    engine: Engine, objects: Objects, limit: Quota
+) -> None:
+    """Words that every refusal holds, and pieces of what a masked one then looks like."""
+    limit({"pods": "0"}, name="full")
+    words = ("forbidden", "is ***: exc", "***eeded quota", "full", "exceeded quota: full", "pods")
+    secrets = {f"S{number}": {"value": word} for number, word in enumerate(words)}
+    engine.spec("evil", script="true", secrets=secrets)
+    engine.spec("victim", script="true")
+    run = engine.reconcile("--timeout", "6s", ends=5)
+    for name in ("victim", "evil"):
+        assert (run.job(name)["state"], run.job(name)["reason"]) == ("Queued", "QuotaExceeded")
+    assert "forbidden: exceeded quota: full" in run.job("victim")["message"]
+    assert "does not settle" not in run.stderr
+    objects.api.delete("resourcequotas", "full", objects.namespace)
+    run = engine.reconcile("--timeout", "110s", ends=0)
+    assert run.job("victim")["state"] == run.job("evil")["state"] == "Succeeded"

@@ -37,7 +37,7 @@ def test_a_secret_that_another_engine_makes_at_the_same_time_is_looked_at_again(
 def test_a_server_that_answers_every_write_with_a_conflict_is_asked_again_with_a_back_off(
     engine: Engine, sandbox: Sandbox, verb: str, resource: str, effect: Effect, words: str
 ) -> None:
-    sandbox.images.down("down.example")
+    sandbox.images.missing("down.example/tool:1")
     sandbox.faults.add(Fault(effect, verb, resource, times=None))
     engine.spec("job", image="down.example/tool:1", pullPolicy=["Always"])
     run = engine.reconcile("--timeout", "5s")

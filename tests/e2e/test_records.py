@@ -44,7 +44,7 @@ def test_a_spec_that_changes_and_changes_back_runs_each_time(
     for script in ("true", "true a", "true b", "true"):
         engine.spec("job", script=script)
         run = engine.reconcile("--config", config, ends=0)
-    assert [attempt["number"] for attempt in run.job("job")["attempts"]] == [2]
+    assert [attempt["pod"][-2:] for attempt in run.job("job")["attempts"]] == ["-2"]
     assert len(objects.pods()) == 4
     (past,) = engine.status()["job"]["history"]
     assert [attempt["outcome"] for attempt in past["attempts"]] == ["Succeeded"]

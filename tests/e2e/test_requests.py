@@ -1,10 +1,13 @@
 """What people ask of a job by name: cancel, rerun."""
 
+import re
+
 import pytest
 
 from tests.e2e.conftest import Quota
 from tests.support.clusters import ClusterUnderTest
 from tests.support.engine import Engine, finish
+from tests.support.engine_process import EngineProcess
 from tests.support.objects import Objects
 
 
@@ -69,10 +72,12 @@ def test_what_failed_runs_again_together(engine: Engine, target: ClusterUnderTes
     engine.spec("worse", script=target.script("worse", ends=4))
     engine.reconcile(ends=1)
     place = engine.namespace
+    who = f"with the next engine reconcile (no engine follows source {target.source})"
+    dry = engine.run("rerun", "--failed", "-n", place, "--dry-run=client", ends=0)
+    assert f"{place}/bad: would run again {who}; its last run was Failed" in dry.stdout
     said = engine.run("rerun", "--failed", "-n", place, ends=0)
     assert said.stdout.splitlines() == [
-        f"{place}/bad: will run again; its last run was Failed",
-        f"{place}/worse: will run again; its last run was Failed",
+        f"{place}/{job}: will run again {who}; its last run was Failed" for job in ("bad", "worse")
     ]
     assert engine.run("rerun", "--failed", "-n", place, ends=0).stdout == ""
     assert "not both" in engine.run("rerun", "--failed", "bad", ends=2).stderr
@@ -88,7 +93,7 @@ def test_all_jobs_of_a_selection_are_cancelled(engine: Engine, limit: Quota) -> 
     assert engine.run("cancel", "-l", "jobs.engine/job=nobody", *where, ends=0).stdout == ""
     one = engine.run("cancel", "-l", "jobs.engine/job=one", *where, ends=0)
     assert one.stdout == f"{engine.namespace}/one: cancelled; it had no pod\n"
-    rest = engine.run("cancel", "--all", *where, ends=0)
+    rest = engine.run("cancel", "--all", "-l", "jobs.engine/component=record", *where, ends=0)
     assert rest.stdout == f"{engine.namespace}/two: cancelled; it had no pod\n"
 
 
@@ -98,7 +103,7 @@ def test_after_rerun_the_same_spec_runs_once_more(engine: Engine, objects: Objec
     engine.run("rerun", "again", "-n", engine.namespace, ends=0)
     run = engine.reconcile(ends=0)
     (attempt,) = run.job("again")["attempts"]
-    assert attempt["number"] == 2
+    assert (attempt["number"], attempt["pod"][-2:]) == (1, "-2")
     assert len(objects.pods()) == 2
     assert engine.reconcile().job("again")["changed"] is False
     assert [past["state"] for past in engine.status()["again"]["history"]] == ["Succeeded"]
@@ -125,3 +130,60 @@ def test_a_running_job_is_not_run_again(
     engine.reconcile("--wait", "applied", ends=0)
     done = engine.run("rerun", "long", "-n", engine.namespace, ends=2)
     assert f"engine cancel {engine.namespace}/long first" in done.stderr
+
+
+def test_a_rerun_is_never_promised_of_a_job_whose_spec_is_gone(
+    engine: Engine, target: ClusterUnderTest
+) -> None:
+    engine.environment["ENGINE_SOURCE"] = source = f"{target.source}-own"
+    engine.spec("stays", script=target.script("stays"))
+    engine.spec("gone", script=target.script("gone", ends=3))
+    engine.reconcile(ends=1)
+    spec = engine.folder / "gone.yaml"
+    aside = spec.rename(engine.folder.parent / "gone.yaml")
+    where, job = ("-n", engine.namespace), f"{engine.namespace}/gone"
+    refused = engine.run("rerun", "gone", "-f", str(engine.folder), *where, ends=2)
+    assert refused.stderr == f"error: {job}: there is no spec of this job\n"
+    failed = engine.run("rerun", "--failed", "-f", str(engine.folder), *where, ends=0)
+    assert (failed.stdout, failed.stderr) == ("", "no such jobs\n")
+    engine.reconcile(ends=0)
+    refused = engine.run("rerun", "gone", *where, ends=2)
+    assert f"error: {job}: its spec is gone from source {source} since 20" in refused.stderr
+    assert "(if it is back, name it: -f FILE)" in refused.stderr
+    assert engine.status()["gone"]["state"] == "Failed", "its failure is still told"
+    aside.rename(spec)
+    said = engine.run("rerun", "gone", "-f", str(spec), *where, ends=0)
+    assert said.stdout.startswith(f"{job}: will run again with the next engine reconcile")
+    assert len(engine.reconcile(ends=1).job("gone")["attempts"]) == 1
+    assert len(engine.status()["gone"]["history"]) == 1
+
+
+def test_a_rerun_says_which_engine_runs_it(engine: Engine, target: ClusterUnderTest) -> None:
+    engine.spec("job", script=target.script("job"))
+    with EngineProcess(engine) as staying:
+        staying.wait_for_line("job: Succeeded")
+        said = engine.run("rerun", "job", "-n", engine.namespace, ends=0).stdout
+    assert re.search(r"job: will run again by \S+, which follows source \S+; its", said)
+
+
+def test_to_cancel_a_queued_rerun_never_hides_that_the_job_had_failed(
+    engine: Engine, objects: Objects, target: ClusterUnderTest
+) -> None:
+    engine.spec("bad", script=target.script("bad", ends=3))
+    engine.reconcile(ends=1)
+    before, where = engine.status()["bad"], ("-n", engine.namespace)
+    engine.run("rerun", "bad", *where, ends=0)
+    assert engine.status()["bad"]["state"] == "Queued"
+    said = engine.run("cancel", "bad", *where, ends=0)
+    assert said.stdout == (
+        f"{engine.namespace}/bad: its rerun, which had not begun, is cancelled;"
+        " its last run was Failed\n"
+    )
+    after = engine.status()["bad"]
+    del before["recordedAt"], after["recordedAt"]
+    assert after == before
+    pods = len(objects.pods())
+    assert engine.reconcile(ends=1).job("bad")["changed"] is False
+    assert len(objects.pods()) == pods
+    engine.run("rerun", "bad", *where, ends=0)
+    assert [a["pod"][-2:] for a in engine.reconcile(ends=1).job("bad")["attempts"]] == ["-2"]

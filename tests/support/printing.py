@@ -22,7 +22,7 @@ from engine.cli.printers.origins import print_origins_json, print_origins_yaml
 from engine.cli.printers.plan import Plan, plan_diff, plan_json, plan_table
 from engine.cli.printers.prune import PrunePrinter
 from engine.cli.printers.result import mask_result, result_json, result_table
-from engine.cli.printers.status import freshness_lines, overview_data, overview_rows
+from engine.cli.printers.status import overview_data, overview_rows, source_lines
 from engine.errors import (
     ApiError,
     BrokenRecordError,
@@ -39,7 +39,6 @@ from engine.lifecycle.change_reason import PlannedAction
 from engine.lifecycle.observed_status import recorded_status
 from engine.lifecycle.record import Attempt, Record, RunHistoryEntry
 from engine.prune.result import PruneAction, PruneEntry, PruneResult
-from engine.reconcile.failure_logs import LogEnd
 from engine.reconcile.once import JobResult, OnceResult
 from engine.refs import JobKey, Ref
 from engine.status.outcome import Reason, State
@@ -48,6 +47,7 @@ from engine.telemetry.events import (
     ErrorReported,
     Event,
     InternalError,
+    LogEnd,
     Notice,
     ObjectPruned,
     PullPolicyFallback,
@@ -100,6 +100,7 @@ def events_of(text: str, name: str = "name") -> tuple[Event, ...]:
         StateChanged(replace(KEY, name="other"), State.FAILED, Reason.SCRIPT_FAILED, text),
         PullPolicyFallback(KEY, 1, "main", name, "Always", "Never", text),
         AttemptFailed(KEY, 1, "build-1", Reason.EVICTED, text),
+        LogEnd(KEY, 1, "build-1", "main", text),
         Notice(text, KEY, detail=True),
         ErrorReported(KEY, text, retrying=True),
         ErrorReported(None, text, retrying=False),
@@ -155,7 +156,7 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
             "errors": errors.getvalue(),
             "result": result_table(result, pruned),
             "status": "\n".join(
-                [*format_rows(overview_rows(jobs, NOW)), *freshness_lines(overview, jobs)]
+                [*format_rows(overview_rows(jobs, NOW)), *source_lines(overview, jobs)]
             ),
             "describe": "\n".join(job_lines(jobs[0], overview)),
             "doctor": "\n".join(format_rows(result_rows(results))),
@@ -188,7 +189,7 @@ def _result(text: str, name: str) -> tuple[OnceResult, PruneResult]:
     record = replace(record, attempts=(attempt,), queued_at=NOW)
     failed = JobResult(JOB, None, changed=False, over=False, error=EngineError(text, hint=text))
     entries = (PruneEntry(Ref("Pod", "ci", name), PruneAction.FAILED, text),)
-    log = LogEnd(1, "build-1", "main", tuple(text.splitlines()))
+    log = LogEnd(KEY, 1, "build-1", "main", text)
     jobs = (JobResult(JOB, record, changed=True, over=True, log=log), failed)
     return OnceResult(jobs), PruneResult(
         entries, warnings=(text,), errors=(EngineError(text, where=name),)

@@ -63,7 +63,7 @@ def test_ids_times_and_the_order_of_jobs_may_differ(told: list[str], printed: li
 @pytest.mark.parametrize(
     ("told", "printed"),
     [
-        (["1 job, 1 changed"], ["1 job, 2 changed"]),
+        (["1 job: 1 failed (1 ran)"], ["1 job: 2 failed (1 ran)"]),
         (["a"], ["a", "b"]),
         (["a", "b"], ["a"]),
         (["ci/a: Starting", "ci/a: Failed"], ["ci/a: Failed", "ci/a: Starting"]),

@@ -148,9 +148,26 @@ affinity:
 {{- end }}
 {{- end -}}
 
-{{- /* Namespaces in which jobs run; the first one counts where a spec names none. */ -}}
+{{- /* Namespaces in which jobs run, "" for all; the first one counts where a spec names none. */ -}}
 {{- define "engine.jobs.namespaces" -}}
-{{- toJson (default (list .Release.Namespace) .Values.engine.jobs.namespaces) -}}
+{{- $named := .Values.engine.jobs.allNamespaces | ternary (list "") .Values.engine.jobs.namespaces -}}
+{{- toJson (required "engine.jobs.namespaces has to name where jobs run; best not the engine's own" (default nil $named)) -}}
+{{- end -}}
+
+{{- /* "true" where a job may run in the engine's own namespace, beside its token and its Secrets. */ -}}
+{{- define "engine.jobs.beside" -}}
+{{- $places := include "engine.jobs.namespaces" . | fromJsonArray -}}
+{{- if or (has "" $places) (has .Release.Namespace $places) }}true{{ end -}}
+{{- end -}}
+
+{{- /* The operator's configuration. Beside the engine a job takes no account and no Secret that it doesn't allow. */ -}}
+{{- define "engine.config" -}}
+{{- $none := dict "limits" (dict "allowedServiceAccounts" list "allowedSecrets" list) -}}
+{{- $config := deepCopy .Values.engine.config -}}
+{{- if include "engine.jobs.beside" . -}}
+{{- $config = mergeOverwrite $none $config -}}
+{{- end -}}
+{{- with $config }}{{ toYaml . }}{{ end -}}
 {{- end -}}
 
 {{- define "engine.jobs.namespace" -}}

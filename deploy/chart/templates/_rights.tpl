@@ -5,13 +5,13 @@
   verbs: [create, get, list, watch, patch, delete]
 - apiGroups: [""]
   resources: [secrets] # what pods own
-  verbs: [create, get, {{ if .prune }}list, {{ end }}delete]
+  verbs: [create, get, {{ if .prune }}list, {{ end }}patch, delete]
 - apiGroups: [""]
   resources: [configmaps] # what pods own, and the run records
-  verbs: [create, get, list, watch, update, delete]
+  verbs: [create, get, list, watch, update, patch, delete]
 {{- if .logs.volume }}
 - apiGroups: [""]
-  resources: [pods/log] # saved before their pods are deleted
+  resources: [pods/log] # saved at the end of each attempt
   verbs: [get]
 {{- end }}
 {{- if .rights.quotas }}
@@ -74,7 +74,7 @@
   verbs: [{{ if not (has "configmaps" .kinds) }}list, get, {{ end }}update]
 {{- if .logs.volume }}
 - apiGroups: [""]
-  resources: [pods/log] # saved before their pods are deleted
+  resources: [pods/log] # saved at the end of each attempt
   verbs: [get]
 {{- end }}
 {{- end }}

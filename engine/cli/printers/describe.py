@@ -5,11 +5,13 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from engine.cli.output import colourise, format_age, format_rows, sanitize_line
+from engine.cli.output import colourise, format_rows, sanitize_line
 from engine.cli.printers.status import UNKNOWN, format_leader, job_json
+from engine.durations import format_age
 from engine.inspect.view import JobView, Overview, next_step
 from engine.lifecycle.orphan import orphaned_since
 from engine.lifecycle.record import Attempt
+from engine.lifecycle.retry import time_left
 from engine.status.containers import ContainerState, container_states
 from engine.times import format_time
 
@@ -52,15 +54,16 @@ def job_lines(job: JobView, overview: Overview, *, colour: bool = False) -> list
     lines = _fields(
         [
             ("Job", str(job.key)),
-            ("Source", f"{record.source}, {format_leader(overview, record.source)}"),
+            ("Source", record.source),
             ("Run", f"{record.run} (spec hash {record.spec_hash})"),
-            ("Message", status.message),
+            ("Message", status.message and status.message + time_left(record, now)),
             ("Record", "" if status.is_recorded else f"still says {record.state}"),
             ("Queued", _when(record.queued_at, now)),
             ("Started", _when(record.started_at, now)),
             ("Finished", _when(record.finished_at, now)),
             ("Recorded", _when(job.written_at, now)),
             ("Spec gone", _when(orphaned_since(record.annotations), now)),
+            ("Engine", "" if record.state.is_final else format_leader(overview, record.source)),
             ("Waits for", waits_for),
             ("Next", following),
         ]
@@ -68,7 +71,7 @@ def job_lines(job: JobView, overview: Overview, *, colour: bool = False) -> list
     lines.insert(3, f"{'State:':<12}{colourise(state, status.state) if colour else state}")
     lines.append("Attempts:" if record.attempts else "Attempts:   none")
     for attempt in record.attempts:
-        lines += _attempt_lines(attempt, job.pods.get(attempt.uid), now)
+        lines += _attempt_lines(record.position(attempt), attempt, job.pods.get(attempt.uid), now)
     past = [
         (one.run, one.state, one.reason or "", _when(one.finished_at, now), one.message)
         for one in record.history
@@ -98,7 +101,9 @@ def _fields(fields: Iterable[tuple[str, str]]) -> list[str]:
     return [f"{f'{name}:':<12}{sanitize_line(text)}" for name, text in fields if text]
 
 
-def _attempt_lines(attempt: Attempt, pod: Mapping[str, Any] | None, now: datetime) -> list[str]:
+def _attempt_lines(
+    position: int, attempt: Attempt, pod: Mapping[str, Any] | None, now: datetime
+) -> list[str]:
     end = attempt.outcome.value if attempt.outcome else "under way"
     code = f", exit code {attempt.exit_code}" if attempt.exit_code is not None else ""
     where = "no pod"
@@ -124,7 +129,7 @@ def _attempt_lines(attempt: Attempt, pod: Mapping[str, Any] | None, now: datetim
         f"{state.name}, image {state.image}: {_state_words(state)}"
         for state in (container_states(pod) if pod is not None else ())
     ]
-    head = sanitize_line(f"{attempt.number}  {end}{code}: {where}{took}")
+    head = sanitize_line(f"{position}  {end}{code}: {where}{took}")
     return [f"  {head}", *_indented(map(sanitize_line, lines), by=5)]
 
 

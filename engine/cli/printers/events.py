@@ -24,7 +24,7 @@ from engine.errors import Severity
 from engine.refs import JobKey
 from engine.status.outcome import State
 from engine.telemetry import events
-from engine.telemetry.events import Event, map_text
+from engine.telemetry.events import Event, mask_event
 from engine.telemetry.redact import REDACTOR, Redactor
 from engine.times import format_time
 
@@ -38,6 +38,7 @@ _NAMES = {
     "ref": "object",
     "message": "cause",
     "queued_at": "queuedAt",
+    "started_for": "startedFor",
     "pull_class": "pullClass",
 }
 
@@ -62,7 +63,7 @@ class TextPrinter:
 
     def __call__(self, event: Event) -> None:
         """Write the event's line, if it has one at this verbosity."""
-        line = self.line(map_text(event, self._redact))
+        line = self.line(mask_event(event, self._redact))
         if line:
             with self._lock, suppress(OSError, ValueError):
                 self._out.write(line + "\n")
@@ -72,6 +73,9 @@ class TextPrinter:
         """The line of an event that is masked, with its traceback below it."""
         line = sanitize_line(format_event(event, verbose=self._verbose > 0))
         line = truncate_middle(line, self._longest)
+        if isinstance(event, events.LogEnd):
+            lines = sanitize_text(format_event(event, verbose=True)).split("\n")
+            return "\n".join(truncate_middle(line, self._longest).rstrip() for line in lines)
         if self._verbose > 1 and isinstance(event, events.InternalError):
             line = f"{line}\n{sanitize_text(event.traceback).rstrip()}"
         if self._colour and isinstance(event, events.StateChanged):
@@ -157,7 +161,12 @@ def level_of(event: Event) -> str:
             return "warning" if is_warning else "error"
         case events.ObjectPruned(action="invalid") | events.StateChanged(state=State.FAILED):
             return "warning"
-        case events.ErrorReported() | events.AttemptFailed() | events.PullPolicyFallback():
+        case (
+            events.LogEnd()
+            | events.ErrorReported()
+            | events.AttemptFailed()
+            | events.PullPolicyFallback()
+        ):
             return "warning"
         case events.Notice(warning=True):
             return "warning"
@@ -180,7 +189,8 @@ def _is_first_reading(event: events.SpecsRead) -> bool:
 
 def _state_changed(event: events.StateChanged) -> str:
     is_retry = event.attempt > 1 and not event.state.is_final
-    number = f" (attempt {event.attempt})" if is_retry else ""
+    about = (f"attempt {event.attempt}" if is_retry else "", event.started_for)
+    number = f" ({', '.join(filter(None, about))})" if any(about) else ""
     reason = f" {event.reason}" if event.reason and event.reason.value != event.state.value else ""
     cause = f": {event.message}" if event.message else ""
     return f"{event.key}: {event.state}{number}{reason}{cause}"
@@ -204,10 +214,11 @@ _FORMATS: Mapping[type[Any], Callable[[Any], str]] = {
         f"pull policy {e.before} failed, next is {e.after}: {e.message}"
     ),
     events.JobUnchanged: lambda e: f"{e.key}: {e.state}, unchanged",
-    events.JobUnmanaged: lambda e: f"{e.key}: spec removed; the job is no longer managed",
+    events.JobUnmanaged: lambda e: f"{e.key}: no valid spec any more; the job is no longer managed",
     events.AttemptFailed: lambda e: (
         f"{e.key}: attempt {e.attempt} failed: {e.reason}{f': {e.message}' if e.message else ''}"
     ),
+    events.LogEnd: lambda e: "\n".join(f"{e.key} | {line}" for line in e.lines),
     events.ErrorReported: lambda e: f"{f'{e.key}: ' if e.key else ''}{e.message}{_again(e)}",
     events.InternalError: lambda e: (
         f"{e.key or e.component}: internal error: {e.kind} ({REPORT_IT}){_again(e)}"

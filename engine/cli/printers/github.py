@@ -54,13 +54,14 @@ def annotations(ended: "OnceResult | EngineError", environment: Mapping[str, str
         yield annotation("error", None, "engine reconcile", str(ended), environment)
     else:
         # `validate` has no results, and never imports the client that they come from.
-        from engine.cli.printers.result import job_exit_code, outcome_columns  # noqa: PLC0415
+        from engine.cli.printers import result as printing  # noqa: PLC0415
 
         for job in ended.jobs:
-            state, reason, message = outcome_columns(job)
-            if job_exit_code(job) is not ExitCode.OK:
+            state, reason, message = printing.outcome_columns(job)
+            if printing.job_exit_code(job) is not ExitCode.OK:
+                words = filter(None, (message or reason, printing.left_words(job, ended)))
                 title = f"{job.job.key} {state} {reason}".rstrip()
-                yield annotation("error", job.job.place, title, message or reason, environment)
+                yield annotation("error", job.job.place, title, "; ".join(words), environment)
 
 
 def _data(text: str) -> str:

@@ -8,7 +8,13 @@ from xml.etree import ElementTree as ET  # writes only: nothing is parsed
 
 from engine.cli.output import sanitize_line, sanitize_text
 from engine.cli.printers.record import record_json
-from engine.cli.printers.result import current_record, format_attempts, job_exit_code
+from engine.cli.printers.result import (
+    current_record,
+    format_attempts,
+    job_exit_code,
+    left_words,
+    outcome_columns,
+)
 from engine.errors import EngineError, ExitCode, InvalidInputError
 from engine.lifecycle.record import Record
 from engine.reconcile.once import JobResult, OnceResult
@@ -71,7 +77,7 @@ def _properties(job: JobResult, record: Record | None) -> dict[str, object]:
         "place": job.job.place,
         "specHash": job.job.spec_hash,
         "changed": str(job.changed).lower(),
-        "state": record.state if record else "",
+        "state": outcome_columns(job)[0].strip("-"),
         "attempts": len(record.attempts) if record else 0,
     }
     for attempt in record_json(record)["attempts"]:
@@ -92,7 +98,8 @@ def _outcome(case: ET.Element, job: JobResult, record: Record | None, result: On
         if code is not ExitCode.OK:
             tag = "failure" if code is ExitCode.JOB_FAILED else "error"
             message = record.message or record.reason
-            _add_result(case, tag, record.reason, message, [message, *format_attempts(record)])
+            lines = [message, *format_attempts(record), left_words(job, result)]
+            _add_result(case, tag, record.reason, message, [*filter(None, lines)])
     elif job.over:
         words = f"{record.state if record else 'Queued'}: its end was not awaited"
         _add_result(case, "skipped", "NotAwaited", words)

@@ -13,13 +13,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from engine.cli.output import COLOURS, format_age, sanitize_line
+from engine.cli.output import COLOURS, sanitize_line
 from engine.cli.printers.events import TextPrinter, format_event
-from engine.durations import format_duration
+from engine.durations import format_age, format_duration
 from engine.refs import JobKey
 from engine.status.outcome import State
 from engine.telemetry import events
-from engine.telemetry.events import Event, StateChanged, map_text
+from engine.telemetry.events import Event, StateChanged, mask_event
 from engine.telemetry.redact import Redactor
 
 _REDRAW = 0.1
@@ -143,7 +143,7 @@ class LiveView(TextPrinter):
 
     def __call__(self, event: Event) -> None:
         """Have the event drawn soon."""
-        event = map_text(event, self._redact)
+        event = mask_event(event, self._redact)
         with self._condition:
             if self._closed:
                 return

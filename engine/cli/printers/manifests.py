@@ -16,6 +16,7 @@ from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.representer import SafeRepresenter
 
 from engine.cli.output import escape, is_ci_command, to_json
+from engine.status.outcome import Masked
 
 _PLAIN = re.compile(r"[A-Za-z/](?:[A-Za-z0-9_./@+=-]|[: ](?=[A-Za-z0-9/]))*")
 _NO_STRINGS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
@@ -69,7 +70,8 @@ class _Representer(SafeRepresenter):  # type: ignore[misc]
         )
 
 
-_Representer.add_representer(str, _Representer.represent_str)
+for _kind in (str, Masked):
+    _Representer.add_representer(_kind, _Representer.represent_str)
 _Representer.add_representer(float, _Representer.represent_float)
 
 

@@ -39,10 +39,12 @@ def plan_table(plan: Plan) -> str:
 
 
 def plan_diff(plan: Plan) -> str:
-    """Each job that would be written: why, the next step, and the diffs of its objects."""
+    """Each job that would be written: why, the next step, and the diffs of its objects; and those
+    that ran with other defaults.
+    """
     parts = []
     for job in plan.jobs:
-        if job.action is PlannedAction.LEAVE:
+        if job.action is PlannedAction.LEAVE and not job.outdated:
             continue
         parts.append(f"{sanitize_line(f'{job.job.key}: {job.action}: {job.reason}')}\n")
         parts += [f"  {sanitize_line(job.next)}\n"] if job.next not in ("", job.reason) else []
@@ -61,6 +63,7 @@ def plan_json(plan: Plan) -> str:
             "action": job.action,
             "reason": job.reason,
             "changedFields": list(job.fields),
+            "outdatedFields": list(job.outdated),
             "next": job.next or None,
             "diff": "".join(_object_diffs(job)),
         }

@@ -15,20 +15,23 @@ def record_json(record: Record | RunHistoryEntry | None) -> dict[str, Any]:
         "reason": record.reason if record else None,
         "message": record.message if record else "",
         "exitCode": record.exit_code if record else None,
+        "cause": record.cause if record else "",
         "startedAt": format_time(record.started_at) if record else None,
         "finishedAt": format_time(record.finished_at) if record else None,
-        "attempts": [*map(_attempt_json, record.attempts)] if record else [],
+        "attempts": [_attempt_json(record.position(one), one) for one in record.attempts]
+        if record
+        else [],
     }
 
 
-def _attempt_json(attempt: Attempt) -> dict[str, Any]:
+def _attempt_json(position: int, attempt: Attempt) -> dict[str, Any]:
     failures = []
     for failure in attempt.failures:
         entry = asdict(failure)
         entry["class"] = entry.pop("pull_class")
         failures.append(entry)
     return {
-        "number": attempt.number,
+        "number": position,
         "pod": attempt.pod,
         "uid": attempt.uid,
         "pullPolicies": dict(attempt.policies or {}),
@@ -39,4 +42,6 @@ def _attempt_json(attempt: Attempt) -> dict[str, Any]:
         "exitCode": attempt.exit_code,
         "startedAt": format_time(attempt.started_at),
         "finishedAt": format_time(attempt.finished_at),
+        "givesUpAt": format_time(attempt.gives_up_at),
+        "retryAt": format_time(attempt.retry_at),
     }

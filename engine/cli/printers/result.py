@@ -1,17 +1,23 @@
 """The result of `reconcile --once`: JSON, table, and the exit code."""
 
-from dataclasses import asdict, replace
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.cli.output import format_rows, pluralise, sanitize_text, terminal_width, to_json
-from engine.errors import ExitCode
+from engine.errors import AdmissionRefusedError, ExitCode, ForbiddenError, OwnershipError
+from engine.lifecycle.change_reason import explain_end
 from engine.lifecycle.record import Record, map_messages
 from engine.prune.result import PruneAction, PruneResult
+from engine.status.outcome import State
+from engine.telemetry.events import map_text
 from engine.telemetry.redact import Redactor
 
 if TYPE_CHECKING:
     from engine.reconcile.once import JobResult, OnceResult
 
+_FIRST_SCREEN = 20
+_COUNTED_FIRST = (State.FAILED, "Refused", "Forbidden", State.CANCELLED)
 _HEAD = ("JOB", "STATE", "REASON", "ATTEMPTS", "TOOK", "MESSAGE")
 
 
@@ -29,13 +35,12 @@ def mask_result(
     """Both with what is secret masked in messages, logs, errors and reasons of pruning."""
     jobs = []
     for job in result.jobs:
-        # Lines of a log together: a secret may be of several.
-        lines = tuple(redact("\n".join(job.log.lines)).splitlines()) if job.log else ()
+        mask = redact.of(job.job.key)
         masked = replace(
             job,
-            record=job.record and map_messages(job.record, redact),
-            error=job.error and job.error.map_text(redact),
-            log=job.log and replace(job.log, lines=lines),
+            record=job.record and map_messages(job.record, mask),
+            error=job.error and job.error.map_text(mask),
+            log=job.log and map_text(job.log, mask),
         )
         jobs.append(masked)
     return replace(result, jobs=tuple(jobs)), pruned.map_text(redact)
@@ -52,12 +57,20 @@ def result_json(result: "OnceResult", pruned: PruneResult) -> str:
             "namespace": job.job.namespace,
             "specHash": job.job.spec_hash,
             **record_json(current_record(job)),
+            **({"state": outcome_columns(job)[0], "reason": None} if refusal(job) else {}),
             "changed": job.changed,
+            "outdatedFields": list(job.outdated),
         }
         if job.error is not None:
             entry["error"] = str(job.error)
         if job.log is not None:
-            entry["log"] = asdict(job.log)
+            log = job.log
+            entry["log"] = {
+                "attempt": log.attempt,
+                "pod": log.pod,
+                "container": log.container,
+                "lines": log.lines,
+            }
         jobs.append(entry)
     errors = [job.error for job in result.jobs if job.error is not None] + [*pruned.errors]
     entries = [entry.to_json() for entry in pruned.entries]
@@ -66,29 +79,80 @@ def result_json(result: "OnceResult", pruned: PruneResult) -> str:
 
 
 def result_table(result: "OnceResult", pruned: PruneResult, *, colour: bool = False) -> str:
-    """One line a job, below it the end of its log if it failed, and at last what has changed."""
-    rows = [_HEAD]
-    changed = 0
-    for job in result.jobs:
-        record, took = current_record(job), ""
-        if record is not None and record.started_at and record.finished_at:
-            took = f"{(record.finished_at - record.started_at).total_seconds():.1f}s"
-        attempts = str(len(record.attempts)) if record else "0"
-        state, reason, message = outcome_columns(job)
-        rows.append((str(job.job.key), state, reason, attempts, took, message))
-        changed += job.changed
-    lines = format_rows(rows, width=terminal_width(), colour=colour)
-    for number, job in enumerate(result.jobs, start=1):
+    """One line a job, what failed last, below it the end of its log; then how many ended how.
+
+    Of the jobs that succeeded, those beyond the first screen are only counted.
+    """
+    jobs = sorted(result.jobs, key=_attention)
+    states = Counter(outcome_columns(job)[0] for job in jobs)
+    uncounted = max(0, states[State.SUCCEEDED] - _FIRST_SCREEN)
+    begin = states[State.SUCCEEDED] - uncounted
+    shown = [*jobs[:begin], *jobs[begin + uncounted :]]
+    lines = format_rows([_HEAD, *map(_row, shown)], width=terminal_width(), colour=colour)
+    for number, job in enumerate(shown, start=1):
         if job.log is not None:
             for line in sanitize_text("\n".join(job.log.lines)).split("\n"):
                 lines[number] += f"\n  {job.log.container} | {line}".rstrip()
-    words = "nothing changed"
-    if changed or pruned.entries:
-        words = f"{pluralise(len(result.jobs), 'job')}, {changed} changed"
-    if pruned.entries:
-        gone = sum(entry.action is PruneAction.DELETED for entry in pruned.entries)
-        words += f", {pluralise(gone, 'object')} pruned"
-    return "\n".join((*lines, words))
+        if words := left_words(job, result):
+            lines[number] += f"\n  {words}"
+    if uncounted:
+        lines.insert(1 + begin, f"and {uncounted} more {State.SUCCEEDED}")
+    return "\n".join((*lines, _summary(result, pruned, states)))
+
+
+def _attention(job: "JobResult") -> int:
+    """What a user acts on comes last, where a terminal and a CI system show it."""
+    state = outcome_columns(job)[0]
+    if state in _COUNTED_FIRST:
+        return len(_COUNTED_FIRST) - _COUNTED_FIRST.index(state) + 1
+    return int(state != State.SUCCEEDED)
+
+
+def _row(job: "JobResult") -> tuple[str, ...]:
+    record, took = current_record(job), ""
+    if record is not None and record.started_at and record.finished_at:
+        took = f"{(record.finished_at - record.started_at).total_seconds():.1f}s"
+    attempts = str(len(record.attempts)) if record else "0"
+    state, reason, message = outcome_columns(job)
+    return (str(job.job.key), state, reason, attempts, took, message)
+
+
+def _summary(result: "OnceResult", pruned: PruneResult, states: Counter[str]) -> str:
+    """How many jobs there are in each state, and whether anything was done."""
+    names = [*_COUNTED_FIRST, *sorted(states.keys() - {*_COUNTED_FIRST, State.SUCCEEDED})]
+    names.append(State.SUCCEEDED)
+    words = {"-": "unknown"}
+    counts = [f"{states[n]} {words.get(n, n).lower()}" for n in names if states[n]]
+    jobs = ": ".join(filter(None, (pluralise(len(result.jobs), "job"), ", ".join(counts))))
+    changed = [job for job in result.jobs if job.changed and not job.left]
+    ran = sum(bool(job.record and job.record.attempts) for job in changed)
+    done = f" ({ran} ran)" if ran else f", {len(changed)} changed"
+    if not (changed or pruned.entries or any(job.error for job in result.jobs)):
+        return f"{jobs}; nothing changed"
+    gone = sum(entry.action is PruneAction.DELETED for entry in pruned.entries)
+    pruning = f", {pluralise(gone, 'object')} pruned" if pruned.entries else ""
+    return f"{jobs}{done}{pruning}"
+
+
+def left_words(job: "JobResult", result: "OnceResult") -> str:
+    """Of a job that had failed before: how long ago, and what shows its log and runs it again."""
+    record, key = current_record(job), job.job.key
+    if not job.left or record is None or result.as_of is None:
+        return ""
+    ended = explain_end(record, result.as_of)
+    return f"{key} {ended} and was left: engine rerun {key} (its log: engine logs {key})"
+
+
+def interruption(result: "OnceResult") -> str:
+    """Why the work ended early, and what is left of it."""
+    why = "interrupted" if result.interrupted else "timeout"
+    cancelled = sum(job.cancelled for job in result.jobs)
+    under_way = sum(not job.over for job in result.jobs)
+    parts = [f"{pluralise(cancelled, 'job')} cancelled"] if cancelled else []
+    if under_way or not cancelled:
+        left = f"{pluralise(under_way, 'job')} {'is' if under_way == 1 else 'are'} not over"
+        parts.append(f"{left}; what has started goes on, and the next reconcile takes it up")
+    return f"{why}: {', '.join(parts)}"
 
 
 def current_record(job: "JobResult") -> Record | None:
@@ -97,10 +161,19 @@ def current_record(job: "JobResult") -> Record | None:
     return record if record is not None and record.spec_hash == job.job.spec_hash else None
 
 
+def refusal(job: "JobResult") -> str:
+    """The state of a job that was not let in; "" for any other."""
+    if isinstance(job.error, ForbiddenError):
+        return "Forbidden"
+    return "Refused" if isinstance(job.error, OwnershipError | AdmissionRefusedError) else ""
+
+
 def outcome_columns(job: "JobResult") -> tuple[str, str, str]:
     """State, reason and message: the error's, where there is one."""
     record = current_record(job)
     message = str(job.error) if job.error else record.message if record else ""
+    if state := refusal(job):
+        return state, "", message
     return (record.state if record else "-", (record and record.reason) or "", message)
 
 
@@ -109,7 +182,7 @@ def format_attempts(record: Record) -> list[str]:
     if len(record.attempts) < 2:  # noqa: PLR2004 - the message tells of the only one
         return []
     return [
-        f"attempt {attempt.number}, pod {attempt.pod}: {attempt.outcome or 'under way'}"
+        f"attempt {record.position(attempt)}, pod {attempt.pod}: {attempt.outcome or 'under way'}"
         f"{f': {attempt.message}' if attempt.message else ''}"
         for attempt in record.attempts
     ]
@@ -120,6 +193,8 @@ def job_exit_code(job: "JobResult") -> ExitCode:
     if job.error is not None:
         return job.error.exit_code
     record = current_record(job)
-    if record is None or record.reason is None:
-        return ExitCode.OK
-    return record.reason.exit_code
+    if record is not None and record.reason is not None:
+        return record.reason.exit_code
+    # A job that still queues when the engine is done with it was not let in: that is no success.
+    queues = record is None or (record.state is State.QUEUED and record.open_attempt is None)
+    return ExitCode.REFUSED if queues and job.over else ExitCode.OK

@@ -4,18 +4,22 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from engine.cli.output import format_age
 from engine.cli.printers.record import record_json
+from engine.durations import format_age
 from engine.inspect.view import JobView, Overview
 from engine.lifecycle.orphan import orphaned_since
+from engine.lifecycle.outdated import with_outdated
+from engine.lifecycle.retry import time_left
 from engine.refs import JobKey
 from engine.status.outcome import State
 from engine.times import format_time
 
 UNKNOWN = "Unknown"
 """State of a job whose record can't be read."""
-_HEAD = ("NAMESPACE", "JOB", "STATE", "REASON", "ATTEMPTS", "AGE", "POD")
-_WIDE = ("NODE", "RUN", "SOURCE", "SINCE")
+_RANKS = {State.FAILED: 0, State.CANCELLED: 2, State.SUCCEEDED: 3}
+"""The order of jobs; those that are not over come after those that failed."""
+_HEAD = ("JOB", "STATE", "REASON", "ATTEMPTS", "AGE")
+_WIDE = ("POD", "NODE", "RUN", "SOURCE", "SINCE")
 
 
 def overview_data(overview: Overview, jobs: Iterable[JobView]) -> dict[str, Any]:
@@ -55,6 +59,8 @@ def job_json(job: JobView) -> dict[str, Any]:
             {"run": past.run, **record_json(past)} for past in (record.history if record else ())
         ],
     }
+    if job.outdated is not None:
+        entry["outdatedFields"] = list(job.outdated)
     if queue is not None:
         entry["queue"] = {"position": queue.position, "waitedSeconds": round(queue.waited, 1)}
     if job.status is not None:
@@ -76,11 +82,14 @@ def overview_rows(
     rows = []
     for job in jobs:
         record, status = job.record, job.status
-        row = {"NAMESPACE": job.key.namespace, "JOB": job.key.name, "STATE": UNKNOWN}
+        row = {"JOB": str(job.key), "STATE": UNKNOWN}
         if record is None or status is None:
             rows.append(row | {"MESSAGE": job.error.cause if job.error else ""})
             continue
-        message = status.message
+        message, reason = status.message, str(status.reason or "")
+        if message and status.is_recorded:
+            message += time_left(record, now)
+        message = with_outdated(message, job.outdated or ())
         if job.queue is not None:
             message = f"{job.queue}: {message}"
         elif not status.is_recorded:
@@ -89,7 +98,7 @@ def overview_rows(
         since = record.finished_at or record.started_at or record.queued_at or job.written_at
         row |= {
             "STATE": status.state,
-            "REASON": status.reason or "",
+            "REASON": reason if reason != status.state.value else "",
             "ATTEMPTS": str(len(record.attempts)),
             "AGE": format_age((now - since).total_seconds()) if since is not None else "",
             "POD": _pod_name(job),
@@ -101,45 +110,38 @@ def overview_rows(
         }
         rows.append(row)
     for key in gone:
-        row = {"NAMESPACE": key.namespace, "JOB": key.name, "STATE": "Gone"}
+        row = {"JOB": str(key), "STATE": "Gone"}
         rows.append(row | {"MESSAGE": "its record was deleted"})
     head = (*_HEAD, *(_WIDE if wide else ()), "MESSAGE")
     return [head, *(tuple(row.get(name, "") for name in head) for row in rows)]
 
 
-def failed_first(jobs: Iterable[JobView]) -> list[JobView]:
-    """Jobs that failed or can't be read, then the others, by namespace and name."""
-    return sorted(
-        jobs,
-        key=lambda job: (job.status is not None and job.status.state is not State.FAILED, job.key),
-    )
+def succeeded_last(jobs: Sequence[JobView]) -> list[JobView]:
+    """Jobs that failed or can't be read, those that are not over, and then those that are; by
+    namespace and name.
+    """
+    state = {job.key: job.status.state if job.status else State.FAILED for job in jobs}
+    return sorted(jobs, key=lambda job: (_RANKS.get(state[job.key], 1), job.key))
 
 
-def freshness_lines(overview: Overview, jobs: Sequence[JobView]) -> list[str]:
-    """The age of the data, and for each source whether an engine follows it."""
-    at = str(format_time(overview.as_of.replace(microsecond=0))).replace(".000Z", "Z")
-    found = "records" if overview.unread else "records and pods"
-    sources = sorted({job.record.source for job in jobs if job.record})
-    leaders = [f"source {source}: {format_leader(overview, source)}" for source in sources]
-    return [*overview.unread, f"as of {at}, {found}", *leaders]
+def source_lines(overview: Overview, jobs: Iterable[JobView]) -> list[str]:
+    """What could not be read; for each source with jobs that are not over, who follows it."""
+    records = (job.record for job in jobs if job.record)
+    sources = sorted({record.source for record in records if not record.state.is_final})
+    return [*overview.unread, *(format_leader(overview, source) for source in sources)]
 
 
 def format_leader(overview: Overview, source: str) -> str:
-    """The engine that follows the jobs of a source, and when it last renewed its Lease."""
-    if overview.holders is None:
-        return "whether an engine follows is not known"
-    found = [holder for holder in overview.holders if holder.source == source]
-    if not found:
-        return "no engine holds its Lease"
-    lease = max(found, key=lambda holder: holder.is_alive)
+    """The engine that follows a source, and when it last renewed its Lease."""
+    lease = overview.leader(source)
+    if lease is None and (overview.holders is None or not overview.has_all_holders):
+        return f"whether an engine follows source {source} is not known"
+    if lease is None:
+        return f"no engine follows source {source}; run engine reconcile"
     ago = ""
     if lease.renewed_at:
         ago = f", renewed {format_age((overview.as_of - lease.renewed_at).total_seconds())} ago"
-    if lease.is_alive:
-        return f"followed by {lease.holder}{ago}"
-    if not lease.holder:
-        return "no engine holds its Lease, which was released"
-    return f"no engine follows: the Lease of {lease.holder} has expired{ago}"
+    return f"source {source} is followed by {lease.holder}{ago}"
 
 
 def _pod_name(job: JobView) -> str:

@@ -1,11 +1,13 @@
 """`engine reconcile`: make the specs happen, once or from now on; and what both ways share."""
 
+import math
 import resource
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +19,13 @@ from engine.cli import options
 from engine.cli.loading import SpecOptions, load_settings, load_valid_specs
 from engine.cli.output import echo_note, echo_stderr
 from engine.cli.printers.events import JsonPrinter, open_printer
+from engine.cluster.discovery import check_server_version
 from engine.errors import EngineError, InvalidInputError, UsageError
+from engine.lifecycle.max_removals import MaxRemovals
+from engine.prune.source import find_gone
 from engine.reconcile.once import OnceRequest
 from engine.render.templates import Templates
+from engine.runtime.retry import retry_transient
 from engine.specdir.load import with_namespace
 from engine.telemetry.events import ErrorReported, Notice, SpecProblem
 from engine.telemetry.redact import REDACTOR
@@ -27,10 +33,13 @@ from engine.wellknown import DEFAULT_SOURCE
 
 if TYPE_CHECKING:
     from engine.cluster.connect import Connection
+    from engine.cluster.logs import LogArchive
 
-_ONLY_WITH_ONCE = ("timeout", "queue_timeout", "wait", "output", "junit")
-_NOT_WITH_ONCE = ("prune_interval", "poll", "leader_elect", "lease_duration", "metrics_address")
-_NOT_IN_A_DRY_RUN = ("timeout", "queue_timeout", "wait", "junit", "logs_dir")
+_OF_PIPELINES = ("timeout", "queue_timeout", "wait", "junit", "rerun_failed", "cancel_on_exit")
+_ONLY_WITH_ONCE = (*_OF_PIPELINES, "output")
+_OF_LEASES = ("leader_elect", "lease_duration", "lease_namespace")
+_NOT_WITH_ONCE = ("prune_interval", "poll", *_OF_LEASES, "metrics_address")
+_NOT_IN_A_DRY_RUN = (*_OF_PIPELINES, "logs_dir")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +54,7 @@ class ReconcileOptions(SpecOptions):
     source: str
     concurrency: int
     prune: bool
+    max_removals: int | None
     dry_run: str
     output: str
     verbose: int
@@ -52,21 +62,41 @@ class ReconcileOptions(SpecOptions):
     timeout: float | None = None
     queue_timeout: float = 0.0
     wait: str = "finished"
+    rerun_failed: bool = False
+    cancel_on_exit: bool = False
     max_starts: int | None = None
+    yes: bool = False
     logs_dir: Path | None = None
     junit: Path | None = None
     prune_interval: float = 0.0
     poll: float | None = None
     leader_elect: bool = False
     lease_duration: float = 0.0
+    lease_namespace: str = ""
     metrics_address: str = ""
     log_format: str = "text"
     color: str = "auto"
 
     @property
+    def log_archive(self) -> "LogArchive | None":
+        """Where --logs-dir has logs saved."""
+        if self.logs_dir is None:
+            return None
+        from engine.cluster.logs import LogArchive  # noqa: PLC0415 - valid specs come first
+
+        return LogArchive(self.logs_dir, REDACTOR)
+
+    @property
     def reads_own_folders(self) -> bool:
         """Whether a missing spec means a removed job: whole folders, and a named source."""
-        return self.source != DEFAULT_SOURCE and all(Path(path).is_dir() for path in self.paths)
+        has_folders = all(path != options.STDIN and Path(path).is_dir() for path in self.paths)
+        return self.source != DEFAULT_SOURCE and has_folders
+
+    @property
+    def removals(self) -> MaxRemovals:
+        """How many jobs --prune may remove; without a number --yes is for any."""
+        unlimited = self.yes and self.max_removals is None
+        return MaxRemovals(math.inf if unlimited else self.max_removals)
 
 
 @options.verb(
@@ -91,7 +121,20 @@ class ReconcileOptions(SpecOptions):
             default="finished",
             help="What to wait for: the jobs' end, or their start.",
         ),
+        options.option(
+            "--rerun-failed",
+            is_flag=True,
+            help="Run jobs again that had failed, or were cancelled, before this command began.",
+        ),
+        options.option(
+            "--cancel-on-exit",
+            is_flag=True,
+            help="Cancel what this command has started if it is interrupted, terminated, or out of"
+            " --timeout.",
+        ),
         options.PRUNE,
+        options.MAX_REMOVALS,
+        options.YES,
         options.option(
             "--max-starts",
             type=click.IntRange(min=0),
@@ -108,8 +151,9 @@ class ReconcileOptions(SpecOptions):
         ),
         options.LOGS_DIR,
         options.output("table", "json"),
-        click.Option(
-            ["--junit"],
+        options.option(
+            "--junit",
+            writes=True,
             type=click.Path(path_type=Path, dir_okay=False),
             metavar="FILE",
             help="Write the result as JUnit XML, too, however it ends.",
@@ -132,6 +176,12 @@ class ReconcileOptions(SpecOptions):
             help="How long the lead is kept without a sign of life; an hour at most.",
         ),
         options.option(
+            "--lease-namespace",
+            default="",
+            type=options.namespace,
+            help="Where the Lease is kept; default: as for specs that name no namespace.",
+        ),
+        options.option(
             "--metrics-address",
             default="",
             help="Serve /metrics, /healthz and /readyz at HOST:PORT, :PORT or, on loopback, PORT.",
@@ -151,14 +201,15 @@ def command(once: bool, **given: Any) -> None:
 
     Every job whose spec has not run yet is started; then the files are watched, unless --once.
     A job that is over stays over: run the same specs again and nothing changes. On Ctrl-C and
-    SIGTERM the jobs that have started go on; the next reconcile takes them up. SIGHUP reads
+    SIGTERM the jobs that have started go on, unless --cancel-on-exit; the next reconcile takes them
+    up. SIGHUP reads
     configuration, templates and specs again.
     """
     asked = ReconcileOptions(**given)
     is_dry = asked.dry_run != "none"
     _refuse_what_has_no_effect(once=once or is_dry, is_dry=is_dry)
     if asked.prune:
-        options.require_own_source()
+        options.require_whole_source(asked.paths)
     if options.STDIN in asked.paths and not (once or is_dry):
         raise click.UsageError("- is read once: it needs --once or --dry-run")
     # Each way of running has imports of its own, and `--help` needs none of them.
@@ -195,6 +246,8 @@ def _refuse_what_has_no_effect(*, once: bool, is_dry: bool) -> None:
         refused = dict.fromkeys(_ONLY_WITH_ONCE, "needs --once")
     elif is_dry:
         refused |= dict.fromkeys(_NOT_IN_A_DRY_RUN, "has no effect with --dry-run")
+    if not context.params["prune"]:
+        refused |= dict.fromkeys(("max_removals", "yes"), "needs --prune")
     for name, words in refused.items():
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--{name.replace('_', '-')} {words}")
@@ -214,10 +267,12 @@ def make_request(asked: ReconcileOptions) -> OnceRequest:
         raise UsageError(words, hint="name it on the command line, too, or remove it")
     connection = open_connection(asked, loaded.jobs, asked.concurrency + 4)
     jobs = with_namespace(loaded.jobs, connection.namespace, settings.limits)
-    prune_in = None
+    gone = None
     if asked.prune:
+        retry_transient(partial(check_server_version, connection.client))
         named = {connection.namespace, asked.namespace, *(job.namespace for job in jobs)}
-        prune_in = tuple(sorted(named - {""}))
+        living = {job.key for job in jobs}
+        gone = find_gone(connection.client, asked.source, living, sorted(named - {""}))
     return OnceRequest(
         client=connection.client,
         jobs=jobs,
@@ -229,8 +284,10 @@ def make_request(asked: ReconcileOptions) -> OnceRequest:
         timeout=asked.timeout,
         queue_timeout=asked.queue_timeout,
         until_started=asked.wait == "applied",
+        rerun_failed=asked.rerun_failed,
+        cancel_on_exit=asked.cancel_on_exit,
         max_starts=asked.max_starts,
-        prune_in=prune_in,
+        gone=gone,
     )
 
 

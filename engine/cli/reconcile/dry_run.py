@@ -9,6 +9,7 @@ from engine.cli.reconcile import ReconcileOptions, make_request
 from engine.errors import ExitCode
 from engine.inspect.plan import Planner
 from engine.lifecycle.attempt import RenderConfig
+from engine.lifecycle.outdated import explain_outdated
 from engine.prune.result import DryRun
 from engine.telemetry.redact import REDACTOR
 
@@ -33,7 +34,10 @@ def print_plan(options: ReconcileOptions, *, as_diff: bool = False) -> None:
         concurrency=request.concurrency,
     )
     jobs = planner.plan(request.max_starts)
-    pruned = planner.prune(mode, is_whole=request.is_whole, prune_in=request.prune_in)
+    pruned = planner.prune(mode, is_whole=request.is_whole, gone=request.gone)
+    if planner.refusal is None and request.gone is not None:
+        keys = request.gone.records.items
+        planner.refusal = options.removals.refusal(request.source, keys, request.gone.jobs)
     codes = [job.error.exit_code for job in jobs if job.error is not None]
     code = max(*codes, pruned.exit_code, ExitCode.OK)
     if planner.refusal is not None:
@@ -42,10 +46,13 @@ def print_plan(options: ReconcileOptions, *, as_diff: bool = False) -> None:
     is_json = options.output == "json"
     form = plan_json if is_json else plan_diff if as_diff else plan_table
     echo_result(form(plan), nl=is_json or not as_diff)
-    for line in plan.pruned.lines:
+    notes = map("note: {}".format, planner.renames() if request.is_whole else ())
+    for line in (*notes, *plan.pruned.lines):
         echo(line, err=True)
     if planner.refusal is not None:
         echo_error(planner.refusal)
+    if words := explain_outdated((job.outdated for job in jobs), options.paths):
+        echo(words, err=True)
     echo_stderr(plan_summary(plan))
     if as_diff and code:
         code = ExitCode.INVALID

@@ -7,16 +7,28 @@ from contextlib import contextmanager
 from dataclasses import replace
 from types import FrameType
 
+import click
+
 from engine.cli.main import end_at_last, on_ending_signals
 from engine.cli.output import echo, echo_result, echo_stderr, pluralise, wants_colour
-from engine.cli.printers.events import open_printer
-from engine.cli.printers.result import exit_code, mask_result, result_json, result_table
+from engine.cli.printers.events import TextPrinter, open_printer
+from engine.cli.printers.result import (
+    exit_code,
+    interruption,
+    mask_result,
+    result_json,
+    result_table,
+)
 from engine.cli.reconcile import ReconcileOptions, make_request
 from engine.errors import EngineError, UsageError
 from engine.files import WholeFile
+from engine.lifecycle.max_starts import name_jobs
+from engine.lifecycle.outdated import explain_outdated
 from engine.prune.result import PruneResult
+from engine.prune.source import GoneJobs
 from engine.reconcile.controller import ControllerDependencies
 from engine.reconcile.once import OnceResult, RunOnce
+from engine.telemetry.events import Notice
 from engine.telemetry.redact import REDACTOR
 
 _SIGNALLED = 128
@@ -26,9 +38,15 @@ _SIGNALLED = 128
 def run_once(options: ReconcileOptions) -> None:
     """Errors: InvalidInputError and UsageError before anything was written, ClusterError."""
     received: list[int] = []
+    printers: list[TextPrinter] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        """End in order; a second signal ends the process."""
         del frame
+        if received:
+            for printer in printers:
+                printer.close()
+            os._exit(_SIGNALLED + number)
         received.append(number)
         end_at_last(number)
         raise KeyboardInterrupt(number)
@@ -36,15 +54,23 @@ def run_once(options: ReconcileOptions) -> None:
     on_ending_signals(interrupt)
     with open_reports(options) as report:
         request = make_request(options)
+        if request.gone is not None:
+            _confirm(options, request.gone)
         jobs = len(request.jobs)
         with open_printer(options.verbose, options.log_format, options.color, jobs) as printer:
-            run = RunOnce(request, ControllerDependencies(os.environ, REDACTOR, printer))
+            printers.append(printer)
+            run = RunOnce(
+                request,
+                ControllerDependencies(os.environ, REDACTOR, printer, logs=options.log_archive),
+            )
             result, pruned = run.run(), PruneResult()
             try:
                 if not result.interrupted:
-                    pruned = run.prune(logs_dir=options.logs_dir)
+                    pruned = run.prune()
             except KeyboardInterrupt:
                 result = replace(result, interrupted=True)
+            if words := explain_outdated((job.outdated for job in result.jobs), options.paths):
+                printer(Notice(words))
         code = max(exit_code(result), pruned.exit_code)
         result, pruned = mask_result(result, pruned, REDACTOR)
         report(result)
@@ -56,11 +82,23 @@ def run_once(options: ReconcileOptions) -> None:
     for line in pruned.lines:
         echo(line, err=True)
     if result.interrupted or result.timed_out:
-        why = "interrupted" if result.interrupted else "timeout"
-        under_way = sum(not job.over for job in result.jobs)
-        left = f"{pluralise(under_way, 'job')} {'is' if under_way == 1 else 'are'} not over"
-        echo_stderr(f"{why}: {left}; what has started goes on, and the next reconcile takes it up")
+        echo_stderr(interruption(result))
     sys.exit(_SIGNALLED + received[0] if result.interrupted and received else code)
+
+
+def _confirm(options: ReconcileOptions, gone: GoneJobs) -> None:
+    """Ask before jobs are removed, on a terminal; elsewhere the brake answers.
+
+    Errors: UsageError where they are not to be removed: nothing was written.
+    """
+    keys = gone.records.items
+    is_asked = not options.yes and options.max_removals is None
+    if keys and is_asked and sys.stdin.isatty() and sys.stderr.isatty():
+        count = f"{len(keys)} of the {pluralise(gone.jobs, 'job')} of source {options.source}"
+        if not click.confirm(f"--prune removes {count}: {name_jobs(keys)}. Go on?", err=True):
+            raise UsageError("nothing was removed, and nothing was started")
+    elif refusal := options.removals.refusal(options.source, keys, gone.jobs):
+        raise refusal
 
 
 @contextmanager

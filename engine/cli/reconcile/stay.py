@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -55,7 +56,9 @@ def run_manager(options: ReconcileOptions) -> None:
     printer_of = open_printer(options.verbose, options.log_format, options.color)
     with printer_of as printer, ExitStack() as stack:
         emit: Emit = printer
-        dependencies = ControllerDependencies(os.environ, REDACTOR, printer)
+        dependencies = ControllerDependencies(
+            os.environ, REDACTOR, printer, logs=options.log_archive
+        )
         metrics = None
         if options.metrics_address:
             from engine.telemetry.metrics import Metrics  # noqa: PLC0415 - slow to import
@@ -66,8 +69,11 @@ def run_manager(options: ReconcileOptions) -> None:
                 metrics(event)  # first: who reads the line finds it counted
                 printer(event)
 
-            dependencies = ControllerDependencies(
-                os.environ, REDACTOR, emit, metrics.observe_reconcile, metrics.queue_wait.observe
+            dependencies = replace(
+                dependencies,
+                emit=emit,
+                on_reconcile=metrics.observe_reconcile,
+                on_queue_latency=metrics.queue_wait.observe,
             )
         source = DirectorySource(
             options.paths,
@@ -88,13 +94,14 @@ def run_manager(options: ReconcileOptions) -> None:
             namespace=options.namespace or connection.namespace,
             concurrency=options.concurrency,
             prune=options.prune,
+            max_removals=options.removals,
             ages=options.reads_own_folders,
             allow_empty=options.allow_empty,
             prune_interval=options.prune_interval,
             leader_elect=options.leader_elect,
             lease_duration=options.lease_duration,
+            lease_namespace=options.lease_namespace,
             max_starts=options.max_starts,
-            logs_dir=options.logs_dir,
         )
         templates = partial(Templates, options.templates, settings.kubernetes)
         manager = ControllerManager(

@@ -8,6 +8,7 @@ from engine.lifecycle.rules.close_attempt import close_attempt
 from engine.lifecycle.rules.finish_run import finish_run
 from engine.lifecycle.rules.handle_rejected_record import handle_rejected_record
 from engine.lifecycle.rules.handle_rejection import handle_rejection
+from engine.lifecycle.rules.hold_new_run import hold_new_run
 from engine.lifecycle.rules.open_gate import open_gate
 from engine.lifecycle.rules.recheck_unlabelled import recheck_unlabelled
 from engine.lifecycle.rules.refuse_foreign import refuse_foreign
@@ -16,6 +17,7 @@ from engine.lifecycle.rules.replace_changed_run import replace_changed_run
 from engine.lifecycle.rules.resolve_unrecorded import resolve_unrecorded
 from engine.lifecycle.rules.restore_dependents import restore_dependents
 from engine.lifecycle.rules.start_attempt import start_attempt
+from engine.lifecycle.rules.update_pod import update_pod
 from engine.lifecycle.rules.wait_for_gates import wait_for_gates
 from engine.lifecycle.rules.wait_for_pod import wait_for_pod
 from engine.lifecycle.state import LifecycleState
@@ -27,6 +29,7 @@ RULES: tuple[Rule, ...] = (
     clear_orphan_mark,
     recheck_unlabelled,
     handle_rejected_record,
+    hold_new_run,
     replace_changed_run,
     finish_run,
     reopen_attempt,
@@ -37,6 +40,7 @@ RULES: tuple[Rule, ...] = (
     wait_for_gates,
     restore_dependents,
     close_attempt,
+    update_pod,
     wait_for_pod,
 )
 

@@ -12,5 +12,7 @@ def clear_orphan_mark(state: LifecycleState) -> WriteRecord | None:
     record = state.record
     if record is None or ORPHANED_SINCE not in record.annotations:
         return None
+    if record.version in state.observed.given_up:
+        return None
     kept = {k: v for k, v in record.annotations.items() if k != ORPHANED_SINCE}
     return WriteRecord(replace(record, annotations=kept))

@@ -1,14 +1,16 @@
 """Step 5: the attempt has ended, in one of the ways an attempt can; write that down."""
 
+import math
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from engine.lifecycle.actions import Action, RefreshPod, Wait, WriteRecord
 from engine.lifecycle.pull_fallback import fall_back
 from engine.lifecycle.record import Attempt
+from engine.lifecycle.retry import close_or_retry
 from engine.lifecycle.rules.restore_dependents import next_look
-from engine.lifecycle.state import LifecycleState, Pod, is_terminating
-from engine.status.containers import finished_at, has_started, started_at
+from engine.lifecycle.state import LifecycleState, Pod, held_end, is_terminating
+from engine.status.containers import finished_at, has_main_started, has_started, started_at
 from engine.status.deadline import exceeded_deadline
 from engine.status.deletion import UNSEEN, read_end
 from engine.status.outcome import Outcome, Reason
@@ -39,17 +41,24 @@ def attempt_end(state: LifecycleState, attempt: Attempt) -> Outcome | RefreshPod
     uid, observed = attempt.uid, state.observed
     pod = state.pod_of(uid)
     if pod is not None:
-        return read_end(pod, observed.deletions.get(uid, UNSEEN))
+        return read_end(pod, observed.deletions.get(uid, UNSEEN)) or held_end(pod)
     if uid not in observed.deleted_uids:
         return RefreshPod(attempt.pod, uid)
     return observed.deleted_outcomes.get(uid) or attempt.deleted
 
 
 def _close_stuck(state: LifecycleState, attempt: Attempt, pod: Pod) -> Action | None:
-    """The ways to be stuck, each believed after one more look at the API."""
-    outcome = read_overdue(state, pod) or read_invalid_image(pod)
+    """The ways to be stuck, each believed after one more look at the API.
+
+    Once main has started, its timeout is the only one: what its services lack is only reported.
+    """
+    outcome = read_overdue(state, pod)
+    if outcome is None and has_main_started(pod):
+        return None
+    outcome = outcome or read_invalid_image(pod)
     if outcome is None:
-        action = fall_back(state, attempt, pod)
+        latest = None if has_started(pod) else start_deadline(state, attempt, pod)
+        action = fall_back(state, attempt, pod, latest)
         if isinstance(action, Wait):
             return state.wait(action.until, run_deadline(state, pod))
         if action is not None:
@@ -99,12 +108,13 @@ def waiting_since(attempt: Attempt, pod: Pod) -> datetime:
 
 def close(state: LifecycleState, attempt: Attempt, outcome: Outcome) -> WriteRecord:
     """Write down how the attempt ended; whether there is another is up to the job's `retry`."""
-    record, pod, retry = state.run_record, state.pod_of(attempt.uid), state.job.retry
+    record, pod = state.decided_record, state.pod_of(attempt.uid)
     if pod is not None and attempt.started_at is None:
         attempt = replace(attempt, started_at=started_at(pod))
-    again = False
-    if outcome.reason in retry.on:
-        # Falling back costs no retry.
-        again = sum(1 for a in record.attempts if a.outcome in retry.on) < retry.max
+    if outcome.reason is Reason.DEADLINE_EXCEEDED and pod is not None:
+        longest = pod["spec"].get("activeDeadlineSeconds", math.inf)
+        if longest < state.job.deadline_seconds:
+            # A running pod can't be given a longer timeout: it failed by that of the record.
+            record = state.run_record
     end = (finished_at(pod) if pod is not None else None) or state.now
-    return WriteRecord(record.with_attempt_closed(attempt, outcome, end, again=again))
+    return WriteRecord(close_or_retry(record, state.job, attempt, outcome, end))

@@ -34,9 +34,8 @@ def handle_rejected_record(state: LifecycleState) -> Action | None:
 
 
 def _remove_unrecorded(state: LifecycleState, why: str) -> Action | None:
-    recorded = state.record.pod_uids if state.record is not None else frozenset[str]()
     for pod in state.other_pods(""):
-        if gate_position(pod) is not None and uid_of(pod) not in recorded:
+        if gate_position(pod) is not None and uid_of(pod) not in state.recorded:
             removal = state.delete(pod, why)
             if not isinstance(removal, Wait):
                 return removal

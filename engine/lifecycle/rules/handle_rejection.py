@@ -7,7 +7,7 @@ from engine.lifecycle.actions import Action, RefreshPod, ReportError, WriteRecor
 from engine.lifecycle.record import Attempt, Record
 from engine.lifecycle.state import LifecycleState, Rejection, gate_position, name_of
 from engine.refs import pod_name
-from engine.status.outcome import Outcome, Reason, State
+from engine.status.outcome import Outcome, Reason
 
 
 def handle_rejection(state: LifecycleState) -> Action | None:
@@ -36,7 +36,7 @@ def handle_rejection(state: LifecycleState) -> Action | None:
     is_due = state.now >= rejection.retry_at
     if rejection.kind is ForbiddenError:
         return None if is_due else ReportError(rejection.message, rejection.hint, rejection.kind)
-    if record.state is not State.QUEUED or record.message != rejection.message:
+    if not state.says_queued(rejection):
         return WriteRecord(state.queued(record, rejection))
     return None if is_due else state.wait(rejection.retry_at)
 

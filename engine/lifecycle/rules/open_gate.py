@@ -28,7 +28,7 @@ def open_gate(state: LifecycleState) -> Action | None:
         return state.wait()
     if uid_of(pod) not in state.observed.dependents_ready:
         policies = state.run_record.next_policies(state.job)
-        return CreateDependents(attempt.number, name_of(pod), uid_of(pod), policies)
+        return CreateDependents(name_of(pod), uid_of(pod), attempt.number, policies)
     missing = state.observed.secrets_missing.get(uid_of(pod))
     if missing is not None:
         return close(state, attempt, Outcome(Reason.CONTAINER_CONFIG_ERROR, missing))

@@ -9,9 +9,8 @@ from dataclasses import replace
 
 from engine.lifecycle.actions import WriteRecord
 from engine.lifecycle.state import LifecycleState, is_terminating
-from engine.status.containers import main_state
+from engine.status.containers import has_main_started
 from engine.status.outcome import Reason, State
-from engine.status.waiting import pull_errors
 
 _GIVEN_UP = frozenset({Reason.IMAGE_PULL_FAILED, Reason.START_TIMEOUT})
 
@@ -23,10 +22,16 @@ def reopen_attempt(state: LifecycleState) -> WriteRecord | None:
     if last is None or last.outcome not in _GIVEN_UP or record.state.is_final:
         return None
     pod = state.pod_of(last.uid)
-    if pod is None or is_terminating(pod) or any(pull_errors(pod)):
+    if pod is None or is_terminating(pod) or not has_main_started(pod):
         return None
-    main = main_state(pod)
-    if main is None or not main.has_started:
-        return None
-    again = replace(last, outcome=None, message="", exit_code=None, finished_at=None, failures=())
+    again = replace(
+        last,
+        outcome=None,
+        message="",
+        exit_code=None,
+        finished_at=None,
+        failures=(),
+        retry_at=None,
+        exhausted=False,
+    )
     return WriteRecord(replace(record.with_attempt(again), state=State.STARTING, message=""))

@@ -9,7 +9,7 @@ from engine.lifecycle.actions import Action, DeletePod, RefreshPod, Wait, WriteR
 from engine.lifecycle.record import Attempt, Record
 from engine.lifecycle.rules.close_attempt import attempt_end, read_overdue, run_deadline
 from engine.lifecycle.state import LifecycleState, Pod, run_of
-from engine.status.containers import has_started, main_state
+from engine.status.containers import has_main_started, has_started
 from engine.status.outcome import Outcome, Reason
 from engine.status.waiting import pull_errors, read_config_error, read_invalid_image
 
@@ -18,10 +18,10 @@ def replace_changed_run(state: LifecycleState) -> Action | None:
     """Only if something of another run is left."""
     record = state.record
     if record is None or record.spec_hash == state.job.spec_hash:
-        return _remove_strays(state)
+        return remove_strays(state)
     attempt = record.open_attempt
     if attempt is None or record.state.is_final:
-        return _remove_strays(state)
+        return remove_strays(state)
     return _end_old_run(state, record, attempt)
 
 
@@ -41,14 +41,13 @@ def _end_old_run(state: LifecycleState, record: Record, attempt: Attempt) -> Act
 
 def _is_stuck(pod: Pod) -> bool:
     """Whether an init container has run and the main one can't begin: nothing ends that."""
-    main = main_state(pod)
-    if main is not None and main.has_started:
+    if has_main_started(pod):
         return False
     wrong = read_invalid_image(pod) or read_config_error(pod)
     return wrong is not None or any(pull_errors(pod))
 
 
-def _remove_strays(state: LifecycleState) -> DeletePod | RefreshPod | Wait | None:
+def remove_strays(state: LifecycleState) -> DeletePod | RefreshPod | Wait | None:
     """Unfinished pods of other runs go before anything of this run begins."""
     for pod in state.other_pods(""):
         if run_of(pod) != state.job.run:

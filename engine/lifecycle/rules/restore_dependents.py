@@ -29,7 +29,7 @@ def restore_dependents(state: LifecycleState) -> CreateDependents | None:
     if due is None or state.now < due or was_looked_up:
         return None
     policies = state.run_record.next_policies(state.job)
-    return CreateDependents(attempt.number, attempt.pod, attempt.uid, policies, reported)
+    return CreateDependents(attempt.pod, attempt.uid, attempt.number, policies, reported)
 
 
 def next_look(state: LifecycleState, pod: Pod) -> datetime | None:

@@ -1,18 +1,24 @@
 """Steps 1 to 3 of an attempt: create the gated pod, create what it owns, record it."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from engine.lifecycle.actions import Action, CreateDependents, CreatePod, RefreshPod, WriteRecord
 from engine.lifecycle.pull_fallback import images_of_nodes
 from engine.lifecycle.record import Attempt, Record
-from engine.lifecycle.state import LifecycleState, Pod, has_ended, held_by, is_terminating, uid_of
+from engine.lifecycle.state import (
+    LifecycleState,
+    Pod,
+    has_ended,
+    held_by,
+    is_terminating,
+    policies_of,
+    uid_of,
+)
 from engine.refs import pod_name
 from engine.status.outcome import Reason, State
 from engine.times import parse_time
 
-RETRY_DELAY, LONGEST_RETRY_DELAY = 5.0, 300.0
-_FALLBACK = Reason.IMAGE_PULL_FAILED
 _OF_ITS_OWN = (Reason.SUCCEEDED, Reason.SCRIPT_FAILED)
 """With another outcome the pod may not have been over when it was written."""
 _CONFIRMATION = timedelta(seconds=10)
@@ -33,11 +39,11 @@ def start_attempt(state: LifecycleState) -> Action | None:
         return _own_and_record(state, record, number, pod)
     if state.record is not None and (look := _look_for_previous(state, state.record)) is not None:
         return look
-    at = _retry_at(record, record.last) if record.last is not None else None
+    at = record.last.retry_at if record.last is not None else None
     if at is not None and state.now < at:
         return state.wait(at)
     rejection = state.rejected_record()
-    if rejection and (record.state, record.message) != (State.QUEUED, rejection.message):
+    if rejection and not state.says_queued(rejection):
         # Where there is no room for the record, no second pod is made in vain.
         return WriteRecord(state.queued(record, rejection))
     policies = record.next_policies(state.job)
@@ -59,15 +65,6 @@ def _look_for_previous(state: LifecycleState, record: Record) -> RefreshPod | No
         return None
     is_known = state.pod_of(uid) is not None or uid in state.observed.deleted_uids
     return RefreshPod(name, uid) if uid and end not in _OF_ITS_OWN and not is_known else None
-
-
-def _retry_at(record: Record, last: Attempt) -> datetime | None:
-    """When the attempt after a failure may start; a fallback to another policy needs no wait."""
-    if last.outcome is _FALLBACK or last.finished_at is None:
-        return None
-    retried = sum(1 for attempt in record.attempts if attempt.outcome is not _FALLBACK)
-    delay = min(LONGEST_RETRY_DELAY, RETRY_DELAY * 2 ** (retried - 1))
-    return last.finished_at + timedelta(seconds=delay)
 
 
 def _remove_leftover(state: LifecycleState, number: int) -> Action | None:
@@ -92,7 +89,7 @@ def _own_and_record(state: LifecycleState, record: Record, number: int, pod: Pod
         return state.wait()
     name, uid = pod_name(state.job.name, record.run, number), uid_of(pod)
     if uid not in state.observed.dependents_ready and not has_ended(pod):
-        return CreateDependents(number, name, uid, record.next_policies(state.job))
+        return CreateDependents(name, uid, number, record.next_policies(state.job))
     attempt = Attempt(number, name, uid, policies_of(pod), state.now)
     gates = held_by(pod)
     started = replace(
@@ -100,13 +97,9 @@ def _own_and_record(state: LifecycleState, record: Record, number: int, pod: Pod
         state=State.QUEUED if gates else State.STARTING,
         reason=None,
         message=gates,
+        refused="",
         queued_at=record.queued_at or state.now,
+        spec_fields=state.job.spec_fields,
+        defaulted_fields=state.job.defaulted_fields,
     )
     return WriteRecord(started)
-
-
-def policies_of(pod: Pod) -> dict[str, str]:
-    """Pull policy of each container of a pod."""
-    spec = pod["spec"]
-    containers = [*(spec.get("initContainers") or ()), *spec["containers"]]
-    return {c["name"]: c["imagePullPolicy"] for c in containers if "imagePullPolicy" in c}

@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 from engine.sandbox import kinds
+from engine.sandbox.node.images import Login
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,9 +91,9 @@ def _keys(entry: Entry) -> set[str]:
     return {*entry.obj.get("data", {}), *entry.obj.get("binaryData", {})}
 
 
-def pull_credentials(storage: Storage, pod: Entry) -> tuple[dict[str, tuple[str, str]], list[str]]:
-    """User and password per registry from the imagePullSecrets; and the missing secrets."""
-    found: dict[str, tuple[str, str]] = {}
+def pull_credentials(storage: Storage, pod: Entry) -> tuple[dict[str, Login], list[str]]:
+    """The login per registry from the imagePullSecrets; and the missing secrets."""
+    found: dict[str, Login] = {}
     missing = []
     for reference in pod.obj["spec"].get("imagePullSecrets", ()):
         entry = storage.get(kinds.SECRETS, pod.namespace, reference.get("name", ""))
@@ -100,7 +101,7 @@ def pull_credentials(storage: Storage, pod: Entry) -> tuple[dict[str, tuple[str,
             missing.append(reference.get("name", ""))
             continue
         for host, login in _logins(entry).items():
-            found.setdefault(host, login)
+            found.setdefault(host, Login(*login, secret_uid=entry.uid))
     return found, missing
 
 

@@ -27,7 +27,9 @@ class ImagePuller:
     def fetch(self, container: Container, then: Callable[[], None]) -> None:
         """Have the image there, then go on; without it the container waits with its reason."""
         image, policy = container.image, container.spec["imagePullPolicy"]
-        cached = self._state.node.images.is_cached(image)
+        images = self._state.node.images
+        logins, _ = pull_credentials(self._state.node.context.storage, self._state.pod)
+        cached = images.is_cached(image) and images.may_use(image, logins)
         if parse_reference(image) is None:
             self._invalid(container)
         elif policy == "Never" and not cached:

@@ -71,6 +71,20 @@ class PullError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Login:
+    """User and password for a registry, and the UID of the Secret that they are from."""
+
+    user: str
+    password: str
+    secret_uid: str = ""
+
+    def opens(self, pulled_with: Login) -> bool:
+        """Whether a pod with it may use what was pulled with another: KEP-2535."""
+        is_equal = (self.user, self.password) == (pulled_with.user, pulled_with.password)
+        return is_equal or self.secret_uid == pulled_with.secret_uid
+
+
+@dataclass(frozen=True, slots=True)
 class Registry:
     """One registry. ``images`` None: it holds whatever is asked for."""
 
@@ -94,6 +108,8 @@ class Images:
         self.registries: dict[str, Registry] = beside.registries if beside else {}
         self.absent: set[str] = beside.absent if beside else set()
         self._cached: set[str] = set()
+        self._pulled_with: dict[str, set[Login | None]] = {}
+        """By image; None for a pull without a login. One that was there before has no entry."""
         self._limited = 0
         self.pulls: list[str] = []
         self.on_change: Callable[[], None] = lambda: None
@@ -145,13 +161,24 @@ class Images:
         """Whether the node has the image."""
         return _full(image) in self._cached
 
+    def may_use(self, image: str, credentials: dict[str, Login]) -> bool:
+        """Whether the kubelet lets a pod with these logins use the image that the node has."""
+        reference = parse_reference(image)
+        known = self._pulled_with.get(reference.full) if reference else None
+        given = credentials.get(reference.host) if reference else None
+        return not known or any(
+            one is None or (given is not None and given.opens(one)) for one in known
+        )
+
     def _set_cached(self, cached: set[str]) -> None:
         if cached != self._cached:
+            for image in self._cached - cached:
+                self._pulled_with.pop(image, None)
             self._cached = cached
             self.on_change()
 
-    def pull(self, image: str, credentials: dict[str, tuple[str, str]]) -> None:
-        """Pull into the cache. ``credentials`` are user and password per registry host.
+    def pull(self, image: str, credentials: dict[str, Login]) -> None:
+        """Pull into the cache. ``credentials`` are the logins by registry host.
 
         Errors: PullError.
         """
@@ -169,6 +196,8 @@ class Images:
             raise PullError(_unauthorized(reference, known=reference.host in credentials))
         if reference.full in self.absent or not registry.holds(reference):
             raise PullError(_not_found(reference))
+        login = credentials.get(reference.host)
+        self._pulled_with.setdefault(reference.full, set()).add(login)
         self._set_cached({*self._cached, reference.full})
 
     def _of(self, host: str) -> Registry:
@@ -186,8 +215,8 @@ def _full(image: str) -> str:
     return reference.full if reference else image
 
 
-def _may_pull(registry: Registry, given: tuple[str, str] | None) -> bool:
-    return given is not None and registry.users.get(given[0]) == given[1]
+def _may_pull(registry: Registry, given: Login | None) -> bool:
+    return given is not None and registry.users.get(given.user) == given.password
 
 
 def _failed(reference: Reference, why: str) -> str:

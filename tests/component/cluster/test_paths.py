@@ -10,8 +10,10 @@ from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.connect import connect
 from engine.errors import EngineError, UsageError
+from engine.lifecycle.ownership import Marked
 from engine.refs import Ref
 from engine.sandbox import Sandbox
+from engine.wellknown import TTL
 from tests.component.sandbox.conftest import ci, sandbox
 from tests.support.sandbox_namespace import Namespace
 
@@ -21,7 +23,12 @@ Ask = Callable[[Client, Ref, str], object]
 VERBS: dict[str, Ask] = {
     "get": lambda client, ref, _: api.get(client, ref),
     "patch": lambda client, ref, _: api.patch(client, ref, []),
-    "delete": lambda client, ref, uid: api.delete(client, ref, uid=uid),
+    "delete": lambda client, ref, uid: api.delete(
+        client,
+        api.OWN[ref.kind],
+        {"namespace": ref.namespace, "name": ref.name, "uid": uid, "annotations": {TTL: "1"}},
+        Marked((TTL,)),
+    ),
     "log": lambda client, ref, _: list(api.read_log(client, ref, "main")),
 }
 WAYS_OUT = (

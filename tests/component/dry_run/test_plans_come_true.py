@@ -12,7 +12,7 @@ from tests.support.engine import CommandResult, Engine
 
 Write = tuple[str, str, str]
 PODS = {"create pod ": "create", "delete pod ": "delete", "remove the scheduling": "patch"}
-PODS |= {"have pod ": "patch"}
+PODS |= {"update pod ": "patch"}
 RECORDS = "record "
 SILENT = ("create what pod ", "find out why ")
 """Steps that need not write anything."""

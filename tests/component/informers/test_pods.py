@@ -10,6 +10,7 @@ from engine.cluster import api
 from engine.cluster.client import Client
 from engine.informers.pods import PodInformer
 from engine.informers.reflector import WatchContext
+from engine.lifecycle.state import slim_pod
 from engine.refs import JobKey
 from engine.runtime.supervisor import Supervisor
 from engine.sandbox import Sandbox
@@ -164,11 +165,11 @@ def test_an_older_list_or_version_takes_back_nothing_that_was_written(
     assert informer.get(f"gone-{RUN}-1", uid) is None
 
     with monkeypatch.context() as slow:
-        slow.setattr(api, "list_all", lambda *_: listed)
+        slow.setattr(api, "list_all", lambda *_, **__: listed)
         informer.list()
     informer.upsert(older)
     assert names(informer) == ["changed", "created"]
-    assert informer.items(JobKey("ci", "changed")) == (written[0],)
+    assert informer.items(JobKey("ci", "changed")) == (slim_pod(written[0]),)
 
 
 def test_how_a_pod_ended_is_known_after_it_was_missed(

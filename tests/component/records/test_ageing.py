@@ -1,11 +1,15 @@
 """Records of jobs whose spec is gone age from when that was noticed; no others do."""
 
+import subprocess
+import sys
 import time
+from functools import partial
 from typing import Any
 
 import pytest
 
-from engine.sandbox import Sandbox
+from engine.sandbox import Fault, Sandbox
+from engine.sandbox.faults import ServerError
 from tests.support.client import eventually
 from tests.support.clusters import NAMESPACE
 from tests.support.engine import Engine
@@ -129,6 +133,7 @@ def test_a_spec_that_is_back_stops_the_ageing_and_runs_nothing(
     told = engine.run("diff", str(engine.folder), ends=1)
     assert "record that the spec is back" in told.stdout
     run = engine.reconcile(ends=0)
+    assert f"{NAMESPACE}/gone: its spec is back; its record ages no more" in run.lines
     assert engine.run("diff", str(engine.folder), ends=0).stdout == ""
     assert (run.job("gone")["changed"], run.job("gone")["state"]) == (False, "Succeeded")
     assert ORPHANED_SINCE not in (marks(sandbox) or {})
@@ -169,23 +174,74 @@ def test_what_could_not_be_read_is_not_gone(
         objects.api.wait(lambda: ORPHANED_SINCE in (marks(sandbox) or {}), "the mark")
 
 
-@pytest.mark.parametrize("how", ["source", "file"])
-def test_the_shared_source_and_a_single_file_mark_nothing(
+@pytest.mark.parametrize("how", ["source", "file", "file and folder", "stdin"])
+def test_the_shared_source_a_single_file_and_stdin_never_let_the_records_of_others_age(
     engine: Engine, sandbox: Sandbox, how: str
 ) -> None:
     if how == "source":
         del engine.environment["ENGINE_SOURCE"]
     run_and_remove(engine)
-    paths = str(engine.folder) if how == "source" else str(engine.folder / "lives.yaml")
-    engine.run("reconcile", "--once", paths, ends=0)
+    for name in ("other", "-"):
+        (engine.folder / name).mkdir()
+    folder = str(engine.folder)
+    paths = {
+        "source": [folder],
+        "file": [f"{folder}/lives.yaml"],
+        "file and folder": [f"{folder}/other", f"{folder}/lives.yaml"],
+        "stdin": ["-"],
+    }[how]
+    said = subprocess.run(
+        [sys.executable, "-m", "engine", "reconcile", "--once", *paths],
+        input=(engine.folder / "lives.yaml").read_text(),
+        env=engine.environment_of_process(),
+        cwd=engine.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said.returncode == 0, said.stderr
     assert marks(sandbox) == {}
 
 
-def test_the_mark_is_reported_with_the_time_that_is_left(engine: Engine) -> None:
+def test_the_mark_is_announced_once_with_the_number_and_the_time_that_is_left(
+    engine: Engine,
+) -> None:
+    engine.spec("first", script="true")
     run_and_remove(engine)
-    words = "note: records of jobs that have no spec any more: 1, kept for 4w2d"
-    assert words in engine.reconcile(ends=0).stderr
-    assert words not in engine.reconcile(ends=0).stderr
+    (engine.folder / "first.yaml").unlink()
+    words = "note: source web: 2 jobs have no spec any more; their records are kept for 30d"
+    assert words in engine.reconcile(ends=0).lines
+    assert "no spec any more" not in engine.reconcile(ends=0).stderr
+
+
+def test_one_busy_moment_of_the_server_never_leaves_a_record_without_its_mark(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    sandbox.namespace("dev")
+    engine.namespace = "dev"
+    engine.spec("elsewhere", script="true")
+    engine.reconcile(ends=0)
+    (engine.folder / "elsewhere.yaml").unlink()
+    engine.namespace = NAMESPACE
+    run_and_remove(engine)
+    sandbox.faults.add(Fault(ServerError(503), verb="update", resource="configmaps", times=2))
+    with EngineProcess(engine, *STAYING) as staying:
+        staying.wait_for_line("marking records whose spec is gone: ")
+        objects.api.wait(lambda: ORPHANED_SINCE in (marks(sandbox) or {}), "the mark")
+        elsewhere = partial(marks, sandbox, "elsewhere", "dev")
+        objects.api.wait(lambda: ORPHANED_SINCE in (elsewhere() or {}), "the other mark")
+
+
+def test_a_mark_that_is_refused_is_not_asked_for_at_every_pass(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    run_and_remove(engine)
+    sandbox.deny("update", "configmaps")
+    sandbox.requests.clear()
+    with EngineProcess(engine, *STAYING) as staying:
+        staying.wait_for_line("marking records whose spec is gone: ")
+        time.sleep(2)
+    assert len(sandbox.requests.where("update", "configmaps")) == 1
 
 
 def test_an_empty_folder_marks_nothing_unless_that_is_meant(

@@ -29,7 +29,7 @@ def test_a_job_without_a_record_is_done_by_its_spec_and_never_runs(
     assert "is already over: Succeeded" in complete(engine, "moved").stdout
     engine.spec("moved", script="echo changed")
     plan = engine.reconcile("--dry-run", "client", ends=0)
-    assert "spec changed at spec.script" in plan.stdout
+    assert "spec.script changed" in plan.stdout
 
 
 def test_it_runs_when_its_spec_changes_or_rerun_asks_for_it(engine: Engine) -> None:

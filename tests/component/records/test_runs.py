@@ -15,7 +15,7 @@ def test_a_spec_that_comes_back_after_many_others_runs_again_beside_its_first_po
         engine.spec("job", script=script)
         run = engine.reconcile(ends=0)
         assert run.job("job")["changed"] is True
-    assert [attempt["number"] for attempt in run.job("job")["attempts"]] == [2]
+    assert [attempt["pod"][-2:] for attempt in run.job("job")["attempts"]] == ["-2"]
     pods = {pod["metadata"]["name"] for pod in sandbox.objects("pods", NAMESPACE)}
     assert len(pods) == len(scripts)
     assert engine.reconcile(ends=0).job("job")["changed"] is False

@@ -40,6 +40,38 @@ def test_a_kubeconfig_that_somebody_has_added_to_is_left_alone(tmp_path: Path) -
     assert "precious" in file.read_text()
 
 
+def test_a_sandboxs_own_kubeconfig_is_not_refused_once_kubectl_has_set_its_namespace(
+    tmp_path: Path,
+) -> None:
+    with Sandbox() as sandbox:
+        file = sandbox.write_kubeconfig(tmp_path / "config")
+        found = sandbox.kubeconfig(namespace="ci")
+        file.write_text(
+            f"""\
+apiVersion: v1
+clusters:
+- cluster:
+    server: {sandbox.url}
+  name: sandbox
+contexts:
+- context:
+    cluster: sandbox
+    namespace: ci
+    user: sandbox
+  name: sandbox
+current-context: sandbox
+kind: Config
+preferences: {{}}
+users:
+- name: sandbox
+  user:
+    token: {found["users"][0]["user"]["token"]}
+"""
+        )
+        sandbox.write_kubeconfig(file)
+        assert json.loads(file.read_text()) == sandbox.kubeconfig()
+
+
 def test_a_folder_or_a_device_is_no_place_for_a_kubeconfig(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
         for place in (tmp_path, Path("/dev/null"), tmp_path / "file" / "below"):

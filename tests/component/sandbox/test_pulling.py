@@ -171,3 +171,27 @@ def test_short_names_mean_what_docker_means(
     ci.start(containers=[container(image=image)])
     ci.advance(0.05)
     assert f'failed to resolve reference "{full}"' in ci.waiting()[1]
+
+
+@pytest.mark.parametrize("policy", ["IfNotPresent", "Never"])
+def test_a_private_image_of_the_node_is_for_the_login_that_pulled_it(
+    ci: Namespace, sandbox: Sandbox, policy: str
+) -> None:
+    """By the Secret's UID or by its content, as the kubelet has it since 1.35."""
+    sandbox.images.registry("registry.example", users={"ci": "right"})
+    for name, password in (("one", "right"), ("equal", "right"), ("other", "rotated")):
+        ci.login(name, "registry.example", "ci", password)
+    ci.start("first", imagePullSecrets=[{"name": "one"}])
+    ci.advance(2)
+    sandbox.images.down("registry.example")
+    cached = [container(imagePullPolicy=policy)]
+    for name in ("one", "equal", "other"):
+        ci.start(f"by-{name}", imagePullSecrets=[{"name": name}], containers=cached)
+    ci.start("by-none", containers=cached)
+    ci.advance(2)
+    assert [ci.phase(f"by-{name}") for name in ("one", "equal", "other", "none")] == [
+        "Succeeded",
+        "Succeeded",
+        "Pending",
+        "Pending",
+    ]

@@ -287,7 +287,7 @@ def test_the_default_timeout_is_cut_without_a_word() -> None:
         ("defaults: {timeout: 0}", "engine.yaml:3:21: defaults.timeout is 0"),
         ("defaults: {ttlLeeway: 99999w}",
          "engine.yaml:3:23: defaults.ttlLeeway: '99999w' is longer"),
-        ("pull: {grace: 99999w}", "engine.yaml:3:15: pull.grace: '99999w' is longer"),
+        ("pull: {patience: 99999w}", "engine.yaml:3:18: pull.patience: '99999w' is longer"),
         ("pull: {fallbackOn: [all]}",
          'engine.yaml:3:21: pull.fallbackOn[0]: "all" is not allowed'),
         ("limits: {allowedPullPolicies: []}",

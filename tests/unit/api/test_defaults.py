@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from engine.api.model import Config, Job, Limits, LoadedJobs, SecretKey
+from engine.api.model import RETRIED, Config, Job, Limits, LoadedJobs, SecretKey
 from engine.api.parse import SpecText
 from engine.specdir.load import with_namespace
 from tests.support.yaml_text import to_yaml_value
@@ -53,7 +53,7 @@ def test_what_nobody_says_is_built_in() -> None:
     assert (job.timeout, job.start_timeout, job.ttl) == (3600, 600, 3600 + 600 + 300)
     assert job.spec["template"] == "job"
     assert job.on_change == "Replace"
-    assert (job.retry.max, sorted(job.retry.on)) == (0, ["Evicted", "NodeLost"])
+    assert (job.retry.max, job.retry.on) == (0, RETRIED)
 
 
 def test_the_nearer_folder_wins() -> None:

@@ -32,14 +32,14 @@ def told(limits: str, text: str = "", **spec: Any) -> list[str]:
         ("{maxStartTimeout: 5m}", "  startTimeout: 10m",
          "job.yaml:6:17: warning: spec.startTimeout 10m is cut to 5m (limits.maxStartTimeout)"),
         ("{maxTtl: 2h}", "  ttl: 7d",
-         "job.yaml:6:8: warning: spec.ttl 1w is cut to 2h (limits.maxTtl)"),
+         "job.yaml:6:8: warning: spec.ttl 7d is cut to 2h (limits.maxTtl)"),
         ("{maxTtl: 2h}", "  ttlAfterFinished: {success: 1h, failure: 100w}",
-         "job.yaml:6:44: warning: spec.ttlAfterFinished.failure 100w is cut to 2h (limits.maxTtl)"),
+         "job.yaml:6:44: warning: spec.ttlAfterFinished.failure 700d is cut to 2h (limits.maxTtl)"),
         ("{maxAttempts: 3}", "  retry: {max: 10, on: [DeadlineExceeded]}",
          ("job.yaml:6:16: a run could have 11 attempts: 1, 10 by spec.retry, 0 by further pull "
           "policies (limits.maxAttempts: 3)")),
         ("{maxAttempts: 2}", "  retry: {max: 1}\n  pullPolicy: [Always, Never]",
-         ("job.yaml:6:16: a run could have 3 attempts: 1, 1 by spec.retry, 1 by further pull "
+         ("job.yaml:6:16: a run could have 4 attempts: 1, 1 by spec.retry, 2 by further pull "
           "policies (limits.maxAttempts: 2)")),
         ("{maxAttempts: 1}", "  pullPolicy: [Always, Always, Always]",
          ("job.yaml:6:15: a run could have 3 attempts: 1, 0 by spec.retry, 2 by further pull "
@@ -66,10 +66,22 @@ def told(limits: str, text: str = "", **spec: Any) -> list[str]:
         ("{allowPodPatch: [metadata.labels]}", "  podPatch: {spec: {hostNetwork: true}}",
          ("job.yaml:6:21: spec.podPatch.spec.hostNetwork is not allowed "
           "(limits.allowPodPatch: metadata.labels)")),
+        ("{maxTtl: 1d}", "  podPatch: {spec: {schedulingGates: [{name: evil.example/never}]}}",
+         ("job.yaml:6:21: spec.podPatch.spec.schedulingGates is not allowed "
+          "(limits.maxTtl: 1d)")),
+        ("{maxStartTimeout: 5s, maxTimeout: 1m}",
+         "  podPatch: {spec: {schedulingGates: [{name: evil.example/never}]}}",
+         ("job.yaml:6:21: spec.podPatch.spec.schedulingGates is not allowed "
+          "(limits.maxStartTimeout: 5s, limits.maxTimeout: 1m)")),
     ],
 )  # fmt: skip
 def test_a_limit_is_told_where_the_spec_exceeds_it(limits: str, text: str, line: str) -> None:
     assert told(limits, text + "\n") == [line]
+
+
+def test_gates_are_free_where_no_limit_is_on_time() -> None:
+    gates = {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}
+    assert told("{maxAttempts: 3}", podPatch={"spec": gates}) == []
 
 
 def test_times_are_cut_to_their_limits() -> None:
@@ -101,14 +113,14 @@ def test_a_ttl_without_an_end_is_an_error_where_there_is_a_longest_one() -> None
     config = make_config("limits: {maxTtl: 7d}")
     effective = effective_spec(own, (), config, "ci")
     assert [str(found) for found in times_fit(effective)] == [
-        "job.yaml:6:8: spec.ttl: forever is not allowed (limits.maxTtl: 1w)"
+        "job.yaml:6:8: spec.ttl: forever is not allowed (limits.maxTtl: 7d)"
     ]
 
 
 def test_a_hold_is_an_error_where_there_is_a_longest_ttl() -> None:
     assert told("{maxTtl: 7d}", "  hold: false\n") == []
     assert told("{maxTtl: 7d}", "  hold: true\n") == [
-        "job.yaml:6:9: spec.hold: true is not allowed (limits.maxTtl: 1w)"
+        "job.yaml:6:9: spec.hold: true is not allowed (limits.maxTtl: 7d)"
     ]
 
 

@@ -4,6 +4,10 @@ from typing import Any
 
 import pytest
 
+from engine.api.effective import BUILT_IN
+from engine.api.field_kinds import FieldKind, field_kind
+from engine.api.model import Job
+from engine.api.spec_hash import changed_fields
 from tests.unit.builders import document, load, load_document, make_config, make_job
 
 PLAIN = make_job().spec_hash
@@ -15,8 +19,8 @@ def spec_hash(data: dict[str, Any]) -> str:
     return job.spec_hash
 
 
-def test_the_hash_is_sha256_over_the_users_own_document() -> None:
-    own = document(timeout="1h")
+def test_the_hash_is_sha256_over_what_runs_as_the_user_wrote_it() -> None:
+    own = document(env={"LEVEL": "debug"})
     identity = {"name": "build", "namespace": None, "spec": own["spec"]}
     text = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     assert spec_hash(own) == hashlib.sha256(text.encode()).hexdigest()
@@ -40,7 +44,7 @@ metadata: {name: build}
 
 @pytest.mark.parametrize(
     "config",
-    ["defaults: {timeout: 7m}", "limits: {maxTimeout: 1m}", "pull: {grace: 1m}"],
+    ["defaults: {timeout: 7m}", "limits: {maxTimeout: 1m}", "pull: {patience: 1m}"],
 )
 def test_the_operators_settings_do_not_enter(config: str) -> None:
     assert make_job(config=make_config(config)).spec_hash == PLAIN
@@ -64,8 +68,13 @@ def test_labels_and_annotations_do_not_enter() -> None:
         {"script": "make other\n"},
         {"script": "make test"},
         {"image": "registry.example/alpine:3.21"},
-        {"timeout": "1h"},
-        {"env": {}},
+        {"env": {"A": "1"}},
+        {"env": {"A": ""}},
+        {"securityContext": {"allowPrivilegeEscalation": True}},
+        {"podSecurityContext": {"seccompProfile": {"type": "Unconfined"}}},
+        {"serviceAccountName": "ci", "automountServiceAccountToken": False},
+        {"podPatch": {"spec": {"volumes": [{"name": "a", "emptyDir": {}}]}}},
+        {"services": [{"name": "db", "image": "db:1"}]},
         {"secrets": {"T": {"fromEnv": "ENGINE_SECRET_A"}}},
         {"secrets": {"T": {"fromEnv": "ENGINE_SECRET_B"}}},
         {"secrets": {"T": {"value": "a"}}},
@@ -75,6 +84,100 @@ def test_labels_and_annotations_do_not_enter() -> None:
 )
 def test_what_the_user_changes_does_enter(change: dict[str, Any]) -> None:
     assert make_job(**change).spec_hash != PLAIN
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *({name: default} for name, default in BUILT_IN.items() if name != "ttlLeeway"),
+        {"timeout": 3600},
+        {"timeout": "60m"},
+        {"rerun": ""},
+        {"hold": False},
+        {"retry": {"max": 0}},
+        {"retry": {}},
+        {"env": {}},
+        {"args": []},
+        {"files": {}},
+        {"secrets": {}},
+        {"services": []},
+        {"resources": {}},
+        {"resources": {"limits": {}}},
+        {"podPatch": {}},
+        {"automountServiceAccountToken": False},
+        {"securityContext": {"allowPrivilegeEscalation": False}},
+        {"podSecurityContext": {"seccompProfile": {"type": "RuntimeDefault"}}},
+    ],
+    ids=str,
+)
+def test_to_write_a_default_out_changes_neither_the_hash_nor_a_digest(
+    written: dict[str, Any],
+) -> None:
+    plain, job = make_job(), make_job(**written)
+    if "args" in written:
+        plain = make_job(script=None, command=["make"])
+        job = make_job(script=None, command=["make"], **written)
+    assert (job.spec_hash, job.spec_fields) == (plain.spec_hash, plain.spec_fields)
+
+
+def test_a_default_of_a_service_that_is_written_out_changes_nothing() -> None:
+    def with_service(**fields: Any) -> str:
+        return make_job(services=[{"name": "db", "image": "db:1", **fields}]).spec_hash
+
+    context = {"allowPrivilegeEscalation": False}
+    assert with_service(env={}, args=[], securityContext=context) == with_service()
+    assert with_service(args=["-v"]) != with_service()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"timeout": "2h"},
+        {"startTimeout": "2m"},
+        {"retry": {"max": 1}},
+        {"pullPolicy": "Never"},
+        {"pullPolicy": ["Always", "IfNotPresent"]},
+        {"onChange": "Wait"},
+    ],
+    ids=str,
+)
+def test_how_it_is_tried_changes_a_digest_and_not_the_hash(change: dict[str, Any]) -> None:
+    plain, job = make_job(), make_job(**change)
+    assert job.spec_hash == plain.spec_hash
+    changed = changed_fields(plain.spec_fields, job.spec_fields, FieldKind.TRIED)
+    assert changed == tuple(f"spec.{name}" for name in change)
+    assert changed_fields(plain.spec_fields, job.spec_fields) == ()
+
+
+def test_a_containers_own_pull_policy_says_how_it_is_tried() -> None:
+    def with_policy(**policy: str) -> Job:
+        both = {"image": "a:1", **policy}
+        services, first = [{"name": "db", **both}], [{"name": "fetch", **both}]
+        return make_job(services=services, initContainers=first)
+
+    one, other = with_policy(pullPolicy="Always"), with_policy()
+    assert one.spec_hash == other.spec_hash
+    assert changed_fields(one.spec_fields, other.spec_fields, FieldKind.TRIED) == (
+        "spec.initContainers.pullPolicy",
+        "spec.services.pullPolicy",
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"ttl": "2d"}, {"ttlAfterFinished": {"success": "1m"}}, {"hold": True}],
+    ids=str,
+)
+def test_how_it_is_kept_changes_nothing_of_its_identity(change: dict[str, Any]) -> None:
+    plain, job = make_job(), make_job(**change)
+    assert (job.spec_hash, job.spec_fields) == (plain.spec_hash, plain.spec_fields)
+
+
+def test_a_field_in_no_table_says_what_runs() -> None:
+    assert field_kind(("spec", "aFieldOfTomorrow")) is FieldKind.RUNS
+    assert field_kind(("spec", "retry", "max")) is FieldKind.TRIED
+    assert field_kind(("metadata", "labels", "team")) is FieldKind.KEPT
+    assert field_kind(("metadata", "name")) is FieldKind.RUNS
 
 
 def test_all_of_these_are_different_runs() -> None:

@@ -42,9 +42,13 @@ def strings(value: Any) -> Iterator[str]:
 def commands(path: Path) -> list[list[str]]:
     """Every `engine` command in a file, its variables filled in."""
     lines = [line for text in strings(read(path)) for line in text.splitlines()]
-    found = [line for line in lines if line.startswith("engine ")]
+    found = [line for line in map(_without_exec, lines) if line.startswith("engine ")]
     plain = [_VARIABLE.sub("x", re.split(r" (?:>|\|\|) ", line)[0]) for line in found]
     return [shlex.split(line)[1:] for line in plain]
+
+
+def _without_exec(line: str) -> str:
+    return line.removeprefix("exec ")
 
 
 def parse(arguments: list[str]) -> None:

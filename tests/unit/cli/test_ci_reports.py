@@ -9,12 +9,13 @@ import pytest
 
 from engine.cli.printers.github import annotation, annotations
 from engine.cli.printers.junit import junit_xml
-from engine.cli.printers.result import mask_result
+from engine.cli.printers.result import exit_code, mask_result
 from engine.errors import (
     END,
     ApiError,
     Diagnostic,
     EngineError,
+    ExitCode,
     InvalidInputError,
     Severity,
     SourceLocation,
@@ -23,9 +24,9 @@ from engine.errors import (
 from engine.files import WholeFile
 from engine.lifecycle.record import Attempt, Record
 from engine.prune.result import PruneResult
-from engine.reconcile.failure_logs import LogEnd
 from engine.reconcile.once import JobResult, OnceResult
 from engine.status.outcome import Reason, State
+from engine.telemetry.events import LogEnd
 from engine.telemetry.redact import Redactor
 from tests.support.printing import harmful
 from tests.support.published_schemas import require_valid_junit
@@ -53,7 +54,7 @@ def failed(message: str = "exit code 3") -> JobResult:
     )  # fmt: skip
     last = Attempt(2, "test-2", "v", outcome=Reason.SCRIPT_FAILED, message=message, exit_code=3)
     job = ended("test", Reason.SCRIPT_FAILED, message, pulled, last)
-    return replace(job, log=LogEnd(1, "build-1", "main", ("running", "boom: " + message)))
+    return replace(job, log=LogEnd(job.job.key, 1, "build-1", "main", "running\nboom: " + message))
 
 
 def not_over(name: str, *, over: bool = False) -> JobResult:
@@ -73,6 +74,18 @@ def problems(text: str = "unknown field", file: str = "jobs/a b.yaml") -> tuple[
 
 def cases(text: str) -> dict[str, ET.Element]:
     return {case.get("name", ""): case for case in ET.fromstring(text).iter("testcase")}
+
+
+@pytest.mark.parametrize("state", [None, State.QUEUED])
+def test_a_job_that_never_began_is_no_success_by_whatever_way_it_was_given_up(
+    state: State | None,
+) -> None:
+    job = make_job()
+    record = Record(job.key, "default", job.spec_hash, state=state) if state else None
+    given_up = JobResult(job, record, changed=False, over=True)
+    assert exit_code(OnceResult((given_up,))) == ExitCode.REFUSED
+    waits = replace(given_up, over=False)
+    assert exit_code(OnceResult((waits,), timed_out=True)) == ExitCode.TIMEOUT
 
 
 def test_junit_has_a_case_for_each_job_and_its_attempts_as_properties() -> None:
@@ -212,8 +225,9 @@ def test_no_report_holds_what_a_terminal_or_a_ci_system_would_obey() -> None:
 
 def test_what_is_secret_is_in_no_report() -> None:
     redact = Redactor()
-    redact.add(["hun<ter|2"])
-    result, _ = mask_result(OnceResult((failed("it is hun<ter|2"),)), PruneResult(), redact)
+    job = failed("it is hun<ter|2")
+    redact.add(["hun<ter|2"], job.job.key)
+    result, _ = mask_result(OnceResult((job,)), PruneResult(), redact)
     found = junit_xml(result) + "".join(annotations(result, {}))
     assert "it is ***" in found
     for form in ("hun<ter|2", "hun&lt;ter|2"):

@@ -86,12 +86,14 @@ def test_reconcile_on_a_sandbox_needs_no_cluster_and_says_that_nothing_is_run() 
     assert "no container is run" in done.stderr
 
 
-def test_the_sandbox_prints_its_kubeconfig_and_stops_on_ctrl_c() -> None:
+def test_the_sandbox_prints_the_export_of_its_kubeconfig_and_stops_on_ctrl_c() -> None:
     with subprocess.Popen(
         [*ENGINE, "sandbox"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        kubeconfig = Path(process.stdout.readline().strip())
+        command, _, path = process.stdout.readline().strip().partition("=")
+        assert command == "export KUBECONFIG"
+        kubeconfig = Path(path)
         server = json.loads(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
         with urllib.request.urlopen(f"{server}/version", timeout=60) as answer:  # noqa: S310 - loopback
             assert json.load(answer)["major"] == "1"

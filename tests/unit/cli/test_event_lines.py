@@ -25,6 +25,7 @@ from engine.telemetry.events import (
     JobUnchanged,
     JobUnmanaged,
     LeaderChanged,
+    LogEnd,
     Notice,
     ObjectPruned,
     PullPolicyFallback,
@@ -41,13 +42,14 @@ DEFECT = "(this is a defect: report it with -vv)"
 FOUND = Diagnostic(SourceLocation("a.yaml", 1, 2), "unknown field")
 CUT = replace(FOUND, message="cut", severity=Severity.WARNING)
 CRASH = InternalError(None, "worker-0", "KeyError", "'x'", "Traceback: ...")
+LAST_WORDS = LogEnd(KEY, 1, "build-1", "main", "boom: no such host")
 EVICTED = AttemptFailed(KEY, 2, "build-2", Reason.EVICTED, "low on memory")
 FAILED = StateChanged(KEY, State.FAILED, Reason.SCRIPT_FAILED, "exit code 3")
 PULL = PullPolicyFallback(KEY, 1, "main", "tool:1", "Always", "Never", "no", PullClass.TRANSIENT)
 TOLD: dict[tuple[str, bool], dict[str, Event]] = {
     ("info", False): {
         "ci/build: Running": StateChanged(KEY, State.RUNNING),
-        "ci/build: spec removed; the job is no longer managed": JobUnmanaged(KEY),
+        "ci/build: no valid spec any more; the job is no longer managed": JobUnmanaged(KEY),
         "note: hello": Notice("hello"),
         "specs read: 3 jobs in 2 files": SpecsRead(2, 3, 3, 0, 0),
         "a.yaml: fixed": Notice("fixed", "a.yaml"),
@@ -63,6 +65,7 @@ TOLD: dict[tuple[str, bool], dict[str, Event]] = {
         "pod/ci/build-1 kept: young": ObjectPruned(POD, "kept", "young"),
     },
     ("warning", False): {
+        "ci/build | boom: no such host": LAST_WORDS,
         "ci/build: Failed ScriptFailed: exit code 3": FAILED,
         (
             "ci/build: attempt 1, container main, image tool:1: "
@@ -120,7 +123,7 @@ def test_every_event_has_its_line(event: Event, line: str, only_verbose: bool, l
 
 def test_an_internal_error_has_its_traceback_at_vv_and_in_json_without_the_secrets() -> None:
     redact = Redactor()
-    redact.add(["hunter2"])
+    redact.add(["hunter2"], KEY)
     event = InternalError(KEY, "worker-0", "KeyError", "hunter2", "Traceback:\n  of hunter2\n")
     out = io.StringIO()
     TextPrinter(out, redact, verbose=2)(event)
@@ -179,7 +182,7 @@ def test_a_line_is_shortened_on_a_terminal_alone_and_never_at_its_end() -> None:
 @pytest.mark.parametrize("secret", ['quo"te\\back', "zwei\nzeilen", "pässwörd-名", "tab\there"])
 def test_a_secret_is_masked_before_escapes_can_hide_it(secret: str) -> None:
     redact = Redactor()
-    redact.add([secret])
+    redact.add([secret], KEY)
     for event in (
         StateChanged(KEY, State.FAILED, None, f"said {secret}!"),
         Notice(f"said {secret}!"),

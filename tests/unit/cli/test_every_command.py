@@ -32,6 +32,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "cancel": ("done",),
     "rerun": ("done",),
     "complete": ("done", "-f", "specs", "--reason", "it ran elsewhere"),
+    "adopt": ("specs", "--source", "web"),
     "describe": ("done",),
     "logs": ("done",),
     "status": (),
@@ -46,6 +47,14 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
 }
 """What each command can be run with, where the job `done` has run."""
 WRITES_FILES = {"--junit", "--write-kubeconfig", "--directory", "--logs-dir"}
+SWITCHES = {
+    "ENGINE_ALL": (("cancel",), "no job is named"),
+    "ENGINE_FAILED": (("rerun",), "no job is named"),
+    "ENGINE_ALLOW_EMPTY": (("validate", "empty"), "no job specs found"),
+    "ENGINE_ONCE": (("reconcile", "-", "--kubeconfig", "missing"), "- is read once"),
+    "ENGINE_SANDBOX": (("reconcile", "--once", "specs", "--kubeconfig", "missing"), "missing"),
+}
+"""A command that the variable alone would change, and its error without it."""
 READS_WHAT_THEY_WRITE = {("logs", "--logs-dir")}
 
 
@@ -82,12 +91,26 @@ def test_every_command_is_held_to_what_follows() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_flag_has_a_variable_of_its_name_but_those_that_write_files(command: str) -> None:
+def test_flags_with_a_value_have_a_variable_but_those_that_write_files_and_switches_have_none(
+    command: str,
+) -> None:
     for flag in flags(command):
         name = next(word for word in flag.opts if word.startswith("--"))
         writes = name in WRITES_FILES and (command, name) not in READS_WHAT_THEY_WRITE
         variable = "ENGINE_" + name.lstrip("-").replace("-", "_").upper()
-        assert flag.envvar == (None if writes else variable), name
+        assert flag.envvar == (None if writes or flag.is_flag else variable), name
+
+
+@pytest.mark.parametrize("variable", sorted(SWITCHES))
+def test_no_variable_selects_jobs_destroys_them_or_runs_them_on_a_simulated_cluster(
+    engine: Engine, tmp_path: Path, variable: str
+) -> None:
+    write(tmp_path, "specs/done.yaml", document("done", script=None, command=["true"]))
+    (tmp_path / "empty").mkdir()
+    command, error = SWITCHES[variable]
+    found = engine(*command, env={variable: "1"})
+    assert (found.code in (2, 6), found.stdout) == (True, "")
+    assert error in found.stderr
 
 
 def test_a_variable_means_the_same_to_every_command() -> None:

@@ -61,6 +61,7 @@ def test_explain_prints_type_default_and_meaning(engine: Engine) -> None:
         "FIELD:     spec.onChange <string>",
         "ONE OF:    Replace, Wait",
         "DEFAULT:   Replace",
+        "CHANGE:    how it is tried: a change tries a failed job again, and never a success",
         "EXAMPLE:   Wait",
         "",
         "What happens to a running job when its spec changes.",
@@ -71,13 +72,20 @@ def test_explain_lists_the_fields_below(engine: Engine) -> None:
     said = engine("explain", "spec.services")
     assert "FIELD:     spec.services <list of mappings>" in said.stdout
     assert "FIELDS:\n  name <string> (required)\n    Name of the container.\n" in said.stdout
-    assert "  spec <mapping> (required)" in engine("explain").stdout
+    assert "  script <string>\n" in engine("explain").stdout
+    assert "  timeout <string or integer> (default 1h)\n" in engine("explain").stdout
     assert "  maxTtl <string or integer>" in engine("explain", "engineconfig.limits").stdout
 
 
 def test_explain_leads_to_kubectl_for_what_kubernetes_defines(engine: Engine) -> None:
     said = engine("explain", "spec.securityContext.runAsUser")
     assert "KUBECTL:   kubectl explain pod.spec.containers.securityContext.runAsUser" in said.stdout
+
+
+@pytest.mark.parametrize("path", ["timeout", "retry.max", "services.image"])
+def test_explain_does_not_miss_a_field_whose_spec_is_not_named(engine: Engine, path: str) -> None:
+    assert engine("explain", path).stdout == engine("explain", f"spec.{path}").stdout
+    assert engine("explain", "metadata.name").code == 0
 
 
 def test_explain_of_an_unknown_field_says_what_was_meant(engine: Engine) -> None:

@@ -12,11 +12,11 @@ from rich.console import Console
 
 from engine.cli.output import (
     display_width,
-    format_age,
     sanitize_line,
     truncate_middle,
 )
 from engine.cli.printers.live_view import Board, LiveView
+from engine.durations import format_age
 from engine.refs import JobKey
 from engine.status.outcome import Reason, State
 from engine.telemetry.events import (
@@ -264,7 +264,7 @@ def test_names_are_in_the_colour_of_their_state_only_if_that_is_wanted(redact: R
 
 
 def test_secrets_are_masked(live: LiveView, screen: Screen, redact: Redactor) -> None:
-    redact.add(["correct-horse"])
+    redact.add(["correct-horse"], key("build"))
     live(StateChanged(key("build"), State.RUNNING, None, "said correct-horse"))
     live(Notice("correct-horse"))
     screen.wait(lambda lines: len(lines) >= 3)

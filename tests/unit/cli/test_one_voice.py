@@ -58,6 +58,42 @@ def test_vv_brings_the_traceback_of_an_internal_error(
     assert ("Traceback" in told) == has_traceback
 
 
+def test_the_command_alone_is_no_error_and_prints_the_help_as_it_is(engine: Engine) -> None:
+    alone = engine()
+    assert (alone.code, alone.stderr) == (0, "")
+    assert alone.stdout == engine("--help").stdout
+    assert "\nCommands:\n  reconcile " in alone.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (("reconcile", "-once", "jobs"), "--once"),
+        (("prune", "-all-namespaces"), "--all-namespaces"),
+        (("reconcile", "--out", "json", "jobs"), "--output"),
+    ],
+)
+def test_an_option_that_is_nearly_one_is_told_with_that_one_alone(
+    engine: Engine, typed: tuple[str, ...], meant: str
+) -> None:
+    said = engine(*typed)
+    assert said.code == 2
+    assert said.stderr.endswith(f" (did you mean {meant}?)\n")
+
+
+@pytest.mark.parametrize("given", [("--dry-run", "jobs"), ("jobs", "--dry-run")])
+def test_a_dry_run_without_a_value_is_no_error_and_asks_no_server(
+    tmp_path: Path, process: Engine, given: tuple[str, ...]
+) -> None:
+    write(tmp_path / "jobs", "a.yaml", document())
+    said = process("reconcile", "--sandbox", *given)
+    assert (said.code, said.stderr.splitlines()[-1]) == (
+        0,
+        "1 job: 1 start (dry run: nothing was written)",
+    )
+    assert process("reconcile", "--sandbox", "--dry-run", "none", "--once", "jobs").code == 0
+
+
 def test_a_kubeconfig_that_isnt_there_is_named(process: Engine) -> None:
     said = process("status", env={"KUBECONFIG": "/nope:/nor-this"})
     assert said.code == 6

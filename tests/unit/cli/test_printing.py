@@ -17,7 +17,7 @@ from engine.errors import UsageError
 from engine.refs import JobKey
 from engine.telemetry.events import Event, InternalError
 from engine.telemetry.redact import Redactor
-from tests.support.printing import harmful, print_everything
+from tests.support.printing import KEY, harmful, print_everything
 from tests.unit.builders import document, write
 from tests.unit.cli.conftest import Engine
 
@@ -73,7 +73,8 @@ def test_json_and_manifests_hold_what_was_said_all_the_same(text: str) -> None:
 @pytest.mark.parametrize("value", [SECRET, "hunter2\nsecond-line", "päss wörd", "\ud800abc"])
 def test_no_secret_comes_out_of_any_printer(value: str) -> None:
     redact = Redactor()
-    redact.add([value])
+    redact.add([value], KEY)
+    redact.add([value], JobKey("ci", "other"))
     printed = print_everything(f"said {value}!", redact)
     for name, text in printed.for_people.items():
         assert "said ***!" in text, name
@@ -91,7 +92,7 @@ STRUCTURE = ["Succeeded", "Failed", "StateChanged", "warning", "info", "event", 
 )
 def test_a_secret_hides_no_state_level_event_or_name_and_breaks_no_json(value: str) -> None:
     redact = Redactor()
-    redact.add([value, f"{value}x"])
+    redact.add([value, f"{value}x"], KEY)
     plain, printed = (print_everything("exit code 3", r) for r in (Redactor(), redact))
     assert printed.as_json == plain.as_json
     assert printed.for_people == plain.for_people

@@ -307,7 +307,6 @@ _DELETED = 'mkdir gone && cd gone && rmdir ../gone && exec "$@"'
         ("validate", "-"),
         ("render", "specs"),
         ("diff", "."),
-        ("complete", "a", "-f", "specs", "--reason", "x"),
         ("reconcile", "--once", "specs", "--sandbox"),
         ("reconcile", ".", "--sandbox"),
         ("init",),

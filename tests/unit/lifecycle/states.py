@@ -12,7 +12,7 @@ from engine.lifecycle.record import Attempt, PullFailure, Record
 from engine.lifecycle.rules import decide
 from engine.lifecycle.state import LifecycleState, Observation, Rejection
 from engine.status.deletion import Deletion
-from engine.status.outcome import Outcome, Reason, State
+from engine.status.outcome import Masked, Outcome, Reason, State
 from tests.unit.builders import make_job
 from tests.unit.pods import UID
 
@@ -39,8 +39,8 @@ def make_state(
     ends: Mapping[str, Outcome] | None = None,
     rejection: Rejection | None = None,
     causes: Mapping[tuple[str, str], str] | None = None,
-    since: Mapping[tuple[str, str], datetime] | None = None,
     asked: Mapping[str, datetime] | None = None,
+    cached: Mapping[tuple[str, str], bool] | None = None,
     deletions: Mapping[str, Deletion] | None = None,
     looked_up: Mapping[tuple[str, bool], datetime] | None = None,
     now: datetime = NOW,
@@ -63,7 +63,7 @@ def make_state(
         deleted_outcomes=dict(ends or {}),
         rejection=rejection,
         pull_causes=dict(causes or {}),
-        pull_failing_since=dict(since or {}),
+        cached_images=dict(cached or {}),
         deletions=deletions or {},
         dependents_looked_up=dict(looked_up or {}),
         read_ungated={pod["metadata"]["uid"] for pod in pods} if asked is None else set(asked),
@@ -106,7 +106,8 @@ def finished(reason: Reason = Reason.SUCCEEDED, *, job: Job = JOB, **more: Any) 
 
 
 def quota(retry_in: float = 5.0, message: str = "exceeded quota: q", uid: str = "") -> Rejection:
-    return Rejection(QuotaExceededError, message, at(retry_in), uid)
+    name = QuotaExceededError(message, status=403, reason="Forbidden").quota
+    return Rejection(QuotaExceededError, Masked(message), at(retry_in), uid, quota=name)
 
 
 def refused_record(
@@ -116,7 +117,7 @@ def refused_record(
     retry_in: float = 5.0,
 ) -> Rejection:
     """The write of the record with this version was refused."""
-    return Rejection(kind, message, at(retry_in), record_version=version)
+    return Rejection(kind, Masked(message), at(retry_in), record_version=version)
 
 
 def report(rejection: Rejection) -> ReportError:
@@ -125,4 +126,4 @@ def report(rejection: Rejection) -> ReportError:
 
 
 def admission(message: str = "denied by policy", uid: str = "") -> Rejection:
-    return Rejection(AdmissionRefusedError, message, at(5.0), uid)
+    return Rejection(AdmissionRefusedError, Masked(message), at(5.0), uid)

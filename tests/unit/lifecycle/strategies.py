@@ -235,7 +235,6 @@ def lifecycle_states(draw: st.DrawFn) -> LifecycleState:
             )
         ),
         pull_causes=draw(st.dictionaries(by_container, messages, max_size=3)),
-        pull_failing_since=draw(st.dictionaries(by_container, times, max_size=3)),
         dependents_looked_up=draw(
             st.dictionaries(st.tuples(uids, st.booleans()), times, max_size=2)
         ),

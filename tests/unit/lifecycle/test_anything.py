@@ -13,7 +13,7 @@ from engine.lifecycle.actions import (
     RefreshPod,
     RemoveSchedulingGate,
     ReportError,
-    StampExpiry,
+    UpdatePod,
     Wait,
     WriteRecord,
 )
@@ -45,7 +45,7 @@ def only_our_own_pods_get_anything_and_no_other_that_may_run_goes(state: Lifecyc
     action = decide(state)
     if isinstance(
         action,
-        CreateDependents | RemoveSchedulingGate | StampExpiry,
+        CreateDependents | RemoveSchedulingGate | UpdatePod,
     ):
         assert any(state.is_owned(p) for p in _pods_with(state, action.uid))
     if isinstance(action, DeletePod):
@@ -62,8 +62,10 @@ def only_our_own_pods_get_anything_and_no_other_that_may_run_goes(state: Lifecyc
 def a_new_pod_never_joins_one_that_may_still_run(state: LifecycleState) -> None:
     if isinstance(decide(state), CreatePod):
         lost = {a.uid for a in state.run_record.attempts}
+        # Kubernetes binds no pod to a node that is being deleted.
         assert all(
-            is_finished(pod) or (is_terminating(pod) and uid_of(pod) in lost)
+            is_finished(pod)
+            or (is_terminating(pod) and (uid_of(pod) in lost or "nodeName" not in pod["spec"]))
             for pod in filter(state.is_owned, state.observed.pods)
         )
 
@@ -73,7 +75,7 @@ def a_final_run_stays_as_it_is(state: LifecycleState) -> None:
     if record is None or record.spec_hash != state.job.spec_hash or not record.state.is_final:
         return
     action = decide(state)
-    allowed = Done | DeletePod | RefreshPod | ReportError | StampExpiry | Wait
+    allowed = Done | DeletePod | RefreshPod | ReportError | UpdatePod | Wait
     assert isinstance(action, allowed)
 
 

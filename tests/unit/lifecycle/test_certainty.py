@@ -89,9 +89,11 @@ def test_an_attempt_whose_image_came_after_all_goes_on(main: dict[str, object]) 
     assert act(TWO, record(closed, job=TWO)) == CreatePod(2, {"main": "Always"})
 
 
-def test_an_attempt_is_not_taken_up_again_as_long_as_another_image_is_missing() -> None:
-    """It would only be given up again, and taken up again, and so on."""
+def test_a_main_container_that_runs_is_taken_up_again_though_another_image_is_missing() -> None:
+    """To delete its pod would start the script a second time."""
     others = {"patched": waiting("ErrImagePull", "not found")}
     closed = attempt(job=TWO, outcome=Reason.IMAGE_PULL_FAILED, finished_at=at(-1))
-    stuck = job_pod(TWO, running(), others=others)
-    assert isinstance(act(TWO, record(closed, job=TWO), stuck), DeletePod)
+    pod = job_pod(TWO, running(), others=others)
+    again = written(TWO, record(closed, job=TWO), pod)
+    assert [(a.number, a.outcome) for a in again.attempts] == [(1, None)]
+    assert not isinstance(act(TWO, again, pod), DeletePod)

@@ -70,8 +70,9 @@ def test_pulling_counts_as_it_does_for_the_kubelet() -> None:
 
 
 def test_a_pull_that_may_fail_for_a_while_is_not_waited_for_any_longer() -> None:
-    patient = PullSettings(grace=600)
-    assert act(JOB, OPEN, taken_up(DUE_SOON, PULLING), pull=patient) == Wait(at(5))
+    patient, pod = PullSettings(patience=600), taken_up(DUE_SOON, PULLING)
+    known = written(JOB, OPEN, pod, pull=patient)
+    assert act(JOB, known, pod, pull=patient) == Wait(at(5))
 
 
 def test_what_the_pod_carries_is_the_kubelets_affair() -> None:

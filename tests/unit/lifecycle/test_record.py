@@ -5,7 +5,7 @@ import pytest
 from engine.lifecycle.record import MOST_NUMBERS, MOST_RUNS, Record
 from engine.lifecycle.record_codec import decode_record, encode_record
 from engine.status.outcome import Reason, State
-from tests.unit.lifecycle.states import JOB, attempt, finished, record
+from tests.unit.lifecycle.states import JOB, NOW, attempt, finished, record
 
 
 def stored(record: Record) -> Record:
@@ -78,3 +78,18 @@ def test_a_past_run_keeps_its_attempts_outcomes_and_times() -> None:
     assert past.attempts == stored(first).attempts
     assert (past.exit_code, past.reason) == (1, Reason.SCRIPT_FAILED)
     assert (past.queued_at, past.finished_at) == (first.queued_at, first.finished_at)
+
+
+def test_to_cancel_a_rerun_that_has_not_begun_gives_the_run_before_back() -> None:
+    before = finished(Reason.SCRIPT_FAILED)
+    after = before.again().cancelled("why", NOW)
+    assert replace(after, base=before.base) == before
+    begun = before.again().with_attempt(attempt(2))
+    assert begun.cancelled("why", NOW).state is State.CANCELLED
+    changed = before.next_run("b" * 64)
+    assert changed.cancelled("why", NOW).state is State.CANCELLED, "or it would start all the same"
+
+
+def test_a_rerun_of_what_never_had_an_attempt_is_cancelled_as_any_other() -> None:
+    done = record().as_completed(JOB.spec_hash, "", "ran elsewhere", NOW)
+    assert done.again().cancelled("why", NOW).state is State.CANCELLED

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from engine.api.model import PullClass
 from engine.errors import BrokenRecordError, ExitCode
 from engine.lifecycle.record import PullFailure, Record, RunHistoryEntry
-from engine.lifecycle.record_codec import MAX_SIZE, decode_record, encode_record
+from engine.lifecycle.record_codec import MAX_SIZE, check_record, decode_record, encode_record
 from engine.refs import JobKey
-from engine.status.outcome import Reason, State
+from engine.status.outcome import Masked, Reason, State
 from tests.unit.lifecycle.states import JOB, NOW, attempt, finished, record
 from tests.unit.lifecycle.strategies import JOBS, records
 
@@ -59,6 +59,7 @@ def full() -> dict[str, Any]:
     data["history"] = [{"run": "0a1b2c3d", "state": "Failed", "reason": "Evicted", "lastNumber": 1}]
     data |= {"reason": "QuotaExceeded", "message": "m"}
     data["specFields"] = "spec.image=0a1b2c3d spec.script=9f8e7d6c"
+    data["defaultedFields"] = "spec.env=0a1b2c3d"
     return {**data, "base": 1, "startedAt": data["queuedAt"], "finishedAt": data["queuedAt"]}
 
 
@@ -72,16 +73,19 @@ def test_every_field_is_written_but_those_of_the_config_map() -> None:
     failure = PullFailure("main", "ErrImagePull", PullClass.OTHER, "m", "main:1", {"x": 1})
     of_run: dict[str, Any] = {
         "state": State.FAILED, "reason": Reason.EVICTED, "message": "m", "exit_code": 1,
-        "queued_at": NOW, "started_at": NOW, "finished_at": NOW, "unknown": {"x": 1},
+        "queued_at": NOW, "started_at": NOW, "finished_at": NOW,
+        "cause": "no record", "defaulted_fields": "spec.env=0a1b2c3d", "unknown": {"x": 1},
     }  # fmt: skip
     tried = attempt(
         uid="uid-1", policies={"main": "Never"}, started_at=NOW, finished_at=NOW, message="m",
         outcome=Reason.EVICTED, exit_code=1, failures=(failure,), unknown={"x": 1},
+        gives_up_at=NOW, retry_at=NOW, exhausted=True,
     )  # fmt: skip
     past = RunHistoryEntry("0a1b2c3d", 1, "uid-0", **of_run)
     whole = Record(
         JOB.key, "default", JOB.spec_hash, (past,), 1, {"0a1b2c3d": 1}, "spec.image=0a1b2c3d",
-        "uid-2", completed=True, attempts=(tried,), annotations={"a": "b"}, version="7", **of_run,
+        "uid-2", completed=True, refused="QuotaExceeded q", attempts=(tried,),
+        annotations={"a": "b"}, version="7", **of_run,
     )  # fmt: skip
     for entry in (whole, tried, past, failure):
         empty = [f.name for f in fields(entry) if not getattr(entry, f.name)]
@@ -326,11 +330,11 @@ def test_keys_that_a_later_version_wrote_are_kept_with_what_they_belong_to() -> 
     data = {**full(), "newer": {"0a1b2c3d": 7}}
     data["attempts"][0] |= {"node": "n1"}
     data["attempts"][0]["failures"][0] |= {"layer": "sha256:0a"}
-    data["history"][0] |= {"cause": {"exitCode": 0}}
+    data["history"][0] |= {"origin": {"exitCode": 0}}
     assert written(read(data)) == data
     again = read(data).next_run("b" * 64)
     assert written(again)["newer"] == {"0a1b2c3d": 7}
-    assert written(again)["history"][1]["cause"] == {"exitCode": 0}
+    assert written(again)["history"][1]["origin"] == {"exitCode": 0}
 
 
 def test_unknown_keys_that_could_be_read_and_not_written_are_refused() -> None:
@@ -378,3 +382,23 @@ def test_a_message_that_is_no_text_is_written_as_one() -> None:
 def test_a_time_east_of_here_is_written_as_the_same_moment() -> None:
     east = NOW.astimezone(timezone(timedelta(hours=2)))
     assert read(written(record(attempt(), finished_at=east))).finished_at == NOW
+
+
+@pytest.mark.parametrize("key", ["x", "\ud800", "later"])
+@pytest.mark.parametrize("place", ["", "attempts.0."])
+def test_half_a_character_below_an_unknown_key_is_not_read(key: str, place: str) -> None:
+    value = "y" if key == "\ud800" else ["\ud800"]
+    with pytest.raises(BrokenRecordError, match="holds half a character"):
+        read(changed(full(), f"{place}{key}", value))
+
+
+def test_a_record_that_could_not_be_read_again_is_not_written() -> None:
+    known = read({**written(finished()), "numbers": {JOB.run: 2**31 - 1}})
+    with pytest.raises(BrokenRecordError, match="no attempt can follow number 2147483647"):
+        check_record(known.again())
+
+
+def test_messages_of_a_record_are_masked_already() -> None:
+    found = read(written(record(attempt(message="said ***"), message="is ***")))
+    assert isinstance(found.message, Masked)
+    assert isinstance(found.attempts[0].message, Masked)

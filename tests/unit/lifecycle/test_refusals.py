@@ -36,6 +36,14 @@ def test_a_queued_job_waits_its_turn_and_then_asks_again() -> None:
     assert act(JOB, queued, rejection=quota(), now=at(5)) == CreatePod(1, {})
 
 
+def test_a_job_waits_for_a_quota_in_whatever_words_its_record_has_the_refusal() -> None:
+    queued = written(JOB, None, rejection=quota(message=MESSAGE))
+    for words in ("***", f"{MESSAGE[:40]}…", MESSAGE.replace("used: pods=0", "used: pods=1")):
+        known = replace(queued, message=words)
+        assert act(JOB, known, rejection=quota(message=MESSAGE)) == Wait(at(5))
+        assert act(JOB, known, rejection=quota(message=MESSAGE), now=at(5)) == CreatePod(1, {})
+
+
 def test_a_queued_job_keeps_the_time_it_was_queued_at() -> None:
     queued = written(JOB, None, rejection=quota())
     again = written(JOB, queued, rejection=quota(message="exceeded quota: r"), now=at(60))
@@ -85,7 +93,7 @@ def test_a_running_job_is_not_touched_by_a_refusal() -> None:
 def test_a_pod_that_another_engine_got_past_the_quota_is_adopted() -> None:
     """Also the pod of a create whose reply was lost: asked again, a full quota refuses it."""
     gated, runs = job_pod(JOB, gated=True), job_pod(JOB, running())
-    assert act(JOB, None, gated, rejection=quota()) == CreateDependents(1, POD, UID, {})
+    assert act(JOB, None, gated, rejection=quota()) == CreateDependents(POD, UID, 1, {})
     adopted = written(JOB, None, runs, rejection=quota(uid=UID), settled=[UID])
     assert [a.uid for a in adopted.attempts] == [UID]
     recorded = replace(record(attempt()), state=State.RUNNING)

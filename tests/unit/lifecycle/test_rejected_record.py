@@ -103,8 +103,8 @@ def test_the_next_try_writes_the_record_before_it_makes_a_pod(kind: type[ApiErro
 def test_a_record_that_can_be_made_and_not_changed_waits_its_turn_as_well(
     kind: type[ApiError],
 ) -> None:
-    queued = replace(record(), state=State.QUEUED, message="no")
     refused = refused_record(kind, version="7", message="no")
+    queued = replace(record(), state=State.QUEUED, message="no", refused=refused.key)
     assert act(JOB, queued, rejection=refused) == report(refused)
     assert act(JOB, queued, rejection=refused, now=at(5)) == CreatePod(1, {})
 
@@ -163,3 +163,14 @@ def test_a_pod_that_lacks_a_secret_for_want_of_a_right_goes_and_the_right_is_tol
     taken_back = written(JOB, record(attempt()), gated, rejection=refused)
     assert (taken_back.state, taken_back.reason) == (State.QUEUED, None)
     assert (taken_back.message, taken_back.attempts) == ("cannot create", ())
+
+
+@pytest.mark.parametrize("kind", [QuotaExceededError, RIGHTS])
+def test_the_record_is_asked_for_once_in_whatever_words_it_was_refused(
+    kind: type[ApiError],
+) -> None:
+    refused = refused_record(kind, version="7", message="exceeded quota: q, used: pods=1")
+    late = refused.retry_at
+    asked = written(JOB, record(), rejection=refused, now=late)
+    known = replace(asked, message="***", version="7")
+    assert act(JOB, known, rejection=refused, now=late) == CreatePod(1, {})

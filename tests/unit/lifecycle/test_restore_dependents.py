@@ -24,7 +24,7 @@ def slow(**more: Any) -> dict[str, Any]:
 
 def test_a_pod_that_says_what_it_lacks_is_restored_at_once() -> None:
     pod = job_pod(JOB, LACKS, phase="Pending")
-    assert act(JOB, OPEN, pod) == CreateDependents(1, POD, UID, {}, reported=True)
+    assert act(JOB, OPEN, pod) == CreateDependents(POD, UID, 1, {}, reported=True)
 
 
 def test_so_is_one_whose_init_container_has_run() -> None:
@@ -34,7 +34,7 @@ def test_so_is_one_whose_init_container_has_run() -> None:
 
 def test_a_pod_that_is_slow_to_start_is_looked_after_once() -> None:
     assert act(JOB, OPEN, slow(), now=at(-11)) == Wait(at(-10))
-    assert act(JOB, OPEN, slow()) == CreateDependents(1, POD, UID, {}, reported=False)
+    assert act(JOB, OPEN, slow()) == CreateDependents(POD, UID, 1, {}, reported=False)
     once = act(JOB, OPEN, slow(), looked_up={(UID, False): NOW})
     assert isinstance(once, Wait)
     lacks = act(JOB, OPEN, job_pod(JOB, LACKS, **PENDING), looked_up={(UID, False): NOW})

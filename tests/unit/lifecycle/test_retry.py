@@ -5,6 +5,7 @@ import pytest
 from engine.api.model import Job
 from engine.lifecycle.actions import CreatePod, DeletePod, Wait
 from engine.lifecycle.record import Record
+from engine.lifecycle.retry import time_left
 from engine.lifecycle.state import name_of
 from engine.status.outcome import Outcome, Reason, State
 from tests.unit.builders import make_job
@@ -46,12 +47,14 @@ def test_an_eviction_is_retried_as_often_as_the_spec_says() -> None:
 
 def test_a_retry_waits_longer_every_time() -> None:
     job = make_job(retry={"max": 5})
-    once = after(job, evicted(job))
-    assert act(job, once) == Wait(at(5))
-    assert act(job, once, now=at(5)) == CreatePod(2, {})
-    twice = after(job, evicted(job), evicted(job, 2))
-    assert act(job, twice) == Wait(at(10))
-    assert act(job, twice, now=at(10)) == CreatePod(3, {})
+    for number in (1, 2, 3):
+        known = after(job, *(evicted(job, n) for n in range(1, number + 1)))
+        due = known.attempts[-1].retry_at
+        assert due is not None
+        least = 5 * 2 ** (number - 1)
+        assert at(least) <= due <= at(1.2 * least)
+        assert act(job, known) == Wait(due)
+        assert act(job, known, now=due) == CreatePod(number + 1, {})
 
 
 def test_only_the_named_reasons_are_retried() -> None:
@@ -83,13 +86,15 @@ def test_falling_back_costs_no_retry_and_no_wait() -> None:
     begun = act(job, after(job, pull_failure(job, 1)))
     assert begun == CreatePod(2, {"main": "Never"}, ("main:1",))
     known = after(job, pull_failure(job, 1), evicted(job, 2))
-    assert act(job, known, now=at(5)) == CreatePod(3, {"main": "Never"}, ("main:1",))
+    assert act(job, known, now=at(6)) == CreatePod(3, {"main": "Never"}, ("main:1",))
 
 
 def test_the_wait_before_a_retry_has_an_end() -> None:
     job = make_job(retry={"max": 10})
     known = after(job, *(evicted(job, number) for number in range(1, 10)))
-    assert act(job, known) == Wait(at(300))
+    due = known.attempts[-1].retry_at
+    assert due is not None
+    assert at(300) <= due <= at(360)
 
 
 def test_a_pod_on_a_lost_node_holds_its_retry_up_until_its_kubelet_would_have_ended_it() -> None:
@@ -117,8 +122,51 @@ def test_a_pod_of_a_lost_node_that_nobody_deletes_goes_before_its_retry() -> Non
     )
 
 
-@pytest.mark.parametrize("reason", ["Evicted", "NodeLost"])
-def test_evictions_and_lost_nodes_are_retried_by_default(reason: str) -> None:
+ENDS: dict[str, dict[str, Any]] = {
+    "Evicted": {"phase": "Failed", "reason": "Evicted"},
+    "NodeLost": {"phase": "Failed", "reason": "NodeLost"},
+    "Preempted": {"phase": "Failed", "reason": "Preempting"},
+    "ScriptFailed": {"main": ended(1)},
+    "OOMKilled": {"main": ended(137, "OOMKilled")},
+    "ImagePullFailed": {"main": waiting("ErrImagePull", "not found"), **PENDING},
+}
+
+
+@pytest.mark.parametrize("reason", ENDS)
+def test_max_alone_retries_every_reason_that_another_try_can_mend(reason: str) -> None:
+    job = make_job(retry={"max": 2})
+    pod = job_pod(job, uid="uid-1", **ENDS[reason])
+    known = after(job, pod)
+    assert [(a.outcome, a.number) for a in known.attempts] == [(reason, 1)]
+    assert known.state is State.STARTING
+
+
+def test_a_start_that_took_too_long_is_retried_too() -> None:
     job = make_job(retry={"max": 1})
-    pod = job_pod(job, uid="uid-1", phase="Failed", reason=reason)
-    assert after(job, pod).state is State.STARTING
+    known = record(attempt(1, uid="uid-1", job=job), job=job)
+    late = job_pod(job, waiting("ContainerCreating"), uid="uid-1", **PENDING)
+    known = written(job, known, late, now=at(600))
+    assert [a.outcome for a in known.attempts] == [Reason.START_TIMEOUT]
+    assert known.state is State.STARTING
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [{"phase": "Failed", "reason": "DeadlineExceeded"}, {"main": waiting("InvalidImageName")}],
+)
+def test_what_another_try_would_only_repeat_is_not_retried_unless_it_is_named(
+    pod: dict[str, Any],
+) -> None:
+    job = make_job(retry={"max": 2})
+    assert after(job, job_pod(job, uid="uid-1", **pod)).state is State.FAILED
+
+
+def test_the_message_counts_the_attempts_and_says_when_the_next_one_comes() -> None:
+    job = make_job(retry={"max": 2})
+    failed = [job_pod(job, ended(1), attempt=n, uid=f"uid-{n}") for n in (1, 2, 3)]
+    once = after(job, failed[0])
+    assert once.message == "attempt 1 of 3 failed: exit code 1"
+    assert time_left(once, at(10)) == "; next in 5s"
+    assert after(job, *failed[:2]).message == "attempt 2 of 3 failed: exit code 1"
+    over = after(job, *failed)
+    assert (over.message, time_left(over, at(0))) == ("exit code 1", "")

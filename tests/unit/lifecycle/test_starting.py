@@ -30,7 +30,7 @@ def test_the_pod_gets_the_first_policy_of_every_container() -> None:
 
 
 def test_a_gated_pod_gets_its_dependents_next() -> None:
-    assert act(JOB, None, GATED) == CreateDependents(1, POD, UID, {})
+    assert act(JOB, None, GATED) == CreateDependents(POD, UID, 1, {})
 
 
 def test_only_then_is_the_run_recorded() -> None:
@@ -109,12 +109,12 @@ def test_a_sidecar_alone_is_no_start() -> None:
 
 def test_an_engine_that_died_after_the_create_adopts_the_gated_pod() -> None:
     """No record, nothing known to be settled: steps 2 to 4 again."""
-    assert act(JOB, None, GATED) == CreateDependents(1, POD, UID, {})
+    assert act(JOB, None, GATED) == CreateDependents(POD, UID, 1, {})
     assert isinstance(act(JOB, None, GATED, settled=[UID]), WriteRecord)
 
 
 def test_an_engine_that_died_after_the_record_looks_at_the_dependents_again() -> None:
-    assert act(JOB, record(attempt()), GATED) == CreateDependents(1, POD, UID, {})
+    assert act(JOB, record(attempt()), GATED) == CreateDependents(POD, UID, 1, {})
 
 
 def test_a_gated_pod_that_is_gone_and_not_recorded_is_created_again() -> None:

@@ -51,7 +51,7 @@ def test_a_gated_pod_in_no_record_gets_no_secret_and_is_not_let_go() -> None:
 def test_an_engine_that_made_the_pod_knows_when_it_was_given_up() -> None:
     """The record is another than the one that it made the pod by."""
     given_up = replace(written(JOB, None, GATED, made=()), version="8")
-    assert act(JOB, None, GATED) == CreateDependents(1, POD, UID, {})
+    assert act(JOB, None, GATED) == CreateDependents(POD, UID, 1, {})
     assert act(JOB, given_up, GATED, made=()) == DeletePod(POD, UID, 0, NEVER_RAN)
 
 

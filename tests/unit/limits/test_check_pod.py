@@ -43,6 +43,9 @@ def told(limits: str, text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("limits", "patch", "line"),
     [
+        ("{maxTimeout: 1h}", "{restartPolicy: null}",
+         ("job.yaml:1:1: spec.podPatch makes a pod in which spec.restartPolicy is missing (a job "
+          "runs to completion: write Never, for without it the pod never ends)")),
         ("{allowedImages: ['alpine:*']}",
          "{volumes: [{name: v, image: {reference: evil}}]}",
          ("job.yaml:6:60: the pod's spec.volumes{v}.image.reference evil is not allowed "
@@ -65,7 +68,7 @@ def told(limits: str, text: str) -> list[str]:
          "job.yaml:6:75: the pod's spec.volumes{v}.image.pullPolicy Never is not allowed"),
         ("{maxGracePeriod: 1m}",
          "{terminationGracePeriodSeconds: 31536000}",
-         ("job.yaml:6:52: the pod's spec.terminationGracePeriodSeconds 52w1d is longer than 1m "
+         ("job.yaml:6:52: the pod's spec.terminationGracePeriodSeconds 365d is longer than 1m "
           "(limits.maxGracePeriod)")),
         ("{maxGracePeriod: 1m}",
          "{containers: [{name: main, livenessProbe: {terminationGracePeriodSeconds: 61}}]}",

@@ -326,7 +326,7 @@ def of_record(days: float, **annotations: str) -> Verdict | None:
 
 def test_a_record_ages_from_when_its_spec_was_missed_and_never_without_that() -> None:
     gone = "2026-03-01T12:00:00Z"
-    words = f"its spec is gone since {gone}, records.ttl 4w2d"
+    words = f"its spec is gone since {gone}, records.ttl 30d"
     assert of_record(31, gone=gone) == (PruneAction.DELETED, words)
     kept = of_record(29, gone=gone)
     assert action(kept) is PruneAction.KEPT

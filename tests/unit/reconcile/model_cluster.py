@@ -20,7 +20,7 @@ from engine.lifecycle.record_codec import decode_record, encode_record
 from engine.refs import GATE, parse_pod_name, pod_name, record_name
 from engine.status.outcome import Reason
 from engine.times import format_time
-from engine.wellknown import ATTEMPT, EXPIRES_AT, JOB, MANAGED_BY, MANAGER, RUN, SOURCE
+from engine.wellknown import ATTEMPT, JOB, MANAGED_BY, MANAGER, RUN, SOURCE
 
 SOURCE_NAME = "default"
 NAMESPACE = "ci"
@@ -102,6 +102,8 @@ class Cluster:
                 return self._create_dependent(body)
             case "PATCH", "pods":
                 return self._patch_pod(name, body)
+            case "PATCH", _:
+                return self._patch_dependent(KINDS[resource], name, body)
             case "DELETE", "pods":
                 return self._delete_pod(name, body)
             case "DELETE", _:
@@ -141,6 +143,15 @@ class Cluster:
         self.dependents[place] = manifest
         return manifest
 
+    def _patch_dependent(self, kind: str, name: str, operations: list[Object]) -> Object:
+        found = self.dependents.get((kind, name)) or _not_found(name)
+        test, *changes = operations
+        if test["value"] != uid_of(found):
+            raise _error("PATCH", 422, "Invalid")
+        if sum(self._update(found, change) for change in changes):
+            self.writes += 1
+        return found
+
     def _delete_dependent(self, kind: str, name: str, options: Object) -> Object:
         found = self.dependents.get((kind, name)) or _not_found(name)
         if uid_of(found) != options["preconditions"]["uid"]:
@@ -149,29 +160,40 @@ class Cluster:
         return self.dependents.pop((kind, name))
 
     def _patch_pod(self, name: str, operations: list[Object]) -> Pod:
-        """Open the gate, put labels back, or stamp the time of its end.
+        """Open the gate, or update the pod in place.
 
         A patch of nothing is no write.
         """
         pod = self.pods.get(name) or _not_found(name)
-        test, *_, change = operations
+        test, *changes = operations
         if test["value"] != uid_of(pod):
             raise _error("PATCH", 422, "Invalid")
-        if change["path"].startswith("/metadata/labels"):
-            for operation in operations[1:]:
-                key = operation["path"].rpartition("/")[2].replace("~1", "/")
-                pod["metadata"]["labels"][key] = operation["value"]
-        elif change["op"] == "remove":
-            self._open_gate(pod, operations[1:])
-        else:
-            annotations = pod["metadata"]["annotations"]
-            assert annotations.get(EXPIRES_AT, change["value"]) == change["value"], "another time"
-            if EXPIRES_AT in annotations:
-                return pod
-            annotations[EXPIRES_AT] = change["value"]
+        if any(change["path"].startswith("/spec/schedulingGates") for change in changes):
+            self._open_gate(pod, changes)
+        elif not sum(self._update(pod, change) for change in changes):
+            return pod
         self.writes += 1
         self._put(pod)
         return pod
+
+    def _update(self, pod: Pod, change: Object) -> bool:
+        """Whether this operation changes a label, an annotation or the deadline."""
+        _, part, field, *rest = change["path"].split("/")
+        if (part, field) == ("spec", "activeDeadlineSeconds"):
+            assert change["value"] < pod["spec"][field], "a deadline can only become shorter"
+            pod["spec"][field] = change["value"]
+            return True
+        assert part == "metadata"
+        values = pod["metadata"].setdefault(field, {})
+        if not rest:
+            return False
+        key = rest[0].replace("~1", "/").replace("~0", "~")
+        before = values.get(key)
+        if change["op"] == "remove":
+            del values[key]
+        else:
+            values[key] = change["value"]
+        return bool(values.get(key) != before)
 
     def _open_gate(self, pod: Pod, operations: list[Object]) -> None:
         names = [gate["name"] for gate in pod["spec"].get("schedulingGates", ())]

@@ -5,6 +5,7 @@ between any two actions.
 """
 
 import copy
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -28,6 +29,7 @@ from engine.reconcile.reconciler import Reconciler, Result
 from engine.reconcile.reporter import AttemptReporter
 from engine.render.manifests import SecretValues
 from engine.runtime.supervisor import Supervisor
+from engine.telemetry.redact import Redactor
 from tests.unit.builders import TEMPLATES
 from tests.unit.reconcile.model_cluster import NAMESPACE, SOURCE_NAME, Cluster, Pod, uid_of
 
@@ -58,6 +60,19 @@ class ModelClient(Client):
 
     def now(self) -> datetime:
         return self.cluster.now
+
+    def request_list(
+        self,
+        path: str,
+        *,
+        query: Query,
+        accept: str = JSON,
+        timeout: float | None = None,
+        keep: Callable[[dict[str, Any]], Any],
+    ) -> dict[str, Any]:
+        answer = self.request("GET", path, query=query, accept=accept, timeout=timeout)
+        kept = [one for item in answer.get("items") or () if (one := keep(item)) is not None]
+        return {**answer, "items": kept}
 
     def request(
         self,
@@ -109,10 +124,10 @@ class Engine:
         emit = list[Any]().append
         context = WatchContext(self.client, Supervisor(emit), lambda _key: None, emit)
         self._informers = InformerFactory(context, SOURCE_NAME)
-        reporter = AttemptReporter(self.client, emit, on_pods=False)
+        reporter = AttemptReporter(self.client, emit, on_pods=False, on_attempt_end=lambda *_: None)
         hosts_with = ImageLocator(self.client).hosts_with
         self._reconciler = StepReconciler(
-            self.client, self._informers, CONFIG, hosts_with, reporter, str, PullSettings()
+            self.client, self._informers, CONFIG, hosts_with, reporter, Redactor(), PullSettings()
         )
         self.job = job
 
@@ -160,7 +175,7 @@ class Engine:
     def unrecorded(self) -> list[Pod]:
         """Gated pods that this engine made, that nobody has given up, and that are in no record."""
         record, made = self.cluster.record, self._state.observed.created
-        known, version = (record.pod_uids, record.version) if record else (frozenset(), "")
+        known, version = (record.pods, record.version) if record else ({}, "")
         return [
             pod
             for pod in self.cluster.pods.values()

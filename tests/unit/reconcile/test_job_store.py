@@ -4,6 +4,7 @@ from engine.errors import QuotaExceededError
 from engine.lifecycle.state import Rejection
 from engine.reconcile.job_store import Changes, JobStore, Rendered
 from engine.render.manifests import SecretValues
+from engine.status.outcome import Masked
 from tests.unit.builders import make_job
 from tests.unit.lifecycle.states import NOW
 
@@ -73,6 +74,6 @@ def test_jobs_whose_records_are_refused_can_be_told_with_the_words() -> None:
         state = store.checkout(job.key)
         assert state is not None
         state.observed.rejection = Rejection(
-            QuotaExceededError, "exceeded quota", NOW, record_version=version
+            QuotaExceededError, Masked("exceeded quota"), NOW, record_version=version
         )
     assert store.unrecorded == "refused for ci/a: exceeded quota"

@@ -43,6 +43,12 @@ def test_what_is_over_under_way_or_queued_is_none() -> None:
     assert new_run(JOB, None, [job_pod(JOB, ended(0), phase="Succeeded")]) is None
 
 
+def test_a_spec_that_is_as_it_once_was_is_not_kept_from_the_brake_by_its_old_pod() -> None:
+    changed = finished(job=make_job(script="other"))
+    old_pod = job_pod(JOB, ended(0), phase="Succeeded")
+    assert new_run(JOB, changed, [old_pod]) is NewRun.CHANGED
+
+
 def test_the_jobs_are_named_with_why() -> None:
     many = all_new(keys(*(f"job-{number:02}" for number in range(12))))
     with pytest.raises(UsageError) as told:

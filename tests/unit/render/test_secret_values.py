@@ -1,6 +1,7 @@
 import base64
 import os
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from engine.api.model import Config, Job, Limits
 from engine.lifecycle.attempt import RenderConfig
 from engine.reconcile.job_store import TrackedJob
+from engine.render.manifests import SecretValues
 from engine.render.secret_values import resolve_secrets
 from engine.render.templates import Templates
 from engine.specdir.load import load_specs
@@ -93,7 +95,9 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path, way: str) -> None:
     assert "hunter2" not in told
 
 
-@pytest.mark.parametrize("target", [".git/config", "deep/.env", "deep/../.git/config"])
+@pytest.mark.parametrize(
+    "target", ["..env", ".git/config", "deep/..env", "deep/.env", "deep/../.git/config"]
+)
 @pytest.mark.parametrize("exists", [True, False])
 def test_no_link_leads_to_a_hidden_file(tmp_path: Path, target: str, *, exists: bool) -> None:
     (tmp_path / "deep").mkdir()
@@ -233,3 +237,22 @@ def test_what_logs_in_to_a_registry_does_not_come_out_in_base64() -> None:
     assert state.prepare(config, {}, redact, to_start=True) == ()
     coded = base64.b64encode(b"robot:correct-horse").decode()
     assert redact(f"Basic {coded}, by robot:") == "Basic ***, by robot:"
+
+
+@pytest.mark.parametrize("count", [2, 100])
+def test_references_to_one_large_file_take_no_more_than_a_secret_holds(
+    tmp_path: Path, count: int
+) -> None:
+    write(tmp_path, "big", "x" * 600_000)
+    secrets = {f"A{number}": {"fromFile": "big"} for number in range(count)}
+    job = replace(make_job(secrets=secrets), folder=str(tmp_path), root=str(tmp_path))
+    values, problems = resolve_secrets(job, {}, Limits())
+    (problem,) = problems
+    assert "together larger than the 1 MiB that a Secret holds" in problem.message
+    assert values == SecretValues()
+
+
+def test_a_file_that_many_jobs_refer_to_is_kept_once(tmp_path: Path) -> None:
+    write(tmp_path, "big", "x" * 600_000)
+    first, second = (value(job_in(tmp_path, fromFile="big")) for _ in range(2))
+    assert first is second

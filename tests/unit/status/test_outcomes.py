@@ -126,7 +126,6 @@ FINISHED: dict[Reason, dict[str, tuple[dict[str, Any], str, int | None]]] = {
             EVICTED,
             137,
         ),
-        "preempted": (failed(reason="Preempting"), "Preempting", None),
         "refused by the kubelet": (
             failed(reason="UnexpectedAdmissionError", message="no GPU"),
             "no GPU",
@@ -138,6 +137,14 @@ FINISHED: dict[Reason, dict[str, tuple[dict[str, Any], str, int | None]]] = {
             None,
         ),
         "a disruption by condition": (
+            failed(ended(137), conditions=disrupted("EvictionByEvictionAPI", "drained")),
+            "drained",
+            137,
+        ),
+    },
+    Reason.PREEMPTED: {
+        "by the kubelet": (failed(reason="Preempting"), "Preempting", None),
+        "by the scheduler": (
             failed(ended(137), conditions=disrupted("PreemptionByScheduler", "preempted")),
             "preempted",
             137,
@@ -188,6 +195,7 @@ def test_how_a_pod_ended(reason: Reason, how: str) -> None:
         (Reason.CONTAINER_CONFIG_ERROR, State.FAILED, 1),
         (Reason.POD_DELETED, State.FAILED, 7),
         (Reason.EVICTED, State.FAILED, 7),
+        (Reason.PREEMPTED, State.FAILED, 7),
         (Reason.NODE_LOST, State.FAILED, 7),
         (Reason.START_TIMEOUT, State.FAILED, 7),
         (Reason.CANCELLED, State.CANCELLED, 1),

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.refs import JobKey
 from engine.telemetry.redact import MASK, Redactor, is_maskable
 
 KEY = "-----BEGIN KEY-----\nMIIEpAIBAAKCAQEA+/x7\r\n  c2VjcmV0\nab\n-----END KEY-----\n"
@@ -41,6 +42,54 @@ def test_no_value_is_left_in_any_text(values: list[str], parts: list[str | int])
     ]
     for piece in redact("".join(chosen)).split(MASK):
         assert not any(value in piece for value in values)
+
+
+PIECES = st.text("*ab:", max_size=12)
+
+
+@given(st.lists(PIECES, max_size=8), PIECES, PIECES)
+def test_what_is_masked_is_never_masked_again(values: list[str], one: str, other: str) -> None:
+    masks = redactor(*values), redactor(*values, one), redactor("***", "is ***: exc", "***x")
+    text = masks[0](f"{one}***{other}{''.join(values)}")
+    assert all(mask(text) == text for mask in masks)
+
+
+def test_a_secret_is_masked_in_what_is_said_of_its_job_alone() -> None:
+    redact = Redactor()
+    redact.add(["forbidden", "is ***: exc"], JobKey("ci-b", "evil"))
+    redact.add(["hunter2-is-mine"], JobKey("ci-a", "victim"))
+    text = 'pods "victim-1" is forbidden: exceeded quota: q hunter2-is-mine'
+    told = redact.of(JobKey("ci-a", "victim"))(text)
+    assert told == 'pods "victim-1" is forbidden: exceeded quota: q ***'
+    assert redact.of(JobKey("ci-a", "third"))(text) == text
+    assert redact(text) == 'pods "victim-1" is ***: exceeded quota: q ***'
+
+
+def test_a_value_is_masked_until_the_last_of_its_jobs_is_forgotten() -> None:
+    redact, first, second = Redactor(), JobKey("ci", "a"), JobKey("ci", "b")
+    for job in (first, second):
+        redact.add(["hunter2", "hunter3"], job)
+    redact.forget(first)
+    assert redact("hunter2") == redact.of(second)("hunter2") == MASK
+    redact.forget(second)
+    assert redact("hunter2") == "hunter2"
+    assert redact.size == 0
+
+
+def test_the_value_before_a_change_is_masked_as_well() -> None:
+    redact, job = Redactor(), JobKey("ci", "a")
+    redact.add(["hunter2"], job)
+    redact.add(["hunter3"], job)
+    assert redact.of(job)("hunter2 hunter3") == f"{MASK} {MASK}"
+
+
+def test_large_values_that_change_fill_no_memory() -> None:
+    redact, job = Redactor(), JobKey("ci", "a")
+    for number in range(20):
+        redact.add([f"{number}" * 100_000], job)
+    sizes = redact.size
+    redact.add(["x" * 100_000], job)
+    assert redact.size <= sizes
 
 
 @pytest.mark.parametrize(

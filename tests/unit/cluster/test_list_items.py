@@ -1,0 +1,61 @@
+"""A list is decoded item by item, however its answer is cut into pieces."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.cluster.client import _split_items
+
+ITEMS = st.lists(
+    st.dictionaries(st.text(max_size=8), st.text(max_size=30) | st.integers(), max_size=4)
+)
+
+
+def split(text: bytes, size: int, keep: Any = lambda item: item) -> tuple[list[Any], str]:
+    pieces = (text[at : at + size] for at in range(0, len(text), size))
+    return _split_items(pieces, keep)
+
+
+@given(ITEMS, st.integers(1, 50), st.booleans())
+def test_every_item_comes_out_whole_and_in_order(
+    items: list[dict[str, Any]], size: int, ascii_only: bool
+) -> None:
+    data = {"kind": "PodList", "metadata": {"resourceVersion": "7"}, "items": items, "x": [1]}
+    for separators in ((",", ":"), (", ", ": ")):
+        text = json.dumps(data, separators=separators, ensure_ascii=ascii_only)
+        found, rest = split(text.encode(), size)
+        assert found == items
+        assert json.loads(rest) == {**data, "items": []}
+
+
+def test_what_nothing_is_made_of_is_left_out() -> None:
+    text = json.dumps({"items": [{"n": 1}, {"n": 2}, {"n": 3}]}).encode()
+    found, _ = split(text, 5, lambda item: item["n"] if item["n"] != 2 else None)
+    assert found == [1, 3]
+
+
+def test_no_more_than_one_item_is_held_at_a_time() -> None:
+    item = b'{"x":"' + b"y" * 1_000_000 + b'"}'
+    held: list[int] = []
+
+    def chunks() -> Any:
+        yield b'{"items":['
+        for number in range(20):
+            yield item if not number else b"," + item
+            held.append(number)
+        yield b"]}"
+
+    lengths: list[int] = []
+    found, rest = _split_items(chunks(), lambda _: lengths.append(len(held)))
+    assert (found, json.loads(rest)) == ([], {"items": []})
+    assert lengths == [*range(20)]
+
+
+@pytest.mark.parametrize("text", ['{"items":[{"a":1},{"b":', "<html>", ""])
+def test_an_answer_that_is_cut_off_is_no_list(text: str) -> None:
+    _, rest = split(text.encode(), 7)
+    with pytest.raises(ValueError, match="char"):
+        json.loads(rest)

@@ -1,0 +1,44 @@
+"""A job that `limits.maxStarts` suspends begins nothing, and what runs of it is seen through."""
+
+from engine.lifecycle.actions import Action, DeletePod, Wait, WriteRecord
+from engine.lifecycle.record import Record
+from engine.lifecycle.rules import decide
+from engine.status.outcome import Reason
+from tests.unit.builders import make_job
+from tests.unit.lifecycle.states import JOB, NOW, at, attempt, finished, make_state, record
+from tests.unit.pods import ended, job_pod, running
+
+SHORT = make_job(script="other", timeout="10s")
+
+
+def suspended(known: Record | None, *pods: dict[str, object]) -> Action:
+    state = make_state(SHORT, known, *pods)
+    state.observed.suspended = True
+    return decide(state)
+
+
+def test_nothing_of_a_new_run_begins_and_the_old_one_is_not_replaced() -> None:
+    pod = job_pod(JOB, running(), phase="Running")
+    pod["spec"]["activeDeadlineSeconds"] = 3600
+    for known, pods in ((None, ()), (finished(), ()), (record(attempt()), (pod,))):
+        assert isinstance(suspended(known, *pods), Wait)
+
+
+def test_a_suspended_job_does_not_run_past_the_timeout_that_the_engine_keeps() -> None:
+    pod = job_pod(JOB, running(), phase="Running")
+    pod["status"]["startTime"] = "2026-01-01T12:00:05Z"
+    closed = suspended(record(attempt()), pod)
+    assert isinstance(closed, WriteRecord)
+    assert closed.record.reason is Reason.DEADLINE_EXCEEDED
+    gone = suspended(closed.record, pod)
+    assert isinstance(gone, DeletePod)
+    pod["status"]["startTime"] = "2026-01-01T12:00:15Z"
+    assert suspended(record(attempt()), pod) == Wait(at(5))
+    assert at(0) == NOW
+
+
+def test_the_outcome_of_a_suspended_jobs_old_run_is_not_lost() -> None:
+    pod = job_pod(JOB, ended(3), phase="Failed")
+    closed = suspended(record(attempt()), pod)
+    assert isinstance(closed, WriteRecord)
+    assert (closed.record.reason, closed.record.exit_code) == (Reason.SCRIPT_FAILED, 3)

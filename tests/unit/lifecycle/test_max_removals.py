@@ -1,0 +1,45 @@
+"""The brake on removals: more than half of a source never goes unless that was said."""
+
+import math
+
+import pytest
+
+from engine.lifecycle.max_removals import MaxRemovals
+from engine.refs import JobKey
+
+
+def keys(count: int) -> list[JobKey]:
+    return [JobKey("ci", f"job-{number:02}") for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("limit", "gone", "jobs", "is_refused"),
+    [
+        (None, 0, 0, False),
+        (None, 10, 10, False),
+        (None, 11, 11, True),
+        (None, 11, 22, False),
+        (None, 11, 21, True),
+        (None, 500, 1000, False),
+        (None, 501, 1000, True),
+        (0, 1, 100, True),
+        (3, 3, 3, False),
+        (3, 4, 100, True),
+        (11, 11, 11, False),
+        (math.inf, 1000, 1000, False),
+    ],
+)
+def test_more_than_ten_jobs_and_more_than_half_of_them_are_not_removed_unless_that_was_said(
+    limit: float | None, gone: int, jobs: int, is_refused: bool
+) -> None:
+    assert (MaxRemovals(limit).refusal("web", keys(gone), jobs) is not None) is is_refused
+
+
+def test_the_refusal_names_the_number_the_jobs_and_what_allows_it() -> None:
+    assert str(MaxRemovals().refusal("web", keys(12), 13)) == (
+        "--prune would remove 12 of the 13 jobs of source web, more than half: none is removed;"
+        " ci/job-00, ci/job-01, ci/job-02, ci/job-03, ci/job-04, ci/job-05, ci/job-06, ci/job-07,"
+        " ci/job-08, ci/job-09 and 2 more (are the folder and --source the right ones? If it is"
+        " meant: --max-removals 12)"
+    )
+    assert "--max-removals allows 1:" in str(MaxRemovals(1).refusal("web", keys(2), 13))
