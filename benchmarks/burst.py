@@ -22,7 +22,7 @@ from benchmarks.place import SANDBOX, Place, sandbox
 from benchmarks.process import peak_mib
 from benchmarks.specs import SCHEDULED, write_specs
 from benchmarks.staying import staying_engine
-from engine.cluster.records import SELECTOR, key_of, parse_record
+from engine.cluster.records import CONFIG_MAP_RECORDS, SELECTOR
 from engine.status.outcome import State
 from tests.support.processes import cpu_seconds
 
@@ -129,9 +129,9 @@ class _Ends:
         return self._at
 
     def _take(self, event: dict[str, Any], at: float) -> None:
-        state = parse_record(event["object"]).state
-        if state.is_final:
-            self._states[key_of(event["object"]).name] = state
+        record = CONFIG_MAP_RECORDS.parse(event["object"])
+        if record.state.is_final:
+            self._states[record.key.name] = record.state
             if len(self._states) == self._wanted:
                 self._at = at
                 self._over.set()

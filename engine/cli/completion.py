@@ -41,7 +41,7 @@ def complete_jobs(context: click.Context, incomplete: str) -> list[str]:
 def _jobs(context: click.Context, incomplete: str) -> list[str]:
     from engine.cluster import api  # noqa: PLC0415 - the client is slow to import
     from engine.cluster.connect import connect  # noqa: PLC0415
-    from engine.cluster.records import SELECTOR, key_of  # noqa: PLC0415
+    from engine.cluster.records import CONFIG_MAP_RECORDS, SELECTOR  # noqa: PLC0415
 
     given = context.params
     connection = connect(given.get("kubeconfig") or "", given.get("context") or "")
@@ -51,5 +51,6 @@ def _jobs(context: click.Context, incomplete: str) -> list[str]:
     path = api.CONFIG_MAPS.path(namespace)
     query = [("labelSelector", SELECTOR), ("limit", str(api.PAGE_SIZE))]
     page = api.list_page(connection.client, path, query, accept=api.METADATA_LIST, timeout=_LONGEST)
-    names = {before + slash + key_of(item).name for item in page["items"]}
+    keys = filter(None, map(CONFIG_MAP_RECORDS.key_of, page["items"]))
+    names = {before + slash + key.name for key in keys}
     return sorted(n for n in names.difference(given.get("jobs") or ()) if n.startswith(incomplete))

@@ -1,11 +1,13 @@
-"""Run records as ConfigMaps: read them all, write one by compare-and-swap."""
+"""Run records, in the store that each is kept in: read them all, write one by compare-and-swap."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from engine.cluster import api
+from engine.cluster.api import Resource
 from engine.cluster.client import Client
 from engine.errors import BrokenRecordError
 from engine.lifecycle.record import Record
@@ -29,71 +31,130 @@ class RecordList:
     """When a record was last written, where the server says so."""
 
 
+class RecordStore(ABC):
+    """Where run records are kept: in objects of one kind, one record each."""
+
+    resource: ClassVar[Resource]
+    selector: ClassVar[str]
+    """Labels of the objects that hold records."""
+
+    @abstractmethod
+    def ref(self, key: JobKey) -> Ref:
+        """The object that holds the record of a job."""
+
+    @abstractmethod
+    def key_of(self, item: dict[str, Any]) -> JobKey | None:
+        """The job whose record the object is to hold, by its name; None for any other object."""
+
+    @abstractmethod
+    def parse(self, item: dict[str, Any]) -> Record | None:
+        """The record in the object; None if it has none yet. Errors: BrokenRecordError."""
+
+    @abstractmethod
+    def write(self, client: Client, record: Record) -> Record:
+        """`record` with its new version.
+
+        Errors: ConflictError or AlreadyExistsError when the record has changed since it was read,
+        BrokenRecordError for one that could not be read again.
+        """
+
+    def read(self, client: Client, key: JobKey) -> Record | None:
+        """The record of one job; None if it has none. Errors: BrokenRecordError, and the API's."""
+        item = api.get(client, self.ref(key))
+        return self.parse(item) if item is not None else None
+
+    def read_item(self, item: dict[str, Any]) -> Record | BrokenRecordError | None:
+        """As `parse`, or why the record can't be read, without the object that holds it."""
+        try:
+            return self.parse(item)
+        except BrokenRecordError as error:
+            # What raised it holds the whole text.
+            error.__context__ = None
+            return error.with_traceback(None)
+
+    def list(
+        self, client: Client, namespace: str, selector: str = "", fields: str = ""
+    ) -> RecordList:
+        """Every record of a namespace ("" for all), of every source, that the selectors pick."""
+        records = RecordList()
+        labels = ",".join(filter(None, (self.selector, selector)))
+        path = self.resource.path(namespace)
+        for page in api.list_all(client, path, labels, fields, keep=self._keep):
+            for key, at, record in page["items"]:
+                if at is not None:
+                    records.written[key] = at
+                if isinstance(record, Record):
+                    records.items[key] = record
+                else:
+                    records.invalid[key] = record
+        return records
+
+    def closed_pods(self, client: Client, namespace: str) -> Iterator[str]:
+        """UIDs of pods whose outcome is in a record of this namespace, without keeping the records.
+
+        Records that can't be read are passed over. Errors: those of the API.
+        """
+        path = self.resource.path(namespace)
+        for page in api.list_pages(client, path, self.selector, keep=self._keep):
+            for _, _, record in page["items"]:
+                if isinstance(record, Record):
+                    attempt = record.open_attempt
+                    yield from record.pods.keys() - {attempt.uid if attempt else ""}
+
+    def _keep(
+        self, item: dict[str, Any]
+    ) -> tuple[JobKey, datetime | None, Record | BrokenRecordError] | None:
+        key, record = self.key_of(item), self.read_item(item)
+        return (key, _written_at(item), record) if key is not None and record is not None else None
+
+
+class ConfigMapRecords(RecordStore):
+    """Of jobs whose specs are files: a ConfigMap each, whose annotations by others stay."""
+
+    resource = api.CONFIG_MAPS
+    selector = SELECTOR
+
+    def ref(self, key: JobKey) -> Ref:
+        return Ref("ConfigMap", key.namespace, record_name(key.name))
+
+    def key_of(self, item: dict[str, Any]) -> JobKey | None:
+        """Its labels alone prove nothing."""
+        metadata = item["metadata"]
+        name = metadata["name"].removesuffix(_SUFFIX)
+        return JobKey(metadata["namespace"], name) if name != metadata["name"] else None
+
+    def parse(self, item: dict[str, Any]) -> Record:
+        metadata = item["metadata"]
+        key = JobKey(metadata["namespace"], metadata["name"].removesuffix(_SUFFIX))
+        text = (item.get("data") or {}).get(KEY)
+        record = decode_record(key, text, metadata["resourceVersion"])
+        annotations = metadata.get("annotations")
+        return replace(record, annotations=annotations) if annotations else record
+
+    def write(self, client: Client, record: Record) -> Record:
+        check_record(record)
+        manifest = _manifest(record)
+        return self.parse((api.update if record.version else api.create)(client, manifest))
+
+
+CONFIG_MAP_RECORDS = ConfigMapRecords()
+
+
 def list_records(
     client: Client, namespace: str, selector: str = "", fields: str = ""
 ) -> RecordList:
-    """Every record of a namespace ("" for all), of every source, that the selectors pick, too."""
-    records = RecordList()
-    path = api.CONFIG_MAPS.path(namespace)
-    labels = ",".join(filter(None, (SELECTOR, selector)))
-    for page in api.list_all(client, path, labels, fields, keep=_read_item):
-        for key, at, record in page["items"]:
-            if at is not None:
-                records.written[key] = at
-            if isinstance(record, Record):
-                records.items[key] = record
-            else:
-                records.invalid[key] = record
-    return records
-
-
-def _read_item(
-    item: dict[str, Any],
-) -> tuple[JobKey, datetime | None, Record | BrokenRecordError] | None:
-    if not is_record(item):
-        return None
-    return key_of(item), _written_at(item), read_item(item)
-
-
-def read_item(item: dict[str, Any]) -> Record | BrokenRecordError:
-    """The record, or why it can't be read, without the ConfigMap that holds it."""
-    try:
-        return parse_record(item)
-    except BrokenRecordError as error:
-        # What raised it holds the whole text.
-        error.__context__ = None
-        return error.with_traceback(None)
-
-
-def recorded_pod_uids(client: Client, namespace: str) -> Iterator[str]:
-    """UIDs of pods whose outcome is in a record of this namespace, without keeping the records.
-
-    Records that can't be read are passed over. Errors: those of the API.
-    """
-    path = api.CONFIG_MAPS.path(namespace)
-    for page in api.list_pages(client, path, SELECTOR, keep=_read_item):
-        for _, _, record in page["items"]:
-            if isinstance(record, Record):
-                attempt = record.open_attempt
-                yield from record.pods.keys() - {attempt.uid if attempt else ""}
+    """As `RecordStore.list`, of every store."""
+    return CONFIG_MAP_RECORDS.list(client, namespace, selector, fields)
 
 
 def read_record(client: Client, key: JobKey) -> Record | None:
-    """The record of one job; None if there is none. Errors: BrokenRecordError, and the API's."""
-    item = api.get(client, Ref("ConfigMap", key.namespace, record_name(key.name)))
-    return parse_record(item) if item is not None else None
+    """As `RecordStore.read`, of the store that has it."""
+    return CONFIG_MAP_RECORDS.read(client, key)
 
 
 def write_record(client: Client, record: Record) -> Record:
-    """`record` with its new version; annotations that others have made on it stay.
-
-    Errors: ConflictError or AlreadyExistsError when the record has changed since it was read,
-    BrokenRecordError for one that could not be read again.
-    """
-    check_record(record)
-    manifest = _manifest(record)
-    written = (api.update if record.version else api.create)(client, manifest)
-    return parse_record(written)
+    """As `RecordStore.write`, to the store that it was read from."""
+    return CONFIG_MAP_RECORDS.write(client, record)
 
 
 def _manifest(record: Record) -> dict[str, Any]:
@@ -115,27 +176,7 @@ def _manifest(record: Record) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
-def is_record(item: dict[str, Any]) -> bool:
-    """Whether the ConfigMap is called as a record: its labels alone prove nothing."""
-    return bool(item["metadata"]["name"].endswith(_SUFFIX))
-
-
-def key_of(item: dict[str, Any]) -> JobKey:
-    """The job that a record is of, by its name."""
-    metadata = item["metadata"]
-    return JobKey(metadata["namespace"], metadata["name"].removesuffix(_SUFFIX))
-
-
 def _written_at(item: dict[str, Any]) -> datetime | None:
     """When the record was last written, by its managed fields and the server's clock."""
     times = [entry.get("time") for entry in item["metadata"].get("managedFields") or ()]
     return parse_time(max(filter(None, times), default=None))
-
-
-def parse_record(item: dict[str, Any]) -> Record:
-    """Errors: BrokenRecordError when the ConfigMap holds no record that can be read."""
-    text = (item.get("data") or {}).get(KEY)
-    metadata = item["metadata"]
-    record = decode_record(key_of(item), text, metadata["resourceVersion"])
-    annotations = metadata.get("annotations")
-    return replace(record, annotations=annotations) if annotations else record

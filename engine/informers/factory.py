@@ -5,6 +5,7 @@ import time
 from collections.abc import Collection, Iterable
 from operator import attrgetter
 
+from engine.cluster.records import CONFIG_MAP_RECORDS, RecordStore
 from engine.informers.pods import PodInformer
 from engine.informers.records import RecordInformer
 from engine.informers.reflector import Reflector, WatchContext
@@ -20,13 +21,16 @@ class InformerFactory:
     Guarantees: nothing is watched before `watch`.
     """
 
-    def __init__(self, context: WatchContext, source: str) -> None:
+    def __init__(
+        self, context: WatchContext, source: str, store: RecordStore = CONFIG_MAP_RECORDS
+    ) -> None:
         self.has_specs = False
         """Whether it is known which namespaces the specs name."""
         self.is_ready = False
         """Whether all that they named at first have been read."""
         self._context = context
         self._source = source
+        self._store = store
         self._lock = threading.Lock()
         self._informers: dict[str, tuple[RecordInformer, PodInformer]] = {}
         self._unsynced: set[str] = set()
@@ -138,7 +142,7 @@ class InformerFactory:
             if namespace not in self._informers:
                 selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={self._source}"
                 self._informers[namespace] = (
-                    RecordInformer(self._context, namespace),
+                    RecordInformer(self._context, self._store, namespace),
                     PodInformer(self._context, namespace, selector),
                 )
             return self._informers[namespace]

@@ -3,9 +3,8 @@
 `engine cancel` and `engine rerun` write a job's record; an engine that stays sees it here.
 """
 
-from engine.cluster import api
 from engine.cluster.api import version_number
-from engine.cluster.records import SELECTOR, is_record, key_of, read_item
+from engine.cluster.records import RecordStore
 from engine.errors import BrokenRecordError
 from engine.informers.informer import Informer, Manifest
 from engine.informers.reflector import WatchContext
@@ -15,11 +14,12 @@ from engine.refs import JobKey
 _IDENTITY = ("name", "namespace", "resourceVersion")
 
 
-class RecordInformer(Informer[Record | BrokenRecordError]):
+class RecordInformer(Informer[Record | BrokenRecordError | None]):
     """Records by job; one that can't be read is kept as the error, and is its job's alone."""
 
-    def __init__(self, context: WatchContext, namespace: str) -> None:
-        super().__init__(context, api.CONFIG_MAPS.path(namespace), SELECTOR)
+    def __init__(self, context: WatchContext, store: RecordStore, namespace: str) -> None:
+        super().__init__(context, store.resource.path(namespace), store.selector)
+        self._store = store
 
     def newest(self, key: JobKey, known: Record | None) -> Record | None:
         """The job's record, unless `known` is newer: a write of ours may be ahead of the watch.
@@ -27,9 +27,9 @@ class RecordInformer(Informer[Record | BrokenRecordError]):
         Errors: BrokenRecordError when the record can't be read.
         """
         with self._lock:
-            found = self._items.get(key, {}).get(key.name)
-            version = self._versions.get(key.name, 0)
-            deleted = self._tombstones.get(key.name, 0)
+            found = self._items.get(key, {}).get(str(key))
+            version = self._versions.get(str(key), 0)
+            deleted = self._tombstones.get(str(key), 0)
         if isinstance(found, BrokenRecordError):
             raise found.with_traceback(None)
         if known is None:
@@ -44,16 +44,14 @@ class RecordInformer(Informer[Record | BrokenRecordError]):
         return [item for item in self.all_items() if isinstance(item, Record)]
 
     def _index(self, manifest: Manifest) -> tuple[JobKey, str] | None:
-        if not is_record(manifest):
-            return None
-        key = key_of(manifest)
-        return key, key.name
+        key = self._store.key_of(manifest)
+        return (key, str(key)) if key is not None else None
 
-    def _convert(self, manifest: Manifest) -> Record | BrokenRecordError:
-        return manifest.pop("record", None) or read_item(manifest)
+    def _convert(self, manifest: Manifest) -> Record | BrokenRecordError | None:
+        return manifest.pop("record", None) or self._store.read_item(manifest)
 
     def _slim(self, manifest: Manifest) -> Manifest | None:
-        if not is_record(manifest):
+        if self._store.key_of(manifest) is None:
             return None
         metadata = {key: manifest["metadata"][key] for key in _IDENTITY}
-        return {"metadata": metadata, "record": read_item(manifest)}
+        return {"metadata": metadata, "record": self._store.read_item(manifest)}

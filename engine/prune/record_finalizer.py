@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.logs import LogArchive
-from engine.cluster.records import read_record, recorded_pod_uids, write_record
+from engine.cluster.records import CONFIG_MAP_RECORDS, read_record, write_record
 from engine.errors import (
     AlreadyExistsError,
     BrokenRecordError,
@@ -107,7 +107,7 @@ class RecordFinalizer:
             if namespace not in self._closed:
                 self._closed[namespace] = frozenset()  # if the records can't be read
                 with suppress(EngineError):
-                    closed = recorded_pod_uids(self.client, namespace)
+                    closed = CONFIG_MAP_RECORDS.closed_pods(self.client, namespace)
                     self._closed[namespace] = frozenset(closed)
             return candidate.uid in self._closed[namespace]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from engine.cluster.api import PODS, Resource
 from engine.cluster.discovery import check_server_version, find_resources
-from engine.cluster.records import is_record, key_of, read_record
+from engine.cluster.records import CONFIG_MAP_RECORDS, read_record
 from engine.errors import BrokenRecordError, ClusterError, EngineError, UsageError
 from engine.lifecycle.ownership import Marked
 from engine.prune.candidate import PruneCandidate, list_candidates, objects_of
@@ -146,7 +146,7 @@ class TtlPruner:
     def _evaluate(self, candidate: PruneCandidate) -> Verdict | None:
         metadata, now, options = candidate.metadata, self._client.now(), self._options
         if candidate.is_record:
-            is_named = is_record({"metadata": metadata})
+            is_named = CONFIG_MAP_RECORDS.key_of({"metadata": metadata}) is not None
             return evaluate_record(metadata, now, options.records_ttl) if is_named else None
         verdict = evaluate(metadata, now, options.annotations, candidate.pod)
         if verdict is not None and candidate.ref.name == _ROOT_CERTIFICATE:
@@ -167,7 +167,8 @@ class TtlPruner:
         if not candidate.is_record or verdict is None or verdict[0] is not PruneAction.DELETED:
             return verdict
         try:
-            record = read_record(self._client, key_of({"metadata": candidate.metadata}))
+            key = CONFIG_MAP_RECORDS.key_of({"metadata": candidate.metadata})
+            record = read_record(self._client, key) if key is not None else None
         except BrokenRecordError as error:
             return PruneAction.INVALID, f"{verdict[1]}, but it can't be read: {error.cause}"
         pods = objects_of(self._client, record, [PODS])[0] if record is not None else ()

@@ -18,7 +18,7 @@ from engine.api.model import Config, Job
 from engine.cluster.api import CONFIG_MAPS, PODS
 from engine.cluster.client import Client
 from engine.cluster.discovery import may_list
-from engine.cluster.records import list_records
+from engine.cluster.records import CONFIG_MAP_RECORDS, RecordStore
 from engine.errors import EngineError, ForbiddenError, InvalidInputError
 from engine.informers.factory import InformerFactory, stop_all
 from engine.informers.reflector import Reflector, WatchContext, WatchErrorReporter
@@ -110,8 +110,10 @@ class JobController:
         dependencies: ControllerDependencies,
         until: StopCondition | None = None,
         max_starts: int | None = None,
+        records: RecordStore = CONFIG_MAP_RECORDS,
     ) -> None:
         self.client = client
+        self.records = records
         self.source = source
         self.emit = dependencies.emit
         self.store = JobStore()
@@ -121,7 +123,7 @@ class JobController:
         """How many reconciles are tried again after an error."""
         self.on_watch_error = WatchErrorReporter(self.emit)
         self._context = WatchContext(client, self.supervisor, self._on_change, self.on_watch_error)
-        self.informers = InformerFactory(self._context, source)
+        self.informers = InformerFactory(self._context, source, records)
         self._max_starts = max_starts
         self._lock = threading.Lock()
         self._retry_limiter = RateLimiter(rate=100, burst=500)
@@ -162,6 +164,7 @@ class JobController:
             self._dependencies.redactor,
             config.pull,
             config.records.history,
+            self.records,
         )
 
     @cached_property
@@ -248,7 +251,7 @@ class JobController:
             if all(may_list(self.client, kind, home) for kind in (CONFIG_MAPS, PODS)):
                 self.informers.watch(home)
             return
-        listed = partial(list_records, self.client, "", f"{SOURCE}={self.source}")
+        listed = partial(self.records.list, self.client, "", f"{SOURCE}={self.source}")
         with suppress(ForbiddenError):
             for key in retry_transient(listed, self.on_watch_error).items:
                 self.informers.watch(key.namespace)

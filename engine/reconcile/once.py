@@ -18,7 +18,6 @@ from engine.api.model import Config, Job
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.discovery import check_server_version, missing_namespaces
-from engine.cluster.records import read_record, write_record
 from engine.errors import (
     BrokenRecordError,
     ConflictError,
@@ -191,13 +190,15 @@ class RunOnce:
         try:
             with suppress(ConflictError, NotFoundError):
                 if again is not None:
-                    tracked.record = retry_transient(partial(write_record, client, again))
+                    tracked.record = retry_transient(
+                        partial(controller.records.write, client, again)
+                    )
                     tracked.writes += 1
                     self._rerun.add(key)
                     words = explain_end(before, client.now())
                     controller.emit(Notice(f"{words}; runs again: --rerun-failed", key))
                     return True
-            tracked.record = read_record(client, key)
+            tracked.record = controller.records.read(client, key)
         except EngineError as error:
             tracked.record = before
             controller.emit(ErrorReported(key, str(error), retrying=False))
@@ -222,7 +223,7 @@ class RunOnce:
                     controller.on_attempt_end(record, attempt)
                 words = cancel_job(client, key, message)
                 controller.emit(Notice(words, key))
-                tracked.record = read_record(client, key)
+                tracked.record = controller.records.read(client, key)
                 self._cancelled.add(key)
                 controller.complete(key)
             for pod in self._pods(key):  # it was never recorded

@@ -15,7 +15,7 @@ from engine.api.model import Job, PullSettings, RecordSettings
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.events import find_pull_cause
-from engine.cluster.records import read_record, write_record
+from engine.cluster.records import CONFIG_MAP_RECORDS, RecordStore
 from engine.errors import (
     AdmissionRefusedError,
     AlreadyExistsError,
@@ -106,6 +106,7 @@ class Reconciler:
     redactor: Redactor
     pull: PullSettings
     kept_runs: int = RecordSettings().history
+    store: RecordStore = CONFIG_MAP_RECORDS
 
     def reconcile(self, tracked: TrackedJob) -> Result:
         """Do what can be done now.
@@ -207,7 +208,7 @@ class Reconciler:
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
         foreign = foreign_label(pod, self.config.source)
         if foreign and uid not in tracked.observed.created:
-            tracked.record = read_record(self.client, tracked.job.key)
+            tracked.record = self.store.read(self.client, tracked.job.key)
             if tracked.record is None or uid not in tracked.record.pods:
                 raise OwnershipError(foreign, hint=removal_hint(pod))
         tracked.observed.rejection = None
@@ -275,7 +276,7 @@ class Reconciler:
         try:
             written = self._write(record)
         except (ConflictError, AlreadyExistsError, *_REFUSALS) as error:
-            found = read_record(self.client, record.key)
+            found = self.store.read(self.client, record.key)
             is_unchanged = found is None or found.version == version
             is_refused = isinstance(error, _REFUSALS) and is_unchanged
             if is_refused and before is not None and before.annotations != record.annotations:
@@ -343,7 +344,7 @@ class Reconciler:
     def refresh(self, tracked: TrackedJob, action: RefreshPod) -> None:
         """Pod and record as they are now; what was known of them may have been old."""
         pod = self._get_pod(tracked, action.pod, action.uid)
-        tracked.record = read_record(self.client, tracked.job.key)
+        tracked.record = self.store.read(self.client, tracked.job.key)
         if pod is not None and gate_position(pod) is None:
             tracked.observed.read_ungated.add(action.uid)
         tracked.observed.refreshed_at[action.uid] = self.client.now()
@@ -435,11 +436,11 @@ class Reconciler:
     def _write(self, record: Record) -> Record:
         """A record that was deleted meanwhile is made again."""
         try:
-            return write_record(self.client, record)
+            return self.store.write(self.client, record)
         except NotFoundError:
             if not record.version:
                 raise
-            return write_record(self.client, replace(record, version=""))
+            return self.store.write(self.client, replace(record, version=""))
 
     def _create_owned(
         self, tracked: TrackedJob, manifest: dict[str, Any], action: CreateDependents

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from engine.cluster.client import Client
-from engine.cluster.records import write_record
+from engine.cluster.records import CONFIG_MAP_RECORDS, write_record
 from engine.errors import BrokenRecordError
 from engine.informers.records import RecordInformer
 from engine.informers.reflector import WatchContext
@@ -23,9 +23,9 @@ KEY = JobKey("ci", "job")
 
 @pytest.fixture
 def informer(client: Client, handler: Handler) -> Iterator[RecordInformer]:
-    records = RecordInformer(
-        WatchContext(client, Supervisor(handler.emit), handler.on_change, handler.on_error), "ci"
-    )
+    supervisor = Supervisor(handler.emit)
+    context = WatchContext(client, supervisor, handler.on_change, handler.on_error)
+    records = RecordInformer(context, CONFIG_MAP_RECORDS, "ci")
     yield records
     records.reflector.stop()
     records.reflector.join(5)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn
 
 from engine.cluster.api_errors import api_error
-from engine.cluster.records import KEY, parse_record
+from engine.cluster.records import CONFIG_MAP_RECORDS, KEY
 from engine.errors import ApiError
 from engine.lifecycle.record import Attempt, Record
 from engine.lifecycle.record_codec import decode_record, encode_record
@@ -234,7 +234,7 @@ class Cluster:
         if self.refuse_records and (is_create or self.refuse_records != "quota"):
             raise _refusal(self.refuse_records)
         manifest["metadata"].setdefault("resourceVersion", "")
-        return _manifest(self.write_record(parse_record(manifest)))
+        return _manifest(self.write_record(CONFIG_MAP_RECORDS.parse(manifest)))
 
     def _is_record(self, name: str) -> bool:
         return name.endswith(record_name(""))
