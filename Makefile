@@ -90,7 +90,7 @@ chart: $(DEV) ## Package the Helm chart into dist/ (with helm, or one that is bu
 release: $(DEV) ## Make all that is published of this version in dist/: make release [BASE=python@sha256:...]
 	@BASE='$(BASE)' $(BIN)/python -m deploy.release
 
-manifests: $(DEV) ## Make deploy/engine.yaml and deploy/cleaner.yaml anew from the chart (needs Go)
+manifests: $(DEV) ## Make the plain YAML of deploy/ anew from the chart and the schemas (needs Go)
 	@$(BIN)/python -m tests.deploy.manifests
 
 reference: $(DEV) ## Make docs/reference anew from the schemas, the commands and the metrics

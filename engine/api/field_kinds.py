@@ -29,6 +29,8 @@ FIELD_KINDS: Mapping[str, FieldKind] = {
     "spec.ttlLeeway": FieldKind.KEPT,
     "spec.ttlAfterFinished": FieldKind.KEPT,
     "spec.hold": FieldKind.KEPT,
+    "spec.suspend": FieldKind.KEPT,
+    "spec.managedBy": FieldKind.KEPT,
     "metadata.labels": FieldKind.KEPT,
     "metadata.annotations": FieldKind.KEPT,
 }
@@ -47,6 +49,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "podSecurityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
     "retry": {"max": 0},
     "rerun": "",
+    "suspend": False,
 }
 """The engine's own, as far as a spec can write them out."""
 _MERGED = ("securityContext", "podSecurityContext", "resources")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from engine.sandbox.kinds import Kind
     from engine.sandbox.store import Change, Entry
     from engine.sandbox.values import Json, Obj
+    from engine.sandbox.verbs.watch import WatchHub
 
 _BACKGROUND = DeleteOptions(propagation="Background")
 
@@ -165,6 +166,27 @@ class NamespaceController:
         for kind in kinds.STORED:
             if kind.namespaced:
                 yield from self._context.storage.entries(kind, name)
+
+
+class CustomResourceController:
+    """Deletes the objects of a kind whose definition goes, and ends their watches."""
+
+    def __init__(self, context: Context, hub: WatchHub) -> None:
+        self._context = context
+        self._hub = hub
+        context.storage.listen(self._on_change)
+
+    def _on_change(self, change: Change) -> None:
+        if change.entry.kind is kinds.CRDS and change.type == "DELETED":
+            resource = change.entry.name.partition(".")[0]
+            if resource in kinds.BY_STORAGE:
+                self._context.call_soon(lambda: self._empty(kinds.BY_STORAGE[resource]))
+
+    def _empty(self, kind: Kind) -> None:
+        with self._context.storage.lock:
+            for entry in self._context.storage.entries(kind):
+                self._context.storage.remove(entry)
+        self._hub.close(kind.storage)
 
 
 class NamespaceContentController:

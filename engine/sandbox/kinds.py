@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _ALL = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -22,6 +22,8 @@ class Kind:
     verbs: tuple[str, ...] = _ALL
     returns_deleted: bool = False
     stored_as: str = ""
+    custom: bool = False
+    """Whether it is there only as long as its definition is."""
 
     @property
     def api_version(self) -> str:
@@ -72,6 +74,31 @@ NODES = Kind("nodes", "Node", namespaced=False, short=("no",), subresources=("st
 SERVICE_ACCOUNTS = Kind("serviceaccounts", "ServiceAccount", short=("sa",), returns_deleted=True)
 LEASES = Kind("leases", "Lease", group="coordination.k8s.io")
 
+CRDS = Kind(
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    group="apiextensions.k8s.io",
+    namespaced=False,
+    short=("crd", "crds"),
+    categories=("api-extensions",),
+    subresources=("status",),
+    returns_deleted=True,
+)
+JOB_SPECS = Kind(
+    "jobspecs",
+    "JobSpec",
+    group="jobs.engine",
+    version="v1alpha1",
+    short=("js",),
+    categories=("engine",),
+    subresources=("status",),
+    returns_deleted=True,
+    custom=True,
+)
+JOB_DEFAULTS = replace(
+    JOB_SPECS, resource="jobdefaults", kind="JobDefaults", short=("jd",), subresources=()
+)
+
 ALL = (
     CONFIGMAPS,
     EVENTS,
@@ -83,6 +110,9 @@ ALL = (
     SERVICE_ACCOUNTS,
     LEASES,
     EVENTS_V1,
+    CRDS,
+    JOB_SPECS,
+    JOB_DEFAULTS,
 )
 STORED = tuple(kind for kind in ALL if not kind.stored_as)
 BY_RESOURCE = {(kind.group, kind.version, kind.resource): kind for kind in ALL}

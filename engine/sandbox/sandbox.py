@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from engine.api.crd import custom_resource_definitions
 from engine.sandbox import kinds
 from engine.sandbox import kubeconfig as kubeconfigs
 from engine.sandbox.api.access import ADMIN, Access, Denial
@@ -15,6 +16,7 @@ from engine.sandbox.api.handlers import Handlers
 from engine.sandbox.clock import Clock
 from engine.sandbox.context import Context, Options
 from engine.sandbox.controllers import (
+    CustomResourceController,
     GarbageCollector,
     NamespaceContentController,
     NamespaceController,
@@ -70,6 +72,7 @@ class Sandbox:
         self._hub = WatchHub(self.context, bookmark_every)
         GarbageCollector(self.context)
         NamespaceController(self.context)
+        CustomResourceController(self.context, self._hub)
         NamespaceContentController(self.context)
         Scheduler(self.context)
         self._plan = plan
@@ -79,6 +82,8 @@ class Sandbox:
             self.namespace(name)
         handlers = Handlers(self.context, self._hub, PodSubresources(self.context, self._nodes))
         service = ApiServer(self.context, handlers, self.access, self.faults, self.requests)
+        for definition in custom_resource_definitions():
+            create(self.context, kinds.CRDS, "", definition, _ITSELF)
         self._http = HttpServer(service.handle, self._date)
 
     def __enter__(self) -> Self:

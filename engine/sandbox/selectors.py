@@ -31,6 +31,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
         "status.nominatedNodeName",
     ),
     "secrets": ("type",),
+    "jobspecs": ("status.state",),
     "nodes": ("spec.unschedulable",),
     "namespaces": ("status.phase",),
     "events": (

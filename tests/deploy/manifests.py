@@ -1,10 +1,12 @@
-"""deploy/engine.yaml and deploy/cleaner.yaml, as the chart makes them: `make manifests`."""
+"""The plain YAML of deploy/, as the chart and the schemas make it: `make manifests`."""
 
 import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.api.crd import custom_resource_definitions
+from engine.cli.printers.manifests import to_yaml
 from tests.cluster.errors import ClusterUnavailable
 from tests.cluster.helm import CHART, Helm
 
@@ -57,7 +59,15 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)  # noqa: T201 - a command prints
 
 
+DEFINITIONS_HEAD = (
+    "# JobSpec and JobDefaults as objects: kubectl apply --server-side -f deploy/crds.yaml.\n"
+    "# Made from schemas/ by `make manifests`; `engine schema --crd` prints it.\n"
+)
+
+
 def main() -> int:
+    definitions = DEFINITIONS_HEAD + to_yaml(custom_resource_definitions())
+    (DEPLOY / "crds.yaml").write_text(definitions)
     try:
         helm = Helm.find(_say)
     except ClusterUnavailable as error:

@@ -27,6 +27,8 @@ pytestmark = pytest.mark.real
 
 IDENTITY = {"metadata.name", "metadata.namespace"}
 """A change of these makes another job."""
+WHETHER = {"spec.suspend", "spec.managedBy"}
+"""These say whether the engine starts the job at all."""
 SAME: Mapping[str, Any] = {
     "timeout": {"timeout": "1h"},
     "starttimeout": {"startTimeout": 600},
@@ -76,7 +78,7 @@ class Jobs:
         self.after: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
 
     def write(self) -> None:
-        for path in sorted(every_field() - IDENTITY):
+        for path in sorted(every_field() - IDENTITY - WHETHER):
             top, name = path.split(".", 1)
             job = name.lower().replace(".", "-")
             self.kinds[job] = field_kind(path.split("."))

@@ -64,6 +64,12 @@ def _quota_errors(quota: Obj) -> list[FieldError]:
     return []
 
 
+def _established(definition: Obj) -> Obj:
+    condition = {"type": "Established", "status": "True", "reason": "InitialNamesAccepted"}
+    names = definition.get("spec", {}).get("names", {})
+    return {"conditions": [condition], "acceptedNames": names, "storedVersions": ["v1alpha1"]}
+
+
 STRATEGIES: dict[str, Strategy] = {
     kinds.PODS.resource: Strategy(
         default=pod_defaults.default_pod,
@@ -85,6 +91,9 @@ STRATEGIES: dict[str, Strategy] = {
         default=_default_namespace, first_status=lambda _: {"phase": "Active"}
     ),
     kinds.EVENTS.resource: Strategy(default=_default_event, check=_event_errors),
+    kinds.CRDS.resource: Strategy(first_status=_established, counts_changes=True),
+    kinds.JOB_SPECS.resource: Strategy(counts_changes=True),
+    kinds.JOB_DEFAULTS.resource: Strategy(counts_changes=True),
     kinds.QUOTAS.resource: Strategy(check=_quota_errors, first_status=lambda _: {}),
 }
 _PLAIN = Strategy()

@@ -52,7 +52,7 @@ class ApiServer:
             if document is not None:
                 reply = document
             else:
-                target = route(request)
+                target = route(request, self._context)
                 body = self._body(request, target)
                 name = target.name or _name_in(body)
                 reply = self._answer(request, target, name, body)
@@ -81,7 +81,7 @@ class ApiServer:
             if found is None:
                 raise no_such_resource()
             return Response(200, found)
-        document = discover(path, self._context.minor)
+        document = discover(self._context, path)
         return Response(200, encode(document)) if document is not None else None
 
     def _review(self, request: Request, kind: str) -> Reply:

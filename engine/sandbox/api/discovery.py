@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.sandbox import kinds
+from engine.sandbox.admission.custom_resources import served
 
 if TYPE_CHECKING:
+    from engine.sandbox.context import Context
     from engine.sandbox.kinds import Kind
     from engine.sandbox.values import Obj
 
@@ -18,12 +20,12 @@ _REVIEWS = (
 REVIEW_PATHS = {f"/apis/{_AUTHORIZATION}/v1/{name}": kind for name, kind in _REVIEWS}
 
 
-def discover(path: str, minor: int) -> Obj | None:
+def discover(context: Context, path: str) -> Obj | None:
     """The discovery document at a path; None where there is none."""
     steps = path.strip("/").split("/")
     match steps:
         case ["version"]:
-            return _version(minor)
+            return _version(context.minor)
         case ["api"]:
             address = [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1"}]
             return {
@@ -32,14 +34,15 @@ def discover(path: str, minor: int) -> Obj | None:
                 "serverAddressByClientCIDRs": address,
             }
         case ["api", "v1"]:
-            return _resources("", "v1")
+            return _resources(context, "", "v1")
         case ["apis"]:
-            groups = [_group(name) for name in _groups()]
+            groups = [_group(*one) for one in _groups(context)]
             return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
-        case ["apis", group] if group in _groups():
-            return {"kind": "APIGroup", "apiVersion": "v1", **_group(group)}
-        case ["apis", group, "v1"] if group in _groups():
-            return _resources(group, "v1")
+        case ["apis", group] if group in dict(_groups(context)):
+            version = dict(_groups(context))[group]
+            return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, version)}
+        case ["apis", group, version] if (group, version) in _groups(context):
+            return _resources(context, group, version)
     return None
 
 
@@ -57,19 +60,21 @@ def _version(minor: int) -> Obj:
     }
 
 
-def _groups() -> list[str]:
-    return sorted({kind.group for kind in kinds.ALL if kind.group} | {_AUTHORIZATION})
+def _groups(context: Context) -> list[tuple[str, str]]:
+    """(group, version) of each group: none has two versions."""
+    found = {(kind.group, kind.version) for kind in kinds.ALL if served(context, kind)}
+    return sorted({one for one in found if one[0]} | {(_AUTHORIZATION, "v1")})
 
 
-def _group(name: str) -> Obj:
-    version = {"groupVersion": f"{name}/v1", "version": "v1"}
+def _group(name: str, number: str) -> Obj:
+    version = {"groupVersion": f"{name}/{number}", "version": number}
     return {"name": name, "versions": [version], "preferredVersion": version}
 
 
-def _resources(group: str, version: str) -> Obj:
+def _resources(context: Context, group: str, version: str) -> Obj:
     rows: list[Obj] = []
     for kind in kinds.ALL:
-        if (kind.group, kind.version) == (group, version):
+        if (kind.group, kind.version) == (group, version) and served(context, kind):
             rows += _rows(kind)
     if group == _AUTHORIZATION:
         for name, kind_name in _REVIEWS:

@@ -82,8 +82,7 @@ class Handlers:
             meta: Obj = {"resourceVersion": str(page.rv)}
             if page.token:
                 meta["continue"] = page.token
-            now = self._context.clock.now()
-            return Response(_OK, table(target.kind, page.entries, now, meta=meta))
+            return Response(_OK, table(self._context, target.kind, page.entries, meta))
         as_kind = ("meta.k8s.io/v1", "PartialObjectMetadataList") if form else None
         items = map(view_of(target.kind, form), page.entries)
         return Response(_OK, lists.render(target.kind, items, page, as_kind=as_kind))
@@ -193,9 +192,9 @@ class Handlers:
         warnings = options.warnings if options else ()
         headers = tuple(("Warning", f'299 - "{_quoted(text)}"') for text in warnings)
         if form == "Table":
-            now = self._context.clock.now()
             meta = {"resourceVersion": str(entry.rv)}
-            return Response(code, table(call.target.kind, [entry], now, meta=meta), headers=headers)
+            raw = table(self._context, call.target.kind, [entry], meta)
+            return Response(code, raw, headers=headers)
         return Response(code, view_of(call.target.kind, form)(entry), headers=headers)
 
 

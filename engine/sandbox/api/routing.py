@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.sandbox import kinds
+from engine.sandbox.admission.custom_resources import served
 from engine.sandbox.errors import method_not_allowed, no_such_resource
 
 if TYPE_CHECKING:
+    from engine.sandbox.context import Context
     from engine.sandbox.http_server import Request
     from engine.sandbox.kinds import Kind
 
@@ -34,7 +36,7 @@ class Target:
         )
 
 
-def route(request: Request) -> Target:
+def route(request: Request, context: Context) -> Target:
     """Errors: 404 no such resource; 405 a method that it doesn't have."""
     steps = request.path.strip("/").split("/")
     if steps[0] == "api" and len(steps) > _SHORTEST:
@@ -47,7 +49,9 @@ def route(request: Request) -> Target:
     if rest[0] == "namespaces" and len(rest) > _SHORTEST and rest[2] not in ("status", "finalize"):
         namespace, rest = rest[1], rest[2:]
     kind = kinds.BY_RESOURCE.get((group, version, rest[0]))
-    if kind is None or (namespace is not None) > kind.namespaced or len(rest) > _SHORTEST + 1:
+    if kind is None or not served(context, kind):
+        raise no_such_resource()
+    if (namespace is not None) > kind.namespaced or len(rest) > _SHORTEST + 1:
         raise no_such_resource()
     name, subresource = (*rest[1:], "", "")[:2]
     if subresource and subresource not in kind.subresources:

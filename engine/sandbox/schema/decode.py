@@ -12,8 +12,10 @@ import re
 from typing import TYPE_CHECKING
 
 from engine.sandbox import quantity
+from engine.sandbox.admission.custom_resources import prune
 from engine.sandbox.errors import bad_request
-from engine.sandbox.schema.types import ListOf, MapOf, Scalar, Struct, Type
+from engine.sandbox.kinds import CRDS
+from engine.sandbox.schema.types import ListOf, MapOf, Scalar, Struct, Type, struct_of
 
 if TYPE_CHECKING:
     from engine.sandbox.context import Context, Options
@@ -163,6 +165,15 @@ def _mismatch(value: Json, path: str, owner: str, wanted: str) -> DecodeError:
     )
 
 
+def _decoded(context: Context, kind: Kind, body: Obj) -> tuple[Obj, list[str]]:
+    """Errors: DecodeError."""
+    if kind is not CRDS and not kind.custom:
+        return decode(context.struct(kind), body)
+    metadata, unknown = decode(struct_of("v1", "ConfigMap"), {"metadata": body.get("metadata", {})})
+    rest, more = prune(context, kind, body)
+    return {**metadata, **rest}, [*unknown, *more]
+
+
 def read_body(context: Context, kind: Kind, body: Json, options: Options) -> Obj:
     """Errors: 400 for another kind, a wrong type, or (Strict) a field that doesn't exist."""
     prefix = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
@@ -176,7 +187,7 @@ def read_body(context: Context, kind: Kind, body: Json, options: Options) -> Obj
             f"({version}.{given[1]}) to ({kind.group or 'core'}.{kind.kind}): unknown conversion"
         )
     try:
-        obj, unknown = decode(context.struct(kind), body)
+        obj, unknown = _decoded(context, kind, body)
     except DecodeError as error:
         raise bad_request(f"{prefix}: {error}") from None
     if unknown and options.validation == "Strict":
@@ -189,5 +200,5 @@ def read_body(context: Context, kind: Kind, body: Json, options: Options) -> Obj
 
 def normalise(context: Context, kind: Kind, obj: Obj) -> tuple[Obj, list[str]]:
     """A patched object read again by the schema. Errors: DecodeError."""
-    out, unknown = decode(context.struct(kind), obj)
+    out, unknown = _decoded(context, kind, obj)
     return {"apiVersion": kind.api_version, "kind": kind.kind, **out}, unknown

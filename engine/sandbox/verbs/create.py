@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.sandbox import errors, kinds
-from engine.sandbox.admission import names
+from engine.sandbox.admission import custom_resources, names
 from engine.sandbox.admission.service_account import admit_account
 from engine.sandbox.admission.strategy import strategy_of
 from engine.sandbox.furnishing import furnish
@@ -40,6 +40,9 @@ def create(context: Context, kind: Kind, namespace: str, obj: Obj, options: Opti
     strategy = strategy_of(kind.storage)
     label_name = kind is kinds.NAMESPACES
     found = names.metadata_errors(meta, label_name=label_name) + strategy.check(obj)
+    if kind.custom:
+        custom_resources.fill(context, kind, obj)
+        found += custom_resources.check(context, kind, obj, None, options.warnings)
     if found:
         raise errors.invalid(kind.group, kind.kind, meta.get("name", ""), found)
     with context.storage.lock:

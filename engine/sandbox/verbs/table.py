@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.sandbox import kinds
+from engine.sandbox.admission import custom_resources
 from engine.sandbox.clock import parse_rfc3339
 from engine.sandbox.store import Entry, encode
 from engine.sandbox.values import Json, Obj
 from engine.sandbox.verbs.views import partial
 
 if TYPE_CHECKING:
+    from engine.sandbox.context import Context
     from engine.sandbox.kinds import Kind
 
 _UNITS = ((86400, "d"), (3600, "h"), (60, "m"))
+
+
+_STEP = re.compile(r"\.(\w+)|\[(-?\d+):?\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +47,42 @@ class Columns:
 
 
 def table(
-    kind: Kind, entries: Iterable[Entry], now: float, *, meta: Obj, headers: bool = True
+    context: Context, kind: Kind, entries: Iterable[Entry], meta: Obj, *, headers: bool = True
 ) -> bytes:
     """These objects as a Table, encoded."""
-    columns = _COLUMNS.get(kind.resource, _PLAIN)
+    now = context.clock.now()
+    columns = _custom(context, kind) if kind.custom else _COLUMNS.get(kind.resource, _PLAIN)
     out: Obj = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": meta}
     out["columnDefinitions"] = columns.definitions() if headers else None
     out["rows"] = [
         {"cells": columns.cells(entry.obj, now), "object": partial(entry)} for entry in entries
     ]
     return encode(out) + b"\n"
+
+
+def _custom(context: Context, kind: Kind) -> Columns:
+    listed = custom_resources.columns(context, kind)
+
+    def cells(obj: Obj, now: float) -> list[Json]:
+        found = [(column["type"], _at(obj, column["jsonPath"])) for column in listed]
+        shown = [
+            _since(value, now) if type_ == "date" and value else value for type_, value in found
+        ]
+        return [obj["metadata"]["name"], *shown]
+
+    wide = tuple(column["name"] for column in listed if column.get("priority"))
+    return Columns(("Name", *(column["name"] for column in listed)), cells, wide)
+
+
+def _at(obj: Obj, path: str) -> Json:
+    """The value at a path such as `.status.attempts[-1:].pod`; None where there is none."""
+    found: Json = obj
+    for name, index in _STEP.findall(path):
+        if name:
+            found = found.get(name) if isinstance(found, dict) else None
+        else:
+            found = found[int(index)] if isinstance(found, list) and found else None
+    return found
 
 
 def _since(when: str, now: float) -> str:

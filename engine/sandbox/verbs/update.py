@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.sandbox import errors, kinds
-from engine.sandbox.admission import names
+from engine.sandbox.admission import custom_resources, names
 from engine.sandbox.admission.strategy import strategy_of
 from engine.sandbox.store import Entry, encode
 from engine.sandbox.verbs.delete import finish_if_free
@@ -68,8 +68,12 @@ def update(
             found += strategy.check_change(current.obj, new) or strategy.check(new)
             if found:
                 raise errors.invalid(kind.group, kind.kind, name, found)
-            if strategy.counts_changes and new["spec"] != current.obj["spec"]:
+            if strategy.counts_changes and new.get("spec") != current.obj.get("spec"):
                 meta["generation"] = meta.get("generation", 1) + 1
+        if kind.custom:
+            found = custom_resources.check(context, kind, new, current.obj, options.warnings)
+            if found:
+                raise errors.invalid(kind.group, kind.kind, name, found)
         now = context.clock.stamp()
         note_manager(current.obj, new, options.manager, kind.api_version, subresource, now)
         if new == current.obj:

@@ -195,8 +195,7 @@ class _Lines:
         self.sent += 1
         if self._query.form == "Table":
             meta = {"resourceVersion": str(entry.rv)}
-            now = self._context.clock.now()
-            raw = table(self._kind, [entry], now, meta=meta, headers=self._headers).strip()
+            raw = table(self._context, self._kind, [entry], meta, headers=self._headers).strip()
             self._headers = False
             return event_line(kind, raw)
         return event_line(kind, self._view(entry))
