@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Any
 
 from engine.api.effective import BUILT_IN
+from engine.api.model import RETRIED
 from engine.durations import parse_duration
 
 
@@ -47,7 +48,6 @@ _DEFAULTS: Mapping[str, Any] = {
     **{name: parse_duration(BUILT_IN[name]) for name in _DURATIONS},
     **_CONTAINER_DEFAULTS,
     "podSecurityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
-    "retry": {"max": 0},
     "rerun": "",
     "suspend": False,
 }
@@ -89,6 +89,16 @@ def _without_defaults(fields: Mapping[str, Any], defaults: Mapping[str, Any]) ->
             value = [_without_defaults(one, _CONTAINER_DEFAULTS) for one in value]
         elif name in _MERGED:
             value = _without_defaults(value, defaults[name])
+        elif name == "retry":
+            value = _what_is_retried(value)
+        elif name == "pullPolicy" and isinstance(value, str):
+            value = [value]
         if value != defaults.get(name) and value not in ({}, []):
             kept[name] = value
     return kept
+
+
+def _what_is_retried(retry: Mapping[str, Any]) -> dict[str, Any]:
+    if not retry.get("max"):
+        return {}
+    return {"max": retry["max"], "on": sorted(retry.get("on", RETRIED))}

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from engine.api.field_kinds import FieldKind, field_kind
+from engine.api.model import RETRIED
 from engine.api.schema_docs import explain_field
 from engine.cluster.records import KEY
 from engine.files import resource_dir
@@ -23,26 +24,32 @@ from tests.support.clusters import ClusterUnderTest
 from tests.support.engine import Engine
 from tests.support.objects import Objects
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.timeout(500)]
 
 IDENTITY = {"metadata.name", "metadata.namespace"}
 """A change of these makes another job."""
 WHETHER = {"spec.suspend", "spec.managedBy"}
 """These say whether the engine starts the job at all."""
-SAME: Mapping[str, Any] = {
-    "timeout": {"timeout": "1h"},
-    "starttimeout": {"startTimeout": 600},
-    "onchange": {"onChange": "Replace"},
-    "template": {"template": "job"},
-    "rerun": {"rerun": ""},
-    "retry": {"retry": {"max": 0}},
-    "hold": {"hold": False},
-    "env": {"env": {}},
-    "podpatch": {"podPatch": {}},
-    "token": {"automountServiceAccountToken": False},
-    "context": {"securityContext": {"allowPrivilegeEscalation": False}},
+RETRIED_AFTER = sorted(RETRIED)
+RUNTIME_DEFAULT = {"seccompProfile": {"type": "RuntimeDefault"}}
+SAME: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "timeout": ({}, {"timeout": "1h"}),
+    "starttimeout": ({}, {"startTimeout": 600}),
+    "onchange": ({}, {"onChange": "Replace"}),
+    "template": ({}, {"template": "job"}),
+    "rerun": ({}, {"rerun": ""}),
+    "retry": ({}, {"retry": {"max": 0}}),
+    "retry-on": ({"retry": {"max": 1}}, {"retry": {"max": 1, "on": RETRIED_AFTER}}),
+    "ttl": ({"ttl": None}, {"ttl": "1h15m"}),
+    "hold": ({}, {"hold": False}),
+    "suspend": ({}, {"suspend": False}),
+    "env": ({}, {"env": {}}),
+    "podpatch": ({}, {"podPatch": {}}),
+    "token": ({}, {"automountServiceAccountToken": False}),
+    "context": ({}, {"securityContext": {"allowPrivilegeEscalation": False}}),
+    "podcontext": ({}, {"podSecurityContext": RUNTIME_DEFAULT}),
 }
-"""Defaults, written out."""
+"""What a spec has before, and beside it a default that is written out."""
 STATES = ("queued", "running", "succeeded", "failed")
 EXPECTED = {
     (FieldKind.RUNS, "queued"): "runs once",
@@ -87,9 +94,9 @@ class Jobs:
             else:
                 before, after = self._change(job, name)
                 self._add(job, before, after, {})
-        for name, default in SAME.items():
+        for name, (before, after) in SAME.items():
             self.kinds[f"same-{name}"] = None
-            self._add(f"same-{name}", {}, default, {})
+            self._add(f"same-{name}", before, after, {})
 
     def edit(self) -> None:
         for job, (spec, metadata) in self.after.items():
@@ -172,6 +179,12 @@ def every_field() -> set[str]:
         for field in explain_field("JobSpec", [top]).fields
     }
     return found | {"spec.services.pullPolicy", "spec.initContainers.pullPolicy"}
+
+
+def test_every_default_of_the_schema_is_among_those_that_are_written_out() -> None:
+    fields = explain_field("JobSpec", ["spec"]).fields
+    written = {name for _, after in SAME.values() for name in after}
+    assert {field.name for field in fields if field.default} <= written
 
 
 @pytest.mark.parametrize("state", STATES)

@@ -220,19 +220,6 @@ def test_no_job_of_a_cancelled_pipeline_goes_on(
 
 
 @pytest.mark.real
-def test_no_job_of_a_pipeline_that_is_out_of_time_goes_on(
-    target: ClusterUnderTest, engine: Engine, objects: Objects
-) -> None:
-    engine.spec("long", script=target.script("long", lasts=600))
-    told = engine.run(
-        "reconcile", "--once", str(engine.folder), *PIPELINE, "--timeout", "20s", ends=3
-    )
-    assert told.lines[-1] == "timeout: 1 job cancelled"
-    assert engine.status()["long"]["state"] == "Cancelled"
-    wait_until_gone(objects, "long")
-
-
-@pytest.mark.real
 def test_a_pipeline_that_is_cancelled_spares_what_another_one_has_started(
     target: ClusterUnderTest, engine: Engine, objects: Objects
 ) -> None:
@@ -402,8 +389,8 @@ def test_following_a_queued_job_never_waits_in_silence(engine: Engine, sandbox: 
     assert finish(following, ends=0).stdout == "boom\n"
 
 
-def pipeline(engine: Engine, *, ends: int) -> str:
-    """What the example for GitLab runs, in a shell, in a checkout; returns its stdout."""
+def start_pipeline(engine: Engine, *options: str) -> subprocess.Popen[str]:
+    """What the example for GitLab runs, in a shell of its own group, in a checkout."""
     text = resource_dir("examples").joinpath("ci", ".gitlab-ci.yml").read_text(encoding="utf-8")
     (command,) = YAML(typ="safe").load(text)["reconcile"]["script"]
     environment = {
@@ -411,17 +398,26 @@ def pipeline(engine: Engine, *, ends: int) -> str:
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "CI_PROJECT_ID": engine.namespace,
     }
-    done = subprocess.run(
-        ["sh", "-ec", command.replace("-n ci", f"-n {engine.namespace}")],
+    command = command.replace("-n ci", f"-n {engine.namespace}")
+    return subprocess.Popen(
+        ["sh", "-ec", " ".join((command, *options))],
         cwd=engine.folder.parent,
         env=environment,
-        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=180,
-        check=False,
+        start_new_session=True,
     )
-    assert done.returncode == ends, done.stderr
-    return done.stdout
+
+
+def pipeline(engine: Engine, *options: str, ends: int) -> CommandResult:
+    return finish(start_pipeline(engine, *options), timeout=180, ends=ends)
+
+
+def junit_counts(engine: Engine) -> tuple[str | None, ...]:
+    report = ET.parse(engine.folder.parent / "engine.xml").getroot()
+    return tuple(report.get(name) for name in ("tests", "failures", "errors"))
 
 
 @pytest.mark.real
@@ -431,17 +427,54 @@ def test_the_pipeline_of_the_example_is_finished_once_its_failure_is_mended(
     engine.folder = engine.folder.with_name("jobs")
     engine.spec("works", script=says(target, "works", "fine"))
     engine.spec("fails", script=says(target, "fails", "no such table", ends=3))
-    first = pipeline(engine, ends=1).splitlines()
+    first = pipeline(engine, ends=1).stdout.splitlines()
     assert first[-2:] == ["  main | no such table", "2 jobs: 1 failed, 1 succeeded (2 ran)"]
-    again = pipeline(engine, ends=1).splitlines()
+    again = pipeline(engine, ends=1).stdout.splitlines()
     assert again[-1] == "2 jobs: 1 failed, 1 succeeded (1 ran)"
     engine.spec("fails", script=says(target, "fails", "all tables are there"))
-    assert pipeline(engine, ends=0).splitlines()[-1] == "2 jobs: 2 succeeded (1 ran)"
-    assert pipeline(engine, ends=0).splitlines()[-1] == "2 jobs: 2 succeeded; nothing changed"
+    assert pipeline(engine, ends=0).stdout.splitlines()[-1] == "2 jobs: 2 succeeded (1 ran)"
+    assert (
+        pipeline(engine, ends=0).stdout.splitlines()[-1] == "2 jobs: 2 succeeded; nothing changed"
+    )
     assert [len(pods_of(objects, name)) for name in ("works", "fails")] == [1, 3]
     written = saved(engine.folder.parent / "logs")
     assert sorted(written.values()) == [
         "all tables are there\n", "fine\n", "no such table\n", "no such table\n",
     ]  # fmt: skip
-    report = ET.parse(engine.folder.parent / "engine.xml").getroot()
-    assert (report.get("tests"), report.get("failures")) == ("2", "0")
+    assert junit_counts(engine) == ("2", "0", "0")
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("how", ["cancelled", "out of time"])
+def test_nothing_of_the_pipeline_of_the_example_is_left_when_it_ends_half_way(
+    target: ClusterUnderTest, engine: Engine, objects: Objects, how: str
+) -> None:
+    """A CI system cancels by a signal to the shell and to all that it started."""
+    engine.folder = engine.folder.with_name("jobs")
+    engine.spec("works", script=says(target, "works", "fine"), files={"a.txt": "some text"})
+    engine.spec("long", script=endless(target, "long"), files={"a.txt": "some text"})
+    source = f"project-{engine.namespace}"
+    if how == "cancelled":
+        running = start_pipeline(engine)
+        wait_for_state(engine, "works", "Succeeded")
+        wait_for_state(engine, "long", "Running")
+        os.killpg(running.pid, signal.SIGTERM)
+        told = CommandResult(0, *running.communicate(timeout=120))
+        assert running.returncode in (143, -signal.SIGTERM)
+        assert told.lines[-1] == "interrupted: 1 job cancelled"
+    else:
+        told = pipeline(engine, "--timeout", "20s", ends=3)
+        assert told.lines[-1] == "timeout: 1 job cancelled"
+    assert told.stdout.splitlines()[-1] == "2 jobs: 1 cancelled, 1 succeeded (2 ran)"
+    assert [text for _, text in sorted(saved(engine.folder.parent / "logs").items())] == [
+        "begun\n", "fine\n",
+    ]  # fmt: skip
+    assert junit_counts(engine) == ("2", "1", "0")
+    wait_until_gone(objects, "long")
+    (left,) = objects.pods()
+    assert left["metadata"]["labels"]["jobs.engine/source"] == source
+    objects.api.wait(lambda: len(objects.owned()) == 1, "the end of what the pod owned")
+    assert engine.status()["long"]["state"] == "Cancelled"
+    engine.spec("long", script=says(target, "long", "begun"), files={"a.txt": "some text"})
+    again = pipeline(engine, ends=0).stdout.splitlines()
+    assert again[-1] == "2 jobs: 2 succeeded (1 ran)"

@@ -6,7 +6,7 @@ import pytest
 
 from engine.api.effective import BUILT_IN
 from engine.api.field_kinds import FieldKind, field_kind
-from engine.api.model import Job
+from engine.api.model import RETRIED, Job
 from engine.api.spec_hash import changed_fields
 from tests.unit.builders import document, load, load_document, make_config, make_job
 
@@ -118,6 +118,22 @@ def test_to_write_a_default_out_changes_neither_the_hash_nor_a_digest(
         plain = make_job(script=None, command=["make"])
         job = make_job(script=None, command=["make"], **written)
     assert (job.spec_hash, job.spec_fields) == (plain.spec_hash, plain.spec_fields)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"retry": {"max": 2}}, {"retry": {"max": 2, "on": sorted(RETRIED, reverse=True)}}),
+        ({}, {"retry": {"on": ["Evicted"]}}),
+        ({"pullPolicy": "Always"}, {"pullPolicy": ["Always"]}),
+        ({"timeout": "90m"}, {"timeout": 5400}),
+    ],
+)
+def test_two_ways_to_write_how_it_is_tried_are_no_change(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    one, other = (load_document(document(**fields)).jobs[0] for fields in (before, after))
+    assert (one.spec_hash, one.spec_fields) == (other.spec_hash, other.spec_fields)
 
 
 def test_a_default_of_a_service_that_is_written_out_changes_nothing() -> None:
