@@ -18,13 +18,12 @@ from engine.inspect.view import read_job
     params=(
         options.JOB_NAMES(required=True),
         options.JOBS_NAMESPACE,
-        options.COLOR,
         *options.CLUSTER,
         options.output("table", "json", "yaml"),
     ),
 )
 def command(
-    jobs: tuple[str, ...], namespace: str, color: str, kubeconfig: str, context: str, output: str
+    jobs: tuple[str, ...], namespace: str, kubeconfig: str, context: str, output: str
 ) -> None:
     """Show everything about a job, and what comes next.
 
@@ -44,7 +43,7 @@ def command(
     if output != "table":
         echo_data({"jobs": [job_data(*one) for one in found]}, output)
     else:
-        colour = wants_colour(color, sys.stdout)
+        colour = wants_colour(sys.stdout)
         texts = ["\n".join(job_lines(*one, colour=colour)) for one in found]
         click.echo("\n\n".join(texts), color=colour)
     sys.exit(max(codes))

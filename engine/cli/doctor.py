@@ -18,14 +18,11 @@ _WORSE = ("OK", "SKIPPED", "DEGRADED", "FAILED")
     "engine doctor -n ci -n dev -o json",
     params=(
         options.SEVERAL_NAMESPACES,
-        options.COLOR,
         *options.CLUSTER,
         options.output("table", "json", "yaml"),
     ),
 )
-def command(
-    namespaces: tuple[str, ...], color: str, kubeconfig: str, context: str, output: str
-) -> None:
+def command(namespaces: tuple[str, ...], kubeconfig: str, context: str, output: str) -> None:
     """Find what keeps the engine from working on this cluster.
 
     Server version, namespaces, rights and full quotas. Each check is OK, SKIPPED (with the right
@@ -40,7 +37,7 @@ def command(
         where = f"{error.where}: " if error.where else ""
         results = [CheckResult("reach", CheckStatus.FAILED, f"{where}{error.cause}", error.hint)]
     if output == "table":
-        echo_table(result_rows(results), color)
+        echo_table(result_rows(results))
     else:
         echo_data(results_data(results), output)
     sys.exit(ExitCode.CLUSTER if _worst(results) == "FAILED" else ExitCode.OK)

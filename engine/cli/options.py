@@ -177,12 +177,6 @@ CLUSTER = (
     option("--kubeconfig", default="", type=click.Path(), help="Path of the kubeconfig."),
     option("--context", default="", help="Context in the kubeconfig."),
 )
-COLOR = option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    help="Colour of states; auto: on a terminal, unless NO_COLOR is set.",
-)
 CONFIG = option("--config", type=_FILE, help="The operator's engine.yaml.")
 DEFAULTS_ROOT = option(
     "--defaults-root",

@@ -96,9 +96,9 @@ def echo_error(error: EngineError) -> None:
         echo(f"error: {error.map_text(REDACTOR)}", err=True)
 
 
-def echo_table(rows: Sequence[Sequence[str]], color: str) -> None:
-    """In columns, as wide as the terminal, if it is one; `color` is the choice of --color."""
-    colour = wants_colour(color, sys.stdout)
+def echo_table(rows: Sequence[Sequence[str]]) -> None:
+    """In columns, as wide as the terminal, if it is one."""
+    colour = wants_colour(sys.stdout)
     for line in format_rows(rows, width=terminal_width(), colour=colour):
         click.echo(line, color=colour)
 
@@ -146,10 +146,8 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def wants_colour(choice: str, out: TextIO) -> bool:
-    """Whether `--color auto|always|never` means colour: NO_COLOR and a dumb terminal mean none."""
-    if choice != "auto":
-        return choice == "always"
+def wants_colour(out: TextIO) -> bool:
+    """On a terminal, unless NO_COLOR is set, or the terminal is a dumb one."""
     return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 

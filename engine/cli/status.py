@@ -46,7 +46,6 @@ _BAD_REQUEST = 400
         options.FILENAMES(help="The jobs of these specs; and which ran with other defaults."),
         options.option("--failed", is_flag=True, help="Only jobs whose last run failed."),
         options.option("-w", "--watch", is_flag=True, help="Go on, with a line for each change."),
-        options.COLOR,
         *options.CLUSTER,
         *options.SPEC_READING,
         options.output("table", "wide", "json", "yaml", "name"),
@@ -60,7 +59,6 @@ def command(
     filenames: tuple[str, ...],
     failed: bool,
     watch: bool,
-    color: str,
     kubeconfig: str,
     context: str,
     output: str,
@@ -93,8 +91,8 @@ def command(
         if job.error is not None:
             echo_error(job.error)
     if watch:
-        _watch(question.read, wide=output == "wide", color=color)
-    _print(overview, found, output, color)
+        _watch(question.read, wide=output == "wide")
+    _print(overview, found, output)
     if words := explain_outdated((job.outdated or () for job in found), filenames):
         echo(words, err=True)
     if not found and not wanted and output in ("table", "wide"):
@@ -163,7 +161,7 @@ def _has_failed(job: JobView) -> bool:
     return job.status is None or job.status.state is State.FAILED
 
 
-def _print(overview: Overview, jobs: list[JobView], output: str, color: str) -> None:
+def _print(overview: Overview, jobs: list[JobView], output: str) -> None:
     if output in ("json", "yaml"):
         echo_data(overview_data(overview, jobs), output)
     elif output == "name":
@@ -171,14 +169,14 @@ def _print(overview: Overview, jobs: list[JobView], output: str, color: str) -> 
             echo(str(job.key))
     elif jobs:
         rows = overview_rows(succeeded_last(jobs), overview.as_of, wide=output == "wide")
-        echo_table(rows, color)
+        echo_table(rows)
         for line in source_lines(overview, jobs):
             echo(line, err=True)
 
 
-def _watch(read: Callable[[], tuple[Overview, list[JobView]]], *, wide: bool, color: str) -> None:
+def _watch(read: Callable[[], tuple[Overview, list[JobView]]], *, wide: bool) -> None:
     """Until Ctrl-C: all jobs, and then the row of each that has changed, or is gone."""
-    colour = wants_colour(color, sys.stdout)
+    colour = wants_colour(sys.stdout)
     shown: dict[JobKey, object] = {}
     is_first, last_error = True, ""
     while True:

@@ -42,7 +42,7 @@ def on_a_terminal(engine: Engine, answer: str, *arguments: str) -> CommandResult
     try:
         process = subprocess.Popen(
             [sys.executable, "-m", "engine", "reconcile", "--once", str(engine.folder), "--prune",
-             "--source", engine.namespace, "--color", "never", *arguments],
+             "--source", engine.namespace, *arguments],
             stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, text=True,
             env={**engine.environment_of_process(), "TERM": "dumb"},
         )  # fmt: skip

@@ -99,8 +99,6 @@ def test_status_has_failed_jobs_first_and_every_format(
     nobody = engine.run("status", f"{space}/nobody", "aaa", "-n", space, ends=2)
     assert f"{space}/nobody: there is no record of this job" in nobody.stderr
     assert "/aaa " in nobody.stdout
-    always = engine.run("status", "-n", space, "--color", "always", ends=0).stdout
-    assert "\x1b[31mFailed\x1b[0m" in always
 
 
 def test_several_namespaces_are_shown_and_contradictions_refused(

@@ -114,13 +114,11 @@ class JsonPrinter(TextPrinter):
 
 
 @contextmanager
-def open_printer(
-    verbose: int, log_format: str, color: str, jobs: int | None = None
-) -> Iterator[TextPrinter]:
+def open_printer(verbose: int, log_format: str, jobs: int | None = None) -> Iterator[TextPrinter]:
     """The listener of events and crashes: the live view on a terminal, of so many jobs; lines
     elsewhere and with -v; JSON lines are the same everywhere.
     """
-    out, colour = sys.stderr, wants_colour(color, sys.stderr)
+    out, colour = sys.stderr, wants_colour(sys.stderr)
     if log_format == "json":
         printer: TextPrinter = JsonPrinter(out, REDACTOR, verbose=verbose)
     elif not verbose and out.isatty() and os.environ.get("TERM") not in ("dumb", "unknown"):

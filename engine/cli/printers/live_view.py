@@ -128,7 +128,6 @@ class LiveView(TextPrinter):
             file=out,
             force_terminal=True,
             color_system="standard" if colour else None,
-            no_color=False,  # --color=always is stronger than NO_COLOR
             legacy_windows=False,
             highlight=False,
         )

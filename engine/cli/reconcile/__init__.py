@@ -75,7 +75,6 @@ class ReconcileOptions(SpecOptions):
     lease_namespace: str = ""
     metrics_address: str = ""
     log_format: str = "text"
-    color: str = "auto"
 
     @property
     def log_archive(self) -> "LogArchive | None":
@@ -192,7 +191,6 @@ class ReconcileOptions(SpecOptions):
             default="text",
             help="Format of the log on stderr.",
         ),
-        options.COLOR,
         options.VERBOSE,
     ),
 )
@@ -230,7 +228,7 @@ def command(once: bool, **given: Any) -> None:
         if asked.log_format != "json":
             raise
         problems = error.problems if isinstance(error, InvalidInputError) else ()
-        with open_printer(asked.verbose, asked.log_format, asked.color) as emit:
+        with open_printer(asked.verbose, asked.log_format) as emit:
             for problem in problems:
                 emit(SpecProblem(problem))
             if not problems:

@@ -57,7 +57,7 @@ def run_once(options: ReconcileOptions) -> None:
         if request.gone is not None:
             _confirm(options, request.gone)
         jobs = len(request.jobs)
-        with open_printer(options.verbose, options.log_format, options.color, jobs) as printer:
+        with open_printer(options.verbose, options.log_format, jobs) as printer:
             printers.append(printer)
             run = RunOnce(
                 request,
@@ -77,7 +77,7 @@ def run_once(options: ReconcileOptions) -> None:
     if options.output == "json":
         echo_result(result_json(result, pruned))
     else:
-        colour = wants_colour(options.color, sys.stdout)
+        colour = wants_colour(sys.stdout)
         echo_result(result_table(result, pruned, colour=colour), color=colour)
     for line in pruned.lines:
         echo(line, err=True)

@@ -53,7 +53,7 @@ def run_manager(options: ReconcileOptions) -> None:
         jobs = load_specs(options.paths, settings, options.namespace, options.defaults_root).jobs
     connection = open_connection(options, jobs, _CONNECTIONS)
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-    printer_of = open_printer(options.verbose, options.log_format, options.color)
+    printer_of = open_printer(options.verbose, options.log_format)
     with printer_of as printer, ExitStack() as stack:
         emit: Emit = printer
         dependencies = ControllerDependencies(

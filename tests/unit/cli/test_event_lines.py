@@ -282,25 +282,17 @@ def test_the_live_view_is_for_terminals_that_can_show_it(
 ) -> None:
     monkeypatch.setattr(sys, "stderr", out)
     monkeypatch.setenv("TERM", term)
-    with open_printer(int(verbose), log_format, "auto") as shown:
+    with open_printer(int(verbose), log_format) as shown:
         assert type(shown) is kind
 
 
 @pytest.mark.parametrize(
-    ("out", "color", "no_color", "is_coloured"),
-    [
-        (Terminal(), "auto", "", True),
-        (Terminal(), "auto", "1", False),
-        (Terminal(), "never", "", False),
-        (Terminal(), "always", "1", True),
-        (io.StringIO(), "auto", "", False),
-        (io.StringIO(), "always", "", True),
-    ],
+    ("out", "no_color", "is_coloured"),
+    [(Terminal(), "", True), (Terminal(), "1", False), (io.StringIO(), "", False)],
 )
 def test_lines_and_the_live_view_have_colours_where_they_are_wanted(
     monkeypatch: pytest.MonkeyPatch,
     out: io.StringIO,
-    color: str,
     no_color: str,
     is_coloured: bool,
 ) -> None:
@@ -309,6 +301,6 @@ def test_lines_and_the_live_view_have_colours_where_they_are_wanted(
     monkeypatch.setenv("NO_COLOR", no_color)
     out.seek(0)
     out.truncate()
-    with open_printer(0, "text", color) as shown:
+    with open_printer(0, "text") as shown:
         shown(FAILED)
     assert ("\x1b[31m" in out.getvalue()) is is_coloured

@@ -36,18 +36,15 @@ def test_colour_changes_no_column() -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "out", "environment", "colour"),
+    ("out", "environment", "colour"),
     [
-        ("auto", Terminal(), {}, True),
-        ("auto", io.StringIO(), {}, False),
-        ("auto", Terminal(), {"NO_COLOR": "1"}, False),
-        ("auto", Terminal(), {"TERM": "dumb"}, False),
-        ("always", io.StringIO(), {"NO_COLOR": "1"}, True),
-        ("never", Terminal(), {}, False),
+        (Terminal(), {}, True),
+        (io.StringIO(), {}, False),
+        (Terminal(), {"NO_COLOR": "1"}, False),
+        (Terminal(), {"TERM": "dumb"}, False),
     ],
 )
-def test_colour_is_for_terminals_and_for_who_asks_for_it(
-    choice: str,
+def test_colour_is_for_terminals(
     out: io.StringIO,
     environment: dict[str, str],
     colour: bool,
@@ -57,4 +54,4 @@ def test_colour_is_for_terminals_and_for_who_asks_for_it(
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert wants_colour(choice, out) is colour
+    assert wants_colour(out) is colour
