@@ -71,12 +71,15 @@ class KubernetesSchema:
 
     def name_of(self, api_version: str, kind: str) -> str:
         """What the definition of a kind's objects is called. Errors: KeyError."""
-        group, _, version = api_version.rpartition("/")
-        wanted = {"group": group, "kind": kind, "version": version}
-        for name, definition in self.files[TYPES]["definitions"].items():
-            if wanted in definition.get("x-kubernetes-group-version-kind", ()):
-                return str(name)
-        raise KeyError(wanted)
+        return self._names[api_version, kind]
+
+    @cached_property
+    def _names(self) -> Mapping[tuple[str, str], str]:
+        return {
+            ("/".join(filter(None, (one["group"], one["version"]))), one["kind"]): name
+            for name, definition in self.files[TYPES]["definitions"].items()
+            for one in definition.get("x-kubernetes-group-version-kind", ())
+        }
 
     def kind(self, api_version: str, kind: str) -> Type:
         """The type of a kind's objects. Errors: KeyError."""

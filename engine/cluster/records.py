@@ -10,6 +10,7 @@ from engine.cluster import api
 from engine.cluster.api import Resource
 from engine.cluster.client import Client
 from engine.errors import BrokenRecordError
+from engine.lifecycle.orphan import orphaned_on
 from engine.lifecycle.record import Record
 from engine.lifecycle.record_codec import check_record, decode_record, encode_record
 from engine.refs import JobKey, Ref, record_name
@@ -166,6 +167,7 @@ def _manifest(record: Record) -> dict[str, Any]:
             COMPONENT: RECORD,
             JOB: record.key.name,
             SOURCE: record.source,
+            **orphaned_on(record.annotations),
         },
     }
     if record.annotations:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from operator import attrgetter
 
 from engine.cluster.records import CONFIG_MAP_RECORDS, RecordStore
+from engine.informers.informer import MAX_NAMES, of_jobs
 from engine.informers.pods import PodInformer
 from engine.informers.records import RecordInformer
 from engine.informers.reflector import Reflector, WatchContext
@@ -49,16 +50,19 @@ class InformerFactory:
         """Every one that was listed or watched."""
         return tuple(self._informers)
 
-    def list_all(self, namespaces: Iterable[str]) -> None:
-        """Read all records, then all pods: a pod that is in a record can't be missed so.
+    def list_jobs(self, namespace: str, names: Collection[str], others: str | None) -> None:
+        """Read the records of these jobs, those that the selector `others` picks, and all pods.
 
-        Errors: what the lists raise.
+        Without `others` no more is read of many jobs than of few: a source's history isn't.
+        Pods come last: one that is in a record can't be missed so. Errors: what the lists raise.
         """
-        found = [*map(self._add, namespaces)]
-        for records, _ in found:
-            records.list()
-        for _, pods in found:
-            pods.list()
+        records, pods = self._add(namespace)
+        few = others is None and len(names) <= MAX_NAMES
+        records.list(of_jobs(names) if few else others or "")
+        if others:
+            known = {record.key.name for record in records.all_records()}
+            records.refresh({*names} - known)
+        pods.list()
 
     def watch(self, namespace: str) -> None:
         """List and watch pods and records, in threads, if that isn't done yet."""
@@ -79,6 +83,10 @@ class InformerFactory:
         """Whether pods and records of a namespace have been read."""
         found = self._informers.get(namespace)
         return found is not None and all(map(attrgetter("has_synced"), found))
+
+    def has_objects(self, namespace: str) -> bool:
+        """Whether anything was found in a namespace, which exists then."""
+        return any(informer.all_items() for informer in self._informers[namespace])
 
     def own_records(self) -> list[Record]:
         """The source's records in every namespace that has been read."""

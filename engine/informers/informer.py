@@ -6,6 +6,7 @@ version, and a deleted object leaves a tombstone that a late reply doesn't get p
 
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
@@ -13,11 +14,14 @@ from engine.cluster import api
 from engine.cluster.api import version_number
 from engine.informers.reflector import Reflector, WatchContext
 from engine.refs import JobKey
+from engine.wellknown import JOB
 
 Item = TypeVar("Item")
 Manifest = dict[str, Any]
 
 TOMBSTONES = 10_000
+MAX_NAMES = 100
+"""Of jobs in one selector, which is part of a URL."""
 
 
 class Informer(ABC, Generic[Item]):
@@ -46,10 +50,12 @@ class Informer(ABC, Generic[Item]):
             context, path, selector, list_=self.list, on_event=self._on_event
         )
 
-    def list(self) -> str:
-        """Read every object, page by page; what has changed or gone is reported. The version."""
-        client = self._context.client
-        pages = api.list_all(client, self._path, self._selector, keep=self._slim)
+    def list(self, selector: str = "") -> str:
+        """Read every object, or those that `selector` picks, page by page. The version.
+
+        What has changed or gone is reported.
+        """
+        pages = self._pages(selector)
         found = {}
         for page in pages:
             for manifest in page["items"]:
@@ -86,6 +92,21 @@ class Informer(ABC, Generic[Item]):
         if index is not None:
             with self._lock:
                 self._upsert(*index, manifest)
+
+    def refresh(self, names: Iterable[str]) -> None:
+        """Ask the API for the objects of some jobs, where the store may not have them.
+
+        Errors: those of the lists.
+        """
+        left = sorted(names)
+        for first in range(0, len(left), MAX_NAMES):
+            for page in self._pages(of_jobs(left[first : first + MAX_NAMES])):
+                for manifest in page["items"]:
+                    self.upsert(manifest)
+
+    def _pages(self, selector: str) -> Sequence[Manifest]:
+        both = ",".join(filter(None, (self._selector, selector)))
+        return api.list_all(self._context.client, self._path, both, keep=self._slim)
 
     @abstractmethod
     def _index(self, manifest: Manifest) -> tuple[JobKey, str] | None:
@@ -152,3 +173,8 @@ class Informer(ABC, Generic[Item]):
         items.pop(uid, None)
         if not items:
             self._items.pop(key, None)
+
+
+def of_jobs(names: Iterable[str]) -> str:
+    """Selects the objects of these jobs."""
+    return f"{JOB} in ({','.join(names)})"

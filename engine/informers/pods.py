@@ -10,7 +10,6 @@ from engine.lifecycle.state import slim_pod
 from engine.refs import JobKey, Ref, parse_pod_name
 from engine.status.deletion import UNSEEN, Deletion, read_deleted
 from engine.status.outcome import Outcome
-from engine.wellknown import JOB
 
 _SHORT = 64
 _FINISHED = frozenset({"Succeeded", "Failed"})
@@ -31,16 +30,6 @@ class PodInformer(Informer[Manifest]):
         """What was seen of the deletion of pods that are still there, by UID."""
         self._outcomes: dict[str, Outcome | None] = {}
         """How pods ended that are gone, by UID; the oldest ones are dropped."""
-
-    def refresh(self, key: JobKey) -> None:
-        """Ask the API for the pods of one job, where the watch may be late.
-
-        Errors: those of the list.
-        """
-        selector = f"{self._selector},{JOB}={key.name}"
-        for page in api.list_all(self._context.client, self._path, selector, keep=slim_pod):
-            for pod in page["items"]:
-                self.upsert(pod)
 
     def get(self, name: str, uid: str) -> Manifest | None:
         """The very pod, as the API has it now; None when it is gone.

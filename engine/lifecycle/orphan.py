@@ -6,11 +6,15 @@ it out. A record without a mark never ages.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from engine.lifecycle.record import Record
 from engine.times import parse_time
-from engine.wellknown import ORPHANED_SINCE
+from engine.wellknown import ORPHANED_ON, ORPHANED_SINCE
+
+_DAY = timedelta(days=1)
+_MAX_DAYS = 400
+"""In one selector, which is part of a URL."""
 
 
 def orphaned_since(annotations: Mapping[str, str]) -> datetime | None:
@@ -27,3 +31,22 @@ def mark_orphaned(record: Record, now: datetime) -> Record | None:
         return None
     mark = {ORPHANED_SINCE: f"{now:%Y-%m-%dT%H:%M:%SZ}"}
     return replace(record, annotations={**record.annotations, **mark})
+
+
+def orphaned_on(annotations: Mapping[str, str]) -> dict[str, str]:
+    """The label of a record with the mark."""
+    since = orphaned_since(annotations)
+    return {ORPHANED_ON: f"{since.astimezone(UTC):%Y-%m-%d}"} if since is not None else {}
+
+
+def living_or_due(now: datetime, ttl: float | None) -> str:
+    """Selects the records without a mark, and those whose time may be over by now.
+
+    `ttl` is `records.ttl` in seconds; None is for ever.
+    """
+    if ttl is None:
+        return f"!{ORPHANED_ON}"
+    today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    days = (today - number * _DAY for number in range(_MAX_DAYS))
+    kept = [f"{day:%Y-%m-%d}" for day in days if (now - day).total_seconds() < ttl]
+    return f"{ORPHANED_ON} notin ({','.join(kept)})" if kept else ""

@@ -7,7 +7,7 @@ namespaces that no spec names any more are asked for. What deletes is imported w
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from engine.errors import (
     ForbiddenError,
     NotFoundError,
 )
-from engine.lifecycle.orphan import mark_orphaned
+from engine.lifecycle.orphan import living_or_due, mark_orphaned
 from engine.lifecycle.ownership import Marked, Recorded
 from engine.lifecycle.record import Record
 from engine.lifecycle.state import foreign_label, slim_pod
@@ -86,8 +86,8 @@ class GoneJobs:
 class SourcePruner:
     """What one source made, pass by pass; used from one thread.
 
-    Guarantees: after the first pass no request while nothing has expired, and no second try to mark
-    the same version of a record, unless another try can help.
+    Guarantees: after the first pass of a day no request while nothing has expired, and no second
+    try to mark the same version of a record, unless another try can help.
     """
 
     client: Client
@@ -102,6 +102,8 @@ class SourcePruner:
     """Whether it asks for its rights before a list: a refused one is in the server's audit log."""
     _pods: list[dict[str, Any]] | None = None
     """Those in namespaces that no spec names any more, as last read; None before that."""
+    _day: date | None = None
+    """When that was: with each day other marked records may be due."""
     _records: dict[JobKey, Record] = field(default_factory=dict)
     """The same of records."""
     _tried: set[str] = field(default_factory=set)
@@ -224,19 +226,21 @@ class SourcePruner:
                 *(evaluate(pod["metadata"], now) for pod in self._pods),
                 *(_evaluate_record(record, now, ttl) for record in self._records.values()),
             )
-            if not any(verdict and verdict[0] is PruneAction.DELETED for verdict in verdicts):
+            is_due = any(verdict and verdict[0] is PruneAction.DELETED for verdict in verdicts)
+            if not is_due and self._day == now.date():
                 return
         outside = sorted(namespaces)[:_MAX_TERMS]
         fields = ",".join(map("metadata.namespace!={}".format, outside))
         lists_records = self.ages and self._may_list(CONFIG_MAPS)
-        records = _list_records(self.client, self.source, fields) if lists_records else ()
+        picked = ",".join(filter(None, (f"{SOURCE}={self.source}", living_or_due(now, ttl))))
+        records = _list_records(self.client, picked, fields) if lists_records else ()
         selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={self.source}"
         ask = partial(list_all, self.client, PODS.path(""), selector, fields, keep=slim_pod)
         try:
             pages = retry_transient(ask, tries=TRIES) if self._may_list(PODS) else []
         except ForbiddenError:  # only where the specs are
             pages = []
-        self._pods = [pod for page in pages for pod in page["items"]]
+        self._pods, self._day = [pod for page in pages for pod in page["items"]], now.date()
         self._records = dict(chain.from_iterable(one.items.items() for one in records))
 
     def _may_list(self, resource: Resource) -> bool:
@@ -290,7 +294,7 @@ def find_gone(
     Errors: those of the list, once it has failed several times.
     """
     gone, jobs = RecordList(), 0
-    for records in _list_records(client, source, "", namespaces):
+    for records in _list_records(client, f"{SOURCE}={source}", "", namespaces):
         gone.items.update((k, r) for k, r in sorted(records.items.items()) if k not in living)
         gone.invalid.update((k, e) for k, e in sorted(records.invalid.items()) if k not in living)
         jobs += len(records.items) + len(records.invalid)
@@ -298,12 +302,12 @@ def find_gone(
 
 
 def _list_records(
-    client: Client, source: str, fields: str, namespaces: Iterable[str] = ()
+    client: Client, selector: str, fields: str, namespaces: Iterable[str] = ()
 ) -> list[RecordList]:
-    """The source's records everywhere; those of `namespaces` without the right to that."""
+    """Records everywhere; those of `namespaces` without the right to that."""
 
     def listed(namespace: str) -> RecordList:
-        ask = partial(list_records, client, namespace, f"{SOURCE}={source}", fields)
+        ask = partial(list_records, client, namespace, selector, fields)
         return retry_transient(ask, tries=TRIES)
 
     try:

@@ -428,7 +428,7 @@ class JobController:
             return False
         informer = self.informers.pods(key.namespace)
         if tracked.observed.create_unanswered:
-            informer.refresh(key)
+            informer.refresh((key.name,))
             tracked.observed.create_unanswered = False
         has_attempt = record is not None and record.open_attempt is not None
         return has_attempt or tracked.has_begun(informer.items(key))

@@ -28,6 +28,7 @@ from engine.errors import (
     in_order,
 )
 from engine.lifecycle.change_reason import explain_end
+from engine.lifecycle.orphan import living_or_due
 from engine.lifecycle.outdated import outdated_fields
 from engine.lifecycle.ownership import NeverRan
 from engine.lifecycle.record import RERUN, Record
@@ -253,9 +254,19 @@ class RunOnce:
         return pruner.prune(request.config, seen, lambda _entry: None, request.gone)
 
     def _list(self) -> None:
-        """Read all records and pods of the jobs' namespaces. Errors: ClusterError."""
-        check_server_version(self._request.client)
-        self._controller.informers.list_all(self._namespaces)
+        """Read the records that the jobs need, and pods, all at once. Errors: ClusterError."""
+        request, names = self._request, dict[str, list[str]]()
+        for key in self._jobs:
+            names.setdefault(key.namespace, []).append(key.name)
+        others, list_jobs = None, self._controller.informers.list_jobs
+        with ThreadPoolExecutor(request.concurrency, "list") as pool:
+            done = [pool.submit(check_server_version, request.client)]
+            if request.is_whole:
+                done[0].result()  # before it the server's time isn't known
+                others = living_or_due(request.client.now(), request.config.records.ttl)
+            done += [pool.submit(list_jobs, *one, others) for one in names.items()]
+        for one in done:
+            one.result()
 
     def _preflight(self) -> list[TrackedJob]:
         """The jobs whose records can be read; an unreadable one is an error of its job alone.
@@ -280,7 +291,7 @@ class RunOnce:
                 self._failed[key] = record
                 if self._request.rerun_failed:
                     tracked.record = record.again(f"{record.state.lower()} before, {RERUN}")
-            if tracked.record is None:
+            if tracked.record is None and not controller.informers.has_objects(key.namespace):
                 to_create.append(job)
             try:
                 controller.prepare(tracked)

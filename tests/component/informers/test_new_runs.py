@@ -21,7 +21,7 @@ def test_who_only_looks_puts_no_other_spec_under_a_reconcile_that_is_half_way(
     half_way = store.checkout(old.key)
     context = WatchContext(client, Supervisor(handler.emit), handler.on_change, handler.on_error)
     informers = InformerFactory(context, "default")
-    informers.list_all([old.namespace])
+    informers.list_jobs(old.namespace, [old.name], None)
     store.update({old.key: replace(old, spec_hash="f" * 64)})
     found = StartLimiter(store, informers, None).new_runs([old.key])
     assert found == {old.key: NewRun.NO_RECORD}

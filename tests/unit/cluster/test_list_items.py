@@ -1,13 +1,17 @@
 """A list is decoded item by item, however its answer is cut into pieces."""
 
+import gzip
 import json
+from io import BytesIO
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from urllib3 import BaseHTTPResponse, HTTPResponse
 
-from engine.cluster.client import _split_items
+from engine.cluster import api
+from engine.cluster.client import Client, Endpoint, _split_items
 
 ITEMS = st.lists(
     st.dictionaries(st.text(max_size=8), st.text(max_size=30) | st.integers(), max_size=4)
@@ -35,6 +39,19 @@ def test_what_nothing_is_made_of_is_left_out() -> None:
     text = json.dumps({"items": [{"n": 1}, {"n": 2}, {"n": 3}]}).encode()
     found, _ = split(text, 5, lambda item: item["n"] if item["n"] != 2 else None)
     assert found == [1, 3]
+
+
+def test_a_list_comes_in_gzip_where_the_server_has_it() -> None:
+    data = {"metadata": {}, "items": [{"n": number} for number in range(9)]}
+
+    def respond(*_: object, headers: dict[str, str], **_options: Any) -> BaseHTTPResponse:
+        body = gzip.compress(json.dumps(data).encode())
+        said = {"Content-Encoding": headers["Accept-Encoding"]}
+        return HTTPResponse(BytesIO(body), said, 200, preload_content=False)
+
+    client = Client(lambda: Endpoint("http://somewhere", respond))
+    (page,) = api.list_all(client, "/api/v1/pods", "", keep=lambda item: item["n"])
+    assert page["items"] == [*range(9)]
 
 
 def test_no_more_than_one_item_is_held_at_a_time() -> None:
