@@ -54,32 +54,22 @@ def absolute(path: Path) -> Path:
         raise UsageError("the working directory was deleted", hint=hint) from None
 
 
-class WholeFile:
-    """A text file that is opened early and written once.
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file that others read.
 
-    Guarantees: until `write` has returned, the path holds its old content; then the whole text.
-    Errors: OSError when it is opened, if nothing could be written there later.
+    Guarantees: the path holds its old content or the whole text. Errors: OSError; also for what is
+    no file.
     """
-
-    def __init__(self, path: Path) -> None:
-        if path.exists() and not path.is_file():
-            raise OSError(0, NOT_A_FILE)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._path = path.resolve()
-        self._unfinished = self._path.with_name(f".{path.name}.{os.urandom(4).hex()}")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        self._file = os.fdopen(os.open(self._unfinished, flags, 0o666), "w", encoding="utf-8")
-
-    def write(self, text: str) -> None:
-        """Put `text` at the path. Errors: OSError; then the path has its old content."""
-        with self._file as file:
-            file.write(text)
-        self._unfinished.replace(self._path)
-
-    def close(self) -> None:
-        """Remove the temporary file."""
-        self._file.close()
-        self._unfinished.unlink(missing_ok=True)
+    if path.exists() and not path.is_file():
+        raise OSError(0, NOT_A_FILE)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    target = path.resolve()
+    unfinished = target.with_name(f".{path.name}.{os.urandom(4).hex()}")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 @cache

@@ -41,9 +41,6 @@ class EffectiveDocument:
     origins: Mapping[Path, Origin]
     """By the paths of its values; a list is one value unless it has mappings."""
 
-    def value_at(self, path: Path) -> Any:
-        return _at(self.data, path)
-
 
 def effective_document(job: Job, namespace: str, mask: str = "") -> EffectiveDocument:
     """All that holds for `job`, which has to know its origin; `namespace` is that of -n.
@@ -78,7 +75,8 @@ def effective_document(job: Job, namespace: str, mask: str = "") -> EffectiveDoc
         origins["spec", "ttl"] = Origin(BUILT_IN, rule="startTimeout + timeout + ttlLeeway")
     for path, value, limit in _cuts(effective):
         origins[path] = Origin(ENGINE_CONFIG, _in_config(effective, *limit.split(".")), limit)
-        _put(data, path, value)
+        parent: Any = data
+        reduce(getitem, path[:-1], parent)[path[-1]] = value
     return EffectiveDocument(put_secrets(data, mask) if mask else data, origins)
 
 
@@ -121,11 +119,3 @@ def _cuts(effective: EffectiveSpec) -> Iterator[tuple[Path, Any, str]]:
 def _in_config(effective: EffectiveSpec, *path: str | int) -> SourceLocation | None:
     document = effective.config.document
     return document.locate(path) if document is not None else None
-
-
-def _put(data: Any, path: Path, value: Any) -> None:
-    _at(data, path[:-1])[path[-1]] = value
-
-
-def _at(data: Any, path: Path) -> Any:
-    return reduce(getitem, path, data)

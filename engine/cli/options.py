@@ -118,13 +118,6 @@ def require_whole_source(paths: Iterable[str]) -> None:
         )
 
 
-def complete_jobs(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """`shell_complete` of a parameter that names jobs."""
-    from engine.cli import completion  # noqa: PLC0415 - on Tab alone
-
-    return completion.complete_jobs(context, incomplete)
-
-
 def option(*names: str, writes: bool = False, **settings: Any) -> click.Option:
     """`click.Option` with ENGINE_<LONG_NAME> as its variable; the long name is first or second.
 
@@ -152,7 +145,7 @@ def output(*choices: str) -> click.Option:
     return option("-o", "--output", type=kind, default=choices[0], help=words)
 
 
-JOB_NAMES = partial(click.Argument, ["jobs"], nargs=-1, shell_complete=complete_jobs)
+JOB_NAMES = partial(click.Argument, ["jobs"], nargs=-1)
 FILENAMES = partial(option, "-f", "--filename", "filenames", multiple=True, type=click.Path())
 DURATION = partial(option, type=parse_duration, metavar="DURATION")
 CONCURRENCY = partial(option, "--concurrency", type=click.IntRange(1, 64))

@@ -8,8 +8,8 @@ from engine.api.origins import effective_document
 from engine.cli import options
 from engine.cli.loading import SpecOptions, first_policies, load_settings, load_valid_specs
 from engine.cli.printers.manifests import print_json, print_yaml
-from engine.cli.printers.origins import print_origins_json, print_origins_yaml
-from engine.errors import Diagnostic, InvalidInputError
+from engine.cli.printers.origins import print_origins
+from engine.errors import Diagnostic, InvalidInputError, UsageError
 from engine.lifecycle.attempt import RenderConfig, try_render_attempt
 from engine.render.secret_values import resolve_secrets
 from engine.render.templates import Templates
@@ -49,12 +49,13 @@ def command(source: str, show_secrets: bool, show_origin: bool, output: str, **g
     EngineConfig, whose limits have the last word.
     """
     asked = SpecOptions(**given)
+    if show_origin and output == "json":
+        raise UsageError("--show-origin prints YAML")
     settings = replace(load_settings(asked), keep_origins=show_origin)
     loaded = load_valid_specs(asked, settings)
     if show_origin:
         mask = "" if show_secrets else MASK
-        documents = [effective_document(job, asked.namespace, mask) for job in loaded.jobs]
-        (print_origins_json if output == "json" else print_origins_yaml)(documents)
+        print_origins([effective_document(job, asked.namespace, mask) for job in loaded.jobs])
         return
     rendering = RenderConfig(
         Templates(asked.templates, settings.kubernetes), source, settings.limits

@@ -18,7 +18,7 @@ from engine.cli.printers.describe import job_data, job_lines
 from engine.cli.printers.events import JsonPrinter, TextPrinter
 from engine.cli.printers.live_view import Board
 from engine.cli.printers.manifests import print_json, print_yaml
-from engine.cli.printers.origins import print_origins_json, print_origins_yaml
+from engine.cli.printers.origins import print_origins
 from engine.cli.printers.plan import Plan, plan_diff, plan_json, plan_table
 from engine.cli.printers.prune import PrunePrinter
 from engine.cli.printers.result import mask_result, result_json, result_table
@@ -233,10 +233,7 @@ def _origins(text: str, name: str) -> dict[str, str]:
     data = {"metadata": {"name": "build"}, "spec": {"script": text}}
     origin = Origin("JobSpec", SourceLocation(name, 1, 2))
     document = EffectiveDocument(data, {("spec", "script"): origin})
-    printed = {}
-    for form, print_origins in ("yaml", print_origins_yaml), ("json", print_origins_json):
-        out = io.StringIO()
-        with redirect_stdout(out):
-            print_origins([document])
-        printed[f"origins as {form}"] = out.getvalue()
-    return printed
+    out = io.StringIO()
+    with redirect_stdout(out):
+        print_origins([document])
+    return {"origins as yaml": out.getvalue()}

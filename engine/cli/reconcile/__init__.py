@@ -153,7 +153,7 @@ class ReconcileOptions(SpecOptions):
         options.option(
             "--junit",
             writes=True,
-            type=click.Path(path_type=Path, dir_okay=False),
+            type=click.Path(path_type=Path, dir_okay=False, writable=True),
             metavar="FILE",
             help="Write the result as JUnit XML, too, however it ends.",
         ),

@@ -21,7 +21,7 @@ from engine.cli.printers.result import (
 )
 from engine.cli.reconcile import ReconcileOptions, make_request
 from engine.errors import EngineError, UsageError
-from engine.files import WholeFile
+from engine.files import write_whole
 from engine.lifecycle.max_starts import name_jobs
 from engine.lifecycle.outdated import explain_outdated
 from engine.prune.result import PruneResult
@@ -107,24 +107,18 @@ def open_reports(options: ReconcileOptions) -> Iterator[Callable[[OnceResult | E
 
     Guarantees: an error that ends the block before a result is there is reported, too. A report
     that can't be written is a warning, and changes no exit code.
-    Errors: UsageError before anything was done, where the file can't be written.
     """
-    try:
-        junit = WholeFile(options.junit) if options.junit is not None else None
-    except OSError as error:
-        words = f"can't be written: {error.strerror or error}"
-        raise UsageError(words, where=f"--junit {options.junit}") from None
 
     def report(ended: OnceResult | EngineError) -> None:
         # Who asks for no report pays for none.
-        if junit is not None:
+        if (path := options.junit) is not None:
             from engine.cli.printers.junit import junit_xml  # noqa: PLC0415
 
             try:
-                junit.write(junit_xml(ended))
+                write_whole(path, junit_xml(ended))
             except OSError as error:
                 words = error.strerror or error
-                echo(f"warning: --junit: can't be written: {words}", err=True)
+                echo(f"warning: --junit {path}: can't be written: {words}", err=True)
         if os.environ.get("GITHUB_ACTIONS") == "true":
             from engine.cli.printers.github import annotations  # noqa: PLC0415
 
@@ -139,6 +133,3 @@ def open_reports(options: ReconcileOptions) -> Iterator[Callable[[OnceResult | E
     except KeyboardInterrupt:
         report(EngineError("interrupted before any job was started"))
         raise
-    finally:
-        if junit is not None:
-            junit.close()

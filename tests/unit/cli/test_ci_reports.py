@@ -21,7 +21,7 @@ from engine.errors import (
     SourceLocation,
     UnreachableError,
 )
-from engine.files import WholeFile
+from engine.files import write_whole
 from engine.lifecycle.record import Attempt, Record
 from engine.prune.result import PruneResult
 from engine.reconcile.once import JobResult, OnceResult
@@ -163,13 +163,11 @@ def test_what_ended_a_run_before_any_job_is_a_case_in_error(
 
 def test_a_junit_file_is_whole_or_not_there(tmp_path: Path) -> None:
     path = tmp_path / "new" / "engine.xml"
-    file = WholeFile(path)
-    assert not path.exists()
-    file.write("whole")
-    file.close()
+    write_whole(path, "first")
+    write_whole(path, "whole")
     assert path.read_text() == "whole"
-    unwritten = WholeFile(path)
-    unwritten.close()
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(path, "half a character: \ud800")
     assert path.read_text() == "whole"
     assert [entry.name for entry in path.parent.iterdir()] == ["engine.xml"]
 
@@ -177,7 +175,7 @@ def test_a_junit_file_is_whole_or_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["/dev/null", "/"])
 def test_no_report_replaces_a_device_or_a_folder(path: str) -> None:
     with pytest.raises(OSError, match="not a file"):
-        WholeFile(Path(path))
+        write_whole(Path(path), "text")
 
 
 def test_a_failed_job_is_annotated_at_its_spec() -> None:
