@@ -31,7 +31,7 @@ class GarbageCollector:
 
     def _on_change(self, change: Change) -> None:
         entry = change.entry
-        at = (entry.kind.storage, *entry.key)
+        at = (entry.kind.resource, *entry.key)
         if change.previous is not None:
             for uid in _owner_uids(change.previous):
                 self._dependents.get(uid, {}).pop(at, None)
@@ -163,7 +163,7 @@ class NamespaceController:
                 finish_if_free(self._context, self._context.storage.put(kinds.NAMESPACES, obj))
 
     def _content(self, name: str) -> Iterator[Entry]:
-        for kind in kinds.STORED:
+        for kind in kinds.ALL:
             if kind.namespaced:
                 yield from self._context.storage.entries(kind, name)
 
@@ -179,14 +179,14 @@ class CustomResourceController:
     def _on_change(self, change: Change) -> None:
         if change.entry.kind is kinds.CRDS and change.type == "DELETED":
             resource = change.entry.name.partition(".")[0]
-            if resource in kinds.BY_STORAGE:
-                self._context.call_soon(lambda: self._empty(kinds.BY_STORAGE[resource]))
+            if resource in kinds.BY_NAME:
+                self._context.call_soon(lambda: self._empty(kinds.BY_NAME[resource]))
 
     def _empty(self, kind: Kind) -> None:
         with self._context.storage.lock:
             for entry in self._context.storage.entries(kind):
                 self._context.storage.remove(entry)
-        self._hub.close(kind.storage)
+        self._hub.close(kind.resource)
 
 
 class NamespaceContentController:

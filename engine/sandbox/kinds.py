@@ -21,7 +21,6 @@ class Kind:
     subresources: tuple[str, ...] = ()
     verbs: tuple[str, ...] = _ALL
     returns_deleted: bool = False
-    stored_as: str = ""
     custom: bool = False
     """Whether it is there only as long as its definition is."""
 
@@ -35,11 +34,6 @@ class Kind:
         """Of its API group and version."""
         root = f"/apis/{self.group}" if self.group else "/api"
         return f"{root}/{self.version}"
-
-    @property
-    def storage(self) -> str:
-        """The collection that holds it: two API groups may read the same one."""
-        return self.stored_as or self.resource
 
 
 PODS = Kind(
@@ -62,7 +56,6 @@ NAMESPACES = Kind(
     returns_deleted=True,
 )
 EVENTS = Kind("events", "Event", short=("ev",))
-EVENTS_V1 = Kind("events", "Event", group="events.k8s.io", short=("ev",), stored_as="events")
 QUOTAS = Kind(
     "resourcequotas",
     "ResourceQuota",
@@ -109,12 +102,10 @@ ALL = (
     SECRETS,
     SERVICE_ACCOUNTS,
     LEASES,
-    EVENTS_V1,
     CRDS,
     JOB_SPECS,
     JOB_DEFAULTS,
 )
-STORED = tuple(kind for kind in ALL if not kind.stored_as)
 BY_RESOURCE = {(kind.group, kind.version, kind.resource): kind for kind in ALL}
 BY_KIND = {(kind.api_version, kind.kind): kind for kind in ALL}
-BY_STORAGE = {kind.resource: kind for kind in STORED}
+BY_NAME = {kind.resource: kind for kind in ALL}

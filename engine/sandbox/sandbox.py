@@ -189,17 +189,17 @@ class Sandbox:
 
     def compact(self, resource: str | None = None) -> None:
         """Forget old versions: a watch or page of one gets 410 Expired."""
-        self.context.storage.compact(kinds.BY_STORAGE[resource] if resource else None)
+        self.context.storage.compact(kinds.BY_NAME[resource] if resource else None)
 
     def get(self, resource: str, namespace: str, name: str) -> Obj | None:
         """An object as it is stored now, without a request; a copy."""
-        entry = self.context.storage.get(kinds.BY_STORAGE[resource], namespace, name)
+        entry = self.context.storage.get(kinds.BY_NAME[resource], namespace, name)
         return entry.thaw() if entry else None
 
     def objects(self, resource: str, namespace: str | None = None) -> list[Obj]:
         """All objects of a resource, without a request; copies."""
         with self.context.storage.lock:
-            entries = self.context.storage.entries(kinds.BY_STORAGE[resource], namespace)
+            entries = self.context.storage.entries(kinds.BY_NAME[resource], namespace)
         return [entry.thaw() for entry in entries]
 
     def restore(self, obj: Obj) -> None:

@@ -112,7 +112,7 @@ class Storage:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.rv = FIRST_VERSION
-        self._collections = {kind.storage: _Collection() for kind in kinds.STORED}
+        self._collections = {kind.resource: _Collection() for kind in kinds.ALL}
         self._listeners: list[Listener] = []
         self._snapshots: dict[tuple[str, int], tuple[Entry, ...]] = {}
 
@@ -122,11 +122,11 @@ class Storage:
 
     def get(self, kind: Kind, namespace: str, name: str) -> Entry | None:
         """The object as it is now; None when there is none."""
-        return self._collections[kind.storage].entries.get((namespace, name))
+        return self._collections[kind.resource].entries.get((namespace, name))
 
     def entries(self, kind: Kind, namespace: str | None = None) -> list[Entry]:
         """All entries of one namespace (None: of all), in the order of their keys."""
-        held = self._collections[kind.storage]
+        held = self._collections[kind.resource]
         if namespace is None:
             keys: Iterable[Key] = held.keys
         else:
@@ -138,7 +138,7 @@ class Storage:
     def put(self, kind: Kind, obj: Obj) -> Entry:
         """Store a new object or a new version. ``obj`` is the storage's from here on."""
         with self.lock:
-            held = self._collections[kind.storage]
+            held = self._collections[kind.resource]
             self.rv += 1
             meta = obj["metadata"]
             meta["resourceVersion"] = str(self.rv)
@@ -153,7 +153,7 @@ class Storage:
     def remove(self, entry: Entry) -> Entry:
         """Take an object away; its last version carries the version of its removal."""
         with self.lock:
-            held = self._collections[entry.kind.storage]
+            held = self._collections[entry.kind.resource]
             self.rv += 1
             obj = dict(
                 entry.obj, metadata=dict(entry.obj["metadata"], resourceVersion=str(self.rv))
@@ -171,7 +171,7 @@ class Storage:
 
     def since(self, kind: Kind, rv: int) -> list[Change] | None:
         """What happened after ``rv``; None when that is compacted already."""
-        held = self._collections[kind.storage]
+        held = self._collections[kind.resource]
         if rv < held.compacted:
             return None
         changes: list[Change] = []
@@ -186,17 +186,17 @@ class Storage:
         """Forget the past: watches and pages of older versions get 410 Expired."""
         with self.lock:
             for name, held in self._collections.items():
-                if kind is None or name == kind.storage:
+                if kind is None or name == kind.resource:
                     held.history.clear()
                     held.compacted = self.rv
             self._snapshots.clear()
 
     def keep_snapshot(self, kind: Kind, rv: int, entries: Iterable[Entry]) -> None:
         """Remember a list for its next pages; the oldest is forgotten when there are many."""
-        self._snapshots[kind.storage, rv] = tuple(entries)
+        self._snapshots[kind.resource, rv] = tuple(entries)
         while len(self._snapshots) > SNAPSHOTS:
             self._snapshots.pop(next(iter(self._snapshots)))
 
     def snapshot(self, kind: Kind, rv: int) -> tuple[Entry, ...] | None:
         """What a list began with at this version; None when it is forgotten."""
-        return self._snapshots.get((kind.storage, rv))
+        return self._snapshots.get((kind.resource, rv))

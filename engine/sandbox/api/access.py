@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from engine.sandbox import kinds
 from engine.sandbox.errors import StatusError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from engine.sandbox.http_server import Request
     from engine.sandbox.values import Obj
 
@@ -92,30 +89,6 @@ class Access:
             "spec": body.get("spec", {}),
             "status": {"allowed": not no},
         }
-
-    def rules(self, body: Obj, user: str) -> Obj:
-        """A SelfSubjectRulesReview: everything, or rule by rule what is left of it."""
-        everything: Obj = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-        namespace = body.get("spec", {}).get("namespace", "")
-        status = {
-            "resourceRules": list(self._left(namespace, user)) if self.denials else [everything],
-            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-            "incomplete": False,
-        }
-        return {
-            "kind": "SelfSubjectRulesReview",
-            "apiVersion": "authorization.k8s.io/v1",
-            "metadata": {},
-            "spec": body.get("spec", {}),
-            "status": status,
-        }
-
-    def _left(self, namespace: str, user: str) -> Iterator[Obj]:
-        for kind in kinds.ALL:
-            for resource in (kind.resource, *(f"{kind.resource}/{s}" for s in kind.subresources)):
-                verbs = [v for v in kind.verbs if not self.denied(v, resource, namespace, user)]
-                if verbs:
-                    yield {"verbs": verbs, "apiGroups": [kind.group], "resources": [resource]}
 
 
 def user_of(request: Request) -> str:

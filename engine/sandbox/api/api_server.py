@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from engine.sandbox.api import openapi
 from engine.sandbox.api import query as queries
 from engine.sandbox.api.access import Access, user_of
-from engine.sandbox.api.discovery import REVIEW_PATHS, discover
+from engine.sandbox.api.discovery import REVIEW_PATH, discover
 from engine.sandbox.api.handlers import Call, Handlers
 from engine.sandbox.api.routing import Target, route
 from engine.sandbox.errors import StatusError, no_such_resource
@@ -68,8 +68,7 @@ class ApiServer:
         """Whatever isn't about objects: health, discovery, OpenAPI, access reviews."""
         path = request.path
         if request.method == "POST":
-            kind = REVIEW_PATHS.get(path)
-            return self._review(request, kind) if kind else None
+            return self._review(request) if path == REVIEW_PATH else None
         if request.method not in ("GET", "HEAD"):
             return None
         if path.startswith(_HEALTH):
@@ -84,14 +83,10 @@ class ApiServer:
         document = discover(self._context, path)
         return Response(200, encode(document)) if document is not None else None
 
-    def _review(self, request: Request, kind: str) -> Reply:
-        body = queries.read_object(request, kind)
-        user = user_of(request)
+    def _review(self, request: Request) -> Reply:
+        body = queries.read_object(request, "SelfSubjectAccessReview")
         spec = body if isinstance(body, dict) else {}
-        answer = self._access.rules(spec, user)
-        if kind == "SelfSubjectAccessReview":
-            answer = self._access.review(spec, user)
-        return Response(201, encode(answer))
+        return Response(201, encode(self._access.review(spec, user_of(request))))
 
     def _body(self, request: Request, target: Target) -> Json:
         if target.verb in ("create", "update"):

@@ -13,11 +13,7 @@ if TYPE_CHECKING:
     from engine.sandbox.values import Obj
 
 _AUTHORIZATION = "authorization.k8s.io"
-_REVIEWS = (
-    ("selfsubjectaccessreviews", "SelfSubjectAccessReview"),
-    ("selfsubjectrulesreviews", "SelfSubjectRulesReview"),
-)
-REVIEW_PATHS = {f"/apis/{_AUTHORIZATION}/v1/{name}": kind for name, kind in _REVIEWS}
+REVIEW_PATH = f"/apis/{_AUTHORIZATION}/v1/selfsubjectaccessreviews"
 
 
 def discover(context: Context, path: str) -> Obj | None:
@@ -77,9 +73,9 @@ def _resources(context: Context, group: str, version: str) -> Obj:
         if (kind.group, kind.version) == (group, version) and served(context, kind):
             rows += _rows(kind)
     if group == _AUTHORIZATION:
-        for name, kind_name in _REVIEWS:
-            row = {"name": name, "singularName": kind_name.lower(), "namespaced": False}
-            rows.append({**row, "kind": kind_name, "verbs": ["create"]})
+        name, kind_name = "selfsubjectaccessreviews", "SelfSubjectAccessReview"
+        row = {"name": name, "singularName": kind_name.lower(), "namespaced": False}
+        rows.append({**row, "kind": kind_name, "verbs": ["create"]})
     return {
         "kind": "APIResourceList",
         "apiVersion": "v1",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.sandbox import errors, kinds
+from engine.sandbox import errors
 from engine.sandbox.api import protobuf
 from engine.sandbox.api import query as queries
 from engine.sandbox.faults import DropWatch, Effect, ExpireWatch
@@ -17,7 +17,7 @@ from engine.sandbox.verbs.create import create
 from engine.sandbox.verbs.delete import delete
 from engine.sandbox.verbs.table import table
 from engine.sandbox.verbs.update import update
-from engine.sandbox.verbs.views import event_from_v1, view_of, wanted_form
+from engine.sandbox.verbs.views import view_of, wanted_form
 from engine.sandbox.verbs.watch import WatchHub, WatchQuery
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Handlers:
                 meta["continue"] = page.token
             return Response(_OK, table(self._context, target.kind, page.entries, meta))
         as_kind = ("meta.k8s.io/v1", "PartialObjectMetadataList") if form else None
-        items = map(view_of(target.kind, form), page.entries)
+        items = map(view_of(form), page.entries)
         return Response(_OK, lists.render(target.kind, items, page, as_kind=as_kind))
 
     def _watch(self, call: Call) -> Reply:
@@ -173,14 +173,13 @@ class Handlers:
             if self._context.storage.get(target.kind, *entry.key) is not None
         ]
         done = lists.Page(deleted, self._context.storage.rv)
-        items = map(view_of(target.kind, ""), deleted)
+        items = map(view_of(""), deleted)
         return Response(_OK, lists.render(target.kind, items, done, as_kind=None))
 
     def _read(self, call: Call, options: Options) -> Obj:
         if _content_type(call.request) not in _READ:
             raise _unsupported(_READ[:2])
-        obj = read_body(self._context, call.target.kind, call.body, options)
-        return event_from_v1(obj) if call.target.kind is kinds.EVENTS_V1 else obj
+        return read_body(self._context, call.target.kind, call.body, options)
 
     def _form(self, call: Call) -> str:
         return wanted_form(call.request.headers.get("accept", ""))
@@ -195,7 +194,7 @@ class Handlers:
             meta = {"resourceVersion": str(entry.rv)}
             raw = table(self._context, call.target.kind, [entry], meta)
             return Response(code, raw, headers=headers)
-        return Response(code, view_of(call.target.kind, form)(entry), headers=headers)
+        return Response(code, view_of(form)(entry), headers=headers)
 
 
 def _success(more: Obj) -> Obj:

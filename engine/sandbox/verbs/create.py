@@ -37,7 +37,7 @@ def create(context: Context, kind: Kind, namespace: str, obj: Obj, options: Opti
     if kind is kinds.PODS:
         admit_account(context, obj)
     meta = obj["metadata"]
-    strategy = strategy_of(kind.storage)
+    strategy = strategy_of(kind.resource)
     label_name = kind is kinds.NAMESPACES
     found = names.metadata_errors(meta, label_name=label_name) + strategy.check(obj)
     if kind.custom:
@@ -51,7 +51,7 @@ def create(context: Context, kind: Kind, namespace: str, obj: Obj, options: Opti
             raise errors.already_exists(kind.group, kind.resource, meta["name"])
         if options.dry_run:
             return Entry(kind, obj, encode(obj), 0)
-        entry = context.storage.put(kinds.BY_STORAGE[kind.storage], obj)
+        entry = context.storage.put(kind, obj)
         if kind is kinds.NAMESPACES:
             furnish(context, entry.name)
         context.quotas.flush()
@@ -76,7 +76,7 @@ def _prepare(context: Context, kind: Kind, namespace: str, obj: Obj, options: Op
     meta["uid"] = context.new_uid()
     meta["creationTimestamp"] = context.clock.stamp()
     obj.pop("status", None)
-    strategy = strategy_of(kind.storage)
+    strategy = strategy_of(kind.resource)
     strategy.default(obj)
     note_manager(None, obj, options.manager, kind.api_version, "", meta["creationTimestamp"])
     strategy.admit(obj)

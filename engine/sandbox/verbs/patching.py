@@ -9,11 +9,10 @@ from engine.api.kubernetes_schema import SHIPPED
 from engine.errors import RenderError
 from engine.sandbox import errors
 from engine.sandbox.errors import StatusError, field_invalid
-from engine.sandbox.kinds import EVENTS_V1, Kind
+from engine.sandbox.kinds import Kind
 from engine.sandbox.patches import json_patch, merge_patch
 from engine.sandbox.schema.decode import DecodeError, normalise
 from engine.sandbox.verbs.update import update
-from engine.sandbox.verbs.views import event_from_v1, event_to_v1
 from engine.transform.strategic_merge import strategic_merge
 
 if TYPE_CHECKING:
@@ -41,12 +40,9 @@ def patch(
 
     def patched(current: Entry) -> Obj:
         doc = current.thaw()
-        if kind is EVENTS_V1:
-            doc = event_to_v1(doc)
         doc = _change(kind, content_type, doc, body)
         _refuse_other_uid(kind, current, doc)
-        obj = _read_back(context, kind, doc, options)
-        return event_from_v1(obj) if kind is EVENTS_V1 else obj
+        return _read_back(context, kind, doc, options)
 
     return update(context, kind, namespace, name, patched, options, subresource=subresource)
 

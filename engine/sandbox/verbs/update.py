@@ -45,7 +45,6 @@ def update(
 
     Errors: 404; 409 another resourceVersion or uid; 422 invalid or immutable.
     """
-    stored = kinds.BY_STORAGE[kind.storage]
     with context.storage.lock:
         current = context.storage.get(kind, namespace, name)
         if current is None:
@@ -61,7 +60,7 @@ def update(
         if kind.namespaced:
             meta["namespace"] = namespace
         _keep_other_side(current.obj, new, subresource)
-        strategy = strategy_of(kind.storage)
+        strategy = strategy_of(kind.resource)
         if subresource != "status":
             strategy.default(new)
             found = names.metadata_errors(meta, label_name=kind is kinds.NAMESPACES)
@@ -79,8 +78,8 @@ def update(
         if new == current.obj:
             return current
         if options.dry_run:
-            return Entry(stored, new, encode(new), current.rv)
-        entry = context.storage.put(stored, new)
+            return Entry(kind, new, encode(new), current.rv)
+        entry = context.storage.put(kind, new)
         finish_if_free(context, entry)
         return entry
 

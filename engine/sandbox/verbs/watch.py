@@ -56,12 +56,12 @@ class WatchHub:
         self._context = context
         self._bookmark_every = bookmark_every
         self._watches: dict[str, set[queue.SimpleQueue[Item]]] = {
-            kind.storage: set() for kind in kinds.STORED
+            kind.resource: set() for kind in kinds.ALL
         }
         context.storage.listen(self._on_change)
 
     def _on_change(self, change: Change) -> None:
-        for waiting in self._watches[change.entry.kind.storage]:
+        for waiting in self._watches[change.entry.kind.resource]:
             waiting.put(change)
 
     @property
@@ -91,7 +91,7 @@ class WatchHub:
     def _stream(self, kind: Kind, query: WatchQuery) -> Iterator[bytes]:
         waiting: queue.SimpleQueue[Item] = queue.SimpleQueue()
         lines = _Lines(kind, query, self._context)
-        watches = self._watches[kind.storage]
+        watches = self._watches[kind.resource]
         storage = self._context.storage
         with storage.lock:
             start = storage.rv
@@ -164,7 +164,7 @@ class _Lines:
         self._kind = kind
         self._query = query
         self._context = context
-        self._view = view_of(kind, query.form)
+        self._view = view_of(query.form)
         self._headers = True
         self.sent = 0
 

@@ -81,22 +81,3 @@ def test_a_kubeconfig_names_its_user(ci: Namespace, sandbox: Sandbox) -> None:
     assert config["users"][0]["user"]["token"] == "carol"
     assert config["contexts"][0]["context"]["namespace"] == "ci"
     assert config["clusters"][0]["cluster"]["server"] == sandbox.url
-
-
-def test_the_rules_of_a_review_are_what_the_denials_leave(ci: Namespace, sandbox: Sandbox) -> None:
-    path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
-
-    def rules(namespace: str) -> list[dict[str, list[str]]]:
-        status = ci.client.post(path, {"spec": {"namespace": namespace}}).body["status"]
-        assert status["incomplete"] is False
-        found: list[dict[str, list[str]]] = status["resourceRules"]
-        return found
-
-    assert rules("ci") == [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
-    sandbox.deny("list", "secrets", namespace="ci")
-    (secrets,) = [rule for rule in rules("ci") if rule["resources"] == ["secrets"]]
-    assert "list" not in secrets["verbs"]
-    assert "create" in secrets["verbs"]
-    (elsewhere,) = [rule for rule in rules("default") if rule["resources"] == ["secrets"]]
-    assert "list" in elsewhere["verbs"]
-    assert [rule for rule in rules("ci") if rule["resources"] == ["pods/log"]]

@@ -78,19 +78,22 @@ def test_an_empty_scenario_is_the_default(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("containers: ]", ":1:13: malformed scenario: "),
-        ("[1]", "malformed scenario: document: a mapping is needed, not [1]"),
-        ("nonsense: 1", "unknown key 'nonsense': one of containers, registries, node, namespaces"),
-        ("containers: {}", "malformed scenario: containers: a list is needed"),
-        ("containers: [{run: {exitCode: 256}}]", "containers[0].run.exitCode: 0 to 255 is needed"),
-        ("containers: [{run: {duration: soon}}]", "containers[0].run.duration: 'soon' is not a"),
-        ("containers: [{match: {image: 1}}]", "containers[0].match.image: a glob is needed, not 1"),
-        ("containers: [{run: {log: 1}}]", "containers[0].run.log: a list of strings is needed"),
-        ("registries: [{}]", "registries[0].host: a host is needed"),
+        ("[1]", ":1:1: malformed scenario: the document must be a mapping, not a list"),
+        ("nonsense: 1", ':1:1: malformed scenario: unknown field "nonsense"'),
+        ("containers: {}", ":1:13: malformed scenario: containers must be a list, not a mapping"),
         (
-            "registries: [{host: a, outage: fire}]",
-            "registries[0].outage: 'fire' is none of refused",
+            "containers: [{run: {exitCode: 256}}]",
+            ":1:31: malformed scenario: containers[0].run.exitCode must be at most 255, not 256",
         ),
-        ("node: {cached: x}", "node.cached: a list of strings is needed"),
+        (
+            "containers: [{run: {duration: soon}}]",
+            'containers[0].run.duration: "soon" is not valid',
+        ),
+        ("containers: [{match: {image: 1}}]", "containers[0].match.image must be a string, not"),
+        ("containers: [{run: {log: 1}}]", "containers[0].run.log must be a string or a list"),
+        ("registries: [{}]", "registries[0].host is missing"),
+        ("registries: [{host: a, outage: fire}]", 'registries[0].outage: "fire" is not allowed'),
+        ("node: {cached: x}", "node.cached must be a list, not a string"),
     ],
 )
 def test_a_malformed_scenario_is_one_line_with_its_place(
