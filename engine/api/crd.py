@@ -29,12 +29,33 @@ _SPEC_RULES = (
         "message": "managedBy is immutable",
     },
 )
-_NOT_IN_OBJECTS = ("fromEnv", "fromFile")
-_FROM_RULE = {
-    "rule": " && ".join(f"!has(self.{name})" for name in _NOT_IN_OBJECTS),
-    "message": "fromEnv and fromFile read the engine's own machine, not allowed in an object: use"
-    " fromSecret, or keep the job in a file",
-}
+_OF_SEVERAL = (
+    (
+        {"fromEnv", "fromFile"},
+        {
+            "rule": "!has(self.fromEnv) && !has(self.fromFile)",
+            "message": "fromEnv and fromFile read the engine's own machine, not allowed in an "
+            "object: use fromSecret, or keep the job in a file",
+        },
+    ),
+    (
+        {"script", "command"},
+        {
+            "rule": "!has(self.script) || !has(self.command)",
+            "message": "has both script and command: a script is run by sh -e; keep one of them",
+        },
+    ),
+    (
+        {"fromSecret", "registry", "username", "password"},
+        {
+            "rule": "has(self.fromSecret) ? !has(self.registry) && !has(self.username) && "
+            "!has(self.password) : has(self.registry) && has(self.username) && has(self.password)",
+            "message": "either registry, username and password, or fromSecret alone: the Secret "
+            "has registry, username and password",
+        },
+    ),
+)
+"""Rules of every mapping that has all of these fields."""
 _CONDITION = {name: {"type": "string"} for name in ("type", "status", "reason", "message")} | {
     "lastTransitionTime": {"type": "string", "format": "date-time"},
     "observedGeneration": {"type": "integer", "format": "int64"},
@@ -201,14 +222,15 @@ def structural(node: Mapping[str, Any]) -> dict[str, Any]:
     if "properties" in node:
         made |= OPEN
         made["properties"] = {name: structural(one) for name, one in node["properties"].items()}
-        if set(_NOT_IN_OBJECTS) <= node["properties"].keys():
-            rules.append(_FROM_RULE)
+        rules += [rule for fields, rule in _OF_SEVERAL if fields <= node["properties"].keys()]
     elif isinstance(node.get("additionalProperties"), Mapping):
         made["additionalProperties"] = structural(node["additionalProperties"])
     elif OPEN.keys() <= node.keys():
         made |= OPEN
     if "items" in node:
         made["items"] = structural(node["items"])
+    if "uniqueItems" in node:
+        made["x-kubernetes-list-type"] = "set"
     if "required" in node:
         made["required"] = node["required"]
     if rules:

@@ -42,7 +42,7 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
     if request.param == "sandbox":
         client = request.getfixturevalue("sandbox_client")
     else:
-        client = Client.from_kubeconfig(_kubeconfig(request))
+        client = Client.from_kubeconfig(kubeconfig_of(request))
     name = f"contract-{uuid.uuid4().hex[:8]}"
     made = client.post("/api/v1/namespaces", {"metadata": {"name": name}})
     assert made.code == 201, made.body
@@ -56,7 +56,7 @@ def name() -> str:
     return f"x-{uuid.uuid4().hex[:10]}"
 
 
-def _kubeconfig(request: pytest.FixtureRequest) -> Path:
+def kubeconfig_of(request: pytest.FixtureRequest) -> Path:
     if given := os.environ.get("ENGINE_TEST_KUBECONFIG"):
         return Path(given)
     try:

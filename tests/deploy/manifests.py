@@ -5,6 +5,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.api.admission_policy import admission_policies
 from engine.api.crd import custom_resource_definitions
 from engine.cli.printers.manifests import to_yaml
 from tests.cluster.errors import ClusterUnavailable
@@ -66,7 +67,8 @@ DEFINITIONS_HEAD = (
 
 
 def main() -> int:
-    definitions = DEFINITIONS_HEAD + to_yaml(custom_resource_definitions())
+    objects = (*custom_resource_definitions(), *admission_policies({}))
+    definitions = DEFINITIONS_HEAD + to_yaml(objects)
     (DEPLOY / "crds.yaml").write_text(definitions)
     try:
         helm = Helm.find(_say)
