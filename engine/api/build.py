@@ -1,12 +1,13 @@
 """From one JobSpec and the defaults that hold for it to a job: merge, check, build."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from engine.api.checks import check_spec
-from engine.api.effective import AFTER_FINISHED, FROM_SECRET, effective_spec
+from engine.api.effective import AFTER_FINISHED, FROM_SECRET, EffectiveSpec, effective_spec
 from engine.api.model import (
     Config,
+    Dependency,
     Job,
     Limits,
     OnChange,
@@ -83,6 +84,7 @@ def build_job(
         pull_secrets=tuple(pull_secrets),
         retry=Retry(**retry),
         on_change=OnChange(spec["onChange"]),
+        depends_on=tuple(_dependencies(effective)),
         spec_hash=whole,
         spec_fields=digests,
         defaulted_fields=(
@@ -98,3 +100,12 @@ def build_job(
 
 def _secret_source(source: Mapping[str, str], place: SourceLocation) -> SecretRef:
     return SecretRef(place, source.get("value"), source.get("fromEnv"), source.get("fromFile"))
+
+
+def _dependencies(effective: EffectiveSpec) -> Iterator[Dependency]:
+    for index, one in enumerate(effective.spec.get("dependsOn", ())):
+        place = effective.place(("spec", "dependsOn", index))
+        if isinstance(one, str):
+            yield Dependency(one, place)
+        else:
+            yield Dependency(one["name"], place, one.get("on") == "finished")

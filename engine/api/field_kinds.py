@@ -26,6 +26,7 @@ FIELD_KINDS: Mapping[str, FieldKind] = {
     "spec.initContainers.pullPolicy": FieldKind.TRIED,
     "spec.disruption": FieldKind.TRIED,
     "spec.onChange": FieldKind.TRIED,
+    "spec.dependsOn": FieldKind.TRIED,
     "spec.ttl": FieldKind.KEPT,
     "spec.ttlLeeway": FieldKind.KEPT,
     "spec.ttlAfterFinished": FieldKind.KEPT,
@@ -93,6 +94,9 @@ def _without_defaults(fields: Mapping[str, Any], defaults: Mapping[str, Any]) ->
             value = _what_is_retried(value)
         elif name == "pullPolicy" and isinstance(value, str):
             value = [value]
+        elif name == "dependsOn":
+            named = ({"name": one} if isinstance(one, str) else one for one in value)
+            value = [{"on": "succeeded", **one} for one in named]
         if value != defaults.get(name) and value not in ({}, []):
             kept[name] = value
     return kept

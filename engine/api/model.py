@@ -97,6 +97,17 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
+class Dependency:
+    """A job of the same source and namespace that comes first."""
+
+    name: str
+    place: SourceLocation
+    """Where the spec says so."""
+    may_fail: bool = False
+    """Whether it is enough that it is over: `on: finished`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """A spec that passed every check, with all defaults in place."""
 
@@ -135,6 +146,8 @@ class Job:
     retry: Retry
     """What of its failures is tried again."""
     on_change: OnChange
+    depends_on: tuple[Dependency, ...]
+    """What it waits for, in the order of the spec."""
     spec_hash: str
     """Identity of this revision of the spec."""
     spec_fields: str

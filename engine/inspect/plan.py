@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from engine.api.dependencies import Needs, needs_of
 from engine.api.model import Config, Job
 from engine.cluster import api
 from engine.cluster.client import Client
@@ -46,6 +47,7 @@ from engine.lifecycle.change_reason import (
 )
 from engine.lifecycle.max_starts import MaxStarts, new_run
 from engine.lifecycle.outdated import outdated_fields, with_outdated
+from engine.lifecycle.predecessors import JobOrder, waiting_words
 from engine.lifecycle.rename import renames
 from engine.lifecycle.rules import decide
 from engine.lifecycle.state import LifecycleState, Observation, Rejection, gate_position, uid_of
@@ -116,6 +118,7 @@ class Planner:
     """Why a reconcile would start nothing; the plan says what it would have started."""
     _records: RecordList = field(default_factory=RecordList)
     _pods: dict[JobKey, list[Object]] = field(default_factory=dict)
+    _needs: Needs = field(default_factory=dict)
 
     def plan(self, max_starts: int | None) -> tuple[JobPlan, ...]:
         """A plan for each job, masked.
@@ -124,6 +127,7 @@ class Planner:
         the cluster is too old, or can't be read; every other error is a job's own.
         """
         retry_transient(self._list)
+        self._needs = needs_of(self.jobs)
         recorded = self._records.items.keys() | self._records.invalid.keys()
         to_create = [job for job in self.jobs.values() if job.key not in recorded]
         problems = retry_transient(partial(missing_namespaces, self.client, to_create))
@@ -218,7 +222,9 @@ class Planner:
             return replace(plan, reason=reason)
         if planned not in _STARTS or manifests is None:
             return replace(plan, reason=plan.next)
-        plan = replace(plan, reason=explain_start(job, record))
+        waits = waiting_words(state.observed.predecessors)
+        reason = "; ".join(filter(None, (explain_start(job, record), waits)))
+        plan = replace(plan, reason=reason)
         if not self.server_side:
             return plan
         try:
@@ -237,7 +243,10 @@ class Planner:
         pods = {uid_of(pod): pod for pod in self._pods.get(job.key, ())}
         observed, source = _observe(pods.values(), now), self.render_config.source
         pull, kept_runs = self.config.pull, self.config.records.history
+        order = JobOrder(self.jobs, self._needs, self._records.items.get, source)
+        predecessors = order.predecessors(job.key)
         for _ in range(_MAX_READS):
+            observed.predecessors = predecessors
             state = LifecycleState(job, record, observed, now, source, pull, kept_runs)
             action = decide(state)
             match action:

@@ -188,6 +188,8 @@ def next_step(view: JobView) -> tuple[str, str]:
         starts = f"attempt {number} starts"
         if view.queue is not None:
             return f"room in a quota, {view.queue}: {record.message}", starts
+        if record.state is State.QUEUED and record.message:
+            return record.message.removeprefix("waits for "), starts
         return f"an engine to create the pod of attempt {number}", starts
     if not status.is_recorded:
         waits_for = f"an engine to record how attempt {number} ended"

@@ -23,6 +23,7 @@ from engine.lifecycle.actions import (
     Wait,
     WriteRecord,
 )
+from engine.lifecycle.predecessors import waiting_words
 from engine.lifecycle.record import NO_RECORD, Record, Run
 from engine.lifecycle.state import LifecycleState
 from engine.refs import pod_name
@@ -65,6 +66,10 @@ def planned_action(state: LifecycleState, action: Action) -> PlannedAction:
             return PlannedAction.START
         case Done() | Wait():
             return PlannedAction.LEAVE
+        case WriteRecord(after) if after.reason is Reason.DEPENDENCY_FAILED:
+            return PlannedAction.CONTINUE
+        case WriteRecord(after) if waiting_words(state.observed.predecessors):
+            return PlannedAction.START
         case DeletePod() if is_new_run:
             return PlannedAction.REPLACE
         case WriteRecord(after) if is_new_run:
@@ -112,6 +117,8 @@ def explain_rest(job: Job, record: Record | None, action: Action) -> str:
         return f"{record.state}, spec unchanged{_cause(record.message)}"
     if record is not None and attempt is not None:
         return f"{record.state} in pod {attempt.pod}"
+    if record is not None and attempt is None and record.state is State.QUEUED and record.message:
+        return f"{record.state}: {record.message}"
     if isinstance(action, Wait) and action.until is not None and record is not None:
         return f"waits until {action.until:%H:%M:%S}: {explain_start(job, record)}"
     return "waits for the cluster"
@@ -140,7 +147,7 @@ def describe_action(state: LifecycleState, action: Action) -> str:
     last = record.last
     if last is not None and last.outcome is not None:
         return f"record attempt {record.position(last)}: {last.outcome}{_cause(last.message)}"
-    return f"record the job as {record.state}"
+    return f"record the job as {record.state}{_cause(record.message)}"
 
 
 def _cause(message: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from engine.api.model import Job, PullSettings, RecordSettings
 from engine.errors import ApiError, QuotaExceededError
 from engine.lifecycle.actions import DeletePod, RefreshPod, Wait
+from engine.lifecycle.predecessors import Predecessor
 from engine.lifecycle.record import NO_RECORD, Record
 from engine.refs import GATE, parse_pod_name, pod_name
 from engine.status.containers import has_running_container, main_containers_terminated
@@ -91,6 +92,8 @@ class Observation:
     """How many of them there were in a row."""
     given_up: set[str] = field(default_factory=set)
     """UIDs of pods whose update, and versions of records whose mark, the server refused."""
+    predecessors: tuple[Predecessor, ...] = ()
+    """The jobs that it waits for, and how far they are."""
     suspended: bool = False
     """Whether `limits.maxStarts` lets no new run of the job begin."""
     create_unanswered: bool = False

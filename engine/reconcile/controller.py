@@ -19,10 +19,11 @@ from engine.cluster.api import CONFIG_MAPS, PODS
 from engine.cluster.client import Client
 from engine.cluster.discovery import may_list
 from engine.cluster.records import CONFIG_MAP_RECORDS, RecordStore
-from engine.errors import EngineError, ForbiddenError, InvalidInputError
+from engine.errors import BrokenRecordError, EngineError, ForbiddenError, InvalidInputError
 from engine.informers.factory import InformerFactory, stop_all
 from engine.informers.reflector import Reflector, WatchContext, WatchErrorReporter
 from engine.lifecycle.attempt import RenderConfig
+from engine.lifecycle.predecessors import JobOrder
 from engine.lifecycle.record import Attempt, Record
 from engine.lifecycle.state import Observation
 from engine.prune.result import PruneEntry
@@ -262,6 +263,7 @@ class JobController:
         with self._completion:
             self.completed[key] = error
             self._completion.notify_all()
+        self._call_followers(key)
 
     def wait_for_completion(self, count: int, timeout: float | None) -> bool:
         """Whether so many jobs are completed within `timeout` seconds; None is for ever."""
@@ -349,6 +351,13 @@ class JobController:
             self._dependencies.on_reconcile(time.monotonic() - began, kind)
         if requeue_after is not None:
             self.queue.add_after(key, requeue_after)
+        if key in self.store.followers:
+            end = self._order.ended(key)
+            outcome = end and (end.state, end.reason)
+            # Whether that failure stays depends on yet another job.
+            if outcome != tracked.reported_end or (end and end.reason is Reason.DEPENDENCY_FAILED):
+                tracked.reported_end = outcome
+                self._call_followers(key)
         if self._until is not None and key not in self.completed:
             self.informers.pods(key.namespace).start()
 
@@ -374,6 +383,7 @@ class JobController:
             if tracked.observed.suspended and tracked.record is None:
                 return None
         self.prepare(tracked)
+        waits_in_vain = self._look_at_predecessors(tracked)
         rejection = tracked.observed.rejection
         queue = self._quota_queue
         if rejection is not None and queue is not None and queue.take_turn(key):
@@ -384,7 +394,37 @@ class JobController:
             self._dequeue(key)
         elif record is not None:
             self._enqueue(key, record.queued_at or self.client.now())
-        return self._on_success(tracked, result)
+        requeue_after = self._on_success(tracked, result)
+        if waits_in_vain and not (record and record.attempts):
+            self.complete(key)
+        return requeue_after
+
+    @property
+    def _order(self) -> JobOrder:
+        return JobOrder(self.store.desired, self.store.needs, self._record_of, self.source)
+
+    def _record_of(self, key: JobKey) -> Record | None:
+        with suppress(BrokenRecordError):
+            known = self.store.record_of(key)
+            return self.informers.records(key.namespace).newest(key, known)
+        return None
+
+    def _look_at_predecessors(self, tracked: TrackedJob) -> bool:
+        """Whether one of them was given up, or needs no more of this engine, and is not over.
+
+        As long as there is one to wait for, no quota is asked.
+        """
+        key, observed = tracked.job.key, tracked.observed
+        no_more = self.completed.keys() & {one.key for one in self.store.needs.get(key, ())}
+        observed.predecessors = self._order.predecessors(key)
+        waiting = {one.key for one in observed.predecessors if one.ended is None}
+        if waiting and observed.rejection and observed.rejection.record_version is None:
+            observed.rejection = None
+        return not waiting.isdisjoint(no_more)
+
+    def _call_followers(self, key: JobKey) -> None:
+        for follower in self.store.followers.get(key, ()):
+            self.queue.add(follower)
 
     def _enqueue(self, key: JobKey, since: datetime) -> None:
         from engine.reconcile.quota_queue import QuotaQueue  # noqa: PLC0415 - rarely needed

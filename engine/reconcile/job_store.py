@@ -4,10 +4,11 @@ All of it can be found out again.
 """
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from engine.api.dependencies import Needs, needs_of
 from engine.api.model import Job
 from engine.errors import Diagnostic
 from engine.lifecycle.attempt import RenderConfig, has_to_be_rendered, try_render_attempt
@@ -17,6 +18,7 @@ from engine.lifecycle.state import Observation, gate_position, has_ended, uid_of
 from engine.refs import JobKey
 from engine.render.manifests import Manifests, SecretValues
 from engine.render.secret_values import resolve_secrets, texts_to_mask
+from engine.status.outcome import Reason
 from engine.telemetry.redact import Redactor
 from engine.wellknown import ORPHANED_SINCE
 
@@ -63,6 +65,8 @@ class TrackedJob:
     """The last error that was reported, for as long as it stays the same."""
     reported_pods: frozenset[str] = frozenset()
     """Pods that are left alone, changed, or lack a service: their UIDs, once that was reported."""
+    reported_end: object = None
+    """The outcome for which the jobs that wait for it were called last."""
     unchanged: bool = False
     """Whether the run was found to be over before."""
 
@@ -107,6 +111,8 @@ class TrackedJob:
             and record.source == source
             and record.is_of(self.job)
             and record.state.is_final
+            # A job that it waits for may have a run to come.
+            and record.reason is not Reason.DEPENDENCY_FAILED
         )
 
     def is_started(self, pods: Pods) -> bool:
@@ -156,12 +162,21 @@ class JobStore:
     def __init__(self) -> None:
         self.desired: Mapping[JobKey, Job] = {}
         """The jobs that have a spec. Only ever replaced as a whole."""
+        self.needs: Needs = {}
+        """What each of them waits for."""
+        self.followers: Mapping[JobKey, Sequence[JobKey]] = {}
+        """The jobs that wait for each."""
         self._lock = threading.Lock()
         self._states: dict[JobKey, TrackedJob] = {}
 
     def update(self, jobs: Mapping[JobKey, Job]) -> Changes:
         """Make `jobs` the desired ones, and no others."""
-        before, self.desired = self.desired, dict(jobs)
+        before, self.desired, self.needs = self.desired, dict(jobs), needs_of(jobs)
+        followers: dict[JobKey, list[JobKey]] = {}
+        for key, needs in self.needs.items():
+            for need in needs:
+                followers.setdefault(need.key, []).append(key)
+        self.followers = followers
         return Changes(
             tuple(key for key in jobs if key not in before),
             tuple(key for key, job in jobs.items() if before.get(key, job) is not job),
@@ -180,6 +195,11 @@ class JobStore:
             elif tracked.job is not job:
                 tracked.replace_job(job)
             return tracked
+
+    def record_of(self, key: JobKey) -> Record | None:
+        """As it was last read or written, if the job was looked at."""
+        tracked = self._states.get(key)
+        return tracked.record if tracked is not None else None
 
     def forget(self, key: JobKey) -> bool:
         """Whether there was anything to forget; a job whose spec is desired is kept."""

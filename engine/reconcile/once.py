@@ -275,7 +275,7 @@ class RunOnce:
         """
         controller, states = self._controller, list[TrackedJob]()
         problems, to_create = list[Diagnostic](), list[Job]()
-        controller.store.desired = self._jobs
+        controller.store.update(self._jobs)
         for key, job in self._jobs.items():
             tracked = controller.store.checkout(key) or TrackedJob(job)
             try:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from operator import attrgetter
 
+from engine.api.dependencies import dependency_problems
 from engine.api.model import Config, Job
 from engine.api.other_kinds import ForeignDocument
 from engine.api.parse import duplicate_defaults
@@ -149,12 +150,14 @@ class ActiveSpecs:
         self.newest[key] = self._good[key] = newest
 
     def _activate(self, files: int) -> None:
-        """Make the good versions active, but those of files that claim one job."""
+        """Make the good versions active, but those of files that claim one job, or that have one
+        which waits for a job that isn't there, or for itself.
+        """
         claimed: list[Job] = []
         # A broken file still has the jobs of its last good version.
         for compiled in {**self.newest, **self._good}.values():
             claimed += compiled.jobs.values()
-        for problem in duplicate_jobs(claimed):
+        for problem in (*duplicate_jobs(claimed), *dependency_problems(claimed)):
             self.problems.append(problem)
             self._refused.add(problem.where.file)
         jobs: dict[JobKey, Job] = {}

@@ -6,6 +6,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from engine.api.checks import refused_namespaces
+from engine.api.dependencies import dependency_problems
 from engine.api.model import Config, Job, Limits, LoadedJobs
 from engine.api.parse import SpecText
 from engine.errors import InvalidInputError, in_order
@@ -61,11 +62,16 @@ def load_files(
 def with_namespace(jobs: Iterable[Job], namespace: str, limits: Limits) -> tuple[Job, ...]:
     """`jobs`, with the context's namespace where they have none of their own.
 
-    Errors: InvalidInputError when that namespace is not allowed, or gives two jobs one name.
+    Errors: InvalidInputError when that namespace is not allowed, gives two jobs one name, or has
+    not the job that another one waits for.
     """
     result = tuple(job if job.namespace else replace(job, namespace=namespace) for job in jobs)
     named = ((job.namespace, job.place) for job in result)
-    problems = (*duplicate_jobs(result), *refused_namespaces(named, limits))
+    problems = (
+        *duplicate_jobs(result),
+        *refused_namespaces(named, limits),
+        *dependency_problems(result),
+    )
     if problems:
         raise InvalidInputError(problems)
     return result

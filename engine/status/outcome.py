@@ -53,6 +53,8 @@ class Reason(StrEnum):
     """The node was lost or shut down while the pod was on it."""
     OOM_KILLED = "OOMKilled"
     """A container used more memory than its limit, or than the node had."""
+    DEPENDENCY_FAILED = "DependencyFailed"
+    """A job that it waits for failed, or was cancelled; it runs once that one has succeeded."""
     CANCELLED = "Cancelled"
     """The job was cancelled by name, its spec changed or was removed, or its pod was pruned."""
 

@@ -153,6 +153,7 @@ class Jobs:
             "hold": (None, True),
             "retry": (None, {"max": 1, "on": ["Evicted"]}),
             "onChange": (None, "Wait"),
+            "dependsOn": (None, [{"name": "image", "on": "finished"}]),
             "rerun": (None, "once-more"),
             "template": (None, "other"),
             "podPatch": (None, {"metadata": {"labels": {"patched": "yes"}}}),

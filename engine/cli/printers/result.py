@@ -196,5 +196,10 @@ def job_exit_code(job: "JobResult") -> ExitCode:
     if record is not None and record.reason is not None:
         return record.reason.exit_code
     # A job that still queues when the engine is done with it was not let in: that is no success.
-    queues = record is None or (record.state is State.QUEUED and record.open_attempt is None)
+    # One that waits for another job ends as that does.
+    queues = record is None or (
+        record.state is State.QUEUED
+        and record.open_attempt is None
+        and not (record.message and not record.refused)
+    )
     return ExitCode.REFUSED if queues and job.over else ExitCode.OK

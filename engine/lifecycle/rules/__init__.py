@@ -18,6 +18,7 @@ from engine.lifecycle.rules.resolve_unrecorded import resolve_unrecorded
 from engine.lifecycle.rules.restore_dependents import restore_dependents
 from engine.lifecycle.rules.start_attempt import start_attempt
 from engine.lifecycle.rules.update_pod import update_pod
+from engine.lifecycle.rules.wait_for_dependencies import wait_for_dependencies
 from engine.lifecycle.rules.wait_for_gates import wait_for_gates
 from engine.lifecycle.rules.wait_for_pod import wait_for_pod
 from engine.lifecycle.state import LifecycleState
@@ -31,6 +32,7 @@ RULES: tuple[Rule, ...] = (
     handle_rejected_record,
     hold_new_run,
     replace_changed_run,
+    wait_for_dependencies,
     finish_run,
     reopen_attempt,
     resolve_unrecorded,

@@ -22,7 +22,7 @@ def handle_rejected_record(state: LifecycleState) -> Action | None:
         return None
     attempt = record.open_attempt
     if attempt is None:
-        removal = _remove_unrecorded(state, rejection.message)
+        removal = remove_unrecorded(state, rejection.message)
         if removal is not None or rejection.kind is not QuotaExceededError:
             return removal or ReportError(rejection.message, rejection.hint, rejection.kind)
         return Wait(rejection.retry_at, state.queued(record, rejection))
@@ -33,7 +33,8 @@ def handle_rejected_record(state: LifecycleState) -> Action | None:
     return state.wait(rejection.retry_at)
 
 
-def _remove_unrecorded(state: LifecycleState, why: str) -> Action | None:
+def remove_unrecorded(state: LifecycleState, why: str) -> Action | None:
+    """Delete what this engine made for an attempt and didn't record."""
     for pod in state.other_pods(""):
         if gate_position(pod) is not None and uid_of(pod) not in state.recorded:
             removal = state.delete(pod, why)

@@ -1,0 +1,84 @@
+"""The order of a source's jobs: which of them each waits for, and what is wrong with that."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
+
+from engine.api.model import Job
+from engine.api.schema_messages import shorten, suggest
+from engine.errors import MAX_SHOWN, Diagnostic
+from engine.refs import JobKey
+
+_FEW = 100
+_LONGEST_LIST = 200
+"""Characters."""
+
+
+class Need(NamedTuple):
+    """A job that another one waits for."""
+
+    key: JobKey
+    may_fail: bool
+    """Whether it is enough that it is over."""
+
+
+Needs = Mapping[JobKey, tuple[Need, ...]]
+
+
+def needs_of(jobs: Mapping[JobKey, Job]) -> Needs:
+    """What each job waits for; without the jobs that wait for none."""
+    return {
+        key: tuple(Need(JobKey(key.namespace, one.name), one.may_fail) for one in job.depends_on)
+        for key, job in jobs.items()
+        if job.depends_on
+    }
+
+
+def dependency_problems(jobs: Iterable[Job]) -> Iterator[Diagnostic]:
+    """An error for each name that no job has, and for each circle of jobs.
+
+    A job without a namespace may be in any, as long as the context isn't known.
+    """
+    by_key = {job.key: job for job in jobs}
+    needs = needs_of(by_key)
+    if not needs:
+        return
+    namespaces: dict[str, set[str]] = {}
+    for key in by_key:
+        namespaces.setdefault(key.name, set()).add(key.namespace)
+    for key in needs:
+        for one in by_key[key].depends_on:
+            found = namespaces.get(one.name, set())
+            if found.isdisjoint({key.namespace, ""}) and (key.namespace or not found):
+                hint = "name its file, too, or their folder"
+                if found:
+                    hint = f"there is one in {min(found)}: a job waits for its own namespace's"
+                elif len(namespaces) <= _FEW:
+                    hint = suggest(one.name, sorted(namespaces.keys() - {key.name})) or hint
+                message = f"spec.dependsOn: no valid spec has the name {one.name}"
+                yield Diagnostic(one.place, message, hint)
+    yield from _circles(by_key, needs)
+
+
+def _circles(jobs: Mapping[JobKey, Job], needs: Needs) -> Iterator[Diagnostic]:
+    graph = {key: dict.fromkeys(need.key for need in found) for key, found in needs.items()}
+    for _ in range(MAX_SHOWN):
+        try:
+            TopologicalSorter(graph).prepare()
+        except CycleError as error:
+            circle: list[JobKey] = error.args[1][:0:-1]
+            at = min(range(len(circle)), key=lambda index: jobs[circle[index]].place)
+            first, *others = (*circle[at:], *circle[: at + 1])
+            place = next(d.place for d in jobs[first].depends_on if d.name == others[0].name)
+            message = "spec.dependsOn: the job waits for itself"
+            if len(others) > 1:
+                names = " -> ".join(map(str, (first, *others)))
+                message += f": {shorten(names, _LONGEST_LIST)}"
+            yield Diagnostic(
+                place,
+                message,
+                "take it out" if len(others) == 1 else "one of them has to come first",
+            )
+            del graph[first][others[0]]
+        else:
+            return
