@@ -289,7 +289,7 @@ class _Reader:
     def _grow(self, event: Any, size: int, height: int) -> None:
         self._size += size
         if self._size > MAX_VALUES:
-            hint = "each alias (*name) counts as what it stands for" if self._anchored else _SPLIT
+            hint = "each alias (*name) counts with its whole value" if self._anchored else _SPLIT
             self._refuse(event, f"the file grows to more than {MAX_VALUES:,} values", hint)
         if len(self._open) + height > MAX_DEPTH + 1:
             self._refuse(event, f"nested more than {MAX_DEPTH} levels deep")

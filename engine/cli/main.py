@@ -90,9 +90,9 @@ cli = click.version_option(__version__, prog_name="engine")(
         context_settings={"help_option_names": ["-h", "--help"]},
         help="""Reconcile job specs (YAML) with a Kubernetes cluster.
 
-    Exit codes: 0 all succeeded, 1 a job failed, 2 invalid input, 3 timeout, 4 image pull,
-    5 quota or admission, 6 cluster unreachable or forbidden, 7 ended by the system (pod deleted,
-    evicted, node lost, start timeout), 130 interrupted, 143 terminated.
+    Exit codes: 0 all succeeded; 1 a job failed; 2 invalid input; 3 timeout; 4 image pull;
+    5 quota or admission; 6 cluster unreachable or forbidden; 7 ended by the system (pod deleted,
+    evicted, node lost, start timeout); 130 interrupted; 143 terminated.
     """,
     )
 )

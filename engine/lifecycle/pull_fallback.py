@@ -26,7 +26,7 @@ from engine.status.waiting import classify_pull, has_pull_cause, pull_errors
 _FROM_NODE = ("IfNotPresent", "Never")
 _KEPT_FROM_POD = (
     "; node {} has the image, but since Kubernetes 1.35 the kubelet keeps it from a pod whose pull "
-    "Secret is neither the one that pulled it nor equal to it: use a Secret that stays "
+    "Secret is neither the one that pulled it nor equal to it. Use a Secret that stays "
     "(registryCredentials with fromSecret), or the service account's credentials"
 )
 

@@ -85,12 +85,14 @@ PARTS = {
     "pods": Part("tests/deploy/test_many_jobs.py", {"ENGINE_POD_JOBS": "500"}),
     "package": Part("tests/package", {"ENGINE_PACKAGE_PYTHONS": "all"}),
     "e2e": Part("tests/e2e", options=("-m", "soak", "--numprocesses", "4", "--dist", "loadfile")),
+    "leases": Part("tests/component/leader", options=("-m", "soak")),
+    "restarts": Part("tests/campaign/test_staying_restarts.py", options=("-m", "soak")),
     "cluster": Part("tests/cluster", options=("-m", "lifecycle")),
 }
 """200 kills, 100 of the engine that stays, 2,000 and 400 seeds, ten minutes of random files,
 five of hostile ones, 2,000 jobs in 40 days of pipelines, 200 seconds of each fuzzer,
 500 jobs through the engine in its pod, the package on every Python of this machine, the
-end-to-end tests that `make test-cluster` leaves to the sandbox, and the cluster's own tests."""
+tests that `make test-cluster` leaves to the sandbox, and the cluster's own tests."""
 
 
 def main() -> int:

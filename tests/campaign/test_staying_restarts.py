@@ -62,6 +62,7 @@ def test_a_restart_of_the_api_server_loses_nothing_doubles_nothing_and_is_told_b
     )
 
 
+@pytest.mark.soak
 @pytest.mark.alone
 def test_while_the_api_server_hangs_it_is_not_ready_and_afterwards_it_goes_on(
     engine: Engine, objects: Objects, apiserver: Component
@@ -84,6 +85,7 @@ def test_while_the_api_server_hangs_it_is_not_ready_and_afterwards_it_goes_on(
     assert len(objects.pods()) == 2
 
 
+@pytest.mark.soak
 @pytest.mark.alone
 def test_after_a_restart_that_compacted_the_past_it_lists_anew_and_hears_again(
     engine: Engine, objects: Objects, cluster: Cluster, apiserver: Component

@@ -42,63 +42,79 @@ def cached(engine: Engine, images: Images, private_registry: Registry) -> str:
     return ref
 
 
-@pytest.mark.timeout(300)
-def test_a_password_that_rotated_in_the_spec_is_refused_and_the_failure_says_why(
+@pytest.mark.timeout(400)
+def test_another_login_than_that_which_pulled_it_is_refused_and_the_failure_says_why(
     engine: Engine, objects: Objects, cached: str, private_registry: Registry
 ) -> None:
+    """A password that has rotated in the spec, a wrong one, or none."""
     objects.api.wait(lambda: lists(objects.api, cached), "image in the node's status", timeout=150)
     rotated = credentials(private_registry, "the-password-of-tomorrow")
-    for name, policies in (("list", POLICIES), ("never", "Never")):
+    for name, policies, logins in (
+        ("list", POLICIES, rotated),
+        ("never", "Never", rotated),
+        ("wrong", POLICIES, credentials(private_registry, "a-wrong-password")),
+        ("none", POLICIES, []),
+    ):
         engine.spec(
-            name, image=cached, registryCredentials=rotated, pullPolicy=policies, script="true"
+            name, image=cached, registryCredentials=logins, pullPolicy=policies, script="echo ran"
         )
     run = engine.reconcile(*impatient(engine), ends=4)
-    message = run.job("list")["message"]
-    assert "connection refused; node " in message
-    assert HELP in message
-    message = run.job("never")["message"]
-    assert "is not present with pull policy of Never; node " in message
-    assert HELP in message
+    for name, words, attempts in (
+        ("list", "connection refused", 2),
+        ("wrong", "connection refused", 2),
+        ("none", "connection refused", 2),
+        ("never", f'"{cached}" is not present with pull policy of Never', 1),
+    ):
+        job = run.job(name)
+        assert job["reason"] == "ImagePullFailed"
+        assert [one["outcome"] for one in job["attempts"]] == ["ImagePullFailed"] * attempts
+        assert words in job["attempts"][0]["message"], job
+        assert "; node " in job["message"], job
+        assert HELP in job["message"], job
+        assert objects.api.list("pods", objects.namespace, labels=f"jobs.engine/job={name}") == []
+    assert "a-wrong-password" not in run.stdout + run.stderr
 
 
-@pytest.mark.parametrize("way", ["fromSecret", "service account"])
-def test_a_secret_that_stays_runs_it_after_its_password_has_rotated(
-    engine: Engine, objects: Objects, images: Images, private_registry: Registry, way: str
+@pytest.mark.timeout(400)
+def test_the_login_that_pulled_it_runs_it_and_so_does_a_secret_that_stays_and_has_rotated(
+    engine: Engine, objects: Objects, images: Images, private_registry: Registry
 ) -> None:
+    """The same password in another Secret, with each policy; fromSecret; the service account's."""
     api, namespace = objects.api, objects.namespace
-    ref, given = images.build(registry="private"), dict[str, Any]()
+    ref, right = images.build(registry="private"), str(private_registry.password)
     api.create("secrets", login(private_registry.docker_config()), namespace)
-    if way == "fromSecret":
-        given["registryCredentials"] = [{"fromSecret": {"name": "login"}}]
-    else:
-        use = {"imagePullSecrets": [{"name": "login"}]}
-        api.wait(lambda: api.find("serviceaccounts", "default", namespace), "the account")
-        api.patch("serviceaccounts", "default", use, namespace)
-    engine.spec("first", image=ref, pullPolicy="Always", script="true", **given)
+    api.create("serviceaccounts", {"metadata": {"name": "puller"}}, namespace)
+    use = {"imagePullSecrets": [{"name": "login"}]}
+    api.patch("serviceaccounts", "puller", use, namespace)
+    inline: dict[str, Any] = {"registryCredentials": credentials(private_registry, right)}
+    ways: dict[str, dict[str, Any]] = {
+        "same": inline,
+        "secret": {"registryCredentials": [{"fromSecret": {"name": "login"}}]},
+        "account": {"serviceAccountName": "puller"},
+    }
+    for name, given in ways.items():
+        engine.spec(f"{name}-first", image=ref, pullPolicy="Always", script="true", **given)
     engine.reconcile(ends=0)
     private_registry.stop()
-    rotated = private_registry.docker_config().replace(str(private_registry.password), "tomorrow")
+    rotated = private_registry.docker_config().replace(right, "tomorrow")
     api.patch("secrets", "login", {"data": login(rotated)["data"]}, namespace)
-    engine.spec("second", image=ref, pullPolicy=POLICIES, script="echo ran", **given)
+    for name, given in ways.items():
+        engine.spec(name, image=ref, pullPolicy=POLICIES, script="echo ran", **given)
+    for policy in ("Never", "IfNotPresent"):
+        name = f"same-{policy.lower()}"
+        engine.spec(name, image=ref, pullPolicy=policy, script="echo ran", **inline)
     run = engine.reconcile(ends=0)
-    assert [one["outcome"] for one in run.job("second")["attempts"]] == [
-        "ImagePullFailed",
-        "Succeeded",
-    ]
-    assert objects.log("second") == "ran\n"
-
-
-@pytest.mark.parametrize("policy", ["Never", "IfNotPresent"])
-def test_the_same_password_in_another_secret_runs_it_without_a_registry(
-    engine: Engine, objects: Objects, cached: str, private_registry: Registry, policy: str
-) -> None:
-    right = credentials(private_registry, str(private_registry.password))
-    engine.spec(
-        "second", image=cached, registryCredentials=right, pullPolicy=policy, script="echo ran"
-    )
-    run = engine.reconcile(ends=0)
-    assert len(run.job("second")["attempts"]) == 1
-    assert objects.log("second") == "ran\n"
+    for name in ways:
+        first, second = run.job(name)["attempts"]
+        assert (first["outcome"], first["class"]) == ("ImagePullFailed", "transient")
+        assert "connection refused" in first["message"]
+        assert (second["outcome"], second["pullPolicies"]) == (
+            "Succeeded", {"main": "IfNotPresent"},
+        )  # fmt: skip
+        assert objects.log(name) == "ran\n"
+    for name in ("same-never", "same-ifnotpresent"):
+        assert len(run.job(name)["attempts"]) == 1
+        assert objects.log(name) == "ran\n"
 
 
 def login(config: str) -> dict[str, Any]:
@@ -106,56 +122,6 @@ def login(config: str) -> dict[str, Any]:
     return {"metadata": {"name": "login"}, "type": "kubernetes.io/dockerconfigjson", "data": data}
 
 
-def test_the_right_credentials_run_it_from_the_nodes_cache(
-    engine: Engine, objects: Objects, cached: str, private_registry: Registry
-) -> None:
-    right = credentials(private_registry, str(private_registry.password))
-    engine.spec(
-        "allowed", image=cached, registryCredentials=right, pullPolicy=POLICIES, script="echo ran"
-    )
-    run = engine.reconcile(ends=0)
-    first, second = run.job("allowed")["attempts"]
-    assert (first["outcome"], first["class"]) == ("ImagePullFailed", "transient")
-    assert "connection refused" in first["message"]
-    assert (second["outcome"], second["pullPolicies"]) == ("Succeeded", {"main": "IfNotPresent"})
-    assert objects.log("allowed") == "ran\n"
-
-
-@pytest.mark.parametrize("password", ["a-wrong-password", None])
-def test_wrong_credentials_or_none_do_not_run_it_and_are_told_why(
-    engine: Engine,
-    objects: Objects,
-    cached: str,
-    private_registry: Registry,
-    password: str | None,
-) -> None:
-    given: dict[str, Any] = {}
-    if password is not None:
-        given["registryCredentials"] = credentials(private_registry, password)
-    engine.spec("refused", image=cached, pullPolicy=POLICIES, script="echo ran", **given)
-    run = engine.reconcile(*impatient(engine), ends=4)
-    job = run.job("refused")
-    assert job["reason"] == "ImagePullFailed"
-    assert [attempt["outcome"] for attempt in job["attempts"]] == ["ImagePullFailed"] * 2
-    assert "connection refused" in job["attempts"][0]["message"]
-    assert cached in job["attempts"][1]["message"]
-    assert objects.api.list("pods", objects.namespace, labels="jobs.engine/job=refused") == []
-    assert "a-wrong-password" not in run.stdout + run.stderr
-
-
 def credentials(registry: Registry, password: str) -> list[dict[str, Any]]:
     account = {"registry": registry.host, "username": registry.username}
     return [{**account, "password": {"value": password}}]
-
-
-def test_for_wrong_credentials_and_never_the_image_is_not_present(
-    engine: Engine, cached: str, private_registry: Registry
-) -> None:
-    wrong = credentials(private_registry, "a-wrong-password")
-    engine.spec(
-        "refused", image=cached, registryCredentials=wrong, pullPolicy="Never", script="true"
-    )
-    run = engine.reconcile(ends=4)
-    (attempt,) = run.job("refused")["attempts"]
-    assert attempt["outcome"] == "ImagePullFailed"
-    assert f'"{cached}" is not present with pull policy of Never' in attempt["message"]

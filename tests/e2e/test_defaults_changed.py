@@ -39,7 +39,6 @@ def level(pod: dict[str, Any]) -> str:
     return next(str(one["value"]) for one in env if one["name"] == "LEVEL")
 
 
-@pytest.mark.real
 def test_a_changed_default_is_never_told_as_nothing_changed_and_runs_once_it_is_asked_for(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:

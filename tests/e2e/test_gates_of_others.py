@@ -10,8 +10,6 @@ from tests.support.engine import Engine, finish, kill
 from tests.support.gates import GATE, HELD, let_go
 from tests.support.objects import Objects
 
-pytestmark = pytest.mark.real
-
 
 def wait_until_held(engine: Engine, objects: Objects, job: str) -> Object:
     """The job's pod, once nobody but the other one holds it."""
@@ -27,6 +25,7 @@ def wait_until_held(engine: Engine, objects: Objects, job: str) -> Object:
     return objects.api.wait(is_held, f"{job} Queued behind {GATE}")
 
 
+@pytest.mark.real
 @pytest.mark.clock(1)
 def test_a_pod_with_the_gate_of_somebody_else_is_queued_until_its_owner_lets_it_go(
     engine: Engine, objects: Objects
@@ -44,6 +43,7 @@ def test_a_pod_with_the_gate_of_somebody_else_is_queued_until_its_owner_lets_it_
     assert attempt["uid"] == pod["metadata"]["uid"]
 
 
+@pytest.mark.real
 @pytest.mark.clock(1)
 def test_the_time_to_start_begins_when_it_is_let_go_whichever_engine_is_there(
     engine: Engine, objects: Objects

@@ -53,7 +53,6 @@ def test_an_engine_that_stays_says_how_a_missing_namespace_is_made(engine: Engin
     assert f"(kubectl create namespace {NOWHERE})" in said
 
 
-@pytest.mark.real
 def test_an_engine_that_stays_starts_the_job_once_its_namespace_is_there(
     engine: Engine, objects: Objects
 ) -> None:

@@ -58,7 +58,6 @@ def is_untouched(objects: Objects, kind: str, name: str) -> bool:
     return found is not None and "deletionTimestamp" not in found["metadata"]
 
 
-@pytest.mark.real
 def test_labels_and_a_ttl_on_foreign_pods_do_not_make_reconcile_delete_them(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
@@ -77,7 +76,6 @@ def test_labels_and_a_ttl_on_foreign_pods_do_not_make_reconcile_delete_them(
     assert all(is_untouched(objects, "pods", name) for name in ("database-0", f"db-{HASH}-1"))
 
 
-@pytest.mark.real
 def test_labels_and_a_forged_record_do_not_make_prune_remove_foreign_objects(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
@@ -97,7 +95,6 @@ def test_labels_and_a_forged_record_do_not_make_prune_remove_foreign_objects(
         assert is_untouched(objects, kind, name)
 
 
-@pytest.mark.real
 def test_a_forged_record_that_names_a_foreign_pod_proves_nothing(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
@@ -131,7 +128,6 @@ def test_a_running_pod_without_a_record_is_neither_pruned_nor_run_again(
     assert is_untouched(objects, "pods", pod["name"])
 
 
-@pytest.mark.real
 def test_a_removed_jobs_pod_goes_by_name_and_uid_though_its_labels_were_changed(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:

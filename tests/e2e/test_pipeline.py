@@ -76,7 +76,6 @@ def test_a_node_that_gives_no_log_is_told_and_the_outcome_stays(
     assert saved(tmp_path / "logs") == {}
 
 
-@pytest.mark.real
 def test_an_engine_that_stays_prints_the_last_words_of_what_failed_and_saves_them(
     target: ClusterUnderTest, engine: Engine, objects: Objects, tmp_path: Path
 ) -> None:
@@ -127,7 +126,6 @@ def endless(target: ClusterUnderTest, job: str) -> str:
     return f"echo begun\n{target.script(job, lasts=600)}"
 
 
-@pytest.mark.real
 def test_an_old_failure_is_not_told_as_if_it_were_of_this_pipeline(
     target: ClusterUnderTest, engine: Engine, objects: Objects, tmp_path: Path
 ) -> None:
@@ -152,7 +150,6 @@ def test_an_old_failure_is_not_told_as_if_it_were_of_this_pipeline(
     assert engine.reconcile(ends=1).job("fails")["changed"] is False
 
 
-@pytest.mark.real
 def test_a_failure_that_was_mended_outside_the_spec_makes_no_later_pipeline_red(
     target: ClusterUnderTest, engine: Engine, objects: Objects
 ) -> None:
@@ -189,7 +186,6 @@ def test_what_fails_in_a_pipeline_is_not_run_again_by_the_same_one(
     assert len(pods_of(objects, "fails")) == 2
 
 
-@pytest.mark.real
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_no_job_of_a_cancelled_pipeline_goes_on(
     target: ClusterUnderTest, engine: Engine, objects: Objects, tmp_path: Path, number: int,
@@ -219,7 +215,6 @@ def test_no_job_of_a_cancelled_pipeline_goes_on(
     engine.reconcile(*PIPELINE, ends=0)
 
 
-@pytest.mark.real
 def test_a_pipeline_that_is_cancelled_spares_what_another_one_has_started(
     target: ClusterUnderTest, engine: Engine, objects: Objects
 ) -> None:
@@ -342,7 +337,6 @@ def test_the_log_of_a_failed_run_is_not_out_of_reach_after_a_rerun(
     assert "no run 00000000" in logs(engine, "fails", "--run", "00000000", ends=2).stderr
 
 
-@pytest.mark.real
 def test_logs_of_several_jobs_are_told_apart(target: ClusterUnderTest, engine: Engine) -> None:
     engine.spec("a", script=says(target, "a", "one", "two", ends=3))
     engine.spec("b", script=says(target, "b", "three"))

@@ -11,11 +11,10 @@ from tests.support.clusters import ClusterUnderTest
 from tests.support.engine import Engine
 from tests.support.objects import Objects
 
-pytestmark = pytest.mark.real
-
 FULL: dict[str, Any] = {"script": "true", "secrets": {"TOKEN": {"value": "anything"}}}
 
 
+@pytest.mark.real
 def test_no_room_for_a_pod_leaves_no_secret_and_no_configmap(
     engine: Engine, objects: Objects, limit: Quota
 ) -> None:
@@ -46,6 +45,7 @@ def test_a_full_queue_is_given_up_after_the_queue_timeout(
     assert run.job("waiting")["state"] == "Queued"
 
 
+@pytest.mark.real
 def test_no_room_for_a_secret_leaves_no_pod_behind(
     engine: Engine, objects: Objects, limit: Quota
 ) -> None:
@@ -59,6 +59,7 @@ def test_no_room_for_a_secret_leaves_no_pod_behind(
     assert objects.owned() == []
 
 
+@pytest.mark.real
 def test_a_queued_job_runs_once_there_is_room(
     engine: Engine, objects: Objects, limit: Quota
 ) -> None:
@@ -70,6 +71,7 @@ def test_a_queued_job_runs_once_there_is_room(
     assert [len(job["attempts"]) for job in run.result["jobs"]] == [1, 1, 1]
 
 
+@pytest.mark.real
 def test_the_examples_quotas_count_jobs_apart_from_what_stays(
     engine: Engine, objects: Objects, limit: Quota, target: ClusterUnderTest
 ) -> None:
@@ -95,6 +97,7 @@ def test_the_examples_quotas_count_jobs_apart_from_what_stays(
     objects.api.wait(lambda: used() == {"jobs": one, "services": one}, "the usage of both")
 
 
+@pytest.mark.real
 def test_terminating_and_not_terminating_scopes_count_as_they_should(
     engine: Engine, objects: Objects, limit: Quota
 ) -> None:

@@ -96,7 +96,6 @@ def test_the_timeout_ends_the_waiting_with_3_and_leaves_the_job_running(
     assert len(run.job("long")["attempts"]) == 1
 
 
-@pytest.mark.real
 def test_ctrl_c_ends_with_130_and_the_next_engine_takes_over(
     engine: Engine, target: ClusterUnderTest
 ) -> None:

@@ -60,7 +60,6 @@ def on_a_terminal(engine: Engine, answer: str, *arguments: str) -> CommandResult
         os.close(ours)
 
 
-@pytest.mark.real
 @pytest.mark.parametrize("path", ["job-00.yaml", "-"])
 def test_prune_of_a_single_file_or_stdin_never_removes_the_other_jobs_of_its_source(
     engine: Engine, path: str
@@ -73,7 +72,6 @@ def test_prune_of_a_single_file_or_stdin_never_removes_the_other_jobs_of_its_sou
     assert sorted(engine.status()) == names
 
 
-@pytest.mark.real
 def test_a_pipeline_never_removes_more_than_half_of_a_source_unless_that_was_said(
     engine: Engine, objects: Objects
 ) -> None:
@@ -106,7 +104,6 @@ def test_half_of_a_source_goes_without_a_question_and_all_of_it_if_that_was_said
     assert engine.status() == {}
 
 
-@pytest.mark.real
 def test_on_a_terminal_nothing_is_removed_before_a_person_has_said_yes(engine: Engine) -> None:
     names = given_jobs(engine, 3)
     remove_specs(engine, names[1:])
@@ -279,7 +276,6 @@ def test_cancel_all_never_crosses_into_another_source_unsaid(engine: Engine, lim
     assert "1 job of source one (1)" in engine.run("cancel", *labels, *where, ends=0).stderr
 
 
-@pytest.mark.real
 def test_a_renamed_job_never_runs_again_without_a_word(engine: Engine) -> None:
     place, own = engine.namespace, ("--source", engine.namespace)
     (first,) = given_jobs(engine, 1)
@@ -298,7 +294,6 @@ def test_a_renamed_job_never_runs_again_without_a_word(engine: Engine) -> None:
         staying.wait_for_line(f"{place}/another looks like a rename of {place}/other: it runs")
 
 
-@pytest.mark.real
 @pytest.mark.parametrize("how", ["the shared source", "a file", "another source"])
 def test_no_other_reconcile_lets_a_record_age_silently(
     engine: Engine, objects: Objects, how: str

@@ -2,12 +2,13 @@
 
     python -m tests.support.prose [FILE...]
 
-Reads Markdown (without fences and comments; each cell of a table by itself) and the docstrings and
-comments of Python files. A piece of code counts as one word.
+Reads Markdown (without fences and comments; each cell of a table by itself); docstrings, comments
+and texts of Python files; descriptions in schemas. A piece of code counts as one word.
 """
 
 import ast
 import io
+import json
 import re
 import sys
 import tokenize
@@ -30,6 +31,9 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _BLOCK_START = re.compile(r"^\s*(?:[-*+]|\d+\.|#+|>)\s+")
 _SECTION = re.compile(r"^(?:Guarantees|Assumptions|Errors|Caveats|Returns|Source):", re.MULTILINE)
 _SENTENCE_END = re.compile(r"(?<=[.!?:;])[\"')*_]*\s+(?=[\"'(*_]*[A-Z`\d\[])")
+_DESCRIPTION = re.compile(r'\s*"(?:description|patternErrorMessage)": ("(?:[^"\\]|\\.)*")')
+_FEW_BLANKS = 2
+"""A text with more of them is words for people."""
 _TABLE_RULE = re.compile(r"^\s*\|?[\s:|-]+\|?\s*$")
 
 
@@ -49,12 +53,14 @@ def files() -> list[Path]:
     """All that is checked: pages written by hand, and the engine's own modules."""
     pages = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
     pages += sorted((ROOT / "docs").glob("*.md"))
-    return [*pages, *sorted((ROOT / "engine").rglob("*.py"))]
+    schemas = sorted((ROOT / "schemas").glob("*.json"))
+    return [*pages, *schemas, *sorted((ROOT / "engine").rglob("*.py"))]
 
 
 def findings(file: Path) -> Iterator[Finding]:
     """Sentences of one file that are too long or have a private word."""
-    paragraphs = _of_python(file) if file.suffix == ".py" else _of_markdown(file)
+    read = {".py": _of_python, ".json": _of_schema}.get(file.suffix, _of_markdown)
+    paragraphs = read(file)
     for line, paragraph in paragraphs:
         for sentence in sentences(paragraph):
             number = len(words(sentence))
@@ -94,9 +100,16 @@ def _of_markdown(file: Path) -> Iterator[tuple[int, str]]:
             block.append(_BLOCK_START.sub("", line))
 
 
+def _of_schema(file: Path) -> Iterator[tuple[int, str]]:
+    for line, text in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        if found := _DESCRIPTION.match(text):
+            yield line, json.loads(found[1])
+
+
 def _of_python(file: Path) -> Iterator[tuple[int, str]]:
     text = file.read_text(encoding="utf-8")
-    for node in ast.walk(ast.parse(text)):
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
         if (
             isinstance(node, ast.Expr)
             and isinstance(node.value, ast.Constant)
@@ -106,6 +119,13 @@ def _of_python(file: Path) -> Iterator[tuple[int, str]]:
             for paragraph in re.split(r"\n\s*\n|\n(?=\s*[-*] )", plain):
                 if not paragraph.startswith("    "):
                     yield node.lineno, paragraph
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    is_ours = "sandbox" not in file.parts  # the sandbox says what Kubernetes does
+    for node in ast.walk(tree) if is_ours else ():
+        if not isinstance(node, ast.Constant) or id(node) in docstrings:
+            continue
+        if isinstance(node.value, str) and node.value.count(" ") > _FEW_BLANKS:
+            yield node.lineno, node.value
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT and "noqa" not in token.string:
             yield token.start[0], token.string.lstrip("# ")

@@ -178,7 +178,17 @@ def sandbox_place(sandbox: Sandbox, folder: Path) -> Target:
     return Target(kubeconfig, "ci", Api.from_kubeconfig(kubeconfig), without_rights)
 
 
-@pytest.fixture(params=["sandbox", pytest.param("real", marks=pytest.mark.cluster)])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """As in tests/e2e: `make test-cluster` shows those marked `real`, `make soak` the rest."""
+    if "place" in metafunc.fixturenames:
+        marks = [pytest.mark.cluster]
+        if not metafunc.definition.get_closest_marker("real"):
+            marks.append(pytest.mark.soak)
+        places = ["sandbox", pytest.param("real", marks=marks)]
+        metafunc.parametrize("place", places, indirect=True)
+
+
+@pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
     if request.param == "sandbox":
         return sandbox_place(request.getfixturevalue("sandbox"), tmp_path)

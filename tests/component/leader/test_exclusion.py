@@ -6,6 +6,8 @@ import random
 import threading
 import time
 
+import pytest
+
 from tests.component.leader.conftest import Candidate, Candidates, Target, together
 
 _LASTS = 8.0
@@ -20,6 +22,7 @@ def take_part(engine: Candidate, over: threading.Event) -> None:
         engine.stop()
 
 
+@pytest.mark.real
 def test_never_do_two_engines_hold_at_once(place: Target, candidate: Candidates) -> None:
     engines = [candidate(f"engine-{number}", wait=True) for number in range(4)]
     over = threading.Event()

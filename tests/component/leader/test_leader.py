@@ -40,6 +40,7 @@ def test_the_lease_tells_who_holds_it_and_carries_no_ttl(
     assert spec["acquireTime"] == spec["renewTime"]
 
 
+@pytest.mark.real
 def test_a_second_engine_is_refused_and_told_who_is_first(candidate: Candidates) -> None:
     first = candidate("one", duration=3.0).lead()
     second = candidate("two", duration=3.0)
@@ -59,6 +60,7 @@ def test_a_second_engine_is_refused_as_soon_as_the_first_renews(candidate: Candi
     assert time.monotonic() - began < 8.0
 
 
+@pytest.mark.real
 def test_the_lease_of_an_engine_that_died_is_taken_over(
     place: Target, candidate: Candidates
 ) -> None:
@@ -74,6 +76,7 @@ def test_the_lease_of_an_engine_that_died_is_taken_over(
     assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("two", 1)
 
 
+@pytest.mark.real
 def test_a_lease_that_was_given_up_is_taken_at_once(place: Target, candidate: Candidates) -> None:
     first, second = candidate("one", duration=30.0).lead(), candidate("two", duration=30.0)
     first.stop()
@@ -170,6 +173,7 @@ def test_clocks_that_differ_do_not_matter(place: Target, candidate: Candidates, 
     assert 0.9 < time.monotonic() - began < 20.0
 
 
+@pytest.mark.real
 def test_of_many_engines_exactly_one_leads(place: Target, candidate: Candidates) -> None:
     engines = [candidate(f"engine-{number}", duration=3.0) for number in range(8)]
     with ThreadPoolExecutor(8) as pool:
@@ -180,6 +184,7 @@ def test_of_many_engines_exactly_one_leads(place: Target, candidate: Candidates)
     assert [winner.elector.holder for winner in winners] == [place.spec()["holderIdentity"]]
 
 
+@pytest.mark.real
 def test_of_many_engines_exactly_one_takes_over(place: Target, candidate: Candidates) -> None:
     candidate("dead").lead().die()
     engines = [candidate(f"engine-{number}", wait=True, duration=10.0) for number in range(8)]
@@ -304,6 +309,7 @@ def test_an_engine_that_waits_takes_no_lease_that_is_deleted_under_its_holder(
     assert not first.elector.is_leader
 
 
+@pytest.mark.real
 def test_what_others_wrote_on_the_lease_stays(place: Target, candidate: Candidates) -> None:
     candidate("one").lead()
     labels = {"metadata": {"labels": {"team": "web"}}}
@@ -314,6 +320,7 @@ def test_what_others_wrote_on_the_lease_stays(place: Target, candidate: Candidat
     assert place.lease()["metadata"]["labels"]["team"] == "web"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("wait", [True, False])
 def test_without_the_right_to_leases_no_engine_leads(
     place: Target, candidate: Candidates, wait: bool

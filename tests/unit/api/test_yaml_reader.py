@@ -58,7 +58,7 @@ def test_the_c_parser_is_in_use() -> None:
         ("a: &a [*a]\n",
          "f.yaml:1:8: an alias (*name) inside its own anchor (&name) never ends"),
         (BOMB, ("f.yaml:5:24: the file grows to more than 40,000 values "
-          "(each alias (*name) counts as what it stands for)")),
+          "(each alias (*name) counts with its whole value)")),
         ("a: *nope\n",
          "f.yaml:1:4: not valid YAML: found undefined alias (quote a value that starts with *)"),
         (b"a: \xff\n", "f.yaml:1:4: this is not UTF-8 text (save it as UTF-8)"),

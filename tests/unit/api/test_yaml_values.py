@@ -178,14 +178,14 @@ SMALL = {"VALUES": 200, "ENTRIES": 50}
         ("[" * 60_000, "1:65: nested more than 64 levels deep"),
         ("a: &a " + "x" * 400 + "\nb: [" + "*a, " * 900 + "]",
          ("the file grows to more than 200 values "
-          "(each alias (*name) counts as what it stands for)")),
+          "(each alias (*name) counts with its whole value)")),
         ("a: &a [" + "x, " * 40 + "]\nb: [" + "*a, " * 900 + "]",
          ("the file grows to more than 200 values "
-          "(each alias (*name) counts as what it stands for)")),
+          "(each alias (*name) counts with its whole value)")),
         ("a: &a {" + "".join(f"x{n}: 1, " for n in range(40)) + "}\n"
          + "".join(f"b{n}: {{<<: *a}}\n" for n in range(900)),
          ("the file grows to more than 200 values "
-          "(each alias (*name) counts as what it stands for)")),
+          "(each alias (*name) counts with its whole value)")),
     ],
 )  # fmt: skip
 def test_reading_ends_where_a_text_holds_too_much(counted: list[Any], text: str, line: str) -> None:

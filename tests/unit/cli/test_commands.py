@@ -39,7 +39,7 @@ def test_help_names_every_command(engine: Engine) -> None:
     said = engine("--help")
     assert said.code == 0
     assert all(command in said.stdout for command in COMMANDS)
-    _, codes = said.stdout.split("Exit codes: 0 all succeeded,")
+    _, codes = said.stdout.split("Exit codes: 0 all succeeded;")
     assert {str(code.value) for code in ExitCode if code} <= {*codes.split()}
 
 
