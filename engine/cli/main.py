@@ -36,6 +36,7 @@ COMMANDS = {
     "logs": "Print the output of jobs' containers.",
     "status": "Show the states of jobs, by their records and their pods.",
     "doctor": "Find what keeps the engine from working on this cluster.",
+    "convert": "Print another tool's job as a JobSpec.",
     "init": "Write a first spec, and the schema for editors.",
     "explain": "Print the type, the default and the meaning of a field.",
     "sandbox": "Serve a simulated cluster on loopback.",

@@ -37,6 +37,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "logs": ("done",),
     "status": (),
     "doctor": (),
+    "convert": (str(Path(__file__).parent / "convert/job.yaml"),),
     "init": ("another",),
     "explain": ("spec",),
     "sandbox": (),

@@ -1,0 +1,86 @@
+"""`engine convert`: a job of another tool as a JobSpec, with a comment on what is left to do."""
+
+import sys
+from typing import Any
+
+import click
+
+from engine.api.parse import SpecText, parse_file
+from engine.api.yaml_reader import MAX_BYTES, Document, read_yaml
+from engine.cli import options
+from engine.cli.output import echo_diagnostic, echo_note, pluralise
+from engine.cli.printers.manifests import to_yaml
+from engine.convert.conversion import Conversion
+from engine.convert.gitlab import convert_pipeline, is_pipeline
+from engine.convert.kubernetes import SHAPES, convert_workload
+from engine.errors import Diagnostic, InvalidInputError, UsageError
+from engine.files import read_regular
+
+
+@options.verb(
+    "engine convert job.yaml > jobs/job.yaml",
+    "engine convert .gitlab-ci.yml --only test",
+    "engine convert -",
+    params=(
+        click.Argument(["file"], metavar="FILE"),
+        options.option(
+            "--only", multiple=True, metavar="NAME", help="Convert this job alone; may be repeated."
+        ),
+    ),
+)
+def command(file: str, only: tuple[str, ...]) -> None:
+    """Print another tool's job as a JobSpec.
+
+    FILE has Jobs or CronJobs of batch/v1, or is a .gitlab-ci.yml; - is standard input. A comment
+    above each JobSpec names what is not carried over, its line in FILE and what to do instead.
+    stderr says what the result still lacks to be valid. Exit code 2 if FILE has none of these.
+    """
+    documents, problems = read_yaml(_read(file), "<stdin>" if file == options.STDIN else file)
+    if problems:
+        raise InvalidInputError(problems)
+    made = [one for document in documents for one in convert_document(document)]
+    names = {name for one in made for name in (one.original, one.metadata["name"])}
+    if missing := [name for name in only if name not in names]:
+        there = ", ".join(sorted(names))
+        raise UsageError(f"{file} has no job {missing[0]!r}", hint=f"it has: {there}")
+    chosen = [one for one in made if not only or {one.original, one.metadata["name"]} & {*only}]
+    text = "".join(map(_print, chosen))
+    click.echo(text, nl=False)
+    for problem in parse_file(SpecText("<result>", "", text.encode())).problems:
+        echo_diagnostic(problem, err=True)
+    left = sum(len(one.remarks) for one in chosen)
+    echo_note(f"note: {pluralise(len(chosen), 'job')}, {pluralise(left, 'remark')}")
+
+
+def _read(file: str) -> bytes:
+    try:
+        if file == options.STDIN:
+            return sys.stdin.buffer.read(MAX_BYTES + 1)
+        return read_regular(file, MAX_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"can't be read: {error.strerror}", where=file) from None
+
+
+def convert_document(document: Document) -> list[Conversion]:
+    """Errors: InvalidInputError for a document of another kind, or of another shape than its own.
+
+    Neither kind has a schema here: a value of another type shows as the exception of its use.
+    """
+    data: Any = document.data
+    kind = (data.get("apiVersion"), data.get("kind")) if isinstance(data, dict) else (None, None)
+    try:
+        if is_pipeline(data):
+            return list(convert_pipeline(document))
+        if kind in SHAPES:
+            return [convert_workload(document)]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        words = f"this {kind[1] or 'pipeline'} lacks a field, or has one of another type: {error}"
+        hint = "kubectl apply --dry-run=server, or GitLab's pipeline editor, says which"
+        raise InvalidInputError((Diagnostic(document.place, words, hint),)) from None
+    words = "this is no Job or CronJob of batch/v1, and no pipeline of GitLab"
+    raise InvalidInputError((Diagnostic(document.place, words),))
+
+
+def _print(made: Conversion) -> str:
+    remarks = "".join(f"# line {line}, {words}\n" for line, words in sorted(made.remarks))
+    return to_yaml([made.manifest]).replace("---\n", f"---\n{remarks}", 1)
