@@ -18,7 +18,7 @@ from engine.files import read_regular
 
 
 @options.verb(
-    "engine convert job.yaml > jobs/job.yaml",
+    "engine convert job.yaml",
     "engine convert .gitlab-ci.yml --only test",
     "engine convert -",
     params=(
