@@ -202,6 +202,10 @@ class OwnershipError(EngineError):
     exit_code = ExitCode.REFUSED
 
 
+class SupersededError(OwnershipError):
+    """A run of another revision of the spec began after this process had read its own."""
+
+
 class ClusterError(EngineError):
     """The cluster can't be reached, forbids it or is too old; or there is no usable kubeconfig."""
 

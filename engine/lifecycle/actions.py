@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from engine.errors import ApiError
+from engine.errors import EngineError, OwnershipError
 from engine.lifecycle.record import Record
 from engine.wellknown import LAST_APPLIED
 
@@ -17,8 +17,8 @@ class ReportError:
     """Whose it is, or the server's words."""
     hint: str = "give its own --source; engine adopt moves it to another one"
     """What the reader can do."""
-    kind: type[ApiError] | None = None
-    """The server's error; None where the job, or a pod with its name, is another's."""
+    kind: type[EngineError] = OwnershipError
+    """The error: the server's, or one that says whose the job is, or a pod with its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +129,11 @@ class UpdatePod(PodAction):
         """What changes, but for the engine's own mark."""
         names = [key for key in (*self.labels, *self.annotations) if key != LAST_APPLIED]
         return (*names, *(["activeDeadlineSeconds"] if self.deadline is not None else []))
+
+    @property
+    def once(self) -> str:
+        """What this process writes onto the pod once: another one may keep the job in its way."""
+        return f"{self.uid} {self.annotations.get(LAST_APPLIED)}"
 
 
 @dataclass(frozen=True, slots=True)

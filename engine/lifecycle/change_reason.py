@@ -73,8 +73,8 @@ def planned_action(state: LifecycleState, action: Action) -> PlannedAction:
         case DeletePod() if is_new_run:
             return PlannedAction.REPLACE
         case WriteRecord(after) if is_new_run:
-            is_cancelled = after.reason is Reason.CANCELLED
-            return PlannedAction.REPLACE if is_cancelled else PlannedAction.START
+            is_replaced = after.reason is Reason.SUPERSEDED
+            return PlannedAction.REPLACE if is_replaced else PlannedAction.START
         case _:
             return PlannedAction.CONTINUE
 

@@ -164,6 +164,8 @@ class Record(Run):
     """UID of a gated pod in no record, which is deleted. By this write the engine that made the
     pod, and is about to record it, finds that it is too late.
     """
+    engine: str = ""
+    """The process that began its newest attempt."""
     completed: bool = False
     """Whether `engine complete` recorded it as done: it succeeded without an attempt."""
     refused: str = ""
@@ -236,16 +238,11 @@ class Record(Run):
         return self.last if self.last is not None and self.last.is_open else None
 
     def with_discarded(self, uid: str, run: str, number: int) -> "Record":
-        """Copy that gives up a pod which never ran. Its number counts, if an engine may have given
-        it: a stranger's could leave none to give.
+        """Copy that gives up a pod which never ran. Its number is given to no other pod, if an
+        engine may have given it: a stranger's could leave none to give.
         """
-        record = replace(self, discarded=uid)
-        if number > self.next_number + MOST_NUMBERS:
-            return record
-        if run == self.run:
-            return replace(record, base=max(self.base, number))
-        number = max(number, self.highest_number(run))
-        return replace(record, numbers={**self.numbers, run: number})
+        counts = run == self.run and number <= self.next_number + MOST_NUMBERS
+        return replace(self, discarded=uid, base=max(self.base, number) if counts else self.base)
 
     def with_attempt(self, attempt: Attempt) -> "Record":
         """Copy in which `attempt` takes the place of the newest one, or follows it."""

@@ -57,6 +57,7 @@ _CHECKS: Mapping[str, Check] = {
     "reason": _WORD,
     "refused": re.compile("[-. 0-9A-Za-z]{0,300}").fullmatch,
     "cause": re.compile("[0-9A-Za-z., ]{0,4000}").fullmatch,
+    "engine": re.compile("[-_.0-9A-Za-z]{0,300}").fullmatch,
     "base": _NUMBER,
     "last_number": _NUMBER,
     "number": range(1, MAX_NUMBER + 1).__contains__,

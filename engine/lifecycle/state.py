@@ -91,11 +91,15 @@ class Observation:
     rejections: int = 0
     """How many of them there were in a row."""
     given_up: set[str] = field(default_factory=set)
-    """UIDs of pods whose update, and versions of records whose mark, the server refused."""
+    """UIDs of pods whose update, and versions of records whose mark, the server refused; and what
+    was written onto a pod before (`UpdatePod.once`).
+    """
     predecessors: tuple[Predecessor, ...] = ()
     """The jobs that it waits for, and how far they are."""
     suspended: bool = False
     """Whether `limits.maxStarts` lets no new run of the job begin."""
+    superseded: bool = False
+    """Whether the record shows a run of another revision, which was asked for later."""
     create_unanswered: bool = False
     """Whether a pod may be there that no answer has named: the reply to its create was lost."""
 
@@ -118,6 +122,8 @@ class LifecycleState:
     """How pull policies fall back."""
     kept_runs: int = RecordSettings().history
     """How many runs before this one the record keeps."""
+    engine: str = ""
+    """This process, as the record of an attempt that it begins names it."""
     recorded: Mapping[str, str] = field(init=False, compare=False)
     """Names of the pods in the record, by UID."""
     run_record: Record = field(init=False, compare=False)
@@ -131,7 +137,9 @@ class LifecycleState:
             record = Record(
                 job.key, self.source, job.spec_hash, spec_fields=job.spec_fields, cause=NO_RECORD
             )
-        run_record = record.run_of(job).with_history(self.kept_runs)
+        if not (self.observed.superseded and record.spec_hash == job.spec_hash):
+            record = record.run_of(job)
+        run_record = record.with_history(self.kept_runs)
         object.__setattr__(self, "run_record", run_record)
 
     @property

@@ -5,6 +5,9 @@ jobs whenever its specs change, and runs it under a manager.
 """
 
 import math
+import os
+import re
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -61,6 +64,7 @@ _STALL_TIMEOUT, _MAX_RECONCILE, _RETRY_AFTER = 60.0, 600.0, 5.0
 _RESYNC_PERIOD = 600.0
 _SHUTDOWN_TIMEOUT = 5.0
 _NOT_LEADING = 1.0
+_NOT_OF_A_NAME = re.compile("[^-_.0-9A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +170,8 @@ class JobController:
             config.pull,
             config.records.history,
             self.records,
+            lambda: self.leads,
+            _NOT_OF_A_NAME.sub("", f"{socket.gethostname()}_{os.getpid()}"),
         )
 
     @cached_property

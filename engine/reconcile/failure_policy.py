@@ -9,7 +9,7 @@ engine that doesn't stay gives the job up: at once where trying again can't mend
 
 import time
 
-from engine.errors import EngineError, InvalidInputError, NotFoundError
+from engine.errors import EngineError, InvalidInputError, NotFoundError, SupersededError
 from engine.reconcile.job_store import TrackedJob
 from engine.runtime.retry import backoff
 from engine.runtime.supervisor import Supervisor
@@ -46,7 +46,8 @@ def judge_failure(
     elif isinstance(error, InvalidInputError) and not gives_up:
         events = tuple(map(SpecProblem, error.problems))
     elif gives_up or not known.retryable or tracked.failures >= _REPORT_AFTER:
-        events = (ErrorReported(key, str(known), retrying=not gives_up),)
+        is_retried = not (gives_up or isinstance(known, SupersededError))
+        events = (ErrorReported(key, str(known), retrying=is_retried),)
     if events and tracked.reported_error != str(events):
         tracked.reported_error = str(events)
         for event in events:

@@ -25,10 +25,17 @@ from engine.wellknown import JOB, MANAGED_BY, MANAGER, SOURCE
 _TRIES = 5
 
 
-def cancel_job(client: Client, key: JobKey, message: str, *, dry_run: bool = False) -> str:
-    """Returns the change in words. Errors: UsageError for a job without a record."""
+def cancel_job(
+    client: Client, key: JobKey, message: str, *, only: str = "", dry_run: bool = False
+) -> str:
+    """Returns the change in words.
+
+    Errors: UsageError for a job without a record, or with one of another revision than `only`.
+    """
 
     def cancel(record: Record) -> Record | None:
+        if only and record.spec_hash != only:
+            raise UsageError(f"run {record.run} has superseded this one", where=str(key))
         return None if record.state.is_final else record.cancelled(message, client.now())
 
     before, after = _change(client, key, cancel, dry_run=dry_run)

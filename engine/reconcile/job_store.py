@@ -6,9 +6,11 @@ All of it can be found out again.
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from engine.api.dependencies import Needs, needs_of
+from engine.api.field_kinds import FieldKind
 from engine.api.model import Job
 from engine.errors import Diagnostic
 from engine.lifecycle.attempt import RenderConfig, has_to_be_rendered, try_render_attempt
@@ -22,6 +24,8 @@ from engine.status.outcome import Reason
 from engine.telemetry.redact import Redactor
 from engine.wellknown import ORPHANED_SINCE
 
+_MOST_SKEW = timedelta(seconds=4)
+"""Between two engines, whose clocks agree with the server's within two seconds each."""
 Pods = Iterable[dict[str, Any]]
 
 
@@ -69,9 +73,28 @@ class TrackedJob:
     """The outcome for which the jobs that wait for it were called last."""
     unchanged: bool = False
     """Whether the run was found to be over before."""
+    read_at: datetime | None = None
+    """When this revision of the spec was first reconciled."""
+    has_run: bool = False
+    """Whether the record has shown a run of this revision since then."""
+
+    def check_superseded(self, now: datetime) -> bool:
+        """Whether the record shows a run of another revision, which was asked for later."""
+        record, job = self.record, self.job
+        self.read_at = self.read_at or now
+        if record is None:
+            return False
+        if record.spec_hash == job.spec_hash and not record.changed_fields(job, FieldKind.TRIED):
+            self.has_run = True
+        since = record.queued_at
+        return not record.is_of(job) and (
+            self.has_run or (since is not None and since > self.read_at + _MOST_SKEW)
+        )
 
     def replace_job(self, job: Job) -> None:
         """Take over another revision of the spec, or the same with other defaults."""
+        if (job.spec_hash, job.spec_fields) != (self.job.spec_hash, self.job.spec_fields):
+            self.read_at, self.has_run = None, False
         self.job = job
         self.rendered = Rendered()
         self.observed.rejection, self.observed.rejections = None, 0

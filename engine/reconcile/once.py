@@ -215,14 +215,12 @@ class RunOnce:
         tracked = controller.store.checkout(key)
         if tracked is None or (tracked.record is not None and tracked.record.state.is_final):
             return
-        made, attempt = tracked.observed.created.keys(), None
-        if (record := tracked.record) is not None:
-            attempt = record.open_attempt
+        made, record = tracked.observed.created.keys(), tracked.record
         try:
             if record is not None and (key in self._rerun or made & record.pods.keys()):
-                if attempt is not None:
-                    controller.on_attempt_end(record, attempt)
-                words = cancel_job(client, key, message)
+                if record.open_attempt is not None:
+                    controller.on_attempt_end(record, record.open_attempt)
+                words = cancel_job(client, key, message, only=tracked.job.spec_hash)
                 controller.emit(Notice(words, key))
                 tracked.record = controller.records.read(client, key)
                 self._cancelled.add(key)

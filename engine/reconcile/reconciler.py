@@ -107,6 +107,10 @@ class Reconciler:
     pull: PullSettings
     kept_runs: int = RecordSettings().history
     store: RecordStore = CONFIG_MAP_RECORDS
+    leads: Callable[[], bool] = lambda: True
+    """Whether this engine may act: while it was paused, another one may have taken over."""
+    engine: str = ""
+    """This process, as records name it."""
 
     def reconcile(self, tracked: TrackedJob) -> Result:
         """Do what can be done now.
@@ -117,15 +121,16 @@ class Reconciler:
         """
         tracked.unrecorded, tracked.conflicts = None, 0
         for _ in range(_MOST_STEPS):
+            if not self.leads():
+                return Result(requeue_at=self.client.now())
             state = self._observe(tracked)
             match action := decide(state):
                 case Done():
                     self.reporter.report_end(tracked)
                     return Result(finished=True, started=True)
                 case ReportError(message, hint, kind):
-                    if kind is None:
-                        raise OwnershipError(message, hint=hint)
-                    raise kind(message, hint=hint, status=403, reason="Forbidden")
+                    status: dict[str, Any] = {"status": 403, "reason": "Forbidden"}
+                    raise kind(message, hint=hint, **status if issubclass(kind, ApiError) else {})
                 case Wait(until, unrecorded):
                     tracked.unrecorded = unrecorded
                     self.reporter.report_waiting(tracked, state)
@@ -158,8 +163,9 @@ class Reconciler:
                         known.pull_causes[place] = words
             if is_terminating(pod):
                 deletions[uid_of(pod)] = informer.deletion_of(uid_of(pod))
-        source, record = self.config.source, tracked.record
-        return LifecycleState(job, record, known, now, source, self.pull, self.kept_runs)
+        known.superseded = tracked.check_superseded(now)
+        source, record, kept_runs = self.config.source, tracked.record, self.kept_runs
+        return LifecycleState(job, record, known, now, source, self.pull, kept_runs, self.engine)
 
     def execute(self, tracked: TrackedJob, action: Step) -> None:
         """Take the one step that `action` is. Errors: the API's; what was written stays valid."""
@@ -390,6 +396,8 @@ class Reconciler:
             words = f"pod {action.pod} can't be updated ({', '.join(action.fields)})"
             self._give_up(tracked, action.uid, words, refused[1])
             return
+        if LAST_APPLIED in action.annotations:
+            tracked.observed.given_up.add(action.once)
         words = f"pod {action.pod} updated in place: {', '.join(action.fields)}"
         self.reporter.emit(Notice(words, tracked.job.key, detail=action.fields == (EXPIRES_AT,)))
 

@@ -23,7 +23,7 @@ from engine.telemetry.events import (
 )
 from engine.wellknown import ORPHANED_SINCE
 
-_NO_FAILURE = (Reason.SUCCEEDED, Reason.CANCELLED)
+_NO_FAILURE = (Reason.SUCCEEDED, Reason.SUPERSEDED, Reason.CANCELLED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,13 +55,16 @@ class Reason(StrEnum):
     """A container used more memory than its limit, or than the node had."""
     DEPENDENCY_FAILED = "DependencyFailed"
     """A job that it waits for failed, or was cancelled; it runs once that one has succeeded."""
+    SUPERSEDED = "Superseded"
+    """Another revision of the spec runs, which was asked for later."""
     CANCELLED = "Cancelled"
-    """The job was cancelled by name, its spec changed or was removed, or its pod was pruned."""
+    """The job was cancelled by name, its spec was removed, or its pod was pruned."""
 
     @property
     def state(self) -> State:
         """The final state that an attempt with this reason leaves its job in."""
-        finals = {Reason.SUCCEEDED: State.SUCCEEDED, Reason.CANCELLED: State.CANCELLED}
+        finals = {Reason.SUCCEEDED: State.SUCCEEDED}
+        finals |= dict.fromkeys((Reason.CANCELLED, Reason.SUPERSEDED), State.CANCELLED)
         return finals.get(self, State.FAILED)
 
     @property
@@ -72,7 +75,7 @@ class Reason(StrEnum):
                 return ExitCode.OK
             case Reason.IMAGE_PULL_FAILED | Reason.INVALID_IMAGE:
                 return ExitCode.IMAGE_PULL
-            case Reason.QUOTA_EXCEEDED | Reason.ADMISSION_REFUSED:
+            case Reason.QUOTA_EXCEEDED | Reason.ADMISSION_REFUSED | Reason.SUPERSEDED:
                 return ExitCode.REFUSED
             case Reason.POD_DELETED | Reason.EVICTED | Reason.PREEMPTED | Reason.NODE_LOST:
                 return ExitCode.SYSTEM_FAILURE

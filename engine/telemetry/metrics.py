@@ -32,7 +32,7 @@ from engine.telemetry.events import Event
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _MINUTES = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 150.0, 300.0, 600.0)
 # What alerts ask for; other values have a series once they were met.
-_FAILURES = [one for one in Reason if one not in (Reason.SUCCEEDED, Reason.CANCELLED)]
+_FAILURES = [one for one in Reason if one.state is State.FAILED]
 _ERRORS = [error.__name__ for error in (ForbiddenError, UnreachableError)]
 _KINDS, _ACTIONS = ("ConfigMap", "Pod", "Secret"), ("deleted", "failed")
 

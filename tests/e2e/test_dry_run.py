@@ -129,7 +129,8 @@ def test_a_running_job_is_left_and_would_be_replaced_once_its_spec_has_changed(
     engine.spec("job", script=script, env={"A": "b"})
     planned = plan(engine, mode)["job"]
     assert told(planned) == ("replace", "spec.env changed")
-    assert planned["next"] == "record attempt 1: Cancelled: replaced: the spec has changed"
+    assert planned["next"].startswith("record attempt 1: Superseded: run ")
+    assert planned["next"].endswith(" replaced it: spec.env changed")
     if mode == "server":
         assert "+++ pod/" in planned["diff"]
         assert "+          value: b" in planned["diff"]

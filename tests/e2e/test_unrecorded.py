@@ -44,7 +44,8 @@ def test_a_pre_created_look_alike_gets_no_secret_and_is_not_let_go(
 ) -> None:
     engine.spec("job", script=target.script("job"), secrets=SECRETS)
     forged = objects.api.create("pods", look_alike(engine, command=EVIL), objects.namespace)
-    uid, name = forged["metadata"]["uid"], forged["metadata"]["name"]
+    uid, taken = forged["metadata"]["uid"], forged["metadata"]["name"]
+    name = f"{taken.removesuffix('1')}2"  # no number is given twice
     with (
         objects.api.watch("secrets", objects.namespace) as secrets,
         objects.api.watch("pods", objects.namespace) as pods,
@@ -53,6 +54,7 @@ def test_a_pre_created_look_alike_gets_no_secret_and_is_not_let_go(
         pods.wait_for(lambda event: _uid(event) != uid and event.type == "ADDED")
         secrets.wait_for(lambda event: event.name == name)
     (attempt,) = run.job("job")["attempts"]
+    assert (attempt["pod"], attempt["number"]) == (name, 1)
     assert attempt["uid"] != uid
     states = [event.object for event in pods.events if _uid(event) == uid]
     assert states[-1]["metadata"]["uid"] == uid
@@ -60,7 +62,7 @@ def test_a_pre_created_look_alike_gets_no_secret_and_is_not_let_go(
     owners = [
         owner["uid"]
         for event in secrets.events
-        if event.name == name
+        if event.name in (taken, name)
         for owner in event.object["metadata"]["ownerReferences"]
     ]
     assert set(owners) == {attempt["uid"]}

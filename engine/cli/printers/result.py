@@ -5,11 +5,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.cli.output import format_rows, pluralise, sanitize_text, terminal_width, to_json
-from engine.errors import AdmissionRefusedError, ExitCode, ForbiddenError, OwnershipError
+from engine.errors import (
+    AdmissionRefusedError,
+    ExitCode,
+    ForbiddenError,
+    OwnershipError,
+    SupersededError,
+)
 from engine.lifecycle.change_reason import explain_end
 from engine.lifecycle.record import Record, map_messages
 from engine.prune.result import PruneAction, PruneResult
-from engine.status.outcome import State
+from engine.status.outcome import Reason, State
 from engine.telemetry.events import map_text
 from engine.telemetry.redact import Redactor
 
@@ -52,12 +58,13 @@ def result_json(result: "OnceResult", pruned: PruneResult) -> str:
 
     jobs = []
     for job in result.jobs:
+        refused = refusal(job)
         entry = {
             "name": job.job.name,
             "namespace": job.job.namespace,
             "specHash": job.job.spec_hash,
             **record_json(current_record(job)),
-            **({"state": outcome_columns(job)[0], "reason": None} if refusal(job) else {}),
+            **({"state": refused[0], "reason": refused[1] or None} if refused else {}),
             "changed": job.changed,
             "outdatedFields": list(job.outdated),
         }
@@ -161,19 +168,24 @@ def current_record(job: "JobResult") -> Record | None:
     return record if record is not None and record.spec_hash == job.job.spec_hash else None
 
 
-def refusal(job: "JobResult") -> str:
-    """The state of a job that was not let in; "" for any other."""
-    if isinstance(job.error, ForbiddenError):
-        return "Forbidden"
-    return "Refused" if isinstance(job.error, OwnershipError | AdmissionRefusedError) else ""
+def refusal(job: "JobResult") -> tuple[str, str] | None:
+    """State and reason of a job that was not let in; None for any other."""
+    match job.error:
+        case SupersededError():
+            return State.CANCELLED, Reason.SUPERSEDED
+        case ForbiddenError():
+            return "Forbidden", ""
+        case OwnershipError() | AdmissionRefusedError():
+            return "Refused", ""
+    return None
 
 
 def outcome_columns(job: "JobResult") -> tuple[str, str, str]:
     """State, reason and message: the error's, where there is one."""
     record = current_record(job)
     message = str(job.error) if job.error else record.message if record else ""
-    if state := refusal(job):
-        return state, "", message
+    if refused := refusal(job):
+        return *refused, message
     return (record.state if record else "-", (record and record.reason) or "", message)
 
 

@@ -14,6 +14,7 @@ from engine.lifecycle.rules.recheck_unlabelled import recheck_unlabelled
 from engine.lifecycle.rules.refuse_foreign import refuse_foreign
 from engine.lifecycle.rules.reopen_attempt import reopen_attempt
 from engine.lifecycle.rules.replace_changed_run import replace_changed_run
+from engine.lifecycle.rules.report_superseded import report_superseded
 from engine.lifecycle.rules.resolve_unrecorded import resolve_unrecorded
 from engine.lifecycle.rules.restore_dependents import restore_dependents
 from engine.lifecycle.rules.start_attempt import start_attempt
@@ -27,6 +28,7 @@ Rule = Callable[[LifecycleState], Action | None]
 
 RULES: tuple[Rule, ...] = (
     refuse_foreign,
+    report_superseded,
     clear_orphan_mark,
     recheck_unlabelled,
     handle_rejected_record,

@@ -1,9 +1,9 @@
 """A run that is over stays over; the pod of an attempt that got stuck does not stay behind."""
 
 from engine.lifecycle.actions import Action, Done, Wait
-from engine.lifecycle.rules.resolve_unrecorded import is_discardable
+from engine.lifecycle.rules.resolve_unrecorded import discard
 from engine.lifecycle.rules.update_pod import update_pod
-from engine.lifecycle.state import LifecycleState, has_ended
+from engine.lifecycle.state import LifecycleState, gate_position, has_ended
 
 
 def finish_run(state: LifecycleState) -> Action | None:
@@ -12,8 +12,8 @@ def finish_run(state: LifecycleState) -> Action | None:
     A pod that has ended is left to its TTL, with its log; one whose outcome has a
     `ttlAfterFinished` gets the time until which it is kept. One that has not ended, although its
     attempt is closed, waits for an image or serves a job that is done: it goes. Its going is not
-    waited for, since nothing else depends on it. Nor does one stay that was never recorded; what
-    runs and isn't in the record is not the engine's to delete.
+    waited for, since nothing else depends on it. Nor does one stay that no engine has recorded
+    within its time; what runs and isn't in the record is not the engine's to delete.
     """
     record = state.run_record
     if not record.state.is_final:
@@ -21,8 +21,14 @@ def finish_run(state: LifecycleState) -> Action | None:
     if (update := update_pod(state)) is not None:
         return update
     for pod in state.observed.pods:
-        if not has_ended(pod) and (state.is_owned(pod) or is_discardable(state, pod)):
+        if has_ended(pod):
+            continue
+        if state.is_owned(pod):
             removal = state.delete(pod, f"its attempt ended: {record.reason}")
             if not isinstance(removal, Wait):
                 return removal
+        elif gate_position(pod) is not None and not state.rejected_record():
+            given_up = discard(state, pod)
+            if given_up is not None:
+                return given_up
     return Done()

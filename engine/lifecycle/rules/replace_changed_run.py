@@ -35,7 +35,8 @@ def _end_old_run(state: LifecycleState, record: Record, attempt: Attempt) -> Act
             return state.wait(run_deadline(state, pod))
         if not state.is_fresh(attempt.uid):
             return RefreshPod(attempt.pod, attempt.uid)
-    replaced = Outcome(Reason.CANCELLED, "replaced: the spec has changed")
+    words = f"run {state.job.run} replaced it: {state.run_record.cause}"
+    replaced = Outcome(Reason.SUPERSEDED, words)
     return WriteRecord(record.with_attempt_closed(attempt, outcome or replaced, state.now))
 
 

@@ -48,7 +48,7 @@ def resolve_unrecorded(state: LifecycleState) -> Action | None:
     unknown = list(filterfalse(state.is_owned, state.observed.pods))
     for pod in unknown:
         if gate_position(pod) is not None:
-            action = _discard(state, pod, is_wanted=name_of(pod) == wanted)
+            action = discard(state, pod, is_wanted=name_of(pod) == wanted)
             if action is not None:
                 return action
     # Without a record, and with no pod of its own yet, the engine can't have begun.
@@ -61,29 +61,26 @@ def resolve_unrecorded(state: LifecycleState) -> Action | None:
     return None
 
 
-def is_discardable(state: LifecycleState, pod: Pod) -> bool:
-    """Whether the pod never ran, and says that it is of this source."""
-    return gate_position(pod) is not None and not foreign_label(pod, state.source)
-
-
 def _may_be_the_jobs(state: LifecycleState, pod: Pod) -> bool:
     """Without a record, an ungated pod of the job's name may be a run that was recorded once."""
     is_gated = gate_position(pod) is not None
     return not is_gated and (run_of(pod) == state.job.run or not has_ended(pod))
 
 
-def _discard(state: LifecycleState, pod: Pod, *, is_wanted: bool) -> Action | None:
+def discard(state: LifecycleState, pod: Pod, *, is_wanted: bool = False) -> Action | None:
+    """Give up a gated pod in no record; None for one that is left alone."""
     uid, record = uid_of(pod), state.run_record
     if foreign_label(pod, state.source) or is_terminating(pod):
         return _make_way(state, pod) if is_wanted else None
     claimable = datetime.fromisoformat(pod["metadata"]["creationTimestamp"]) + CLAIM_TIME
-    if is_wanted and state.now < claimable:
+    if state.now < claimable:
         return state.wait(claimable)
     if not state.is_fresh(uid):
         return RefreshPod(name_of(pod), uid)
     if record.discarded != uid:
-        since = record.queued_at or state.now
-        return WriteRecord(replace(record, queued_at=since, discarded=uid))
+        number = int(name_of(pod).rpartition("-")[2])
+        given_up = record.with_discarded(uid, run_of(pod), number)
+        return WriteRecord(replace(given_up, queued_at=record.queued_at or state.now))
     return DeletePod(name_of(pod), uid, 0, NEVER_RAN, pod["metadata"].get("resourceVersion", ""))
 
 

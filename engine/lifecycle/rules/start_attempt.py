@@ -101,5 +101,6 @@ def _own_and_record(state: LifecycleState, record: Record, number: int, pod: Pod
         queued_at=record.queued_at or state.now,
         spec_fields=state.job.spec_fields,
         defaulted_fields=state.job.defaulted_fields,
+        engine=state.engine,
     )
     return WriteRecord(started)

@@ -27,10 +27,13 @@ _STAMP = f"annotations/{EXPIRES_AT}"
 
 
 def update_pod(state: LifecycleState) -> UpdatePod | None:
-    """For every pod of the run that is still there, one after the other, unless it was refused."""
+    """For every pod of the run that is still there, one after the other.
+
+    Unless it was refused, or another process has written its own over it.
+    """
     for pod in state.observed.pods:
         update = pod_update(state.job, state.run_record, pod)
-        if update is not None and uid_of(pod) not in state.observed.given_up:
+        if update is not None and state.observed.given_up.isdisjoint((update.uid, update.once)):
             return update
     return None
 

@@ -89,7 +89,7 @@ def test_a_job_that_is_left_says_why() -> None:
 CHANGED = make_job(image="another:1")
 UNDER_WAY, OVER = record(attempt()), finished()
 CREATE, DELETE = CreatePod(1, {}), DeletePod("a", "uid", None, "its spec has changed")
-WRITE, CANCEL = WriteRecord(finished()), WriteRecord(finished(Reason.CANCELLED))
+WRITE, CANCEL = WriteRecord(finished()), WriteRecord(finished(Reason.SUPERSEDED))
 
 
 @pytest.mark.parametrize(
@@ -126,5 +126,5 @@ def test_a_write_is_described_in_words() -> None:
     state = make_state()
     assert describe_action(state, CREATE) == f"create pod build-{JOB.run}-1"
     assert describe_action(state, DELETE) == "delete pod a: its spec has changed"
-    assert describe_action(state, CANCEL) == "record attempt 1: Cancelled"
+    assert describe_action(state, CANCEL) == "record attempt 1: Superseded"
     assert describe_action(state, Wait()) == ""

@@ -69,8 +69,8 @@ def test_a_finished_pod_of_the_old_run_may_stay() -> None:
 def test_a_running_job_is_replaced_only_after_its_pod_is_gone() -> None:
     old = job_pod(JOB, running())
     cancelled = written(NEW, OLD, old)
-    assert (cancelled.state, cancelled.reason) == (State.CANCELLED, Reason.CANCELLED)
-    assert cancelled.message == "replaced: the spec has changed"
+    assert (cancelled.state, cancelled.reason) == (State.CANCELLED, Reason.SUPERSEDED)
+    assert cancelled.message == f"run {NEW.run} replaced it: spec changed"
     assert cancelled.spec_hash == JOB.spec_hash
     assert act(NEW, cancelled, old) == DeletePod(OLD_POD, UID, None, "its spec has changed")
     dying = job_pod(JOB, running(), deleted="2026-01-01T12:00:50Z")
@@ -100,7 +100,7 @@ def test_a_run_whose_pod_somebody_deletes_has_not_failed_of_it() -> None:
     killed = job_pod(JOB, ended(143), phase="Failed", deleted="2026-01-01T12:00:50Z")
     assert act(NEW_WAITS, OLD, killed) == Wait()
     assert written(NEW_WAITS, OLD, gone=[UID]).reason is Reason.POD_DELETED
-    assert written(NEW, OLD, killed).reason is Reason.CANCELLED
+    assert written(NEW, OLD, killed).reason is Reason.SUPERSEDED
 
 
 def test_on_change_wait_does_not_wait_for_a_pod_that_can_never_start() -> None:

@@ -97,7 +97,7 @@ def test_one_that_is_deleted_while_it_is_held_was_deleted() -> None:
 
 def test_a_changed_spec_does_not_wait_for_one_that_is_held() -> None:
     changed = make_job(script="make other\n", onChange="Wait")
-    assert written(changed, QUEUED, held()).reason is Reason.CANCELLED
+    assert written(changed, QUEUED, held()).reason is Reason.SUPERSEDED
 
 
 def test_one_that_was_cancelled_while_it_is_held_goes_at_once() -> None:

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from engine.lifecycle.actions import (
     CreateDependents,
     CreatePod,
@@ -45,7 +47,25 @@ def test_a_gated_pod_in_no_record_gets_no_secret_and_is_not_let_go() -> None:
     assert claimed.discarded == UID
     stored = replace(claimed, version="8")
     assert act(JOB, stored, GATED, made=()) == DeletePod(POD, UID, 0, NEVER_RAN)
-    assert act(JOB, stored) == CreatePod(1, {})
+    assert act(JOB, stored) == CreatePod(2, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "following"), [(3, 4), (1, 2), (1_001, 1_002), (1_002, 1), (2**31 - 2, 1)]
+)
+def test_no_attempt_has_a_lower_number_than_a_pod_that_was_given_up(
+    name: int, following: int
+) -> None:
+    """But for one that no engine can have made: it could leave no number to give."""
+    stray = job_pod(JOB, gated=True, attempt=name)
+    given_up = replace(written(JOB, None, stray, made=()), version="8")
+    assert act(JOB, given_up) == CreatePod(following, {})
+
+
+def test_a_pod_of_another_run_that_is_given_up_takes_no_number() -> None:
+    stray = job_pod(JOB, gated=True, run="f" * 8, attempt=3, uid="uid-9")
+    given_up = written(JOB, finished(Reason.EVICTED).again(), stray, made=())
+    assert given_up.next_number == 2
 
 
 def test_an_engine_that_made_the_pod_knows_when_it_was_given_up() -> None:
@@ -76,6 +96,18 @@ def test_a_gated_pod_of_another_run_goes_before_this_one_begins() -> None:
 
 def test_a_gated_pod_beside_a_finished_run_goes_too() -> None:
     assert isinstance(act(JOB, finished(), GATED, made=()), DeletePod)
+
+
+def test_a_pod_that_another_engine_is_about_to_record_is_left_beside_a_run_that_is_over() -> None:
+    """It is of the next run, perhaps of another revision of the spec, and was just made."""
+    for more in ({"attempt": 2}, {"run": "f" * 8}):
+        young = job_pod(JOB, gated=True, uid="uid-9", **more)
+        assert act(JOB, finished(), young, made=(), now=YOUNG) == Wait(at(-17))
+        given_up = written(JOB, finished(), young, made=(), now=at(-17))
+        assert given_up.discarded == "uid-9"
+        name = young["metadata"]["name"]
+        removal = act(JOB, replace(given_up, version="8"), young, made=())
+        assert removal == DeletePod(name, "uid-9", 0, NEVER_RAN)
 
 
 def test_a_gated_pod_of_another_source_is_refused_by_name() -> None:

@@ -1,10 +1,14 @@
 from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
 
+from engine.api.model import Job
 from engine.errors import QuotaExceededError
+from engine.lifecycle.record import Record
 from engine.lifecycle.state import Rejection
-from engine.reconcile.job_store import Changes, JobStore, Rendered
+from engine.reconcile.job_store import Changes, JobStore, Rendered, TrackedJob
 from engine.render.manifests import SecretValues
-from engine.status.outcome import Masked
+from engine.status.outcome import Masked, State
 from tests.unit.builders import make_job
 from tests.unit.lifecycle.states import NOW
 
@@ -77,3 +81,57 @@ def test_jobs_whose_records_are_refused_can_be_told_with_the_words() -> None:
             QuotaExceededError, Masked("exceeded quota"), NOW, record_version=version
         )
     assert store.unrecorded == "refused for ci/a: exceeded quota"
+
+
+def later(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def run_of(job: Job, **more: Any) -> Record:
+    """The record of a run of this revision, begun now unless `more` says otherwise."""
+    known = Record(job.key, "web", job.spec_hash, spec_fields=job.spec_fields, queued_at=NOW)
+    return replace(known, **more)
+
+
+OTHER = make_job("a", script="other")
+
+
+def test_what_is_there_at_the_first_sight_of_a_spec_may_be_replaced() -> None:
+    tracked = TrackedJob(A, record=run_of(OTHER, queued_at=later(-60)))
+    assert not tracked.check_superseded(NOW)
+    tracked.record = run_of(OTHER, queued_at=later(4))  # so far two clocks may differ
+    assert not tracked.check_superseded(later(9))
+
+
+def test_a_run_that_began_after_the_spec_was_first_seen_is_not_replaced() -> None:
+    tracked = TrackedJob(A)
+    assert not tracked.check_superseded(NOW)
+    tracked.record = run_of(OTHER, queued_at=later(5))
+    assert tracked.check_superseded(later(9))
+    tracked.record = run_of(OTHER).again()  # nothing of it has begun
+    assert not tracked.check_superseded(later(9))
+
+
+def test_a_revision_that_has_had_its_run_replaces_no_other_until_the_spec_changes() -> None:
+    tracked = TrackedJob(A, record=run_of(A))
+    assert not tracked.check_superseded(NOW)
+    for others in (run_of(OTHER, queued_at=later(-60)), run_of(OTHER).again()):
+        tracked.record = others
+        assert tracked.check_superseded(later(1))
+    tracked.replace_job(make_job("a"))  # other defaults are no other revision
+    assert tracked.check_superseded(later(1))
+    tracked.replace_job(make_job("a", script="third"))
+    assert not tracked.check_superseded(later(2))
+
+
+def test_how_a_job_is_tried_is_asked_for_once_too() -> None:
+    patient = make_job("a", timeout="2h")
+    failed = run_of(A, state=State.FAILED)
+    tracked = TrackedJob(patient, record=failed)
+    assert not tracked.check_superseded(NOW)
+    tracked.record = run_of(patient, state=State.FAILED)
+    assert not tracked.check_superseded(NOW)
+    tracked.record = failed
+    assert tracked.check_superseded(NOW)
+    tracked.record = run_of(A, state=State.SUCCEEDED)
+    assert not tracked.check_superseded(NOW)

@@ -1,0 +1,51 @@
+"""A run of another revision that was asked for later is left alone."""
+
+from dataclasses import replace
+
+from engine.api.model import Job
+from engine.errors import SupersededError
+from engine.lifecycle.actions import Action, CreatePod, DeletePod, Done, ReportError
+from engine.lifecycle.record import Record
+from engine.lifecycle.rules import decide
+from engine.status.outcome import Reason
+from tests.unit.builders import make_job
+from tests.unit.lifecycle.states import JOB, attempt, finished, make_state, record
+from tests.unit.pods import UID, job_pod, running
+
+OWN = make_job(script="make other\n")
+OTHERS = replace(record(attempt(), spec_fields=JOB.spec_fields), engine="node-1_7")
+WORDS = f"superseded by run {JOB.run} of source 'default', begun by engine node-1_7"
+HINT = "reconcile again, or change the spec, to replace it"
+
+
+def superseded(job: Job, known: Record, *pods: dict[str, object], **more: object) -> Action:
+    state = make_state(job, known, *pods, **more)  # type: ignore[arg-type]
+    state.observed.superseded = True
+    return decide(replace(state))
+
+
+def test_what_another_process_asked_for_later_is_neither_ended_nor_followed() -> None:
+    for known in (OTHERS, replace(finished(), spec_fields=JOB.spec_fields, engine="node-1_7")):
+        words = f"{WORDS}; spec.script differs"
+        assert superseded(OWN, known) == ReportError(words, HINT, SupersededError)
+        assert superseded(OWN, known, job_pod(JOB, running())) == ReportError(
+            words, HINT, SupersededError
+        )
+    assert isinstance(superseded(OWN, replace(OTHERS, spec_fields="", engine="")), ReportError)
+
+
+def test_the_gated_pod_that_a_superseded_process_made_goes() -> None:
+    own = job_pod(OWN, gated=True, uid="uid-9")
+    removal = superseded(OWN, OTHERS, own, job_pod(JOB, running()), made=["uid-9"])
+    assert isinstance(removal, DeletePod)
+    assert (removal.uid, removal.grace) == ("uid-9", 0)
+    strangers = superseded(OWN, OTHERS, own, made=())
+    assert isinstance(strangers, ReportError)
+
+
+def test_a_run_that_another_process_has_tried_in_another_way_is_this_ones_too() -> None:
+    other_timeout = make_job(timeout="2h")
+    failed = finished(Reason.SCRIPT_FAILED, spec_fields=JOB.spec_fields)
+    assert decide(make_state(other_timeout, failed)) == CreatePod(2, {})
+    assert superseded(other_timeout, failed) == Done()
+    assert UID in failed.pods
