@@ -237,13 +237,6 @@ ALLOW_EMPTY = option(
 NO_SPECS = option("--allow-empty", is_flag=True, help="Let there be no specs at all.")
 DRY_RUN = partial(option, "--dry-run", type=click.Choice(_DRY_RUNS), default="none")
 CLIENT_DRY_RUN = DRY_RUN(type=click.Choice(_DRY_RUNS[:2]), help="client: say it, and do nothing.")
-LOGS_DIR = option(
-    "--logs-dir",
-    writes=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Save logs as DIR/namespace/pod/container.log: of each attempt at its end, and before"
-    " a pod is deleted.",
-)
 VERBOSE = option("-v", "--verbose", count=True, help="Say more on stderr; twice for tracebacks.")
 TRACEBACKS = option(
     "-v",

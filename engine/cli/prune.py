@@ -9,7 +9,6 @@ from engine.cli import options
 from engine.cli.loading import SpecOptions, load_settings
 from engine.cli.output import echo, echo_stderr
 from engine.cli.printers import prune as printing
-from engine.cluster.logs import LogArchive
 from engine.errors import EngineError
 from engine.prune.delete import Deleter
 from engine.prune.result import DryRun
@@ -54,7 +53,6 @@ def _kinds(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
         options.option(
             "--max-deletes", type=click.IntRange(min=0), help="Delete no more than this."
         ),
-        options.LOGS_DIR,
         options.CONCURRENCY(default=8, help="How many deletes are under way at once."),
         *options.CLUSTER,
         options.CONFIG,
@@ -69,7 +67,6 @@ def command(
     annotations: tuple[str, ...],
     dry_run: str,
     max_deletes: int | None,
-    logs_dir: Path | None,
     concurrency: int,
     kubeconfig: str,
     context: str,
@@ -97,8 +94,7 @@ def command(
         records_ttl=settings.records.ttl,
     )
     limit = settings.limits.max_deletes_per_pass if max_deletes is None else max_deletes
-    logs = LogArchive(logs_dir, REDACTOR) if logs_dir is not None else None
-    deleter = Deleter(connection.client, limit, dry_run=DryRun(dry_run), logs=logs)
+    deleter = Deleter(connection.client, limit, dry_run=DryRun(dry_run))
     printer = printing.PrunePrinter(sys.stdout, output)
     try:
         result = prune(deleter, chosen, printer.entry)

@@ -54,7 +54,7 @@ class JobLogs:
             hint = "-p for the log of the run before" if record.history else ""
             raise self._unavailable(words, hint)
         if pod is None:
-            hint = "--logs-dir DIR of reconcile and prune saves logs before pods are deleted"
+            hint = "--logs-dir DIR of reconcile saves logs at the end of each attempt"
             raise self._unavailable(f"pod {target.pod} is gone, and its log with it", hint)
         state = self._container_of(pod)
         if state is None or not (state.has_started or state.last_terminated):

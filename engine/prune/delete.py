@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 
 from engine.cluster import api
 from engine.cluster.client import Client
-from engine.cluster.logs import LogArchive
 from engine.errors import (
     BrokenRecordError,
     BusyError,
@@ -38,7 +37,6 @@ class Deleter:
     client: Client
     limit: int | None = None
     dry_run: DryRun = DryRun.NONE
-    logs: LogArchive | None = None
     leads: Callable[[], bool] | None = None
     """Whether this engine may still delete: one that was paused may have lost its lead."""
     foreign: set[str] = field(default_factory=set)
@@ -49,7 +47,7 @@ class Deleter:
     _finalizer: RecordFinalizer = field(init=False)
 
     def __post_init__(self) -> None:
-        self._finalizer = RecordFinalizer(self.client, self.logs)
+        self._finalizer = RecordFinalizer(self.client)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Save the logs of a pod of the engine's, and its outcome in the record, before it is deleted."""
+"""Save the outcome of a pod of the engine's in its record, before the pod is deleted."""
 
 import threading
 from collections import Counter
@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 from engine.cluster import api
 from engine.cluster.client import Client
-from engine.cluster.logs import LogArchive
 from engine.cluster.records import CONFIG_MAP_RECORDS, read_record, write_record
 from engine.errors import (
     AlreadyExistsError,
@@ -21,7 +20,7 @@ from engine.lifecycle.record import Record
 from engine.lifecycle.state import gate_position, is_finished, is_terminating
 from engine.prune.candidate import PruneCandidate
 from engine.refs import JobKey
-from engine.status.containers import container_states, started_at
+from engine.status.containers import started_at
 from engine.status.deletion import read_end
 from engine.status.outcome import Outcome, Reason
 from engine.wellknown import JOB, RUN
@@ -46,14 +45,13 @@ class RecordFinalizer:
     """
 
     client: Client
-    logs: LogArchive | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _asked: Counter[str] = field(default_factory=Counter)
     _closed: dict[str, frozenset[str]] = field(default_factory=dict)
     """By namespace, UIDs of pods whose outcome is in a record."""
 
     def finalize(self, candidate: PruneCandidate, reason: str, dry_run: Callable[[], bool]) -> None:
-        """Save logs and outcome of a pod; any other object needs nothing.
+        """Save the outcome of a pod; any other object needs nothing.
 
         `dry_run` tries the delete before a job that still runs is recorded as cancelled. It returns
         whether the pod is still there.
@@ -62,8 +60,6 @@ class RecordFinalizer:
         key = candidate.job
         if key is None:
             return
-        if self.logs is not None:
-            self._save_logs(candidate, self.logs)
         if not self._is_known_closed(candidate):
             self._close_attempt(key, candidate, reason, dry_run)
 
@@ -110,22 +106,6 @@ class RecordFinalizer:
                     closed = CONFIG_MAP_RECORDS.closed_pods(self.client, namespace)
                     self._closed[namespace] = frozenset(closed)
             return candidate.uid in self._closed[namespace]
-
-    def _save_logs(self, candidate: PruneCandidate, logs: LogArchive) -> None:
-        """Save the log of every container that has started.
-
-        Errors: NotSavedError for a finished pod; of one that runs, what can be read is saved.
-        """
-        pod = api.get(self.client, candidate.ref)
-        if pod is None or pod["metadata"]["uid"] != candidate.uid:
-            return
-        for name in (state.name for state in container_states(pod) if state.has_started):
-            try:
-                with _not_saved(f"its log could not be saved: {name}"):
-                    logs.save(self.client, candidate.ref, name)
-            except NotSavedError:
-                if is_finished(pod):
-                    raise
 
 
 def _check_unrecorded(client: Client, candidate: PruneCandidate, record: Record | None) -> None:

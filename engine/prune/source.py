@@ -36,7 +36,6 @@ from engine.runtime.retry import TRIES, retry_transient
 from engine.wellknown import MANAGED_BY, MANAGER, ORPHANED_SINCE, SOURCE
 
 if TYPE_CHECKING:
-    from engine.cluster.logs import LogArchive
     from engine.prune.candidate import PruneCandidate
     from engine.prune.delete import Deleter
 
@@ -95,7 +94,6 @@ class SourcePruner:
     ages: bool
     """Whether records of jobs without a spec are marked, rather than removed."""
     concurrency: int
-    logs: "LogArchive | None" = None
     dry_run: DryRun = DryRun.NONE
     leads: Callable[[], bool] | None = None
     asks_first: bool = False
@@ -215,7 +213,7 @@ class SourcePruner:
         from engine.prune.delete import Deleter  # noqa: PLC0415 - rarely needed
 
         limit = config.limits.max_deletes_per_pass
-        return Deleter(self.client, limit, self.dry_run, self.logs, self.leads)
+        return Deleter(self.client, limit, self.dry_run, self.leads)
 
     def _read_unwatched(
         self, namespaces: Collection[str], now: datetime, ttl: float | None

@@ -79,7 +79,7 @@ class ControllerDependencies:
     on_queue_latency: Callable[[float], None] | None = None
     """Gets for how many seconds a job was ready before a worker took it."""
     logs: "LogArchive | None" = None
-    """Where logs are saved: of each attempt at its end, and of pods before they are deleted."""
+    """Where the logs of each attempt are saved at its end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,6 @@ class ControllerManager:
             source=options.source,
             ages=options.ages and not options.prune,
             concurrency=options.concurrency,
-            logs=dependencies.logs,
             leads=lambda: controller.leads,
             asks_first=True,
         )
@@ -114,9 +113,7 @@ class ControllerManager:
         ]
         """Names, the seconds for which the end of each is waited for, and what each does."""
         if options.prune:
-            removed = RemovedJobs(
-                controller, self.specs, self._interval, options.max_removals, dependencies.logs
-            )
+            removed = RemovedJobs(controller, self.specs, self._interval, options.max_removals)
             controller.claim = removed.claim
             self._runnables.append(("removed jobs", 0.0, removed.run))
         self._runnables.append(("spec directory", 0.0, self.specs.run))

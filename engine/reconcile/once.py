@@ -247,7 +247,6 @@ class RunOnce:
             source=request.source,
             ages=is_whole and request.gone is None,
             concurrency=request.concurrency,
-            logs=self._dependencies.logs,
         )
         return pruner.prune(request.config, seen, lambda _entry: None, request.gone)
 

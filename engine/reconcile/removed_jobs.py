@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from engine.cluster.logs import LogArchive
 from engine.lifecycle.max_removals import MaxRemovals
 from engine.lifecycle.record import Record
 from engine.prune.delete import Deleter
@@ -43,13 +42,11 @@ class RemovedJobs:
         specs: SpecSync,
         interval: float,
         limit: MaxRemovals,
-        logs: LogArchive | None,
     ) -> None:
         self._controller = controller
         self._specs = specs
         self._interval = interval
         self._limit = limit
-        self._logs = logs
         self._lock = threading.Lock()
         self._stops = False
         self._refusal = ""
@@ -76,9 +73,7 @@ class RemovedJobs:
                 due = time.monotonic() + self._interval
                 limit = controller.config.limits.max_deletes_per_pass
                 self._report_foreign()
-                self._deleter = Deleter(
-                    controller.client, limit, logs=self._logs, leads=lambda: controller.leads
-                )
+                self._deleter = Deleter(controller.client, limit, leads=lambda: controller.leads)
                 report = controller.report_pruned
                 self._remover = JobRemover(self._deleter, controller.source, report)
             for key in self._ready():

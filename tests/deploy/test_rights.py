@@ -222,7 +222,7 @@ def reasons(api: Api, namespace: str) -> dict[str, str]:
 WIDE = "cleaner.allNamespaces=true"
 CLEANERS: dict[str, list[str]] = {
     "as it is": [],
-    "logs": [f"cleaner.logs={SAVED}", 'cleaner.kinds=["pods"]'],
+    "pods": ['cleaner.kinds=["pods"]'],
     "dry run of the client": ['cleaner.dryRun="client"'],
     "dry run of the server": ['cleaner.dryRun="server"'],
     "other kinds": ['cleaner.kinds=["secrets", "deployments.apps"]'],
@@ -241,10 +241,7 @@ def test_a_cleaner_uses_all_its_rights_and_is_refused_nothing(
     documents = helm.template(settings=settings, release="ci", namespace=namespace)
     (cronjob,) = [one for one in documents if one["kind"] == "CronJob"]
     pod = cronjob["spec"]["jobTemplate"]["spec"]["template"]["spec"]
-    arguments = [
-        f"--logs-dir={tmp_path / 'logs'}" if argument == "--logs-dir=/logs" else argument
-        for argument in pod["containers"][0]["args"]
-    ]
+    arguments = pod["containers"][0]["args"]
     author = Engine(cluster.kubeconfig, namespace, tmp_path, images.busybox)
     labels = {"metadata": {"labels": {"test": "rights"}}}
     author.spec("runs", script="sleep 600", podPatch=labels)

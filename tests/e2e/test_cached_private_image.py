@@ -17,7 +17,7 @@ from tests.support.objects import Objects
 pytestmark = [pytest.mark.only("real"), pytest.mark.since(1, 35), pytest.mark.alone]
 
 POLICIES = ["Always", "IfNotPresent"]
-HELP = "use a Secret that stays (registryCredentials with fromSecret)"
+HELP = "Use a Secret that stays (registryCredentials with fromSecret)"
 
 
 def impatient(engine: Engine) -> tuple[str, str]:

@@ -127,17 +127,18 @@ def test_the_attempt_that_is_asked_for_is_shown(target: ClusterUnderTest, engine
     assert "one of main" in engine.run(*command, "-c", "web", ends=2).stderr
 
 
-def test_the_log_of_a_pod_that_is_gone_is_saved_and_its_absence_explained(
+def test_the_log_of_a_pod_that_is_gone_was_saved_and_its_absence_is_explained(
     target: ClusterUnderTest, engine: Engine, objects: Objects, tmp_path: Path
 ) -> None:
+    saved = tmp_path / "logs"
     engine.spec("old", script=says(target, "old", "long ago"))
-    pod = engine.reconcile(ends=0).job("old")["attempts"][-1]["pod"]
+    run = engine.reconcile("--logs-dir", str(saved), ends=0)
+    pod = run.job("old")["attempts"][-1]["pod"]
     over = {"metadata": {"annotations": {"jobs.engine/expires-at": "2020-01-01T00:00:00Z"}}}
     objects.api.patch("pods", pod, over, engine.namespace)
-    saved = tmp_path / "logs"
 
     def gone() -> bool:
-        engine.run("prune", "-n", engine.namespace, "--logs-dir", str(saved), ends=0)
+        engine.run("prune", "-n", engine.namespace, ends=0)
         return objects.api.find("pods", pod, engine.namespace) is None
 
     objects.api.wait(gone, "pruning of the pod")

@@ -1,11 +1,10 @@
 """What must be safe before a job's pod is pruned, and what goes with it."""
 
-from pathlib import Path
 
 import pytest
 
 from engine.sandbox import FOREVER, Fault, Run, Sandbox
-from engine.sandbox.faults import Conflict, ServerError
+from engine.sandbox.faults import Conflict
 from tests.support.clusters import NAMESPACE
 from tests.support.engine import CommandResult, Engine
 from tests.support.objects import Objects
@@ -87,63 +86,6 @@ def test_many_pods_cost_one_read_of_the_records_not_one_each(
     assert len(sandbox.requests.where("get", "configmaps")) <= 20
     assert len(sandbox.requests.where("list", "configmaps")) == 2
     assert sandbox.objects("pods", NAMESPACE) == []
-
-
-def test_logs_are_saved_before_the_pod_goes(
-    engine: Engine, sandbox: Sandbox, objects: Objects, tmp_path: Path
-) -> None:
-    sandbox.node.will(Run(log=("first", "zweite Zeile ü")), container="main")
-    engine.spec("job", script="true", initContainers=[{"name": "prepare", "image": engine.image}])
-    engine.reconcile(ends=0)
-    name = objects.pod("job")["metadata"]["name"]
-    sandbox.clock.advance(DAY)
-    run = prune(engine, "--logs-dir", str(tmp_path / "logs"))
-    assert run.code == 0, run.stderr
-    folder = tmp_path / "logs" / NAMESPACE / name
-    assert sorted(path.name for path in folder.iterdir()) == ["main.log", "prepare.log"]
-    assert (folder / "main.log").read_text(encoding="utf-8") == "first\nzweite Zeile ü\n"
-    assert objects.pods() == []
-
-
-def test_a_pod_whose_log_cannot_be_saved_stays_and_is_reported(
-    engine: Engine, sandbox: Sandbox, objects: Objects, tmp_path: Path
-) -> None:
-    engine.spec("job", script="true")
-    engine.reconcile(ends=0)
-    sandbox.clock.advance(DAY)
-    fault = Fault(ServerError(500, "no kubelet"), verb="get", resource="pods/log", times=None)
-    sandbox.faults.add(fault)
-    run = prune(engine, "--logs-dir", str(tmp_path / "logs"))
-    assert run.code == 1
-    (entry,) = [e for e in run.result["pruned"] if e["action"] == "failed"]
-    assert entry["reason"] == "its log could not be saved: main: no kubelet"
-    assert len(objects.pods()) == 1
-    assert [p for p in (tmp_path / "logs").rglob("*") if p.is_file()] == []
-
-
-def test_what_is_in_the_way_of_a_log_is_named_in_words(
-    engine: Engine, sandbox: Sandbox, objects: Objects, tmp_path: Path
-) -> None:
-    engine.spec("job", script="true")
-    engine.reconcile(ends=0)
-    sandbox.clock.advance(DAY)
-    logs = tmp_path / "logs"
-    logs.mkdir()
-
-    def cause() -> str:
-        run = prune(engine, "--logs-dir", str(logs))
-        (entry,) = [e for e in run.result["pruned"] if e["action"] == "failed"]
-        return str(entry["reason"]).removeprefix("its log could not be saved: main: ")
-
-    a_file = logs / NAMESPACE
-    a_file.touch()
-    of_pod = a_file / objects.pod("job")["metadata"]["name"]
-    assert cause() == f"not a directory: {of_pod}"
-    a_file.unlink()
-    a_folder = of_pod / "main.log"
-    a_folder.mkdir(parents=True)
-    assert cause() == f"is a directory: {a_folder}"
-    assert [*a_folder.parent.iterdir()] == [a_folder]
 
 
 def test_what_a_living_pod_owns_is_kept_even_if_pods_are_not_looked_at(

@@ -2,13 +2,12 @@
 
 import json
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.sandbox import Fault, Run, Sandbox
-from engine.sandbox.faults import Refuse, ServerError
+from engine.sandbox.faults import Refuse
 from tests.support.clusters import NAMESPACE
 from tests.support.engine import CommandResult, Engine, finish
 from tests.support.engine_process import EngineProcess
@@ -131,47 +130,6 @@ def test_an_engine_that_stays_prunes_where_no_spec_is_any_more_and_asks_once(
         sandbox.clock.advance(DAY)
         objects.api.wait(lambda: "dev" not in _namespaces_with_pods(sandbox), "end of the pod")
     assert "pod/dev/job-" in staying.text
-
-
-def test_a_pods_log_is_saved_before_it_goes(
-    engine: Engine, sandbox: Sandbox, objects: Objects, tmp_path: Path
-) -> None:
-    name = _finished_pod(engine, sandbox, objects)
-    engine.reconcile("--logs-dir", str(tmp_path / "logs"), ends=0)
-    assert (tmp_path / "logs" / NAMESPACE / name / "main.log").read_text() == "all that it said\n"
-    assert objects.pods() == []
-
-
-def test_the_log_of_a_removed_specs_job_is_saved_as_well(
-    engine: Engine, sandbox: Sandbox, objects: Objects, tmp_path: Path
-) -> None:
-    name = _finished_pod(engine, sandbox, objects)
-    (engine.folder / "job.yaml").unlink()
-    engine.reconcile("--prune", "--allow-empty", "--logs-dir", str(tmp_path / "logs"), ends=0)
-    assert (tmp_path / "logs" / NAMESPACE / name / "main.log").read_text() == "all that it said\n"
-    assert (objects.pods(), record(sandbox, "job")) == ([], None)
-
-
-def test_an_engine_that_stays_saves_logs_and_keeps_pods_whose_log_it_cannot_save(
-    engine: Engine, sandbox: Sandbox, objects: Objects, tmp_path: Path
-) -> None:
-    name = _finished_pod(engine, sandbox, objects, "--source", engine.namespace)
-    fault = Fault(ServerError(500, "no kubelet"), verb="get", resource="pods/log", times=2)
-    sandbox.faults.add(fault)
-    arguments = ("--prune-interval", "0.5s", "--logs-dir", str(tmp_path / "logs"))
-    with EngineProcess(engine, *arguments) as staying:
-        staying.wait_for_line("its log could not be saved: main: no kubelet", within=60)
-        objects.api.wait(lambda: objects.pods() == [], "the end of the pod")
-    assert (tmp_path / "logs" / NAMESPACE / name / "main.log").read_text() == "all that it said\n"
-
-
-def _finished_pod(engine: Engine, sandbox: Sandbox, objects: Objects, *arguments: str) -> str:
-    """The name of a pod that has outlived its TTL."""
-    sandbox.node.will(Run(log=("all that it said",)), container="main")
-    engine.spec("job", script="true")
-    engine.reconcile(*arguments, ends=0)
-    sandbox.clock.advance(DAY)
-    return str(objects.pod("job")["metadata"]["name"])
 
 
 def test_a_pod_held_back_where_no_spec_is_any_more_goes_by_its_time_since_its_scheduling(

@@ -188,4 +188,4 @@ def test_a_rotated_password_in_an_outage_fails_with_the_cause_and_what_helps(
     config = engine.write("../engine.yaml", f"{head}pull: {{patience: 3s}}\n")
     message = engine.reconcile("--config", str(config), ends=4).job("second")["message"]
     assert "; node sandbox-node has the image, but since Kubernetes 1.35" in message
-    assert "use a Secret that stays" in message
+    assert "Use a Secret that stays" in message

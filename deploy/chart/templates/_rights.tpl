@@ -72,10 +72,5 @@
 - apiGroups: [""]
   resources: [configmaps] # the outcome of a pod, in the record of its job
   verbs: [{{ if not (has "configmaps" .kinds) }}list, get, {{ end }}update]
-{{- if .logs.volume }}
-- apiGroups: [""]
-  resources: [pods/log] # saved at the end of each attempt
-  verbs: [get]
-{{- end }}
 {{- end }}
 {{- end -}}

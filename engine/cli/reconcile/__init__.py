@@ -148,7 +148,12 @@ class ReconcileOptions(SpecOptions):
             is_flag=True,
             help="Use a simulated cluster in this process; runs no container.",
         ),
-        options.LOGS_DIR,
+        options.option(
+            "--logs-dir",
+            writes=True,
+            type=click.Path(path_type=Path, file_okay=False),
+            help="Save the log of each attempt at its end, as DIR/namespace/pod/container.log.",
+        ),
         options.output("table", "json"),
         options.option(
             "--junit",
