@@ -7,7 +7,7 @@ value.
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from threading import Lock
@@ -28,7 +28,8 @@ from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.resolver import Resolver
 
 from engine.api.schema_messages import show
-from engine.errors import Diagnostic, SourceLocation
+from engine.api.yaml_1_1 import SUSPECT, read_by_kubectl
+from engine.errors import Diagnostic, Severity, SourceLocation
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 64
@@ -142,6 +143,15 @@ class Document:
             data, place = data[step], _place(self.file, marks[0 if key else 1])
         return place
 
+    def differences(self) -> Iterator[Diagnostic]:
+        """Warnings of plain scalars that kubectl would read otherwise, by YAML 1.1."""
+        if SUSPECT.search(self.text):
+            for index, event, meant in _read(self.text, self.file).differences:
+                if index == self.index:
+                    where = _place(self.file, event.start_mark)
+                    message = f"kubectl, which reads YAML 1.1, takes {event.value} for {meant}"
+                    yield Diagnostic(where, message, "quote it if it is text", Severity.WARNING)
+
     def written_scalar(self, path: Sequence[str | int]) -> str:
         """The plain scalar at `path` as it was written, `1.10` where `data` has 1.1.
 
@@ -239,6 +249,8 @@ class _Reader:
         self.places: dict[int, dict[str | int, tuple[Any, Any]]] = {}
         """Of each mapping and list, by its `id()`."""
         self.problems: list[Diagnostic] = []
+        self.differences: list[tuple[int, Any, str]] = []
+        """(index of the document, event, what kubectl makes of it) of scalars."""
         with _PARSER_LOCK:
             _PARSER.doc_infos.clear()  # it grows with each text
             for event in _PARSER.parse(text):
@@ -345,6 +357,8 @@ class _Reader:
             text = text.replace(hidden, character)
         value: Any = text
         found: tuple[str, ...] = ()
+        if event.implicit[0] and (meant := read_by_kubectl(text)):
+            self.differences.append((len(self.stream.data), event, meant))
         if event.implicit[0] or event.tag:
             read = _plain if len(text) < _SHORT else _plain.__wrapped__
             tag, value, found = read(text, event.tag or "")

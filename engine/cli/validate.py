@@ -2,11 +2,14 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import click
 
 from engine.api.model import Job
+from engine.api.yaml_reader import Document
 from engine.cli import options
 from engine.cli.loading import SpecOptions, first_policies, load_named, load_settings, require_specs
 from engine.cli.output import echo_data, echo_diagnostic, echo_stderr, pluralise
@@ -34,15 +37,17 @@ def command(output: str, **given: Any) -> None:
     """Check spec files; print file:line:col for every problem.
 
     A secret whose variable isn't set here is a warning: it need only be set where the job is
-    started; so is one that is too short to be masked in messages. Exit code 2 if there is an
+    started; so is one that is too short to be masked in messages, and a value that kubectl reads
+    otherwise (0755, on, yes): it reads YAML 1.1. Exit code 2 if there is an
     error, else 0. Your own templates and pod patches are rendered too; the built-in templates
     alone have nothing to go wrong. As text, problems are also annotations where GitHub Actions runs
     this.
     """
     asked = SpecOptions(**given)
-    settings = load_settings(asked)
+    settings = replace(load_settings(asked), keep_origins=True)
     loaded = load_named(asked, settings)
-    problems = [*loaded.problems]
+    layers = {id(one): one for job in loaded.jobs if job.origin for one in job.origin.layers}
+    problems = [*loaded.problems, *chain.from_iterable(map(Document.differences, layers.values()))]
     rendering = RenderConfig(
         Templates(asked.templates, settings.kubernetes), "default", settings.limits
     )
