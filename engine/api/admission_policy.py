@@ -123,6 +123,10 @@ def schema_rules() -> Iterator[dict[str, str]]:
 
 def _rules(node: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[dict[str, str]]:
     field, kind = _field(at), node.get("type")
+    if isinstance(kind, list):
+        if set(kind) != {"string", "integer"}:
+            yield _union_rule(node, at, field)
+        return
     if "properties" in node:
         names = sorted(node["properties"])
         after = '"' if len(names) > _FEW else f'" (one of: {", ".join(names)})'
@@ -131,12 +135,10 @@ def _rules(node: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[dict[str, 
         pattern, hint = (node["propertyNames"][key] for key in ("pattern", "patternErrorMessage"))
         keys = f"k, k.matches({json.dumps(pattern)})"
         yield _rule(at, keys, f'{field}: "', f'" is not a valid name ({hint})')
-    if isinstance(kind, list) and set(kind) != {"string", "integer"}:
-        yield _union_rule(node, at, field)
     for name, below in node.get("properties", {}).items():
         yield from _rules(below, (*at, name))
     for name, step in (("items", "[]"), ("additionalProperties", "{}")):
-        if isinstance(node.get(name), Mapping) and not isinstance(kind, list):
+        if isinstance(node.get(name), Mapping):
             yield from _rules(node[name], (*at, step))
 
 
@@ -152,28 +154,36 @@ def _rule(at: tuple[Step, ...], keys: str, before: str, after: str) -> dict[str,
 
 
 def _union_rule(node: Mapping[str, Any], at: tuple[Step, ...], field: str) -> dict[str, str]:
+    """That a value is what one of its types allows; no structural schema has several."""
+
+    def test(one: str) -> str:
+        return f"({' || '.join(_fits(node, kind, one) for kind in node['type'])})"
+
+    words = node.get("patternErrorMessage", "")
     if "array" in node["type"]:
-        choices = node["items"]["enum"]
-        allowed = json.dumps(choices)
-        most = node["maxItems"]
-        words = f"{field}: one of {', '.join(choices)}, or a list of 1 to {most} of them"
+        choices = ", ".join(node["items"]["enum"])
+        words = f"one of {choices}, or a list of 1 to {node['maxItems']} of them"
+    elif "object" in node["type"]:
+        words += f", or a mapping of {', '.join(node['properties'])}"
+    return {"expression": _all_in_spec(at, test), "messageExpression": _text(f"{field}: {words}")}
 
-        def test(one: str) -> str:
-            return (
-                f"(type({one}) == string ? {one} in {allowed} : type({one}) == list && "
-                f"size({one}) > 0 && size({one}) <= {most} && {one}.all(p, p in {allowed}))"
-            )
-    else:
-        words = f"{field}: {node['patternErrorMessage']}"
 
-        def test(one: str) -> str:
-            pattern = json.dumps(node["pattern"])
-            return (
-                f"(type({one}) == string ? {one}.matches({pattern}) : "
-                f"(type({one}) == int || type({one}) == double) && double({one}) >= 0.0)"
-            )
-
-    return {"expression": _all_in_spec(at, test), "messageExpression": _text(words)}
+def _fits(node: Mapping[str, Any], kind: str, one: str) -> str:
+    if kind == "string":
+        choices = node.get("items", {}).get("enum")
+        inner = f"{one} in {json.dumps(choices)}"
+        if choices is None:
+            inner = f"{one}.matches({json.dumps(node['pattern'])})"
+        return f"type({one}) == string && {inner}"
+    if kind == "array":
+        every = f"{one}.all(p, p in {json.dumps(node['items']['enum'])})"
+        size = f"size({one}) > 0 && size({one}) <= {node['maxItems']}"
+        return f"type({one}) == list && {size} && {every}"
+    if kind == "object":
+        has_all = "".join(f" && has({one}.{name})" for name in node.get("required", ()))
+        names = json.dumps(sorted(node["properties"]))
+        return f"type({one}) == map && {one}.all(k, k in {names}){has_all}"
+    return f"(type({one}) == int || type({one}) == double) && double({one}) >= 0.0"
 
 
 def _all_in_spec(at: tuple[Step, ...], test: Test) -> str:

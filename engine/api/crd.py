@@ -229,7 +229,7 @@ def structural(node: Mapping[str, Any]) -> dict[str, Any]:
         made |= OPEN
     if "items" in node:
         made["items"] = structural(node["items"])
-    if "uniqueItems" in node:
+    if "uniqueItems" in node and node["items"].get("type") == "string":
         made["x-kubernetes-list-type"] = "set"
     if "required" in node:
         made["required"] = node["required"]

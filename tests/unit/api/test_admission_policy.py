@@ -44,6 +44,9 @@ def told(limits: dict[str, Any] | None = None, /, **spec: Any) -> list[str]:
         ({"services": [{"name": "a", "image": "b", "pullPolicy": ["Nevr"]}]},
          ("spec.services[].pullPolicy: one of Always, IfNotPresent, Never, or a list of 1 to 10 "
          "of them")),
+        ({"dependsOn": ["lint", {"name": "test", "when": "finished"}]},
+         ("spec.dependsOn[]: the name of a job of the same namespace, as its metadata has it, "
+          "or a mapping of name, on")),
         ({"resources": {"limits": {"cpu": "much"}}},
          ("spec.resources.limits{}: a quantity is a number with an optional unit: 100m, 0.5, "
          "256Mi, 2G")),
