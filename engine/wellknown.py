@@ -16,6 +16,17 @@ EXPIRES_AT = "jobs.engine/expires-at"
 HOLD = "jobs.engine/hold"
 LAST_APPLIED = "jobs.engine/last-applied"
 """On a pod: what the engine wrote there of how the job is kept."""
+DISRUPTION, PROTECT = "jobs.engine/disruption", "protect"
+"""A label on pods that a PodDisruptionBudget selects, and its value."""
+MOST_AVAILABLE = 2**31 - 1
+"""More pods than there ever are: a budget that wants so many refuses every eviction."""
+NOT_EVICTED = {
+    "karpenter.sh/do-not-disrupt": "true",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+}
+"""Annotations of such pods, for those who remove nodes without asking for an eviction first."""
+FENCE = "jobs.engine/fence"
+"""On a pod: a number that is higher than that of every pod of the job before it."""
 ORPHANED_SINCE = "jobs.engine/orphaned-since"
 ORPHANED_ON = "jobs.engine/orphaned-on"
 """Label with the day of the mark: a list passes over records that have long to go."""
@@ -30,6 +41,8 @@ OPT_IN_TTLS = ("pod-cleanup.gitlab.com/ttl", "janitor/ttl")
 cleaner.
 """
 
+CONFIG_VOLUME, CONFIG_MOUNT = "engine-config", "/engine"
+"""Where scripts and files are."""
 RESERVED_PREFIX = "jobs.engine/"
 
 DEFAULT_SOURCE = "default"

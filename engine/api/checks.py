@@ -17,9 +17,12 @@ from engine.api.yaml_reader import Document
 from engine.durations import FOREVER, format_duration
 from engine.errors import MAX_SHOWN, Diagnostic, Severity, SourceLocation
 from engine.wellknown import (
+    CONFIG_MOUNT,
+    CONFIG_VOLUME,
     FOREIGN_TTLS,
     MANAGED_BY,
     OPT_IN_TTLS,
+    PROTECT,
     RESERVED_PREFIX,
     reserved_metadata,
 )
@@ -63,6 +66,18 @@ def containers_fit(effective: EffectiveSpec) -> Iterator[Diagnostic]:
                 at = (*path, "env")
                 message = f"{name} is both in {dotted(at)} and in its secrets"
                 yield effective.error((*at, name), message, "keep one of them", key=True)
+
+
+def volumes_fit(effective: EffectiveSpec) -> Iterator[Diagnostic]:
+    """No two volumes have the same name, or are mounted at the same place."""
+    seen: set[tuple[str, str]] = {("name", CONFIG_VOLUME), ("mountPath", CONFIG_MOUNT)}
+    for index, volume in enumerate(effective.spec.get("volumes", ())):
+        for field in ("name", "mountPath"):
+            value = volume[field].rstrip("/") or "/"
+            if (field, value) in seen:
+                at = ("spec", "volumes", index, field)
+                yield effective.error(at, f"{dotted(at)}: {value} is taken", "choose another one")
+            seen.add((field, value))
 
 
 def times_fit(effective: EffectiveSpec) -> Iterator[Diagnostic]:
@@ -109,6 +124,16 @@ def ttl_outlives_the_job(effective: EffectiveSpec) -> Iterator[Diagnostic]:
             "pruned",
             "raise ttl, or leave it out" if is_given else "shorten timeout or startTimeout",
         )
+
+
+def protection_is_capped(effective: EffectiveSpec) -> Iterator[Diagnostic]:
+    """A protected job holds no drain for longer than the operator allows."""
+    longest, timeout = effective.config.limits.max_protect, effective.times[("timeout",)].seconds
+    is_protected = effective.spec.get("disruption") == PROTECT
+    if is_protected and longest is not None and (timeout or 0) > longest:
+        words = f"spec.disruption: protect with a timeout of {format_duration(timeout or 0)}"
+        hint = f"limits.maxProtect: {format_duration(longest)}"
+        yield effective.error(("spec", "disruption"), f"{words} is not allowed", hint)
 
 
 def attempts_are_capped(effective: EffectiveSpec) -> Iterator[Diagnostic]:
@@ -307,6 +332,7 @@ def refused_source(field: str, name: str, limits: Limits) -> tuple[str, str] | N
 
 CHECKS: tuple[Callable[[EffectiveSpec], Iterator[Diagnostic]], ...] = (
     containers_fit,
+    volumes_fit,
     times_fit,
     ttl_outlives_the_job,
     metadata_is_free,
@@ -316,6 +342,7 @@ CHECKS: tuple[Callable[[EffectiveSpec], Iterator[Diagnostic]], ...] = (
 )
 LIMITS: tuple[Callable[[EffectiveSpec], Iterator[Diagnostic]], ...] = (
     attempts_are_capped,
+    protection_is_capped,
     policies_are_allowed,
     namespace_is_allowed,
     pod_patch_is_allowed,

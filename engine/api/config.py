@@ -25,6 +25,7 @@ from engine.errors import Diagnostic, InvalidInputError, SourceLocation, in_orde
 
 _TIMES = (
     *product(("limits",), ("maxTimeout", "maxStartTimeout", "maxTtl", "maxGracePeriod")),
+    ("limits", "maxProtect"),
     *product(("defaults",), ("timeout", "startTimeout", "ttl", "ttlLeeway")),
     ("pull", "patience"),
     ("records", "ttl"),

@@ -49,6 +49,7 @@ _DEFAULTS: Mapping[str, Any] = {
     **{name: parse_duration(BUILT_IN[name]) for name in _DURATIONS},
     **_CONTAINER_DEFAULTS,
     "podSecurityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+    "disruption": "allow",
     "rerun": "",
     "suspend": False,
 }

@@ -53,6 +53,7 @@ _IN_POD: Mapping[str, str] = {
     "securityContext": "pod.spec.containers.securityContext",
     "podSecurityContext": "pod.spec.securityContext",
     "tolerations": "pod.spec.tolerations",
+    "emptyDir": "pod.spec.volumes.emptyDir",
     "podPatch": "pod",
 }
 """Fields of a spec that Kubernetes defines, as `kubectl explain` names them."""
@@ -142,7 +143,7 @@ def kubectl_name(path: Sequence[str | int], manifest: str = "") -> str:
     steps = [step for step in path if isinstance(step, str)]
     if manifest:
         return ".".join((manifest.lower(), *steps))
-    start = 2 if steps[1:2] in (["services"], ["initContainers"]) else 1
+    start = 2 if steps[1:2] in (["services"], ["initContainers"], ["volumes"]) else 1
     root = _IN_POD.get("".join(steps[start : start + 1]))
     return ".".join((root, *steps[start + 1 :])) if root else ""
 

@@ -127,6 +127,8 @@ class Job:
     """Seconds it may run."""
     has_active_deadline: bool
     """Whether its pods carry the timeout as activeDeadlineSeconds; else the engine keeps it."""
+    has_last_words: bool
+    """Whether its containers' last lines are in their status once they have failed."""
     start_timeout: float
     """Seconds it may wait for a node and for its images."""
     ttl: float
@@ -195,6 +197,8 @@ class Limits:
     """Seconds; a longer startTimeout is cut."""
     max_ttl: float | None = None
     """Seconds; a longer ttl, or time after the outcome, is cut."""
+    max_protect: float | None = None
+    """Seconds of timeout that a protected job may have."""
     max_attempts: int | None = None
     """How many pods one run may have, for retries and for further pull policies."""
     max_grace_period: float | None = None
@@ -231,6 +235,8 @@ class Features:
     """Whether pods carry their timeout as activeDeadlineSeconds."""
     events: bool = True
     """Whether Kubernetes Events are written."""
+    last_words: bool = True
+    """Whether the kubelet puts the last lines of a container that failed into its status."""
 
 
 @dataclass(frozen=True, slots=True)

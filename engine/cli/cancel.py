@@ -3,12 +3,14 @@
 from engine.cli import options
 from engine.cli.by_name import ask_selected, connect_to_write, current_user, require_selection
 from engine.errors import UsageError
+from engine.inspect.view import jobs_on_node
 from engine.lifecycle.record import Record
 from engine.reconcile.job_requests import cancel_job, is_half_cancelled
 
 
 @options.verb(
     'engine cancel ci/build --reason "wrong branch"',
+    "engine cancel -A --node node-1 --dry-run",
     "engine cancel --all --source web -n ci --dry-run",
     params=(
         *options.SELECTED_JOBS,
@@ -16,6 +18,7 @@ from engine.reconcile.job_requests import cancel_job, is_half_cancelled
             "--all", "every", is_flag=True, help="All jobs of --source, or of -l, not yet over."
         ),
         options.ONE_SOURCE,
+        options.NODE,
         options.option("--reason", default="", help="Why; goes into the record."),
         options.CLIENT_DRY_RUN,
         *options.CLUSTER,
@@ -28,6 +31,7 @@ def command(
     all_namespaces: bool,
     selector: str,
     source: str | None,
+    node: str,
     reason: str,
     dry_run: str,
     kubeconfig: str,
@@ -38,16 +42,21 @@ def command(
     The records of JOBS say who cancelled them, and why; then their pods are deleted. A job that is
     over stays as it is, and so does one whose rerun has not begun; a pod that an earlier cancel
     left running is deleted. A cancelled job doesn't run again until its spec changes or
-    `engine rerun`, or `reconcile --once --rerun-failed`, asks for it.
+    `engine rerun`, or `reconcile --once --rerun-failed`, asks for it. With --node those whose pods
+    are on that node: what holds its drain ends.
     """
     message = f"cancelled by {current_user()}" + (f": {reason}" if reason else "")
-    require_selection("--all", jobs, selector, every=every)
+    require_selection("--all, --node", jobs, selector, every=every or bool(node))
     if every and not (source or selector):
         words = "--all needs --source or -l: other sources may have jobs here, too"
         raise UsageError(words, hint="engine status shows the jobs")
     connection = connect_to_write(kubeconfig, context)
+    namespaces = ("" if all_namespaces else namespace or connection.namespace,)
+    on_node = jobs_on_node(connection.client, namespaces, node) if node else None
 
     def wanted(record: Record) -> bool:
+        if on_node is not None and record.key not in on_node:
+            return False
         is_open = not record.state.is_final
         is_picked = source in (None, record.source)
         return is_picked and (is_open or is_half_cancelled(connection.client, record))
@@ -58,6 +67,6 @@ def command(
         lambda key: cancel_job(connection.client, key, message, dry_run=dry_run != "none"),
         jobs=jobs,
         namespace=namespace,
-        namespaces=("" if all_namespaces else namespace or connection.namespace,),
+        namespaces=namespaces,
         selector=selector,
     )

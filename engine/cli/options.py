@@ -165,6 +165,7 @@ SEVERAL_NAMESPACES = NAMESPACES(
 )
 ALL_NAMESPACES = option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
 RECORD_SELECTOR = option("-l", "--selector", default="", help="Label selector on the records.")
+NODE = option("--node", default="", help="Only jobs whose pods are on this node.")
 SELECTED_JOBS = (JOB_NAMES(), JOBS_NAMESPACE, ALL_NAMESPACES, RECORD_SELECTOR)
 CLUSTER = (
     option("--kubeconfig", default="", type=click.Path(), help="Path of the kubeconfig."),

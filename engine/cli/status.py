@@ -26,6 +26,7 @@ from engine.errors import ApiError, EngineError, ExitCode, UsageError, no_record
 from engine.inspect.view import JobView, Overview, read_overview
 from engine.lifecycle.outdated import explain_outdated, outdated_fields
 from engine.refs import JobKey
+from engine.status.drain import drain_words, runs_on
 from engine.status.outcome import State
 
 _INTERVAL = 2.0
@@ -37,6 +38,7 @@ _BAD_REQUEST = 400
     "engine status -n ci",
     "engine status -A -w",
     "engine status --failed -o wide",
+    "engine status -A --node node-1",
     "engine status -f jobs/",
     params=(
         options.JOB_NAMES(),
@@ -45,6 +47,7 @@ _BAD_REQUEST = 400
         options.RECORD_SELECTOR,
         options.FILENAMES(help="The jobs of these specs; and which ran with other defaults."),
         options.option("--failed", is_flag=True, help="Only jobs whose last run failed."),
+        options.NODE,
         options.option("-w", "--watch", is_flag=True, help="Go on, with a line for each change."),
         *options.CLUSTER,
         *options.SPEC_READING,
@@ -58,6 +61,7 @@ def command(
     selector: str,
     filenames: tuple[str, ...],
     failed: bool,
+    node: str,
     watch: bool,
     kubeconfig: str,
     context: str,
@@ -67,7 +71,8 @@ def command(
     """Show the states of jobs, by their records and their pods.
 
     All jobs, or those of -f, or those that are named: as they are printed, ci/build, or by their
-    name in the namespaces of -n. While a job is not over, stderr says which engine follows its
+    name in the namespaces of -n. With --node only those whose pods are on that node, and which of
+    them hold its drain until when. While a job is not over, stderr says which engine follows its
     source.
     """
     if all_namespaces and namespaces:
@@ -85,14 +90,14 @@ def command(
     read_from = given
     if specs or (wanted and not all_namespaces):
         read_from = tuple(sorted({key.namespace for key in wanted}))
-    question = _Question(connection.client, read_from, selector, wanted, specs, failed)
+    question = _Question(connection.client, read_from, selector, wanted, specs, failed, node)
     overview, found = question.read()
     for job in found:
         if job.error is not None:
             echo_error(job.error)
     if watch:
         _watch(question.read, wide=output == "wide")
-    _print(overview, found, output)
+    _print(overview, found, output, with_drains=bool(node))
     if words := explain_outdated((job.outdated or () for job in found), filenames):
         echo(words, err=True)
     if not found and not wanted and output in ("table", "wide"):
@@ -119,6 +124,8 @@ class _Question:
     """Those that are known."""
     failed: bool
     """Whether only those that failed."""
+    node: str
+    """The node on which their pods are; "" for any."""
 
     def read(self) -> tuple[Overview, list[JobView]]:
         """Errors: UsageError for a selector that the server refuses; others of the API."""
@@ -133,6 +140,8 @@ class _Question:
             if self.wanted and not _names(job) & self.wanted:
                 continue
             if self.failed and not _has_failed(job):
+                continue
+            if self.node and runs_on(job.pod) != self.node:
                 continue
             spec = self.specs.get(job.key)
             outdated = outdated_fields(spec, job.record) if spec is not None else None
@@ -161,7 +170,7 @@ def _has_failed(job: JobView) -> bool:
     return job.status is None or job.status.state is State.FAILED
 
 
-def _print(overview: Overview, jobs: list[JobView], output: str) -> None:
+def _print(overview: Overview, jobs: list[JobView], output: str, *, with_drains: bool) -> None:
     if output in ("json", "yaml"):
         echo_data(overview_data(overview, jobs), output)
     elif output == "name":
@@ -172,6 +181,9 @@ def _print(overview: Overview, jobs: list[JobView], output: str) -> None:
         echo_table(rows)
         for line in source_lines(overview, jobs):
             echo(line, err=True)
+        for job in jobs if with_drains else ():
+            if words := drain_words(job.pod):
+                echo(f"{job.key} {words}", err=True)
 
 
 def _watch(read: Callable[[], tuple[Overview, list[JobView]]], *, wide: bool) -> None:

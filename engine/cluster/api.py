@@ -59,6 +59,7 @@ EVENTS = Resource("Event", "events")
 RESOURCE_QUOTAS = Resource("ResourceQuota", "resourcequotas")
 NAMESPACES = Resource("Namespace", "namespaces", namespaced=False)
 NODES = Resource("Node", "nodes", namespaced=False)
+DISRUPTION_BUDGETS = Resource("PodDisruptionBudget", "poddisruptionbudgets", "policy/v1")
 LEASES = Resource("Lease", "leases", "coordination.k8s.io/v1")
 
 OWN = {

@@ -1,4 +1,4 @@
-"""Logs of containers: the end of one, the lines of one that runs, and whole ones as files."""
+"""Logs of containers: the lines of one that runs, and whole ones as files."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -13,24 +13,6 @@ from engine.refs import Ref
 
 _MAX_LINE = 1 << 20
 """Bytes of a line that are masked together."""
-_MAX_BYTES = 65_536
-"""Bytes of the end of a log: a container may write one line of any length."""
-
-
-def read_log_end(
-    client: Client, pod: Ref, container: str, *, lines: int, timeout: float
-) -> list[str]:
-    """The last lines, at most 64 KiB, and no line without its beginning.
-
-    Errors: those of `read_log`.
-    """
-    end, is_cut, options = b"", False, {"tailLines": str(lines)}
-    for piece in api.read_log(client, pod, container, options, timeout=timeout):
-        end += piece
-        is_cut = is_cut or len(end) > _MAX_BYTES
-        end = end[-_MAX_BYTES:]
-    text = end.decode(errors="replace")
-    return (text.partition("\n")[2] if is_cut else text).splitlines()[-lines:]
 
 
 @dataclass(slots=True)

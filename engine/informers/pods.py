@@ -8,7 +8,7 @@ from engine.informers.informer import TOMBSTONES, Informer, Manifest
 from engine.informers.reflector import WatchContext
 from engine.lifecycle.state import slim_pod
 from engine.refs import JobKey, Ref, parse_pod_name
-from engine.status.deletion import UNSEEN, Deletion, read_deleted
+from engine.status.deletion import UNSEEN, Deletion, read_gone
 from engine.status.outcome import Outcome
 
 _SHORT = 64
@@ -28,7 +28,7 @@ class PodInformer(Informer[Manifest]):
         self._namespace = namespace
         self._deletions: dict[str, Deletion] = {}
         """What was seen of the deletion of pods that are still there, by UID."""
-        self._outcomes: dict[str, Outcome | None] = {}
+        self._outcomes: dict[str, Outcome] = {}
         """How pods ended that are gone, by UID; the oldest ones are dropped."""
 
     def get(self, name: str, uid: str) -> Manifest | None:
@@ -85,10 +85,10 @@ class PodInformer(Informer[Manifest]):
 
     def _before_delete(self, key: JobKey, uid: str, last: Manifest | None) -> None:
         last = last or self._items.get(key, {}).get(uid)
-        if self._outcomes.get(uid) is None and last is not None:
+        if uid not in self._outcomes and last is not None:
             self._before_upsert(key, uid, last)
             deletion = self._deletions.get(uid, UNSEEN)
-            self._outcomes[uid] = read_deleted(last, deletion, gone=True)
+            self._outcomes[uid] = read_gone(last, deletion)
         self._deletions.pop(uid, None)
         if len(self._outcomes) > TOMBSTONES:
             del self._outcomes[next(iter(self._outcomes))]

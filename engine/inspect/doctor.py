@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -19,6 +20,7 @@ from engine.errors import (
     UnauthorizedError,
 )
 from engine.refs import Right
+from engine.wellknown import DISRUPTION, MOST_AVAILABLE, PROTECT
 
 Object = Mapping[str, Any]
 
@@ -96,7 +98,7 @@ FEATURES = (
     Feature("quota queue", "list watch resourcequotas", "queued jobs retry by back-off, unordered"),
     Feature("Events", "create events", "no Events of fallbacks and failures on pods"),
     Feature("pull causes", "list events", "the first message of a failed pull may be missing"),
-    Feature("logs", "get pods/log", "no log under a job that failed, and no engine logs"),
+    Feature("logs", "get pods/log", "no engine logs, and no --logs-dir"),
     Feature("--prune", "list secrets", "jobs without a spec can't be removed"),
     Feature("status", f"list {_LEASES}", "status can't say whether an engine follows"),
     Feature("nodes with images", "list nodes", "a retried pull may meet any node", in_cluster=True),
@@ -126,7 +128,7 @@ def diagnose(client: Client, namespaces: Iterable[str]) -> list[CheckResult]:
                 words = f"needs {needs}" if isinstance(error, ForbiddenError) else error.cause
                 found = [CheckResult(one, SKIPPED, words) for one in name.split(", ")]
             results += [replace(one, namespace=namespace) for one in found]
-            if found[0].check == "namespace" and found[0].status is FAILED:
+            if found and found[0].check == "namespace" and found[0].status is FAILED:
                 break
     return results
 
@@ -203,6 +205,29 @@ def check_quotas(client: Client, namespace: str) -> Iterator[CheckResult]:
         yield CheckResult("quota", OK, f"{', '.join(quotas)}: not full" if quotas else "none")
 
 
+def check_protection(client: Client, namespace: str) -> Iterator[CheckResult]:
+    """Nothing where the API server has no PodDisruptionBudgets."""
+    with suppress(NotFoundError):
+        page = api.list_page(client, api.DISRUPTION_BUDGETS.path(namespace), [], timeout=TIMEOUT)
+        yield read_protection(page["items"], namespace)
+
+
+def read_protection(budgets: Iterable[Object], namespace: str) -> CheckResult:
+    """Whether evictions of pods with `disruption: protect` are refused."""
+    for budget in budgets:
+        spec = budget.get("spec") or {}
+        labels = (spec.get("selector") or {}).get("matchLabels")
+        if labels == {DISRUPTION: PROTECT} and spec.get("minAvailable") == MOST_AVAILABLE:
+            words = f"{budget['metadata']['name']} refuses evictions of protected jobs"
+            return CheckResult("protection", OK, words)
+    remedy = (
+        f"kubectl create poddisruptionbudget engine-protect -n {namespace}"
+        f" --selector={DISRUPTION}={PROTECT} --min-available={MOST_AVAILABLE}"
+    )
+    words = "no PodDisruptionBudget: a drain evicts jobs with disruption: protect, too"
+    return CheckResult("protection", DEGRADED, words, remedy)
+
+
 def read_full(quota: Object) -> str:
     """The used-up resources of a quota that counts jobs; "" for none."""
     spec, status = quota.get("spec") or {}, quota.get("status") or {}
@@ -220,5 +245,6 @@ CHECKS: tuple[tuple[str, str, Callable[[Client, str], Iterable[CheckResult]]], .
     ("namespace, pod security", "get on namespaces", check_namespace),
     ("rights", "create on selfsubjectaccessreviews", check_rights),
     ("quota", "list on resourcequotas", check_quotas),
+    ("protection", "list on poddisruptionbudgets", check_protection),
 )
 """The checks of a namespace, and the right without which each is skipped."""

@@ -22,6 +22,7 @@ from engine.lifecycle.state import gate_position, is_terminating, slim_pod, uid_
 from engine.refs import JobKey, Ref
 from engine.runtime.lease import LeaseObject, lease_name, read_lease_record
 from engine.status.containers import has_started
+from engine.status.drain import runs_on
 from engine.status.outcome import State
 from engine.times import parse_time
 from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
@@ -151,6 +152,12 @@ def read_overview(client: Client, namespaces: Sequence[str], selector: str = "")
             jobs.append(_with_pods(client, view, record, pods))
     jobs.sort(key=lambda job: job.key)
     return Overview(tuple(jobs), now, holders, tuple(unread), has_all_holders)
+
+
+def jobs_on_node(client: Client, namespaces: Sequence[str], node: str) -> set[JobKey]:
+    """The jobs whose pods are on a node, by their records. Errors: those of the lists."""
+    overview = read_overview(client, namespaces)
+    return {job.key for job in overview.jobs if runs_on(job.pod) == node}
 
 
 def read_job(client: Client, key: JobKey) -> tuple[JobView, Overview]:

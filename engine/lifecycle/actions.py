@@ -1,7 +1,7 @@
 """The next steps that the engine can take for a job; it may crash after each of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from engine.errors import EngineError, OwnershipError
@@ -41,6 +41,8 @@ class CreatePod:
     """Pull policy of each container that has a list of them."""
     images: tuple[str, ...] = ()
     """Images that could not be pulled, and may be taken from a node that has them."""
+    fence: int = field(default=0, compare=False)
+    """What its containers may fence off older pods of the job by."""
 
 
 @dataclass(frozen=True, slots=True)

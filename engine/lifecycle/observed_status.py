@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from engine.lifecycle.record import Record
 from engine.lifecycle.state import Pod, gate_position, held_by, held_end, uid_of
 from engine.status.containers import has_started, started_at
-from engine.status.deletion import read_end
+from engine.status.deletion import deleted, read_end
 from engine.status.outcome import Reason, State
 from engine.status.waiting import pull_errors_beside_main, read_start_cause
 
@@ -34,7 +34,7 @@ def observed_status(record: Record, pod: Pod | None) -> ObservedStatus:
     attempt = record.open_attempt
     if record.state.is_final or attempt is None or not attempt.uid:
         return recorded_status(record)
-    end = attempt.deleted if pod is None else read_end(pod) or held_end(pod)
+    end = deleted(attempt.pod) if pod is None else read_end(pod) or held_end(pod)
     if end is not None:
         return ObservedStatus(end.reason.state, end.reason, end.message, is_recorded=False)
     if pod is None:

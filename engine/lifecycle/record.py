@@ -13,9 +13,9 @@ from engine.api.field_kinds import FieldKind
 from engine.api.model import RUN_LENGTH, Job, PullClass
 from engine.api.spec_hash import changed_fields
 from engine.refs import JobKey, pod_name
-from engine.status.outcome import Outcome, Reason, State
+from engine.status.outcome import LastWords, Outcome, Reason, State
 
-Entry = TypeVar("Entry", "Record", "RunHistoryEntry", "Attempt", "PullFailure")
+Entry = TypeVar("Entry", "Record", "RunHistoryEntry", "Attempt", "PullFailure", LastWords)
 
 MOST_RUNS = 100
 MOST_NUMBERS = 1000
@@ -76,17 +76,14 @@ class Attempt:
     """When the attempt after it may start; None for at once, or for none."""
     exhausted: bool = False
     """Whether no pull policy was left, and a retry begins with the first ones again."""
+    last_words: tuple[LastWords, ...] = ()
+    """What the container that failed wrote last."""
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_open(self) -> bool:
         """Whether the attempt is under way."""
         return self.outcome is None
-
-    @property
-    def deleted(self) -> Outcome:
-        """Its pod was deleted; the message is kubectl's own for an object that isn't there."""
-        return Outcome(Reason.POD_DELETED, f'pods "{self.pod}" not found')
 
     @property
     def pull_class(self) -> PullClass | None:
@@ -166,6 +163,8 @@ class Record(Run):
     """
     engine: str = ""
     """The process that began its newest attempt."""
+    fence: int = 0
+    """No pod of the job was given a higher fence."""
     completed: bool = False
     """Whether `engine complete` recorded it as done: it succeeded without an attempt."""
     refused: str = ""
@@ -208,6 +207,12 @@ class Record(Run):
             named |= {attempt.uid: attempt.pod for attempt in run.attempts}
         named.pop("", None)
         return named
+
+    def next_fence(self, now: datetime) -> int:
+        """Grows from call to call, also where a record was lost and made anew: it counts no faster
+        than seconds pass.
+        """
+        return max(self.fence + 1, int(now.timestamp()))
 
     def has_begun_since(self, before: "Record") -> bool:
         """Whether a run, or another attempt, has begun since the record was `before`."""
@@ -265,6 +270,7 @@ class Record(Run):
             outcome=outcome.reason,
             message=outcome.message,
             exit_code=outcome.exit_code,
+            last_words=outcome.last_words,
             finished_at=now,
             failures=failures,
             gives_up_at=None,
@@ -368,6 +374,7 @@ class Record(Run):
             cause=cause,
             unknown=self.unknown,
             annotations=self.annotations,
+            fence=self.fence,
             version=self.version,
         ).with_history(MOST_RUNS)
         return replace(record, base=record.highest_number(spec_hash[:RUN_LENGTH]))
@@ -397,7 +404,7 @@ class Record(Run):
 def map_messages(entry: Entry, change: Callable[[str], str]) -> Entry:
     """`entry` with `change` applied to every message in it: containers say what they like."""
     parts: dict[str, Any] = {"message": change(entry.message)}
-    for name in ("history", "attempts", "failures"):
+    for name in ("history", "attempts", "failures", "last_words"):
         entries = getattr(entry, name, ())
         if entries:
             parts[name] = tuple(map(partial(map_messages, change=change), entries))

@@ -60,6 +60,7 @@ _CHECKS: Mapping[str, Check] = {
     "engine": re.compile("[-_.0-9A-Za-z]{0,300}").fullmatch,
     "base": _NUMBER,
     "last_number": _NUMBER,
+    "fence": range(2**40).__contains__,
     "number": range(1, MAX_NUMBER + 1).__contains__,
     "exit_code": range(-MAX_NUMBER - 1, MAX_NUMBER + 1).__contains__,
 }

@@ -96,6 +96,8 @@ class Observation:
     """
     predecessors: tuple[Predecessor, ...] = ()
     """The jobs that it waits for, and how far they are."""
+    masks_secrets: bool = True
+    """Whether every secret of the job is known, so that it is masked in what its pods say."""
     suspended: bool = False
     """Whether `limits.maxStarts` lets no new run of the job begin."""
     superseded: bool = False

@@ -53,7 +53,6 @@ from engine.wellknown import SOURCE
 
 if TYPE_CHECKING:
     from engine.cluster.logs import LogArchive
-    from engine.reconcile.attempt_logs import AttemptLogs
     from engine.reconcile.image_locator import ImageLocator
     from engine.reconcile.quota_queue import QuotaQueue
     from engine.reconcile.start_limiter import StartLimiter
@@ -182,17 +181,11 @@ class JobController:
         return StartLimiter(self.store, self.informers, self._max_starts)
 
     def on_attempt_end(self, record: Record, attempt: Attempt) -> None:
-        """Report and save what is to be kept of its log."""
-        if self._dependencies.logs is not None or attempt.outcome is not Reason.SUCCEEDED:
-            self._attempt_logs.attempt_ended(record, attempt)
+        """Save its log, if logs are to be kept."""
+        if self._dependencies.logs is not None:
+            from engine.reconcile.attempt_logs import AttemptLogs  # noqa: PLC0415 - rarely needed
 
-    @cached_property
-    def _attempt_logs(self) -> "AttemptLogs":
-        from engine.reconcile.attempt_logs import AttemptLogs  # noqa: PLC0415 - rarely needed
-
-        archive = self._dependencies.logs
-        asks_first = self._until is None and archive is None
-        return AttemptLogs(self.client, self.emit, archive, asks_first)
+            AttemptLogs(self.client, self.emit, self._dependencies.logs).save(record.key, attempt)
 
     def _hosts_with(self, image: str) -> tuple[str, ...]:
         from engine.reconcile.image_locator import ImageLocator  # noqa: PLC0415 - rarely needed

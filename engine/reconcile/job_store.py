@@ -71,6 +71,8 @@ class TrackedJob:
     """Pods that are left alone, changed, or lack a service: their UIDs, once that was reported."""
     reported_end: object = None
     """The outcome for which the jobs that wait for it were called last."""
+    knows_references: bool = False
+    """Whether the values of others' Secrets, to which its pod refers, are masked."""
     unchanged: bool = False
     """Whether the run was found to be over before."""
     read_at: datetime | None = None

@@ -5,6 +5,7 @@ the API go up unless they are themselves an answer. An object that exists is loo
 is remembered, and after a lost race the engine reads again.
 """
 
+from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -60,16 +61,25 @@ from engine.lifecycle.state import (
 )
 from engine.reconcile.job_store import TrackedJob
 from engine.reconcile.reporter import AttemptReporter
-from engine.refs import GATE, Ref, ref_of
+from engine.refs import GATE, MAIN_CONTAINER, Ref, ref_of
 from engine.render.manifests import Manifests, secret_references
 from engine.runtime.retry import backoff
 from engine.status.deletion import Deletion
 from engine.status.waiting import classify_pull, has_pull_cause, pull_errors
 from engine.telemetry.events import ErrorReported, Notice
 from engine.telemetry.redact import Redactor
+from engine.transform.context import with_field
 from engine.transform.prefer_nodes import prefer_nodes
 from engine.transform.set_owner_reference import set_owner_reference
-from engine.wellknown import EXPIRES_AT, LAST_APPLIED, SCHEDULING, TTL_FROM
+from engine.wellknown import (
+    DISRUPTION,
+    EXPIRES_AT,
+    FENCE,
+    LAST_APPLIED,
+    NOT_EVICTED,
+    SCHEDULING,
+    TTL_FROM,
+)
 
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 _MOST_CONFLICTS = 5
@@ -163,6 +173,8 @@ class Reconciler:
                         known.pull_causes[place] = words
             if is_terminating(pod):
                 deletions[uid_of(pod)] = informer.deletion_of(uid_of(pod))
+        has_references = bool(job.secret_keys) and not tracked.knows_references
+        known.masks_secrets = tracked.rendered.secrets_resolved and not has_references
         known.superseded = tracked.check_superseded(now)
         source, record, kept_runs = self.config.source, tracked.record, self.kept_runs
         return LifecycleState(job, record, known, now, source, self.pull, kept_runs, self.engine)
@@ -180,7 +192,8 @@ class Reconciler:
         """Step 1. A pod that has the name already is for `lifecycle` to judge."""
         job = tracked.job
         manifests = self._manifests(tracked, action.attempt, action.policies)
-        manifest = manifests.pod
+        fence = str(action.fence)
+        manifest = with_field(manifests.pod, "metadata", "annotations", FENCE, value=fence)
         if action.images:
             manifest = prefer_nodes(manifest, map(self.hosts_with, action.images))
         tracked.writes += 1
@@ -239,9 +252,13 @@ class Reconciler:
             except (*_REFUSALS, UnauthorizedError) as error:
                 self._store_rejection(tracked, error, action.uid)
                 return
-        missing = missing_secret(self.client, tracked.job)
+        missing, values = read_references(self.client, tracked.job)
         if missing:
             tracked.observed.secrets_missing[action.uid] = missing
+        tracked.knows_references = values is not None
+        if values:
+            known = self.redactor.of(tracked.job.key).values
+            self.redactor.add((*known, *values), tracked.job.key)
         tracked.observed.rejection = None
         tracked.observed.dependents_ready |= {action.uid}
 
@@ -372,16 +389,17 @@ class Reconciler:
 
         A pod that is gone or another one needs no update; a rejection leaves it as it is.
         """
-        own = {EXPIRES_AT, LAST_APPLIED}
-        annotations = {k: v for k, v in action.annotations.items() if k not in own}
-        for kind in ("Secret", "ConfigMap") if action.labels or annotations else ():
+        of_pods = {EXPIRES_AT, LAST_APPLIED, DISRUPTION, *NOT_EVICTED}
+        annotations = {k: v for k, v in action.annotations.items() if k not in of_pods}
+        labels = {k: v for k, v in action.labels.items() if k not in of_pods}
+        for kind in ("Secret", "ConfigMap") if labels or annotations else ():
             ref = Ref(kind, tracked.job.namespace, action.pod)
             # Without them the pod is pruned as its spec says, and they go with it.
             with suppress(NotFoundError, ConflictError, AdmissionRefusedError, ForbiddenError):
                 found = api.get_metadata(self.client, ref) or {}
                 owners = [owner["uid"] for owner in found.get("ownerReferences") or ()]
                 if action.uid in owners:
-                    operations = _metadata_patch(found, action.labels, annotations)
+                    operations = _metadata_patch(found, labels, annotations)
                     test = {"op": "test", "path": "/metadata/uid", "value": found["uid"]}
                     api.patch(self.client, ref, [test, *operations])
         pods = tracked.observed.pods
@@ -550,21 +568,29 @@ def _has_content(existing: dict[str, Any], manifest: dict[str, Any]) -> bool:
     return all(existing.get(key) == manifest.get(key) for key in ("data", "type", "immutable"))
 
 
-def missing_secret(client: Client, job: Job) -> str:
-    """The first Secret, or key, that isn't there, in the kubelet's words; "" if all are.
+def read_references(client: Client, job: Job) -> tuple[str, tuple[str, ...] | None]:
+    """The first Secret, or key, that isn't there, in the kubelet's words, "" if all are; and the
+    values of the job's variables, None where one may not be read.
 
     One that may not be read is left to the kubelet. Errors: others of the API.
     """
-    keys: dict[str, frozenset[str] | None] = {}
+    data: dict[str, dict[str, str] | None] = {}
+    values: list[str] = []
+    is_known = True
     for holder, name, wanted in secret_references(job):
-        with suppress(ForbiddenError):
-            if name not in keys:
+        try:
+            if name not in data:
                 found = api.get(client, Ref("Secret", job.namespace, name))
-                keys[name] = None if found is None else frozenset(found.get("data") or ())
-            there = keys[name]
-            if there is None:
-                return f'{holder}: secret "{name}" not found'
-            if there.isdisjoint(wanted):
-                where = f"{job.namespace}/{name}"
-                return f"{holder}: couldn't find key {wanted[0]} in Secret {where}"
-    return ""
+                data[name] = None if found is None else found.get("data") or {}
+        except ForbiddenError:
+            is_known = is_known and holder != MAIN_CONTAINER
+            continue
+        there = data[name]
+        if there is None:
+            return f'{holder}: secret "{name}" not found', None
+        if there.keys().isdisjoint(wanted):
+            where = f"{job.namespace}/{name}"
+            return f"{holder}: couldn't find key {wanted[0]} in Secret {where}", None
+        if holder == MAIN_CONTAINER:
+            values.append(b64decode(there[wanted[0]]).decode(errors="replace"))
+    return "", tuple(values) if is_known else None

@@ -17,12 +17,15 @@ from engine.status.waiting import pull_errors_beside_main
 from engine.telemetry.events import (
     AttemptFailed,
     Emit,
+    LogEnd,
     Notice,
     PullPolicyFallback,
     StateChanged,
 )
 from engine.wellknown import ORPHANED_SINCE
 
+_LINES = 20
+"""Of the last words, so many are printed."""
 _NO_FAILURE = (Reason.SUCCEEDED, Reason.SUPERSEDED, Reason.CANCELLED)
 
 
@@ -124,6 +127,10 @@ class AttemptReporter:
         reason = attempt.outcome or Reason.CANCELLED
         self.emit(AttemptFailed(job.key, position, attempt.pod, reason, attempt.message))
         text = f"{reason}: {attempt.message}" if attempt.message else reason.value
+        for words in attempt.last_words:
+            lines = "\n".join(words.message.splitlines()[-_LINES:])
+            self.emit(LogEnd(job.key, position, attempt.pod, words.container, lines))
+            text += f"\n{words.message}"
         self._write_event(job, attempt, EventReason.ATTEMPT_FAILED, text)
 
     def _report_fallback(self, job: Job, record: Record, attempt: Attempt) -> None:

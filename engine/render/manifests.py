@@ -6,6 +6,7 @@ not among it, but for the data of the Secret itself.
 
 import base64
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,14 +19,15 @@ from engine.api.schema import check_manifest
 from engine.errors import InvalidInputError, RenderError, SourceLocation
 from engine.refs import MAIN_CONTAINER, pod_name
 from engine.render.templates import Templates
+from engine.wellknown import CONFIG_MOUNT, CONFIG_VOLUME
 
 MASK = "***"
-MOUNT = "/engine"
-VOLUME = "engine-config"
 PULL_SECRET_KEY = ".dockerconfigjson"  # noqa: S105 - a name, fixed by Kubernetes
 _OLD_PULL_SECRET_KEY = ".dockercfg"  # noqa: S105
 _KINDS = {"pod": "Pod", "secret": "Secret", "configmap": "ConfigMap"}
 _PASSED_ON = ("image", "args", "resources", "workingDir", "securityContext", "restartPolicy")
+_PROBE_TIMEOUT = 5
+"""Seconds that one question may take."""
 _NO_VALUES = ("secrets", "registryCredentials")
 
 
@@ -106,10 +108,12 @@ def template_variables(job: Job, attempt: int) -> dict[str, Any]:
     """Variables of every template of one attempt of `job`."""
     name, spec = pod_name(job.name, job.run, attempt), dict(job.spec)
     items = _config_items(job)
+    volumes = spec.get("volumes", ())
+    mounts = [{"name": one["name"], "mountPath": one["mountPath"]} for one in volumes]
     containers = [
         *({**service, "restartPolicy": "Always"} for service in spec.get("services", ())),
-        *spec.get("initContainers", ()),
-        {**spec, "name": MAIN_CONTAINER},
+        *({**one, "volumeMounts": mounts} for one in spec.get("initContainers", ())),
+        {**spec, "name": MAIN_CONTAINER, "volumeMounts": mounts},
     ]
     made = [_container(job, one, name, has_config=bool(items)) for one in containers]
     for key in _NO_VALUES:
@@ -126,11 +130,13 @@ def template_variables(job: Job, attempt: int) -> dict[str, Any]:
             "hasCredentials": bool(job.credentials),
             "pullSecrets": [*([name] if job.credentials else ()), *job.pull_secrets],
             "hasConfigMap": bool(items),
+            "services": [service["name"] for service in spec.get("services", ())],
+            "volumes": [*map(_volume, volumes)],
         },
         "spec": spec,
         "containers": {"initContainers": made[:-1], "containers": made[-1:]},
         "config": {
-            "volume": VOLUME,
+            "volume": CONFIG_VOLUME,
             "data": {key: content for key, _, content in items},
             "items": [{"key": key, "path": path} for key, path, _ in items],
         },
@@ -160,7 +166,7 @@ def _container(
         if key in source:
             container[key] = source[key]
     if "script" in source:
-        container["command"] = ["sh", "-e", f"{MOUNT}/scripts/{source['name']}"]
+        container["command"] = ["sh", "-e", f"{CONFIG_MOUNT}/scripts/{source['name']}"]
     elif "command" in source:
         container["command"] = source["command"]
     if "ports" in source:
@@ -173,9 +179,35 @@ def _container(
         env.append({"name": key, "valueFrom": {"secretKeyRef": {"name": ref.name, "key": ref.key}}})
     if env:
         container["env"] = env
-    if has_config:
-        container["volumeMounts"] = [{"name": VOLUME, "mountPath": MOUNT, "readOnly": True}]
+    own = {"name": CONFIG_VOLUME, "mountPath": CONFIG_MOUNT, "readOnly": True}
+    if mounts := [*([own] if has_config else ()), *source.get("volumeMounts", ())]:
+        container["volumeMounts"] = mounts
+    if "ready" in source:
+        container["startupProbe"] = _startup_probe(job, source["ready"])
     return container
+
+
+def _startup_probe(job: Job, ready: Mapping[str, Any]) -> dict[str, Any]:
+    """It never restarts a service before the job's startTimeout ends the attempt."""
+    probe: dict[str, Any] = {
+        "periodSeconds": 1,
+        "timeoutSeconds": _PROBE_TIMEOUT,
+        "failureThreshold": math.ceil(job.start_timeout) + 1,
+    }
+    if "exec" in ready:
+        return {"exec": {"command": ready["exec"]}, **probe}
+    if "tcp" in ready:
+        return {"tcpSocket": {"port": ready["tcp"]}, **probe}
+    return {"httpGet": {"path": "/", **ready["http"]}, **probe}
+
+
+def _volume(given: Mapping[str, Any]) -> dict[str, Any]:
+    volume = {key: value for key, value in given.items() if key != "mountPath"}
+    if "persistentVolumeClaim" in volume:
+        volume["persistentVolumeClaim"] = {"claimName": volume["persistentVolumeClaim"]}
+    if "image" in volume:
+        volume["image"] = {"reference": volume["image"]}
+    return volume
 
 
 def _escape_env_value(value: str) -> str:

@@ -23,6 +23,8 @@ class ContainerState:
     """Whether it runs beside the main container until that ends."""
     waiting: Mapping[str, Any]
     """Why it waits."""
+    is_ready: bool
+    """Whether it runs, and its startup probe has succeeded if it has one."""
     running: Mapping[str, Any]
     """Since when it runs; never empty while it does."""
     terminated: Mapping[str, Any]
@@ -59,6 +61,7 @@ def container_states(pod: Mapping[str, Any]) -> Iterator[ContainerState]:
                 is_init=is_init,
                 is_sidecar=is_init and _is_sidecar(pod, entry["name"]),
                 waiting=state.get("waiting") or {},
+                is_ready=running is not None and entry.get("started") is not False,
                 running={} if running is None else running or {"startedAt": None},
                 terminated=state.get("terminated") or {},
                 last_terminated=(entry.get("lastState") or {}).get("terminated") or {},

@@ -11,12 +11,13 @@ pod counts as deleted.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from engine.status.containers import failed_init, finished_at
 from engine.status.disruption import read_announced_disruption
+from engine.status.last_words import read_last_words
 from engine.status.outcome import Outcome, Reason
 from engine.status.pod_end import read_outcome
 from engine.times import earliest, parse_time
@@ -75,6 +76,17 @@ def read_deleted(pod: Pod, deletion: Deletion = UNSEEN, *, gone: bool = False) -
     if announced is None or announced.reason is Reason.NODE_LOST:
         return announced
     return announced if gone or outcome is not None else None
+
+
+def read_gone(pod: Pod, deletion: Deletion = UNSEEN) -> Outcome:
+    """Outcome of a pod that is gone, with its last words; PodDeleted, if only that ended it."""
+    outcome = read_deleted(pod, deletion, gone=True) or deleted(pod["metadata"]["name"])
+    return replace(outcome, last_words=read_last_words(pod))
+
+
+def deleted(pod: str) -> Outcome:
+    """The pod was deleted; the message is kubectl's own for an object that isn't there."""
+    return Outcome(Reason.POD_DELETED, f'pods "{pod}" not found')
 
 
 def _was_over(pod: Pod, deletion: Deletion) -> bool:

@@ -1,7 +1,9 @@
 """The vocabulary of ends: states a job can be in, reasons an attempt can end with."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from engine.errors import ExitCode
 
@@ -104,9 +106,23 @@ class Masked(str):
 
 
 @dataclass(frozen=True, slots=True)
+class LastWords:
+    """The last lines of a container that failed."""
+
+    container: str
+    """The container's name."""
+    message: str
+    """At most 80 lines and 2 KiB."""
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+    """Keys that a later version wrote."""
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """How an attempt ended; `exit_code` is the main container's, where it had one."""
 
     reason: Reason
     message: str = ""
     exit_code: int | None = None
+    last_words: tuple[LastWords, ...] = ()
+    """Only where the job's secrets can be masked in them."""

@@ -14,6 +14,8 @@ from engine.status.outcome import Outcome, Reason
 
 _NEVER_STARTED = frozenset({"StartError", "ContainerCannotRun"})
 _REFUSED_BY_RUNTIME = _NEVER_STARTED | {"RunContainerError"}
+KUBELETS_REASONS = _NEVER_STARTED | {"ContainerStatusUnknown"}
+"""With these the message of a container's end is the kubelet's; else the container wrote it."""
 _INTERRUPTED = "context canceled"
 _SIGNAL_BASE = 128
 _HIGHEST_SIGNAL = 64
@@ -22,7 +24,8 @@ _HIGHEST_SIGNAL = 64
 def read_container_end(state: ContainerState) -> Outcome:
     """Outcome of a container that has terminated."""
     code, reason = state.terminated.get("exitCode"), state.terminated.get("reason", "")
-    words = (state.terminated.get("message") or "").strip()
+    is_kubelets = reason in KUBELETS_REASONS
+    words = (state.terminated.get("message") or "").strip() if is_kubelets else ""
     if code == 0:
         return Outcome(Reason.SUCCEEDED, exit_code=0)
     if reason == "OOMKilled":

@@ -8,7 +8,7 @@ from typing import Any
 from engine.api.model import PullClass
 from engine.status.containers import ContainerState, container_states, has_main_started, has_started
 from engine.status.outcome import Outcome, Reason
-from engine.status.pod_end import was_interrupted
+from engine.status.pod_end import KUBELETS_REASONS, was_interrupted
 from engine.times import parse_time
 
 PULL_REASONS = (
@@ -119,7 +119,9 @@ def lacks_dependents(pod: Mapping[str, Any]) -> bool:
 def _config_words(state: ContainerState) -> str:
     last = state.last_terminated
     code = last.get("exitCode")
-    cause: str = (last.get("message") or "").strip() or (f"exit code {code}" if code else "")
+    is_kubelets = last.get("reason") in KUBELETS_REASONS
+    cause: str = (last.get("message") or "").strip() if is_kubelets else ""
+    cause = cause or (f"exit code {code}" if code else "")
     reason: str = state.waiting["reason"]
     if reason == _CRASH_LOOP and cause:
         return cause
@@ -133,6 +135,8 @@ def read_start_cause(pod: Mapping[str, Any]) -> str:
             words = condition.get("message") or condition.get("reason", "")
             return f"not scheduled: {words}"
     for state in container_states(pod):
+        if state.is_sidecar and state.running and not state.is_ready:
+            return f"service {state.name} runs, and is not ready"
         if state.waiting and not state.has_started:
             words = ": ".join(
                 filter(None, (state.waiting.get("reason"), state.waiting.get("message")))

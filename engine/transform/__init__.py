@@ -12,6 +12,8 @@ from engine.transform.apply_pod_patch import apply_pod_patch
 from engine.transform.context import TransformContext, metadata_error
 from engine.transform.set_active_deadline import set_active_deadline
 from engine.transform.set_grace_period import set_grace_period
+from engine.transform.set_identity import set_identity
+from engine.transform.set_last_words import set_last_words
 from engine.transform.set_names_and_labels import set_names_and_labels
 from engine.transform.set_pull_policy import set_pull_policy
 from engine.transform.set_scheduling_gate import set_scheduling_gate
@@ -26,6 +28,8 @@ TRANSFORMS: tuple[Transform, ...] = (
     set_pull_policy,
     set_active_deadline,
     set_grace_period,
+    set_identity,
+    set_last_words,
     set_ttl_annotation,
     set_scheduling_gate,
     set_security_defaults,

@@ -1,4 +1,5 @@
-"""Write on every object how it is kept: for how many seconds, or that it may not be pruned.
+"""Write on every object how it is kept: for how many seconds, or that it may not be pruned. And on
+the pod, whether it may be evicted.
 
 A pod has a mark of what the engine wrote, so that what another hand wrote there is known.
 """
@@ -12,8 +13,10 @@ from typing import Any
 from engine.api.model import Job
 from engine.durations import FOREVER
 from engine.transform.context import TransformContext, with_field
-from engine.wellknown import HOLD, LAST_APPLIED, MANAGED_BY, TTL
+from engine.wellknown import DISRUPTION, HOLD, LAST_APPLIED, MANAGED_BY, NOT_EVICTED, PROTECT, TTL
 
+PROTECTION = f"labels/{DISRUPTION}"
+"""In the mark of a pod that the engine protects: who takes the label off frees that pod."""
 Kept = Mapping[str, Mapping[str, str]]
 """Labels and annotations, as in an object's metadata."""
 
@@ -24,9 +27,18 @@ def set_ttl_annotation(manifest: dict[str, Any], context: TransformContext) -> d
     own = {key: kept["annotations"][key] for key in (TTL, HOLD) if key in kept["annotations"]}
     if manifest["kind"] == "Pod":
         own[LAST_APPLIED] = kept_mark(kept)
+        if is_protected(context.job):
+            own = {**NOT_EVICTED, **(manifest["metadata"].get("annotations") or {}), **own}
+            own[LAST_APPLIED] += f" {PROTECTION}"
+            manifest = with_field(manifest, "metadata", "labels", DISRUPTION, value=PROTECT)
     for key, value in own.items():
         manifest = with_field(manifest, "metadata", "annotations", key, value=value)
     return manifest
+
+
+def is_protected(job: Job) -> bool:
+    """Whether no drain is to evict its running pod."""
+    return job.spec.get("disruption") == PROTECT
 
 
 def kept_metadata(job: Job) -> Kept:

@@ -125,13 +125,32 @@ def test_its_pods_fit_the_restricted_standard_and_need_no_writable_root(
             assert container["resources"]["limits"]["memory"]
 
 
+def protections(documents: list[Object]) -> list[Object]:
+    """The budgets for running jobs, by what they select."""
+    protected = {"matchLabels": {"jobs.engine/disruption": "protect"}}
+    budgets = of_kind(documents, "PodDisruptionBudget")
+    return [one for one in budgets if one["spec"]["selector"] == protected]
+
+
+@EACH
+def test_protected_jobs_have_a_budget_in_each_namespace_that_is_named(
+    helm: Helm, files: list[Path]
+) -> None:
+    documents = helm.template(*files)
+    places = [one["metadata"]["namespace"] for one in protections(documents)]
+    roles = of_kind(documents, "RoleBinding")
+    assert all(one["spec"]["minAvailable"] == 2**31 - 1 for one in protections(documents))
+    assert {*places} <= {role["metadata"]["namespace"] for role in roles}
+    assert len(places) == len({*places})
+
+
 @EACH
 def test_selectors_find_the_pods_and_bindings_the_accounts(helm: Helm, files: list[Path]) -> None:
     documents = helm.template(*files)
     pods = [pod_of(workload) for workload in workloads(documents)]
     for policy in (
         *of_kind(documents, "NetworkPolicy"),
-        *of_kind(documents, "PodDisruptionBudget"),
+        *(b for b in of_kind(documents, "PodDisruptionBudget") if b not in protections(documents)),
     ):
         spec = policy["spec"]
         selector = spec.get("podSelector") or spec["selector"]

@@ -20,11 +20,12 @@ PRIORITIES = "scheduling.k8s.io/v1/priorityclasses"
 WAITS = "trap 'exit 143' TERM\nsleep 120 & wait\n"
 
 
-def drain(cluster: Cluster, node: Node) -> None:
-    """As an administrator does it, with each pod's own grace period."""
+def drain(cluster: Cluster, node: Node) -> str:
+    """As an administrator does it, with each pod's own grace period; what kubectl says."""
     kubectl = [str(cluster.kubectl), "--kubeconfig", str(cluster.kubeconfig)]
     options = ["--force", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=60s"]
-    subprocess.run([*kubectl, "drain", node.name, *options], check=True, capture_output=True)
+    asked = [*kubectl, "drain", node.name, *options]
+    return subprocess.run(asked, check=True, capture_output=True, text=True).stderr
 
 
 def test_a_job_on_a_drained_node_was_evicted_and_leaves_nothing(
@@ -70,6 +71,44 @@ def test_so_it_does_with_the_engine_that_stays(
     found = engine.status()
     assert [a["outcome"] for a in found["moved"]["attempts"]] == ["Evicted", "Succeeded"]
     assert [a["outcome"] for a in found["ends"]["attempts"]] == ["Evicted"]
+
+
+def test_a_protected_job_holds_the_drain_until_it_ends_and_any_other_is_evicted(
+    engine: Engine, objects: Objects, cluster: Cluster, second_node: Node
+) -> None:
+    said = engine.run("doctor", "-n", engine.namespace).stdout
+    remedy = said.partition("kubectl create poddisruptionbudget")[2].partition(")")[0].split()
+    kubectl = [str(cluster.kubectl), "--kubeconfig", str(cluster.kubeconfig)]
+    made = [*kubectl, "create", "poddisruptionbudget", *remedy]
+    subprocess.run(made, check=True, capture_output=True)
+    assert "engine-protect refuses" in engine.run("doctor", "-n", engine.namespace).stdout
+    there = {"kubernetes.io/hostname": second_node.name}
+    ends = "trap 'exit 143' TERM\nsleep 15 & wait\n"
+    jobs = {f"kept-{n}": "protect" for n in range(3)} | {f"gone-{n}": "allow" for n in range(2)}
+    for job, disruption in jobs.items():
+        engine.spec(job, script=ends, disruption=disruption, timeout="1m", nodeSelector=there)
+    process = engine.start()
+    pods = {job: objects.wait_until_running(job) for job in jobs}
+    budget = "policy/v1/poddisruptionbudgets"
+    objects.api.wait(
+        lambda: objects.api.get(budget, "engine-protect", engine.namespace)["status"].get(
+            "expectedPods"
+        ) == 3,
+        "the budget's count",
+    )  # fmt: skip
+    shown = engine.run("status", "-n", engine.namespace, "--node", second_node.name)
+    assert shown.stderr.count(f"holds a drain of {second_node.name} until ") == 3
+    would = engine.run("cancel", "-n", engine.namespace, "--node", second_node.name, "--dry-run")
+    assert would.stdout.count("would be cancelled") == len(jobs)
+    said = drain(cluster, second_node)
+    assert f'evicting pods/"{pods["kept-0"]["metadata"]["name"]}"' in said
+    assert "disruption budget" in said
+    assert "gone-" not in "".join(one for one in said.splitlines() if "error when evicting" in one)
+
+    run = finish(process, ends=7)
+    reasons = {job: run.job(job)["reason"] for job in jobs}
+    wanted = {"protect": "Succeeded", "allow": "Evicted"}
+    assert reasons == {job: wanted[disruption] for job, disruption in jobs.items()}
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ SAME: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "rerun": ({}, {"rerun": ""}),
     "retry": ({}, {"retry": {"max": 0}}),
     "retry-on": ({"retry": {"max": 1}}, {"retry": {"max": 1, "on": RETRIED_AFTER}}),
+    "disruption": ({}, {"disruption": "allow"}),
     "ttl": ({"ttl": None}, {"ttl": "1h15m"}),
     "hold": ({}, {"hold": False}),
     "suspend": ({}, {"suspend": False}),
@@ -71,6 +72,7 @@ EXPECTED = {
 }
 BUT = {
     ("timeout", "running"): "updated in place",  # it is shorter
+    ("disruption", "running"): "updated in place",
     ("ttlafterfinished", "running"): "nothing",  # it is written at the end
 }
 
@@ -155,6 +157,8 @@ class Jobs:
             "onChange": (None, "Wait"),
             "dependsOn": (None, [{"name": "image", "on": "finished"}]),
             "rerun": (None, "once-more"),
+            "disruption": (None, "protect"),
+            "volumes": (None, [{"name": "v", "emptyDir": {}, "mountPath": "/v"}]),
             "template": (None, "other"),
             "podPatch": (None, {"metadata": {"labels": {"patched": "yes"}}}),
         }

@@ -1,5 +1,6 @@
 """What a job's containers wrote reaches the user: on failure by itself, else when asked for."""
 
+import base64
 from pathlib import Path
 
 import pytest
@@ -75,14 +76,69 @@ def test_an_init_container_that_failed_is_the_one_whose_log_is_shown(
 
 
 @pytest.mark.only("sandbox")
-def test_a_log_that_can_not_be_read_takes_nothing_from_the_result(
+def test_the_last_words_of_a_job_need_no_right_to_read_logs(
     engine: Engine, sandbox: Sandbox
 ) -> None:
     sandbox.deny("get", "pods/log")
-    sandbox.node.will(Run(exit_code=3), pod="fails-*")
+    sandbox.node.will(Run(exit_code=3, log=("one", "two")), pod="fails-*")
     engine.spec("fails", script="exit 3")
     job = engine.reconcile(ends=1).job("fails")
-    assert (job["reason"], "log" in job) == ("ScriptFailed", False)
+    assert job["log"]["lines"] == ["one", "two"]
+    assert job["message"] == "exit code 3: two"
+    assert job["attempts"][0]["lastWords"] == [{"container": "main", "message": "one\ntwo"}]
+
+
+@pytest.mark.real
+def test_last_words_outlive_the_pod_and_hold_no_secret(
+    target: ClusterUnderTest, engine: Engine, objects: Objects
+) -> None:
+    engine.environment["ENGINE_SECRET_TOKEN"] = secret = "hunter2-of-the-test"
+    lines = [f"{n} {secret} " + "x" * 40 for n in range(60)]
+    script = says(target, "leaks", *lines, "boom: no such host", ends=3)
+    engine.spec("leaks", script=script, secrets={"TOKEN": {"fromEnv": "ENGINE_SECRET_TOKEN"}})
+    name = f"{engine.namespace}/leaks"
+    pod = engine.reconcile(ends=1).job("leaks")["attempts"][0]["pod"]
+    objects.api.delete("pods", pod, engine.namespace, grace=0)
+    shown = engine.run("describe", name, ends=0).stdout
+    assert "main | boom: no such host" in shown
+    assert "main | 59 *** xxx" in shown
+    record = objects.api.find("configmaps", "leaks.record", engine.namespace)
+    assert record is not None
+    assert secret[-5:] not in shown + record["data"]["record.json"]
+    events = objects.api.list("events", engine.namespace)
+    told = [one["message"] for one in events if one["reason"] == "AttemptFailed"]
+    assert any("boom: no such host" in words for words in told)
+    assert not any(secret in words for words in told)
+
+
+@pytest.mark.only("sandbox")
+def test_what_a_job_says_of_anothers_secret_is_masked_or_not_kept(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    data = {"key": base64.b64encode(b"hunter2-of-another").decode()}
+    shared = {"metadata": {"name": "shared"}, "data": data}
+    objects.api.create("secrets", shared, engine.namespace)
+    sandbox.node.will(Run(exit_code=3, log=("with hunter2-of-another",)), pod="fails-*")
+    secrets = {"T": {"fromSecret": {"name": "shared", "key": "key"}}}
+    engine.spec("fails", script="exit 3", secrets=secrets)
+    assert engine.reconcile(ends=1).job("fails")["message"] == "exit code 3: with ***"
+    sandbox.deny("get", "secrets")
+    engine.spec("fails", script="exit 3", secrets=secrets, rerun="2")
+    job = engine.reconcile(ends=1).job("fails")
+    assert (job["message"], "log" in job) == ("exit code 3", False)
+
+
+@pytest.mark.only("sandbox")
+def test_without_the_feature_the_kubelet_keeps_no_last_words(
+    engine: Engine, sandbox: Sandbox
+) -> None:
+    config = engine.folder.parent / "engine.yaml"
+    head = "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\n"
+    config.write_text(f"{head}features: {{lastWords: false}}\n", encoding="utf-8")
+    sandbox.node.will(Run(exit_code=3, log=("one",)), pod="fails-*")
+    engine.spec("fails", script="exit 3")
+    job = engine.reconcile("--config", str(config), ends=1).job("fails")
+    assert (job["message"], "log" in job) == ("exit code 3", False)
 
 
 def test_logs_prints_what_the_job_wrote_by_the_name_that_is_printed(

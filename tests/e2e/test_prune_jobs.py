@@ -1,6 +1,5 @@
 """What must be safe before a job's pod is pruned, and what goes with it."""
 
-
 import pytest
 
 from engine.sandbox import FOREVER, Fault, Run, Sandbox

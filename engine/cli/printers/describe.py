@@ -129,6 +129,8 @@ def _attempt_lines(
         f"{state.name}, image {state.image}: {_state_words(state)}"
         for state in (container_states(pod) if pod is not None else ())
     ]
+    for words in attempt.last_words:
+        lines += [f"{words.container} | {line}" for line in words.message.splitlines()]
     head = sanitize_line(f"{position}  {end}{code}: {where}{took}")
     return [f"  {head}", *_indented(map(sanitize_line, lines), by=5)]
 

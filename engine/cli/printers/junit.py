@@ -20,7 +20,7 @@ from engine.lifecycle.record import Record
 from engine.reconcile.once import JobResult, OnceResult
 from engine.times import format_time
 
-_NO_PROPERTIES = ("number", "uid", "class", "failures", "pullPolicies")
+_NO_PROPERTIES = ("number", "uid", "class", "failures", "lastWords", "pullPolicies")
 """Of what the JSON result has of an attempt."""
 
 

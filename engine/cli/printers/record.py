@@ -40,6 +40,7 @@ def _attempt_json(position: int, attempt: Attempt) -> dict[str, Any]:
         "message": attempt.message,
         "failures": failures,
         "exitCode": attempt.exit_code,
+        "lastWords": [{"container": w.container, "message": w.message} for w in attempt.last_words],
         "startedAt": format_time(attempt.started_at),
         "finishedAt": format_time(attempt.finished_at),
         "givesUpAt": format_time(attempt.gives_up_at),

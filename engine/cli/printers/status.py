@@ -11,6 +11,7 @@ from engine.lifecycle.orphan import orphaned_since
 from engine.lifecycle.outdated import with_outdated
 from engine.lifecycle.retry import time_left
 from engine.refs import JobKey
+from engine.status.drain import drain_words
 from engine.status.outcome import State
 from engine.times import format_time
 
@@ -53,6 +54,7 @@ def job_json(job: JobView) -> dict[str, Any]:
         **record_json(record),
         "pod": _pod_name(job) or None,
         "node": _node(job) or None,
+        "drain": drain_words(job.pod) or None,
         "recordedAt": format_time(job.written_at),
         "specGoneSince": format_time(orphaned_since(record.annotations)) if record else None,
         "history": [
@@ -90,6 +92,7 @@ def overview_rows(
         if message and status.is_recorded:
             message += time_left(record, now)
         message = with_outdated(message, job.outdated or ())
+        message = "; ".join(filter(None, (message, drain_words(job.pod) if wide else "")))
         if job.queue is not None:
             message = f"{job.queue}: {message}"
         elif not status.is_recorded:

@@ -12,7 +12,8 @@ from engine.lifecycle.rules.restore_dependents import next_look
 from engine.lifecycle.state import LifecycleState, Pod, held_end, is_terminating
 from engine.status.containers import finished_at, has_main_started, has_started, started_at
 from engine.status.deadline import exceeded_deadline
-from engine.status.deletion import UNSEEN, read_end
+from engine.status.deletion import UNSEEN, deleted, read_end
+from engine.status.last_words import read_last_words
 from engine.status.outcome import Outcome, Reason
 from engine.status.waiting import (
     lacks_dependents,
@@ -44,7 +45,7 @@ def attempt_end(state: LifecycleState, attempt: Attempt) -> Outcome | RefreshPod
         return read_end(pod, observed.deletions.get(uid, UNSEEN)) or held_end(pod)
     if uid not in observed.deleted_uids:
         return RefreshPod(attempt.pod, uid)
-    return observed.deleted_outcomes.get(uid) or attempt.deleted
+    return observed.deleted_outcomes.get(uid) or deleted(attempt.pod)
 
 
 def _close_stuck(state: LifecycleState, attempt: Attempt, pod: Pod) -> Action | None:
@@ -106,9 +107,24 @@ def waiting_since(attempt: Attempt, pod: Pod) -> datetime:
     return max(created, attempt.claimed_at or created)
 
 
+def with_last_words(state: LifecycleState, outcome: Outcome, pod: Pod | None) -> Outcome:
+    """With what the container that failed wrote last, unless a secret could be among it.
+
+    The last line is the cause of an exit code, which says nothing by itself.
+    """
+    words = read_last_words(pod) if pod is not None else outcome.last_words
+    if outcome.reason is Reason.SUCCEEDED or not state.observed.masks_secrets:
+        words = ()
+    message = outcome.message
+    if words and outcome.reason in (Reason.SCRIPT_FAILED, Reason.CONTAINER_CONFIG_ERROR):
+        message += f": {words[0].message.rstrip().splitlines()[-1].strip()}"
+    return replace(outcome, message=message, last_words=words)
+
+
 def close(state: LifecycleState, attempt: Attempt, outcome: Outcome) -> WriteRecord:
     """Write down how the attempt ended; whether there is another is up to the job's `retry`."""
     record, pod = state.decided_record, state.pod_of(attempt.uid)
+    outcome = with_last_words(state, outcome, pod)
     if pod is not None and attempt.started_at is None:
         attempt = replace(attempt, started_at=started_at(pod))
     if outcome.reason is Reason.DEADLINE_EXCEEDED and pod is not None:

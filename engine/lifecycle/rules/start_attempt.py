@@ -47,7 +47,8 @@ def start_attempt(state: LifecycleState) -> Action | None:
         # Where there is no room for the record, no second pod is made in vain.
         return WriteRecord(state.queued(record, rejection))
     policies = record.next_policies(state.job)
-    return CreatePod(number, policies, images_of_nodes(record.attempts, policies))
+    images, fence = images_of_nodes(record.attempts, policies), record.next_fence(state.now)
+    return CreatePod(number, policies, images, fence)
 
 
 def _look_for_previous(state: LifecycleState, record: Record) -> RefreshPod | None:
@@ -99,6 +100,7 @@ def _own_and_record(state: LifecycleState, record: Record, number: int, pod: Pod
         message=gates,
         refused="",
         queued_at=record.queued_at or state.now,
+        fence=record.next_fence(state.now),
         spec_fields=state.job.spec_fields,
         defaulted_fields=state.job.defaulted_fields,
         engine=state.engine,

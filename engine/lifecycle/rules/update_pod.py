@@ -19,8 +19,17 @@ from engine.lifecycle.state import (
 )
 from engine.status.outcome import Reason
 from engine.times import format_time
-from engine.transform.set_ttl_annotation import kept_mark, kept_metadata
-from engine.wellknown import EXPIRES_AT, HOLD, LAST_APPLIED, MANAGED_BY, RESERVED_PREFIX
+from engine.transform.set_ttl_annotation import PROTECTION, is_protected, kept_mark, kept_metadata
+from engine.wellknown import (
+    DISRUPTION,
+    EXPIRES_AT,
+    HOLD,
+    LAST_APPLIED,
+    MANAGED_BY,
+    NOT_EVICTED,
+    PROTECT,
+    RESERVED_PREFIX,
+)
 
 Changes = dict[str, dict[str, str | None]]
 _STAMP = f"annotations/{EXPIRES_AT}"
@@ -69,10 +78,18 @@ def _changes(job: Job, attempt: Attempt, pod: Pod) -> Changes:
             is_own = key == MANAGED_BY or (key.startswith(RESERVED_PREFIX) and key != HOLD)
             if key in live.get(field, ()) and key not in kept[field] and not is_own:
                 changes[field][key] = None
+    was_protected = protects = PROTECTION in applied
+    if before and attempt.is_open and not has_ended(pod):
+        protects = is_protected(job)
+    if protects is not was_protected:
+        changes["labels"][DISRUPTION] = PROTECT if protects else None
+        for key in NOT_EVICTED.keys() - kept["annotations"].keys():
+            changes["annotations"][key] = NOT_EVICTED[key] if protects else None
     at, stamp = _expires_at(job, attempt, pod), live["annotations"].get(EXPIRES_AT)
     if at != stamp and (stamp is None or _STAMP in applied):
         changes["annotations"][EXPIRES_AT] = at
     if before:
+        mark += f" {PROTECTION}" if protects else ""
         if at is not None and (stamp is None or _STAMP in applied):
             mark += f" {_STAMP}"
         if mark != before:

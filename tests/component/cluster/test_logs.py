@@ -2,11 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-
 from engine.cluster.connect import connect
-from engine.cluster.logs import LogFollower, read_log_end
-from engine.errors import ApiError
+from engine.cluster.logs import LogFollower
 from engine.refs import Ref
 from engine.sandbox import FOREVER, Run, Sandbox
 from tests.component.sandbox.conftest import ci, sandbox
@@ -32,17 +29,3 @@ def test_each_line_comes_once_through_connections_that_fall_silent(
     assert list(follower.lines()) == []
     last = LogFollower(client, POD, "main", tail=1, timeout=3)
     assert list(last.lines()) == [b"\n"]
-
-
-def test_of_a_log_the_last_whole_lines_are_kept(
-    ci: Namespace, sandbox: Sandbox, tmp_path: Path
-) -> None:
-    client = connect(str(sandbox.write_kubeconfig(tmp_path / "kubeconfig"))).client
-    long = "x" * 50_000
-    sandbox.node.will(Run(log=(f"secret {long}", long, "the end")), pod="job")
-    ci.start()
-    ci.advance(1.0)
-    assert read_log_end(client, POD, "main", lines=20, timeout=5) == [long, "the end"]
-    assert read_log_end(client, POD, "main", lines=1, timeout=5) == ["the end"]
-    with pytest.raises(ApiError, match="not valid for pod"):
-        read_log_end(client, POD, "web", lines=1, timeout=5)

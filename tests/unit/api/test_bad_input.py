@@ -386,3 +386,16 @@ def test_a_secret_is_not_in_what_a_job_prints_as() -> None:
     job = make_job(secrets={"T": {"value": VALUE}}, registryCredentials=[login])
     assert VALUE not in repr(job)
     assert job.secrets["T"].value == VALUE
+
+
+def test_no_two_volumes_have_one_name_or_one_place() -> None:
+    volumes = [
+        {"name": "cache", "emptyDir": {}, "mountPath": "/cache"},
+        {"name": "cache", "persistentVolumeClaim": "c", "mountPath": "/other"},
+        {"name": "tools", "image": "tools:1", "mountPath": "/cache/"},
+        {"name": "engine-config", "emptyDir": {}, "mountPath": "/engine"},
+    ]
+    told = [str(one) for one in load_document(document(volumes=volumes)).problems]
+    assert [words.partition("spec.volumes")[2].partition(":")[0] for words in told] == [
+        "[1].name", "[2].mountPath", "[3].name", "[3].mountPath",
+    ]  # fmt: skip

@@ -31,6 +31,9 @@ def told(limits: str, text: str = "", **spec: Any) -> list[str]:
     [
         ("{maxStartTimeout: 5m}", "  startTimeout: 10m",
          "job.yaml:6:17: warning: spec.startTimeout 10m is cut to 5m (limits.maxStartTimeout)"),
+        ("{maxProtect: 30m}", "  disruption: protect",
+         ("job.yaml:6:15: spec.disruption: protect with a timeout of 1h is not allowed "
+          "(limits.maxProtect: 30m)")),
         ("{maxTtl: 2h}", "  ttl: 7d",
          "job.yaml:6:8: warning: spec.ttl 7d is cut to 2h (limits.maxTtl)"),
         ("{maxTtl: 2h}", "  ttlAfterFinished: {success: 1h, failure: 100w}",

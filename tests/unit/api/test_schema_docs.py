@@ -99,6 +99,8 @@ def test_the_defaults_that_are_told_are_those_that_hold() -> None:
         **{name: value for name, value in BUILT_IN.items() if name != "ttlLeeway"},
         "retry.max": make_job().retry.max,
         "dependsOn.on": "succeeded",
+        "disruption": "allow",
+        "services.ready.http.path": "/",
     }
 
 

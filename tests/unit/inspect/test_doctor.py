@@ -13,6 +13,7 @@ from engine.inspect.doctor import (
     check_version,
     feature_result,
     read_full,
+    read_protection,
 )
 from tests.support.pages import table_of
 
@@ -84,3 +85,19 @@ def test_the_features_need_what_the_page_lists_and_nothing_else() -> None:
             for name in re.findall("`([^`]+)`", resource):
                 listed |= {(verb, name) for verb in verbs.split(", ")}
     assert {(right.verb, right.resource) for right in EVERY_RIGHT} == listed
+
+
+def test_a_namespace_without_the_budget_that_refuses_evictions_is_told_how_it_is_made() -> None:
+    spec = {
+        "minAvailable": 2**31 - 1,
+        "selector": {"matchLabels": {"jobs.engine/disruption": "protect"}},
+    }
+    ours = {"metadata": {"name": "engine-protect"}, "spec": spec}
+    weak = {"metadata": {"name": "weak"}, "spec": {**spec, "minAvailable": 1}}
+    assert read_protection([weak, ours], "ci").status is CheckStatus.OK
+    missing = read_protection([weak], "ci")
+    assert missing.status is CheckStatus.DEGRADED
+    assert missing.remedy == (
+        "kubectl create poddisruptionbudget engine-protect -n ci"
+        " --selector=jobs.engine/disruption=protect --min-available=2147483647"
+    )

@@ -3,9 +3,10 @@ from typing import Any
 
 import pytest
 
-from engine.lifecycle.actions import DeletePod, Done, RefreshPod, Wait
+from engine.lifecycle.actions import DeletePod, Done, RefreshPod, Wait, WriteRecord
+from engine.lifecycle.rules import decide
 from engine.status.deletion import Deletion
-from engine.status.outcome import Outcome, Reason, State
+from engine.status.outcome import LastWords, Outcome, Reason, State
 from engine.times import parse_time
 from tests.unit.builders import make_job
 from tests.unit.lifecycle.states import (
@@ -15,6 +16,7 @@ from tests.unit.lifecycle.states import (
     at,
     attempt,
     finished,
+    make_state,
     quota,
     record,
     written,
@@ -233,3 +235,21 @@ def test_a_pod_that_is_being_deleted_is_not_deleted_again() -> None:
 
 def test_a_finished_job_ignores_a_refusal_from_before() -> None:
     assert act(JOB, finished(), rejection=quota()) == Done()
+
+
+def test_the_last_line_of_the_container_that_failed_is_the_cause_of_its_exit_code() -> None:
+    pod = job_pod(JOB, ended(3, message="cloning\nno such host\n"), phase="Failed")
+    over = written(JOB, OPEN, pod)
+    assert over.message == "exit code 3: no such host"
+    assert over.attempts[0].last_words == (LastWords("main", "cloning\nno such host"),)
+    evicted = job_pod(JOB, ended(143, message="stopping"), phase="Failed", reason="Evicted")
+    (closed,) = written(JOB, OPEN, evicted).attempts
+    assert (closed.message, closed.last_words[0].message) == ("Evicted", "stopping")
+
+
+def test_no_last_words_are_kept_where_a_secret_could_not_be_masked_in_them() -> None:
+    state = make_state(JOB, OPEN, job_pod(JOB, ended(3, message="hunter2"), phase="Failed"))
+    state.observed.masks_secrets = False
+    action = decide(state)
+    assert isinstance(action, WriteRecord)
+    assert "hunter2" not in repr(action)

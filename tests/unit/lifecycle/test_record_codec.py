@@ -14,7 +14,7 @@ from engine.errors import BrokenRecordError, ExitCode
 from engine.lifecycle.record import PullFailure, Record, RunHistoryEntry
 from engine.lifecycle.record_codec import MAX_SIZE, check_record, decode_record, encode_record
 from engine.refs import JobKey
-from engine.status.outcome import Masked, Reason, State
+from engine.status.outcome import LastWords, Masked, Reason, State
 from tests.unit.lifecycle.states import JOB, NOW, attempt, finished, record
 from tests.unit.lifecycle.strategies import JOBS, records
 
@@ -71,6 +71,7 @@ def test_a_record_survives_being_written_and_read(known: Record) -> None:
 def test_every_field_is_written_but_those_of_the_config_map() -> None:
     """A field that was added and has no key would be forgotten at the next start."""
     failure = PullFailure("main", "ErrImagePull", PullClass.OTHER, "m", "main:1", {"x": 1})
+    words = LastWords("main", "no such host", {"x": 1})
     of_run: dict[str, Any] = {
         "state": State.FAILED, "reason": Reason.EVICTED, "message": "m", "exit_code": 1,
         "queued_at": NOW, "started_at": NOW, "finished_at": NOW,
@@ -79,15 +80,15 @@ def test_every_field_is_written_but_those_of_the_config_map() -> None:
     tried = attempt(
         uid="uid-1", policies={"main": "Never"}, started_at=NOW, finished_at=NOW, message="m",
         outcome=Reason.EVICTED, exit_code=1, failures=(failure,), unknown={"x": 1},
-        gives_up_at=NOW, retry_at=NOW, exhausted=True,
+        gives_up_at=NOW, retry_at=NOW, exhausted=True, last_words=(words,),
     )  # fmt: skip
     past = RunHistoryEntry("0a1b2c3d", 1, "uid-0", **of_run)
     whole = Record(
         JOB.key, "default", JOB.spec_hash, (past,), 1, {"0a1b2c3d": 1}, "spec.image=0a1b2c3d",
-        "uid-2", "node_12", completed=True, refused="QuotaExceeded q", attempts=(tried,),
+        "uid-2", "node_12", 7, completed=True, refused="QuotaExceeded q", attempts=(tried,),
         annotations={"a": "b"}, version="7", **of_run,
     )  # fmt: skip
-    for entry in (whole, tried, past, failure):
+    for entry in (whole, tried, past, failure, words):
         empty = [f.name for f in fields(entry) if not getattr(entry, f.name)]
         assert empty in ([], ["attempts"])
     assert replace(read(written(whole)), annotations=whole.annotations) == whole

@@ -7,6 +7,7 @@ from engine.lifecycle.actions import (
     Wait,
     WriteRecord,
 )
+from engine.lifecycle.record import Record
 from engine.refs import GATE
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
@@ -171,3 +172,16 @@ def test_a_pod_under_deletion_is_waited_for_before_the_next_attempt() -> None:
         JOB, waiting("ErrImagePull", "x"), phase="Pending", deleted="2026-01-01T12:00:15Z"
     )
     assert act(JOB, record(closed), dying) == Wait()
+
+
+def test_each_pod_is_given_a_higher_fence_than_all_before_it() -> None:
+    first = act(JOB, None)
+    assert isinstance(first, CreatePod)
+    pod = job_pod(JOB, gated=True)
+    known = written(JOB, None, pod, settled=[UID], now=at(3))
+    assert first.fence == int(NOW.timestamp())
+    assert known.fence >= first.fence
+    changed = make_job(image="x:2")
+    following = known.run_of(changed)
+    assert following.next_fence(NOW) > known.fence, "whatever the clock says"
+    assert Record(JOB.key, SOURCE, "a" * 64).next_fence(at(60)) > known.fence, "nor is it forgotten"

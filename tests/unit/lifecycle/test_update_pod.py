@@ -9,9 +9,18 @@ from engine.lifecycle.actions import Done, UpdatePod, Wait
 from engine.lifecycle.record import Record
 from engine.lifecycle.rules import decide
 from engine.status.outcome import Reason, State
-from engine.transform.set_ttl_annotation import kept_mark, kept_metadata
-from engine.wellknown import EXPIRES_AT, HOLD, LAST_APPLIED, MANAGED_BY, RUN, TTL
-from tests.unit.builders import document, load_document, make_config, make_job
+from engine.transform.set_ttl_annotation import kept_mark, kept_metadata, set_ttl_annotation
+from engine.wellknown import (
+    DISRUPTION,
+    EXPIRES_AT,
+    HOLD,
+    LAST_APPLIED,
+    MANAGED_BY,
+    NOT_EVICTED,
+    RUN,
+    TTL,
+)
+from tests.unit.builders import context, document, load_document, make_config, make_job
 from tests.unit.lifecycle.states import (
     JOB,
     NOW,
@@ -201,3 +210,29 @@ def test_a_finished_pod_gets_no_deadline() -> None:
     shorter = make_job(timeout="5m")
     pod = kept_pod(shorter, ended(0), phase="Succeeded", activeDeadlineSeconds=3600)
     assert act(shorter, finished(), pod) == Done()
+
+
+def test_a_protection_that_is_asked_for_or_taken_back_reaches_the_running_pod_alone() -> None:
+    plain, protected = make_job(), make_job(disruption="protect")
+    for before, now, label in ((plain, protected, "protect"), (protected, plain, None)):
+        made = set_ttl_annotation({**job_pod(before, running()), "kind": "Pod"}, context(before))
+        state = make_state(before, record(attempt(job=before), job=before), made)
+        assert not isinstance(decide(state), UpdatePod)
+        state = make_state(now, record(attempt(job=now), job=now), made)
+        action = decide(state)
+        assert isinstance(action, UpdatePod)
+        assert action.labels == {DISRUPTION: label}
+        assert {key: bool(value) for key, value in action.annotations.items()} == {
+            LAST_APPLIED: True, **dict.fromkeys(NOT_EVICTED, label is not None)
+        }  # fmt: skip
+        changed = make_state(now, finished(job=now), {**made, "status": {"phase": "Succeeded"}})
+        assert not isinstance(decide(changed), UpdatePod), "nobody evicts what is over"
+
+
+def test_a_label_that_somebody_took_off_to_free_the_pod_stays_off() -> None:
+    protected = make_job(disruption="protect")
+    pod = {**job_pod(protected, running()), "kind": "Pod"}
+    made = set_ttl_annotation(pod, context(protected))
+    del made["metadata"]["labels"][DISRUPTION]
+    known = record(attempt(job=protected), job=protected)
+    assert not isinstance(decide(make_state(protected, known, made)), UpdatePod)

@@ -20,7 +20,7 @@ from engine.lifecycle.record_codec import decode_record, encode_record
 from engine.refs import GATE, parse_pod_name, pod_name, record_name
 from engine.status.outcome import Reason
 from engine.times import format_time
-from engine.wellknown import ATTEMPT, JOB, MANAGED_BY, MANAGER, RUN, SOURCE
+from engine.wellknown import ATTEMPT, FENCE, JOB, MANAGED_BY, MANAGER, RUN, SOURCE
 
 SOURCE_NAME = "default"
 NAMESPACE = "ci"
@@ -69,6 +69,8 @@ class Cluster:
     blind: set[str] = field(default_factory=set)
     forged: set[str] = field(default_factory=set)
     watched: set[str] = field(default_factory=set)
+    fence: int = 0
+    """Of the pod that started last, since the record was lost."""
 
     # What a client can ask for
 
@@ -322,7 +324,7 @@ class Cluster:
 
     def forget_record(self) -> None:
         """Somebody deletes the record: what it knew of pods that are gone is lost by intent."""
-        self.record = None
+        self.record, self.fence = None, 0
         present = {
             uid_of(pod) for pod in self.pods.values() if "deletionTimestamp" not in pod["metadata"]
         }
@@ -543,6 +545,9 @@ class Cluster:
                 assert before is not None, f"started again before {other_uid} was closed"
                 assert before.outcome in self.retried, f"started again after {before}"
         self.starts.append((run, number, uid))
+        fence = int((pod["metadata"].get("annotations") or {}).get(FENCE, 0))
+        assert uid in self.forged or fence > self.fence, "started with the fence of another pod"
+        self.fence = max(fence, self.fence)
 
     def _judge_record(self, record: Record) -> None:
         for attempt in record.attempts:

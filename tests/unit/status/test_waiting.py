@@ -133,7 +133,7 @@ def test_a_valid_image_is_not_invalid() -> None:
          "main: no command specified"),
         (waiting("RunContainerError"), {}, "main: RunContainerError"),
         (waiting("CrashLoopBackOff", "back-off 5m0s restarting failed container"),
-         {"lastState": ended(2, message="bad flag")}, "main: bad flag"),
+         {"lastState": ended(128, "StartError", "no such file")}, "main: no such file"),
         (waiting("CrashLoopBackOff", "back-off 5m0s restarting failed container"),
          {"lastState": ended(2)}, "main: exit code 2"),
     ],
