@@ -292,16 +292,14 @@ class JobController:
         return [reflector for reflector in self.reflectors() if reflector.failing]
 
     @property
-    def unheard(self) -> tuple[str, str]:
-        """Lines on the first watch whose failure stops the engine, and that stops few; or "".
+    def unheard(self) -> str:
+        """A line on the first watch whose failure stops the engine; "" without one.
 
         That a namespace may not be read is no matter of the jobs in others.
         """
         all_refused = all(r.failing and r.refused for r in self.informers.reflectors())
-        lines = {
-            r.refused and not all_refused: f"{r.path}: {r.failing}" for r in reversed(self.failing)
-        }
-        return lines.get(False, ""), lines.get(True, "")
+        lines = (f"{r.path}: {r.failing}" for r in self.failing if all_refused or not r.refused)
+        return next(lines, "")
 
     @property
     def leads(self) -> bool:

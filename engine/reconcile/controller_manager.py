@@ -157,20 +157,11 @@ class ControllerManager:
 
     def readiness(self) -> dict[str, str]:
         """What makes the engine ready, each with the reason why it isn't so, "" if it is."""
-        (lost, _), unread = self.controller.unheard, self.controller.informers.unread
+        lost, unread = self.controller.unheard, self.controller.informers.unread
         return {
             "caches": lost or (f"not read yet: {unread}" if unread else ""),
             "directory": self.specs.unreadable,
             "leader": self.elector.unknown_leader,
-        }
-
-    def remarks(self) -> dict[str, str]:
-        """Troubles that leave the engine ready."""
-        _, refused = self.controller.unheard
-        return {
-            "namespaces": refused,
-            "records": self.controller.store.unrecorded,
-            "starts": self.controller.start_limiter.remark,
         }
 
     def _run_ttl_rule(self, stop: threading.Event, heartbeat: Callable[[float], None]) -> None:

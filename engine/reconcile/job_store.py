@@ -239,13 +239,3 @@ class JobStore:
         """Jobs that have a spec, and those without one that are not forgotten yet."""
         with self._lock:
             return sorted({*self.desired, *self._states})
-
-    @property
-    def unrecorded(self) -> str:
-        """Which jobs wait because the server refuses their records; "" if none does."""
-        with self._lock:
-            states = sorted(self._states.items())
-        found = [(key, tracked.observed.rejection) for key, tracked in states]
-        refused = [(k, why.message) for k, why in found if why and why.record_version is not None]
-        more = f" and for {len(refused) - 1} more" if len(refused) > 1 else ""
-        return f"refused for {refused[0][0]}{more}: {refused[0][1]}" if refused else ""

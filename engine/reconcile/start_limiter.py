@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from engine.api.model import Job, Limits
 from engine.errors import BrokenRecordError, UsageError
 from engine.informers.factory import InformerFactory
-from engine.lifecycle.max_starts import MaxStarts, NewRun, name_jobs, new_run
+from engine.lifecycle.max_starts import MaxStarts, NewRun, new_run
 from engine.reconcile.job_store import Changes, JobStore
 from engine.refs import JobKey
 
@@ -56,12 +56,6 @@ class StartLimiter:
         """Jobs that are too many."""
         with self._lock:
             return sorted(key for batch in self._batches for key in batch.suspended)
-
-    @property
-    def remark(self) -> str:
-        """The names of the suspended jobs; "" if there are none."""
-        names = self.suspended
-        return f"suspended by {self.limit.name}: {name_jobs(names)}" if names else ""
 
     def configure(self, limits: Limits) -> None:
         """Put `limits` in force."""

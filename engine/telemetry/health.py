@@ -22,7 +22,6 @@ _TIMEOUT = 5.0
 """Seconds for a whole connection."""
 _POLL_INTERVAL = 0.1
 _BACKLOG = 1024
-_SCRAPE_INTERVAL = 0.1
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -48,8 +47,7 @@ class HealthServer(ThreadingHTTPServer):
     """Serves what its callables return at the moment of the request.
 
     `checks` returns the reason why each check fails, "" for one that passes; `alive` the same for
-    the whole process; `remarks` returns notes on an engine that is ready. All are called from the
-    server's threads and have to be quick.
+    the whole process. Both are called from the server's threads and have to be quick.
     Guarantees: at most 32 connections and threads; each ends after 5 seconds, however slowly its
     client writes or reads. A new connection takes the place of the oldest one of the peer that has
     most, so that slow clients don't block a probe. Known secrets are masked.
@@ -64,15 +62,13 @@ class HealthServer(ThreadingHTTPServer):
         checks: Callable[[], Mapping[str, str]],
         alive: Callable[[], str],
         metrics: Metrics | None,
-        remarks: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._host, self.port = parse_address(address)
         super().__init__((self._host, self.port), _Handler, bind_and_activate=False)
         self.socket.close()
-        self._checks, self._alive, self._remarks = checks, alive, remarks
+        self._checks, self._alive = checks, alive
         self._metrics = metrics
-        self._scraping, self._lock = threading.Lock(), threading.Lock()
-        self._scraped = "", 0.0, ("", b"")
+        self._lock = threading.Lock()
         self._open: dict[Any, tuple[str, float]] = {}
         """Peer and beginning of each connection, the oldest first."""
 
@@ -109,7 +105,7 @@ class HealthServer(ThreadingHTTPServer):
     def answer(self, path: str, accept: str) -> tuple[int, str | bytes, str]:
         """Status, content and content type of a page."""
         if path == "/metrics" and self._metrics is not None:
-            content_type, content = self._exposition(self._metrics, accept)
+            content_type, content = self._metrics.exposition(accept)
             return HTTPStatus.OK, content, content_type
         if path == "/healthz":
             words = self._alive()
@@ -118,25 +114,11 @@ class HealthServer(ThreadingHTTPServer):
             checks = self._checks()
             is_failing = any(checks.values())
             lines = [f"[-]{one}: {why}" if why else f"[+]{one} ok" for one, why in checks.items()]
-            lines += [f"[+]{one}: {remark}" for one, remark in self._remarks().items() if remark]
             words = "\n".join(lines)
         else:
             words = "not found: there are /healthz, /readyz and /metrics"
             return HTTPStatus.NOT_FOUND, words, _TEXT
         return HTTPStatus.SERVICE_UNAVAILABLE if is_failing else HTTPStatus.OK, words, _TEXT
-
-    def _exposition(self, metrics: Metrics, accept: str) -> tuple[str, bytes]:
-        # One at a time, and ten a second: a crowd of scrapers takes no time from probes. None gets
-        # numbers from before it asked.
-        asked = time.monotonic()
-        with self._scraping:
-            known, begun, page = self._scraped
-            if accept != known or begun < asked:
-                time.sleep(max(0.0, begun + _SCRAPE_INTERVAL - time.monotonic()))
-                begun = time.monotonic()
-                page = metrics.exposition(accept)
-                self._scraped = accept, begun, page
-            return page
 
     def get_request(self) -> tuple[Any, Any]:
         try:

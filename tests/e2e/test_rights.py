@@ -108,8 +108,7 @@ def test_a_spec_in_a_namespace_that_may_not_be_read_puts_no_engine_out_of_servic
     write_into(engine, "closed", "theirs")
     with EngineProcess(engine) as running:
         running.wait_for_line("/ours: Succeeded", within=60)
-        told = "[+]namespaces: /api/v1/namespaces/closed/"
-        eventually(lambda: told in running.wait_for_probe("/readyz", 200))
+        running.wait_for_line("/api/v1/namespaces/closed/")
         assert "[+]caches ok\n" in running.wait_for_probe("/readyz", 200)
 
 

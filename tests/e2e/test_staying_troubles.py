@@ -70,8 +70,7 @@ def test_a_namespace_that_cannot_be_read_holds_up_nothing_in_the_others(
     with EngineProcess(engine, *arguments) as staying:
         staying.wait_for_line("/gone: Succeeded")
         staying.wait_for_line("/short: Succeeded")
-        told = "[+]namespaces: /api/v1/namespaces/closed/"
-        eventually(lambda: told in staying.probe("/readyz")[1])
+        staying.wait_for_line("/api/v1/namespaces/closed/")
         (engine.folder / "gone.yaml").unlink()
         objects.api.wait(lambda: set(engine.status()) == {"short"}, "the removal of one job")
         sandbox.clock.advance(600)
@@ -135,17 +134,19 @@ def test_a_namespace_that_no_spec_names_any_more_is_not_missed(
     engine: Engine, sandbox: Sandbox
 ) -> None:
     engine.spec("good", script="true")
-    sandbox.deny("list", "*", "closed")
+    sandbox.namespace("closed")
+    denied = sandbox.deny("list", "*", "closed")
     text = (engine.folder / "good.yaml").read_text()
     closed = engine.write("closed.yaml", text.replace(f'"{NAMESPACE}"', '"closed"'))
     with EngineProcess(engine) as staying:
         staying.wait_for_line("/good: Succeeded")
-        eventually(lambda: "closed" in staying.probe("/readyz")[1])
+        staying.wait_for_line("/api/v1/namespaces/closed/")
         closed.unlink()
-        eventually(lambda: "closed" not in staying.probe("/readyz")[1])
+        staying.wait_for_line("closed/good: no valid spec any more")
         closed.write_text(text.replace(f'"{NAMESPACE}"', '"closed"'))
-        eventually(lambda: "closed" in staying.probe("/readyz")[1])
         assert staying.probe("/readyz")[0] == 200
+        sandbox.allow(denied)
+        staying.wait_for_line("closed/good: Succeeded")
 
 
 def test_a_server_that_forgets_each_version_at_once_is_asked_ever_more_seldom(

@@ -160,9 +160,7 @@ def _serve(
             "engine_watch_restarts": lambda: sum(w.restarts for w in controller.reflectors()),
         }
     )
-    server = HealthServer(
-        address, manager.readiness, controller.supervisor.liveness, metrics, manager.remarks
-    )
+    server = HealthServer(address, manager.readiness, controller.supervisor.liveness, metrics)
     server.start()
     try:
         yield server.url

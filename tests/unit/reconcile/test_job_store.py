@@ -3,12 +3,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from engine.api.model import Job
-from engine.errors import QuotaExceededError
 from engine.lifecycle.record import Record
-from engine.lifecycle.state import Rejection
 from engine.reconcile.job_store import Changes, JobStore, Rendered, TrackedJob
 from engine.render.manifests import SecretValues
-from engine.status.outcome import Masked, State
+from engine.status.outcome import State
 from tests.unit.builders import make_job
 from tests.unit.lifecycle.states import NOW
 
@@ -69,18 +67,6 @@ def test_a_job_without_a_spec_is_remembered_until_it_is_forgotten() -> None:
     assert store.forget(A.key)
     assert store.checkout(A.key) is None
     assert not store.forget(A.key)
-
-
-def test_jobs_whose_records_are_refused_can_be_told_with_the_words() -> None:
-    store = JobStore()
-    store.update({A.key: A, B.key: B})
-    for job, version in ((A, ""), (B, None)):
-        state = store.checkout(job.key)
-        assert state is not None
-        state.observed.rejection = Rejection(
-            QuotaExceededError, Masked("exceeded quota"), NOW, record_version=version
-        )
-    assert store.unrecorded == "refused for ci/a: exceeded quota"
 
 
 def later(seconds: float) -> datetime:

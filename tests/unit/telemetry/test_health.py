@@ -24,7 +24,6 @@ class State:
 
     checks: dict[str, str] = field(default_factory=lambda: {"caches": "", "directory": ""})
     alive: str = ""
-    remarks: dict[str, str] = field(default_factory=lambda: {"records": ""})
 
 
 @pytest.fixture
@@ -39,9 +38,7 @@ def metrics() -> Metrics:
 
 @pytest.fixture
 def server(state: State, metrics: Metrics) -> Iterator[HealthServer]:
-    running = HealthServer(
-        "0", lambda: state.checks, lambda: state.alive, metrics, lambda: state.remarks
-    )
+    running = HealthServer("0", lambda: state.checks, lambda: state.alive, metrics)
     running.start()
     yield running
     running.stop()
@@ -72,17 +69,6 @@ def test_readiness_has_a_line_per_check(server: HealthServer, state: State) -> N
     assert reply.body == "[+]caches ok\n[-]directory: /x: no such folder\n"
 
 
-def test_a_remark_has_a_line_and_leaves_the_engine_ready(
-    server: HealthServer, state: State
-) -> None:
-    state.remarks["records"] = "refused for ci/build: no room"
-    reply = ask(server, "/readyz")
-    assert reply.code == 200
-    assert (
-        reply.body == "[+]caches ok\n[+]directory ok\n[+]records: refused for ci/build: no room\n"
-    )
-
-
 def test_a_query_changes_nothing(server: HealthServer) -> None:
     assert ask(server, "/readyz?verbose").code == 200
 
@@ -95,16 +81,6 @@ def test_metrics_come_in_the_format_that_is_asked_for(server: HealthServer) -> N
     modern = ask(server, "/metrics", accept="application/openmetrics-text; version=1.0.0")
     assert modern.headers["Content-Type"].startswith("application/openmetrics-text")
     assert modern.body.endswith("# EOF\n")
-
-
-def test_a_crowd_of_scrapers_shares_one_exposition(
-    server: HealthServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(health, "_SCRAPE_INTERVAL", 1.0)
-    pages: set[str] = set()
-    began = time.monotonic()
-    run(lambda: pages.add(ask(server, "/metrics").body), times=10)
-    assert len(pages) <= 2 + time.monotonic() - began  # the CPU time would be another one
 
 
 def test_no_scrape_is_answered_with_numbers_from_before_it(
