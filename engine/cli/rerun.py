@@ -9,7 +9,7 @@ from engine.cli.by_name import ask_selected, require_selection
 from engine.cli.loading import SpecOptions, load_by_key
 from engine.cluster.discovery import check_server_version
 from engine.errors import ForbiddenError, UsageError
-from engine.inspect.view import LeaseHolder, list_holders
+from engine.inspect.view import LeaseHolder, list_holders, owner_of
 from engine.lifecycle.outdated import outdated_fields, with_outdated
 from engine.lifecycle.record import Record
 from engine.reconcile.job_requests import rerun_job
@@ -65,16 +65,18 @@ def command(
     is_dry = dry_run != "none"
 
     @cache
-    def runs_it(source: str, namespace: str) -> str:
-        holders, has_all = tuple[LeaseHolder, ...](), False
+    def engines(namespace: str) -> tuple[tuple[LeaseHolder, ...], bool]:
         with suppress(ForbiddenError):
-            holders, has_all = list_holders(client, (namespace,))
-        for one in holders:
-            if one.source == source and one.is_alive:
-                return f"by {one.holder}, which follows source {source}"
+            return list_holders(client, (namespace,))
+        return (), False
+
+    def runs_it(record: Record) -> str:
+        holders, has_all = engines(record.key.namespace)
+        if engine := owner_of(holders, record):
+            return f"by {engine.holder}, which follows source {record.source}"
         if not has_all:
             return "with the next engine reconcile, or at once where an engine follows its source"
-        return f"with the next engine reconcile (no engine follows source {source})"
+        return f"with the next engine reconcile (no engine follows source {record.source})"
 
     def wanted(record: Record) -> bool:
         if source not in (None, record.source) or (filenames and record.key not in specs):
@@ -89,7 +91,7 @@ def command(
         if filenames and key not in specs:
             raise UsageError("there is no spec of this job", where=str(key))
         before = rerun_job(client, key, has_spec=key in specs, dry_run=is_dry)
-        how = runs_it(before.source, key.namespace)
+        how = runs_it(before)
         words = f"{'would' if is_dry else 'will'} run again {how}; its last run was {before.state}"
         return with_outdated(words, outdated_fields(specs[key], before) if key in specs else ())
 

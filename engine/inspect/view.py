@@ -20,7 +20,7 @@ from engine.lifecycle.observed_status import (
 from engine.lifecycle.record import Record
 from engine.lifecycle.state import gate_position, is_terminating, slim_pod, uid_of
 from engine.refs import JobKey, Ref
-from engine.runtime.lease import LeaseObject, lease_name, read_lease_record
+from engine.runtime.lease import LeaseObject, lease_number, owner, read_lease_record
 from engine.status.containers import has_started
 from engine.status.drain import runs_on
 from engine.status.outcome import State
@@ -78,6 +78,8 @@ class JobView:
     """Fields that ran with other defaults; None where its spec isn't known."""
     events: tuple[PodEvent, ...] = ()
     """The oldest first; only `read_job` reads them."""
+    engine: str = ""
+    """Which engine has the job, while it is not over."""
 
     @property
     def pod(self) -> Mapping[str, Any] | None:
@@ -95,7 +97,7 @@ class JobView:
 
 @dataclass(frozen=True, slots=True)
 class LeaseHolder:
-    """The holder of one source's Lease."""
+    """The holder of one of a source's Leases."""
 
     source: str
     namespace: str
@@ -106,6 +108,8 @@ class LeaseHolder:
     """By the holder's clock."""
     is_alive: bool
     """Whether the Lease has been renewed in time."""
+    number: int = 0
+    """Of the Lease among those of its source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +127,9 @@ class Overview:
     has_all_holders: bool = True
     """False where Leases of other namespaces can't be read: an engine may have its own there."""
 
-    def leader(self, source: str) -> LeaseHolder | None:
-        """The engine that follows `source`."""
-        found = (one for one in self.holders or () if one.source == source and one.is_alive)
-        return next(found, None)
+    def followers(self, source: str) -> list[LeaseHolder]:
+        """The engines that follow `source`."""
+        return [one for one in self.holders or () if one.source == source and one.is_alive]
 
 
 def read_overview(client: Client, namespaces: Sequence[str], selector: str = "") -> Overview:
@@ -149,6 +152,8 @@ def read_overview(client: Client, namespaces: Sequence[str], selector: str = "")
             jobs.append(JobView(key, None, problem, written_at=found.written.get(key)))
         for key, record in found.items.items():
             view = JobView(key, record, queue=positions.get(key), written_at=found.written.get(key))
+            if not record.state.is_final and (engine := owner_of(holders or (), record)):
+                view = replace(view, engine=engine.holder)
             jobs.append(_with_pods(client, view, record, pods))
     jobs.sort(key=lambda job: job.key)
     return Overview(tuple(jobs), now, holders, tuple(unread), has_all_holders)
@@ -281,7 +286,8 @@ def read_lease_holder(lease: LeaseObject, now: datetime) -> LeaseHolder | None:
     """
     metadata, record = lease["metadata"], read_lease_record(lease)
     source = (metadata.get("labels") or {}).get(SOURCE, "")
-    if not source or metadata["name"] != lease_name(source):
+    number = lease_number(lease, source) if source else None
+    if number is None:
         return None
     try:
         renewed = parse_time(record.renewed)
@@ -289,7 +295,15 @@ def read_lease_holder(lease: LeaseObject, now: datetime) -> LeaseHolder | None:
         renewed = None
     late = timedelta(seconds=record.seconds) + _TOLERANCE
     is_alive = bool(record.holder) and renewed is not None and now - renewed <= late
-    return LeaseHolder(source, metadata.get("namespace", ""), record.holder, renewed, is_alive)
+    place = metadata.get("namespace", "")
+    return LeaseHolder(source, place, record.holder, renewed, is_alive, number)
+
+
+def owner_of(holders: Iterable[LeaseHolder], record: Record) -> LeaseHolder | None:
+    """The engine that reconciles a job, by the Leases of its source; None without one."""
+    alive = {one.number: one for one in holders if one.source == record.source and one.is_alive}
+    number = owner(record.owned_by_name, alive)
+    return alive.get(number) if number is not None else None
 
 
 def _list_own(client: Client, resource: Resource, namespace: str) -> Iterator[dict[str, Any]]:

@@ -315,6 +315,14 @@ class Record(Run):
         kept = {f.name: getattr(past, f.name) for f in fields(Run) if f.name != "unknown"}
         return replace(self, history=self.history[1:], **kept) if past.state.is_final else None
 
+    @property
+    def owned_by_name(self) -> str:
+        """By what the engines of a source share the job: those that wait for a quota, by namespace.
+
+        So there is one line for each namespace that has one.
+        """
+        return self.key.namespace if self.refused else str(self.key)
+
     def as_completed(
         self, spec_hash: str, spec_fields: str, message: str, now: datetime
     ) -> "Record":

@@ -56,13 +56,13 @@ if TYPE_CHECKING:
     from engine.reconcile.image_locator import ImageLocator
     from engine.reconcile.quota_queue import QuotaQueue
     from engine.reconcile.start_limiter import StartLimiter
-    from engine.runtime.leader_election import LeaderElector
+    from engine.runtime.membership import Membership
 
 _TICK, _SYNC_TICK = 1.0, 0.02
 _STALL_TIMEOUT, _MAX_RECONCILE, _RETRY_AFTER = 60.0, 600.0, 5.0
 _RESYNC_PERIOD = 600.0
 _SHUTDOWN_TIMEOUT = 5.0
-_NOT_LEADING = 1.0
+_NOT_A_MEMBER = 1.0
 _NOT_OF_A_NAME = re.compile("[^-_.0-9A-Za-z]")
 
 
@@ -97,7 +97,7 @@ class JobController:
     """Reconciles the jobs of one source. Safe to use from several threads.
 
     It owns the queue and hands each key to the reconciler, if that may be: not before the namespace
-    has been read, nor while this engine doesn't lead, nor more new runs at once than are allowed
+    has been read, nor while the job is another engine's, nor more new runs at once than are allowed
     (`StartLimiter`). What comes of it goes to the quota's queue, to `judge_failure`,
     or, with `until`, to `completed`.
 
@@ -136,8 +136,8 @@ class JobController:
         self._image_locator: ImageLocator | None = None
         self.config: Config
         """What `configure` was given last."""
-        self.elector: LeaderElector | None = None
-        """Who says whether this engine may act; None where it may."""
+        self.membership: Membership | None = None
+        """Which jobs are this engine's; None where all are."""
         self.claim: Callable[[JobKey], bool] | None = None
         """Takes over a job that is to be removed; the queue's `done` gives it back."""
         self.completed: dict[JobKey, EngineError | None] = {}
@@ -169,7 +169,7 @@ class JobController:
             config.pull,
             config.records.history,
             self.records,
-            lambda: self.leads,
+            self.owns,
             _NOT_OF_A_NAME.sub("", f"{socket.gethostname()}_{os.getpid()}"),
         )
 
@@ -302,9 +302,29 @@ class JobController:
         return next(lines, "")
 
     @property
-    def leads(self) -> bool:
+    def is_member(self) -> bool:
         """Whether this engine may write."""
-        return self.elector is None or self.elector.is_leader
+        return self.membership is None or self.membership.is_member
+
+    @property
+    def leads(self) -> bool:
+        """Whether what is to be done once for the source is this engine's."""
+        return self.membership is None or self.membership.owns("")
+
+    def on_members(self) -> None:
+        """Jobs may have another owner: look at each whose it is."""
+        for key in self.store.known:
+            self.queue.add(key)
+
+    def owns(self, key: JobKey) -> bool:
+        """Whether the job is this engine's to reconcile."""
+        if self.membership is None:
+            return True
+        record = None
+        with suppress(BrokenRecordError):
+            if self.informers.has_synced(key.namespace):
+                record = self.informers.records(key.namespace).newest(key, None)
+        return self.membership.owns(str(key) if record is None else record.owned_by_name)
 
     def _on_change(self, key: JobKey) -> None:
         if key in self.store:
@@ -319,7 +339,7 @@ class JobController:
             thread.expect(_MAX_RECONCILE)
             claimed = False
             try:
-                claimed = self.claim is not None and self.leads and self.claim(key)
+                claimed = self.claim is not None and self.owns(key) and self.claim(key)
                 if claimed:
                     self.forget(key)
                 else:
@@ -333,11 +353,14 @@ class JobController:
 
     def _handle(self, key: JobKey) -> None:
         """Reconcile one job, if it is this engine's turn."""
-        if not self.leads:
-            self.queue.add_after(key, _NOT_LEADING)
+        if not self.is_member:
+            self.queue.add_after(key, _NOT_A_MEMBER)
             return
         tracked = self.store.checkout(key)
         if tracked is None or key in self.completed:
+            return
+        if not self.owns(key):
+            self._leave_to_owner(tracked)
             return
         began, kind = time.monotonic(), ""
         try:
@@ -348,15 +371,22 @@ class JobController:
             self._dependencies.on_reconcile(time.monotonic() - began, kind)
         if requeue_after is not None:
             self.queue.add_after(key, requeue_after)
-        if key in self.store.followers:
-            end = self._order.ended(key)
-            outcome = end and (end.state, end.reason)
-            # Whether that failure stays depends on yet another job.
-            if outcome != tracked.reported_end or (end and end.reason is Reason.DEPENDENCY_FAILED):
-                tracked.reported_end = outcome
-                self._call_followers(key)
+        self._report_to_followers(tracked)
         if self._until is not None and key not in self.completed:
             self.informers.pods(key.namespace).start()
+
+    def _leave_to_owner(self, tracked: TrackedJob) -> None:
+        """Another engine reconciles the job: it leaves the line here, and its secrets go."""
+        key = tracked.job.key
+        self._dequeue(key)
+        self._report_to_followers(tracked)
+        tracked.rendered = Rendered()
+        if key not in self.store.desired and self.informers.has_synced(key.namespace):
+            with suppress(BrokenRecordError):
+                found = self.informers.records(key.namespace).newest(key, tracked.record)
+                tracked.record = found
+            if not self._has_started(tracked):
+                self.forget(key)
 
     def _reconcile(self, tracked: TrackedJob) -> float | None:
         """Seconds until the job is to be reconciled without an event; None for not before one."""
@@ -418,6 +448,17 @@ class JobController:
         if waiting and observed.rejection and observed.rejection.record_version is None:
             observed.rejection = None
         return not waiting.isdisjoint(no_more)
+
+    def _report_to_followers(self, tracked: TrackedJob) -> None:
+        """Of a job whose end is another one than they know."""
+        key = tracked.job.key
+        if key in self.store.followers:
+            end = self._order.ended(key)
+            outcome = end and (end.state, end.reason)
+            # Whether that failure stays depends on yet another job.
+            if outcome != tracked.reported_end or (end and end.reason is Reason.DEPENDENCY_FAILED):
+                tracked.reported_end = outcome
+                self._call_followers(key)
 
     def _call_followers(self, key: JobKey) -> None:
         for follower in self.store.followers.get(key, ()):

@@ -17,7 +17,7 @@ from engine.reconcile.controller import ControllerDependencies, JobController
 from engine.reconcile.removed_jobs import RemovedJobs
 from engine.reconcile.spec_sync import SpecSync
 from engine.render.templates import Templates
-from engine.runtime.leader_election import LeaderElector, LeaseLock
+from engine.runtime.membership import LeaseLock, Membership
 from engine.runtime.retry import retry_transient
 from engine.runtime.supervisor import SupervisedThread
 from engine.specdir.source import DirectorySource
@@ -47,7 +47,7 @@ class ManagerOptions:
     """Whether the records of jobs without a spec are marked, and age."""
     prune_interval: float = 60.0
     leader_elect: bool = False
-    """Whether to stand by while another engine leads, rather than to end."""
+    """Whether to share the source with other engines, rather than to end beside one."""
     lease_duration: float = 15.0
     lease_namespace: str = ""
     """Where the source's Lease is kept; "" for `namespace`."""
@@ -83,11 +83,12 @@ class ControllerManager:
         emit, self._interval = dependencies.emit, options.prune_interval
         place = options.lease_namespace or options.namespace
         lock = LeaseLock(client, place, options.source, options.lease_duration)
-        self.elector = controller.elector = LeaderElector(
+        self.membership = controller.membership = Membership(
             lock,
-            wait=options.leader_elect,
+            shares=options.leader_elect,
             emit=emit,
             on_change=lambda leads: controller.queue.pause(not leads),
+            on_members=controller.on_members,
         )
         self.specs = SpecSync(
             source,
@@ -95,7 +96,7 @@ class ControllerManager:
             controller,
             templates,
             allow_empty=options.allow_empty,
-            wait_for=None if options.leader_elect else self.elector,
+            wait_for=None if options.leader_elect else self.membership,
             records_home=options.namespace if options.prune else None,
         )
         self._pruner = SourcePruner(
@@ -107,7 +108,7 @@ class ControllerManager:
             asks_first=True,
         )
         self._runnables: list[tuple[str, float, Run]] = [
-            ("leader election", _RELEASE_GRACE, self.elector.run),
+            ("membership", _RELEASE_GRACE, self.membership.run),
             ("job controller", _CONTROLLER_GRACE, controller.run),
             ("TTL controller", 0.0, self._run_ttl_rule),
         ]
@@ -161,7 +162,7 @@ class ControllerManager:
         return {
             "caches": lost or (f"not read yet: {unread}" if unread else ""),
             "directory": self.specs.unreadable,
-            "leader": self.elector.unknown_leader,
+            "leader": self.membership.unheld,
         }
 
     def _run_ttl_rule(self, stop: threading.Event, heartbeat: Callable[[float], None]) -> None:
@@ -171,7 +172,7 @@ class ControllerManager:
         """
         while not stop.wait(self._interval):
             heartbeat(_MAX_PASS + self._interval)
-            if not self.elector.is_leader:
+            if not self.controller.leads:
                 continue
             state, config = self._source_state(), self.controller.config
             result = self._pruner.prune(config, state, self.controller.report_pruned)

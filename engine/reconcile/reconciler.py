@@ -61,7 +61,7 @@ from engine.lifecycle.state import (
 )
 from engine.reconcile.job_store import TrackedJob
 from engine.reconcile.reporter import AttemptReporter
-from engine.refs import GATE, MAIN_CONTAINER, Ref, ref_of
+from engine.refs import GATE, MAIN_CONTAINER, JobKey, Ref, ref_of
 from engine.render.manifests import Manifests, secret_references
 from engine.runtime.retry import backoff
 from engine.status.deletion import Deletion
@@ -117,8 +117,8 @@ class Reconciler:
     pull: PullSettings
     kept_runs: int = RecordSettings().history
     store: RecordStore = CONFIG_MAP_RECORDS
-    leads: Callable[[], bool] = lambda: True
-    """Whether this engine may act: while it was paused, another one may have taken over."""
+    owns: Callable[[JobKey], bool] = lambda _key: True
+    """Whether a job is this engine's: while it was paused, another one may have taken over."""
     engine: str = ""
     """This process, as records name it."""
 
@@ -131,7 +131,7 @@ class Reconciler:
         """
         tracked.unrecorded, tracked.conflicts = None, 0
         for _ in range(_MOST_STEPS):
-            if not self.leads():
+            if not self.owns(tracked.job.key):
                 return Result(requeue_at=self.client.now())
             state = self._observe(tracked)
             match action := decide(state):

@@ -73,7 +73,9 @@ class RemovedJobs:
                 due = time.monotonic() + self._interval
                 limit = controller.config.limits.max_deletes_per_pass
                 self._report_foreign()
-                self._deleter = Deleter(controller.client, limit, leads=lambda: controller.leads)
+                self._deleter = Deleter(
+                    controller.client, limit, leads=lambda: controller.is_member
+                )
                 report = controller.report_pruned
                 self._remover = JobRemover(self._deleter, controller.source, report)
             for key in self._ready():

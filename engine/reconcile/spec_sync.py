@@ -13,7 +13,7 @@ from engine.lifecycle.rename import renames
 from engine.reconcile.controller import JobController
 from engine.reconcile.job_store import Changes
 from engine.render.templates import Templates
-from engine.runtime.leader_election import LeaderElector
+from engine.runtime.membership import Membership
 from engine.specdir.source import DirectorySource, Snapshot
 from engine.telemetry.events import Notice, SpecProblem, SpecsRead
 
@@ -26,8 +26,8 @@ class SpecSync:
     """Reads the directory whenever it changes, and makes its jobs the desired ones.
 
     A configuration comes into force with `templates` that are read anew. With `wait_for` nothing is
-    read before that elector leads. With `records_home` the namespaces are watched that have
-    records, once the specs have been read.
+    read before this engine holds a Lease. With `records_home` the namespaces are watched that
+    have records, once the specs have been read.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class SpecSync:
         templates: Callable[[], Templates],
         *,
         allow_empty: bool,
-        wait_for: LeaderElector | None,
+        wait_for: Membership | None,
         records_home: str | None,
     ) -> None:
         self.unreadable = "not read yet"
@@ -73,7 +73,7 @@ class SpecSync:
 
         Errors: none of the source's own; after any other the next call goes on where this ended.
         """
-        while self._wait_for is not None and not self._wait_for.is_leader:
+        while self._wait_for is not None and not self._wait_for.is_member:
             heartbeat(_STALL_TIMEOUT)
             if stop.wait(_LEADER_TICK):
                 return

@@ -1,4 +1,4 @@
-"""The pure half of leader election: what a Lease says, and how long its holder is waited for.
+"""The pure half of membership: what a Lease says, and how long its holder is waited for.
 
 Clocks may differ by hours, so a `renewTime` is never compared with our own time. It is a token that
 changes while the holder renews. Our clock runs from the moment when we first saw it. The holder
@@ -8,12 +8,12 @@ counts from before its write, so it always stops leading first.
 import hashlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from engine.times import micro_time
+from engine.times import micro_time, parse_time
 from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
 
 _HASH_DIGITS = 10
@@ -22,6 +22,8 @@ _PLAIN = re.compile(rf"{_PART}(\.{_PART})*")
 _HASHED = re.compile(rf"(^|.*-)[0-9a-f]{{{_HASH_DIGITS}}}")
 _LOOKS_PER_TERM, _MIN_LOOK, _MAX_LOOK = 15, 0.1, 1.0
 
+MAX_MEMBERS = 64
+"""Engines of one source; a further one waits for a Lease."""
 MAX_DURATION = 3600.0
 """Seconds; no engine writes a longer duration, and a longer one is read as none."""
 _MAX_TRANSITIONS = 2**31 - 1
@@ -63,13 +65,25 @@ class ObservedLease:
             return 0.0
         return max(0.0, self.since + self._term(duration) - now)
 
-    def next_look(self, left: float, duration: float) -> float:
-        """Seconds until the next look: several per renewal, and one when `left` is over."""
-        often = self._term(duration) / _LOOKS_PER_TERM
-        return min(max(often, _MIN_LOOK), _MAX_LOOK, left)
-
     def _term(self, duration: float) -> float:
         return min(self.record.seconds or duration, duration)
+
+
+def next_look(duration: float) -> float:
+    """Seconds until the next look at the Leases of others: several per renewal."""
+    return min(max(duration / _LOOKS_PER_TERM, _MIN_LOOK), _MAX_LOOK)
+
+
+def is_stale(record: LeaseRecord, now: datetime, duration: float) -> bool:
+    """Whether a Lease is long over by its own words, so that its number may be used again.
+
+    No more is decided by that: where a clock is wrong, its holder takes another one.
+    """
+    try:
+        renewed = parse_time(record.renewed)
+        return renewed is None or (now - renewed).total_seconds() > 2 * duration
+    except (ValueError, OverflowError):
+        return True
 
 
 def read_lease_record(lease: LeaseObject | None) -> LeaseRecord:
@@ -104,6 +118,7 @@ def acquired(
     identity: str,
     duration: float,
     now: datetime,
+    number: int = 0,
 ) -> LeaseObject:
     """The Lease to write so that `identity` holds it: a change of holder, or a renewal."""
     before = read_lease_record(lease)
@@ -117,7 +132,7 @@ def acquired(
         transitions = before.transitions + (lease is not None)
         spec["leaseTransitions"] = min(transitions, _MAX_TRANSITIONS)
     if lease is None:
-        metadata = {"name": lease_name(source), "namespace": namespace}
+        metadata = {"name": lease_name(source, number), "namespace": namespace}
         lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
     return _written(lease, spec, source)
 
@@ -128,17 +143,33 @@ def released(lease: LeaseObject, *, source: str, now: datetime) -> LeaseObject:
     return _written(lease, spec, source)
 
 
-def lease_name(source: str) -> str:
-    """Name of a source's Lease: two sources never share one.
+def lease_name(source: str, number: int = 0) -> str:
+    """Name of one of a source's Leases: two sources never share one.
 
     A source is a label's value, and some are no name of an object: these are spelled otherwise and
-    get a hash. So does a source that looks as if it had one.
+    get a hash. So does a source that looks as if it had one, and a Lease beyond the first.
     """
+    source = f"{source}/{number}" if number else source
     if _PLAIN.fullmatch(source) and not _HASHED.fullmatch(source):
         return f"engine-{source}"
     words = re.sub("[^a-z0-9]+", "-", source.lower()).strip("-")
     digest = hashlib.sha256(source.encode()).hexdigest()[:_HASH_DIGITS]
     return "-".join(filter(None, ("engine", words, digest)))
+
+
+def lease_number(lease: LeaseObject, source: str) -> int | None:
+    """Which of a source's Leases it is, by its name; None for any other."""
+    numbers = {lease_name(source, number): number for number in range(MAX_MEMBERS)}
+    return numbers.get(lease["metadata"]["name"])
+
+
+def owner(key: str, members: Iterable[int]) -> int | None:
+    """Whose `key` is: rendezvous hashing moves no key but those of who comes or goes."""
+
+    def weight(member: int) -> bytes:
+        return hashlib.blake2b(f"{member}/{key}".encode(), digest_size=8).digest()
+
+    return max(members, key=weight, default=None)
 
 
 def _written(lease: LeaseObject, spec: Mapping[str, Any], source: str) -> LeaseObject:

@@ -177,11 +177,11 @@ class ObjectPruned(Event):
 
 @dataclass(frozen=True, slots=True)
 class LeaderChanged(Event):
-    """This engine began or ceased to lead."""
+    """This engine began or ceased to hold a Lease of its source."""
 
     leads: bool
     holder: str
-    """The leader's identity; "" if it is unknown."""
+    """An engine that holds one; "" if none is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ class Metrics(Collector):
         self.queue_wait = histogram("engine_workqueue_wait_seconds", words, _SECONDS)
         self._spec_files = gauge("engine_spec_files", "Spec files at the last reading.")
         self._spec_reads = counter("engine_spec_reads", "How often the specs were read.")
-        words = "1 while this engine leads its source, 0 while it does not."
+        words = "1 while this engine holds a Lease of its source, 0 while it does not."
         self._leader = gauge("engine_leader", words)
         info = Info("engine_build", "The version of the engine.", registry=registry)
         info.info({"version": __version__})

@@ -204,7 +204,7 @@ BASE = {
     "pods": {"create", "get", "list", "watch", "patch", "delete"},
     "secrets": {"create", "get", "patch", "delete"},
     "configmaps": {"create", "get", "list", "watch", "update", "patch", "delete"},
-    "leases": {"get", "create", "update"},
+    "leases": {"list", "create", "update"},
 }
 QUOTAS = {"resourcequotas": {"list", "watch"}}
 EVENTS = {"events": {"create", "list"}}

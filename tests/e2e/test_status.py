@@ -86,7 +86,7 @@ def test_status_has_failed_jobs_first_and_every_format(
     assert first.split()[:3] == [f"{space}/zzz", "Failed", "ScriptFailed"]
     assert second.split()[:3] == [f"{space}/aaa", "Succeeded", "1"]
     wide = engine.run("status", "-n", space, "-o", "wide", ends=0).stdout.splitlines()
-    assert wide[0].split()[5:10] == ["POD", "NODE", "RUN", "SOURCE", "SINCE"]
+    assert wide[0].split()[5:10] == ["POD", "NODE", "RUN", "SOURCE", "ENGINE"]
     assert objects.pod("zzz")["metadata"]["name"] in wide[1]
     assert objects.pod("zzz")["spec"]["nodeName"] in wide[1]
     names = engine.run("status", "-n", space, "-o", "name", ends=0).stdout

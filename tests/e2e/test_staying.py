@@ -270,19 +270,41 @@ def test_a_second_engine_of_a_source_is_told_who_leads_it(engine: Engine) -> Non
 
 
 @pytest.mark.real
-def test_an_engine_that_stands_by_takes_over_when_the_leader_ends(
+def test_engines_share_the_jobs_of_a_source_and_go_on_without_one_that_is_killed(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
-    with EngineProcess(engine) as first, EngineProcess(engine, "--leader-elect") as second:
-        second.wait_for_line("standing by")
-        assert second.metric("engine_leader") == 0
-        engine.spec("before", script=target.script("before"))
-        first.wait_for_line("/before: Succeeded", within=60)
-        assert first.stop().code == 0
-        engine.spec("after", script=target.script("after"))
-        second.wait_for_line("/after: Succeeded", within=60)
-        assert second.metric("engine_leader") == 1
-    assert len(objects.pods()) == 2
+    def spec(name: str, **more: Any) -> str:
+        return engine.spec(name, script=target.script(name, **more))
+
+    with EngineProcess(engine, "--leader-elect") as first:
+        with EngineProcess(engine, "--leader-elect") as second:
+            second.wait_for_line("is shared by 2 engines")
+            first.wait_for_line("is shared by 2 engines")
+            names = [spec(f"job-{number}") for number in range(8)]
+            for name in names:
+                wait_for_state(engine, name, "Succeeded")
+            lasting = [spec(f"lasting-{number}", lasts=60) for number in range(4)]
+            for name in lasting:
+                objects.wait_until_running(name)
+            engines = {job["engine"] for job in engine.status().values() if job["engine"]}
+            assert len(engines) == 2
+            table = engine.run("status", "-n", engine.namespace, "-o", "wide", ends=0)
+            assert all(name in table.stdout and name in table.stderr for name in engines)
+            second.kill()
+        engine.run("cancel", *lasting, "-n", engine.namespace, ends=0)
+        for name in lasting:
+            first.wait_for_line(f"/{name}: Cancelled")
+        assert "this engine's alone" in first.wait_for_line("this engine's alone")
+        after = [spec(f"after-{number}") for number in range(4)]
+        for name in after:
+            first.wait_for_line(f"/{name}: Succeeded")
+    both = [
+        {name for name in names if f"/{name}: Succeeded" in one.text} for one in (first, second)
+    ]
+    assert both[0] | both[1] == {*names}
+    assert both[0]
+    assert both[1]
+    assert all(len(job["attempts"]) == 1 for job in engine.status().values())
 
 
 def test_what_outlived_its_ttl_is_pruned_and_not_run_again(

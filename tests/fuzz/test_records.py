@@ -18,6 +18,7 @@ from engine.lifecycle.rules import decide
 from engine.refs import JobKey, pod_name
 from engine.runtime.lease import (
     acquired,
+    is_stale,
     observe,
     read_lease_record,
     released,
@@ -137,7 +138,7 @@ def _follow(leases: list[Any]) -> None:
         lease = {"metadata": {"name": "engine-web"}, "spec": spec}
         seen = observe(seen, read_lease_record(lease), float(moment))
         left = seen.remaining("one", moment, 15.0)
-        assert 0 <= seen.next_look(left, 15.0) <= 1
+        is_stale(read_lease_record(lease), _NOW, 15.0)
         assert 0 <= left <= 15.0
         mine = acquired(
             lease, namespace="ci", source="web", identity="one", duration=15.0, now=_NOW

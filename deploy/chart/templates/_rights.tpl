@@ -29,7 +29,7 @@
 {{- define "engine.rules.lease" -}}
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
-  verbs: [get, create, update]
+  verbs: [list, create, update]
 {{- end -}}
 
 {{- /* (its values' rights) */ -}}

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from engine.cli.output import colourise, format_rows, sanitize_line
-from engine.cli.printers.status import UNKNOWN, format_leader, job_json
+from engine.cli.printers.status import UNKNOWN, format_followers, job_json
 from engine.durations import format_age
 from engine.inspect.view import JobView, Overview, next_step
 from engine.lifecycle.orphan import orphaned_since
@@ -63,7 +63,7 @@ def job_lines(job: JobView, overview: Overview, *, colour: bool = False) -> list
             ("Finished", _when(record.finished_at, now)),
             ("Recorded", _when(job.written_at, now)),
             ("Spec gone", _when(orphaned_since(record.annotations), now)),
-            ("Engine", "" if record.state.is_final else format_leader(overview, record.source)),
+            ("Engine", "" if record.state.is_final else format_followers(overview, record.source)),
             ("Waits for", waits_for),
             ("Next", following),
         ]

@@ -20,7 +20,7 @@ UNKNOWN = "Unknown"
 _RANKS = {State.FAILED: 0, State.CANCELLED: 2, State.SUCCEEDED: 3}
 """The order of jobs; those that are not over come after those that failed."""
 _HEAD = ("JOB", "STATE", "REASON", "ATTEMPTS", "AGE")
-_WIDE = ("POD", "NODE", "RUN", "SOURCE", "SINCE")
+_WIDE = ("POD", "NODE", "RUN", "SOURCE", "ENGINE", "SINCE")
 
 
 def overview_data(overview: Overview, jobs: Iterable[JobView]) -> dict[str, Any]:
@@ -55,6 +55,7 @@ def job_json(job: JobView) -> dict[str, Any]:
         "pod": _pod_name(job) or None,
         "node": _node(job) or None,
         "drain": drain_words(job.pod) or None,
+        "engine": job.engine or None,
         "recordedAt": format_time(job.written_at),
         "specGoneSince": format_time(orphaned_since(record.annotations)) if record else None,
         "history": [
@@ -108,6 +109,7 @@ def overview_rows(
             "NODE": _node(job),
             "RUN": record.run,
             "SOURCE": record.source,
+            "ENGINE": job.engine,
             "SINCE": format_time(since) or "",
             "MESSAGE": message,
         }
@@ -131,20 +133,21 @@ def source_lines(overview: Overview, jobs: Iterable[JobView]) -> list[str]:
     """What could not be read; for each source with jobs that are not over, who follows it."""
     records = (job.record for job in jobs if job.record)
     sources = sorted({record.source for record in records if not record.state.is_final})
-    return [*overview.unread, *(format_leader(overview, source) for source in sources)]
+    return [*overview.unread, *(format_followers(overview, source) for source in sources)]
 
 
-def format_leader(overview: Overview, source: str) -> str:
-    """The engine that follows a source, and when it last renewed its Lease."""
-    lease = overview.leader(source)
-    if lease is None and (overview.holders is None or not overview.has_all_holders):
+def format_followers(overview: Overview, source: str) -> str:
+    """The engines that follow a source, and when each last renewed its Lease."""
+    leases = overview.followers(source)
+    if not leases and (overview.holders is None or not overview.has_all_holders):
         return f"whether an engine follows source {source} is not known"
-    if lease is None:
+    if not leases:
         return f"no engine follows source {source}; run engine reconcile"
-    ago = ""
-    if lease.renewed_at:
-        ago = f", renewed {format_age((overview.as_of - lease.renewed_at).total_seconds())} ago"
-    return f"source {source} is followed by {lease.holder}{ago}"
+    names = []
+    for one in leases:
+        age = (overview.as_of - one.renewed_at).total_seconds() if one.renewed_at else None
+        names.append(one.holder + ("" if age is None else f", renewed {format_age(age)} ago"))
+    return f"source {source} is followed by {'; '.join(names)}"
 
 
 def _pod_name(job: JobView) -> str:

@@ -172,12 +172,12 @@ class ReconcileOptions(SpecOptions):
             help="Look for changed files this often instead of using inotify: for network folders.",
         ),
         options.option(
-            "--leader-elect", is_flag=True, help="Stand by while another engine leads this source."
+            "--leader-elect", is_flag=True, help="Share the jobs with other engines of this source."
         ),
         options.DURATION(
             "--lease-duration",
             default="15s",
-            help="How long the lead is kept without a sign of life; an hour at most.",
+            help="How long jobs are kept without a sign of life; an hour at most.",
         ),
         options.option(
             "--lease-namespace",

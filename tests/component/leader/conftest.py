@@ -14,8 +14,8 @@ import pytest
 
 from engine.cluster.connect import connect
 from engine.errors import EngineError, UnreachableError
-from engine.runtime.leader_election import LeaderElector, LeaseLock
 from engine.runtime.lease import lease_name
+from engine.runtime.membership import LeaseLock, Membership
 from engine.sandbox import Sandbox
 from engine.telemetry.events import Event, LeaderChanged, Notice
 from tests.cluster.cluster import Cluster
@@ -47,14 +47,15 @@ class Target:
 class Candidate:
     """One engine's elector in a thread, what it said, and a network that can be cut."""
 
-    def __init__(self, lock: LeaseLock, *, wait: bool, cut: threading.Event) -> None:
+    def __init__(self, lock: LeaseLock, *, shares: bool, cut: threading.Event) -> None:
         self.cut = cut
+        self.identity = lock.identity
         self.said: list[str] = []
         self.changes: list[bool] = []
         self.heartbeats: list[float] = []
         self.failure: EngineError | None = None
-        self.elector = LeaderElector(
-            lock, wait=wait, emit=self._hear, on_change=self.changes.append
+        self.elector = Membership(
+            lock, shares=shares, emit=self._hear, on_change=self.changes.append
         )
         self._stop = threading.Event()
         self._thread = threading.Thread()
@@ -68,7 +69,7 @@ class Candidate:
     def lead(self) -> Candidate:
         """Start, and wait until it leads. Errors: what ended it before."""
         self.start()
-        eventually(lambda: self.elector.is_leader or not self._thread.is_alive(), 30.0)
+        eventually(lambda: self.elector.is_member or not self._thread.is_alive(), 30.0)
         return self.checked()
 
     def ended(self) -> Candidate:
@@ -119,7 +120,7 @@ class Candidates:
         self,
         identity: str,
         *,
-        wait: bool = False,
+        shares: bool = False,
         duration: float = 1.0,
         source: str = SOURCE,
         kubeconfig: Path | None = None,
@@ -136,7 +137,7 @@ class Candidates:
         client.request = over_the_wire  # type: ignore[method-assign]
         lock = LeaseLock(client, self.place.namespace, source, duration)
         lock.identity = identity
-        candidate = Candidate(lock, wait=wait, cut=cut)
+        candidate = Candidate(lock, shares=shares, cut=cut)
         self.made.append(candidate)
         return candidate
 
@@ -148,18 +149,19 @@ def eventually(true: Callable[[], object], within: float = 60.0) -> None:
         time.sleep(0.01)
 
 
-def together(engines: list[Candidate]) -> list[str]:
-    """Two that hold at the same time; looked at twice, as the Lease may pass on meanwhile."""
-    for one in engines:
-        for two in engines:
-            if (
-                one is not two
-                and one.elector.is_leader
-                and two.elector.is_leader
-                and one.elector.is_leader
-            ):
-                return [one.elector.holder, two.elector.holder]
-    return []
+def owners(engines: list[Candidate]) -> dict[str, list[str]]:
+    """Which engines own each of a hundred jobs."""
+    return {
+        f"ci/job-{number}": [e.identity for e in engines if e.elector.owns(f"ci/job-{number}")]
+        for number in range(100)
+    }
+
+
+def shared(engines: list[Candidate]) -> bool:
+    """Whether each job is one engine's, and each engine has some."""
+    found = owners(engines)
+    has_one = all(len(names) == 1 for names in found.values())
+    return has_one and {name for (name,) in found.values()} == {e.identity for e in engines}
 
 
 @pytest.fixture

@@ -10,15 +10,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from engine.cluster.connect import connect
-from engine.errors import ExitCode, ForbiddenError, NotFoundError, OwnershipError
-from engine.runtime.leader_election import LeaseLock
+from engine.errors import ExitCode, NotFoundError, OwnershipError
+from engine.runtime.membership import LeaseLock
 from tests.component.leader.conftest import (
     LEASES,
     SOURCE,
     Candidates,
     Target,
     eventually,
-    together,
 )
 
 
@@ -48,8 +47,8 @@ def test_a_second_engine_is_refused_and_told_who_is_first(candidate: Candidates)
         second.lead()
     assert refused.value.exit_code == ExitCode.REFUSED
     assert all(words in str(refused.value) for words in (SOURCE, "one", "--leader-elect"))
-    assert (second.elector.is_leader, second.elector.holder) == (False, "one")
-    assert first.elector.is_leader
+    assert (second.elector.is_member, second.elector.holder) == (False, "one")
+    assert first.elector.is_member
 
 
 def test_a_second_engine_is_refused_as_soon_as_the_first_renews(candidate: Candidates) -> None:
@@ -68,8 +67,8 @@ def test_the_lease_of_an_engine_that_died_is_taken_over(
     eventually(lambda: place.spec()["renewTime"] != place.spec()["acquireTime"])
     first.die()
     second.lead()
-    assert not first.elector.is_leader
-    assert (second.elector.is_leader, second.elector.holder) == (True, "two")
+    assert not first.elector.is_member
+    assert (second.elector.is_member, second.elector.holder) == (True, "two")
     assert second.hears("was last held by one")
     assert second.hears("over from one")
     spec = place.spec()
@@ -80,73 +79,13 @@ def test_the_lease_of_an_engine_that_died_is_taken_over(
 def test_a_lease_that_was_given_up_is_taken_at_once(place: Target, candidate: Candidates) -> None:
     first, second = candidate("one", duration=30.0).lead(), candidate("two", duration=30.0)
     first.stop()
-    assert (first.elector.is_leader, first.elector.holder) == (False, "")
+    assert (first.elector.is_member, first.elector.holder) == (False, "")
     assert place.spec().get("holderIdentity", "") == ""
     began = time.monotonic()
     second.lead()
     assert time.monotonic() - began < 20.0
     assert second.said == []
     assert place.spec()["leaseTransitions"] == 1
-
-
-def test_an_engine_that_waits_says_so_once_and_takes_over(candidate: Candidates) -> None:
-    first = candidate("one", duration=3.0).lead()
-    second = candidate("two", wait=True, duration=3.0).start()
-    eventually(lambda: second.hears("standing by"))
-    time.sleep(3.5)
-    assert not second.elector.is_leader
-    first.stop()
-    eventually(lambda: second.elector.is_leader)
-    assert second.said == [
-        'source "team-web" is held by one: standing by, for 3 s unless it is renewed',
-        'took source "team-web" over from one',
-    ]
-
-
-@pytest.mark.parametrize(
-    "forged",
-    [
-        {"leaseDurationSeconds": 2147483647},
-        {"leaseDurationSeconds": 2147483647, "leaseTransitions": 2147483647},
-        {"leaseDurationSeconds": None, "renewTime": None, "acquireTime": None},
-    ],
-)
-def test_a_lease_that_nobody_holds_keeps_nobody_waiting_for_longer_than_ones_own(
-    place: Target, candidate: Candidates, forged: dict[str, int | None]
-) -> None:
-    candidate("one").lead().die()
-    lease = place.lease()
-    lease["spec"] |= {"holderIdentity": "ghost", **forged}
-    place.api.replace(LEASES, lease, place.namespace)
-    second = candidate("two", wait=True, duration=3.0).start()
-    eventually(lambda: second.said)
-    assert second.said == [
-        'source "team-web" is held by ghost: standing by, for 3 s unless it is renewed'
-    ]
-    assert re.fullmatch(
-        "ghost has not been seen to renew its Lease, which expires in [0-3] s",
-        second.elector.unknown_leader,
-    )
-    eventually(lambda: second.elector.is_leader)
-    assert second.elector.unknown_leader == ""
-    assert place.spec()["holderIdentity"] == "two"
-
-
-def test_who_leads_is_known_once_another_engine_was_seen_to_renew(candidate: Candidates) -> None:
-    candidate("one", duration=3.0).lead()
-    second = candidate("two", wait=True, duration=3.0)
-    assert second.elector.unknown_leader == "no leader of this source is known"
-    second.start()
-    eventually(lambda: not second.elector.unknown_leader)
-    assert (second.elector.is_leader, second.elector.holder) == (False, "one")
-
-
-def test_an_engine_that_waits_can_be_stopped(candidate: Candidates) -> None:
-    candidate("one", duration=30.0).lead()
-    second = candidate("two", wait=True, duration=30.0).start()
-    eventually(lambda: second.said)
-    second.stop(20)
-    assert second.changes == []
 
 
 @pytest.mark.parametrize(("theirs", "ours"), [(1.0, 30.0), (30.0, 1.0)])
@@ -180,20 +119,8 @@ def test_of_many_engines_exactly_one_leads(place: Target, candidate: Candidates)
         ends = [end.exception() for end in [pool.submit(engine.lead) for engine in engines]]
     assert ends.count(None) == 1
     assert all(isinstance(end, OwnershipError) for end in ends if end is not None)
-    winners = [engine for engine in engines if engine.elector.is_leader]
+    winners = [engine for engine in engines if engine.elector.is_member]
     assert [winner.elector.holder for winner in winners] == [place.spec()["holderIdentity"]]
-
-
-@pytest.mark.real
-def test_of_many_engines_exactly_one_takes_over(place: Target, candidate: Candidates) -> None:
-    candidate("dead").lead().die()
-    engines = [candidate(f"engine-{number}", wait=True, duration=10.0) for number in range(8)]
-    for engine in engines:
-        engine.start()
-    eventually(lambda: any(engine.elector.is_leader for engine in engines))
-    time.sleep(1.0)
-    assert [engine.elector.is_leader for engine in engines].count(True) == 1
-    assert place.spec()["leaseTransitions"] == 1
 
 
 def test_an_api_server_that_is_away_for_a_moment_costs_nothing(candidate: Candidates) -> None:
@@ -202,7 +129,7 @@ def test_an_api_server_that_is_away_for_a_moment_costs_nothing(candidate: Candid
     eventually(lambda: first.hears("can't be renewed"))
     first.cut.clear()
     time.sleep(4.5)
-    assert first.elector.is_leader
+    assert first.elector.is_member
     assert first.changes == [True]
 
 
@@ -214,26 +141,10 @@ def test_a_holder_that_cannot_renew_pauses_and_goes_on_later(
     began = time.monotonic()
     eventually(lambda: first.changes == [True, False])
     assert time.monotonic() - began < 15.0
-    assert first.elector.is_leader is False
+    assert first.elector.is_member is False
     first.cut.clear()
     eventually(lambda: first.changes == [True, False, True])
     assert place.spec().get("leaseTransitions", 0) == 0
-
-
-def test_a_holder_that_was_away_too_long_learns_who_took_its_place(candidate: Candidates) -> None:
-    first = candidate("one", wait=True, duration=3.0).lead()
-    second = candidate("two", duration=3.0)
-    first.cut.set()
-    second.lead()
-    assert together([first, second]) == []
-    first.cut.clear()
-    eventually(lambda: first.hears("held by two: standing by"))
-    assert first.elector.holder == "two"
-    second.stop()
-    eventually(lambda: first.elector.is_leader)
-    time.sleep(1.2)
-    assert first.elector.holder == "one"
-    assert first.changes == [True, False, True]
 
 
 def test_a_displaced_engine_that_does_not_wait_is_refused(candidate: Candidates) -> None:
@@ -251,7 +162,7 @@ def test_an_api_server_that_is_away_at_the_start_is_waited_for(candidate: Candid
     first.start()
     eventually(lambda: first.hears("out of reach: the wire is cut"))
     first.cut.clear()
-    eventually(lambda: first.elector.is_leader)
+    eventually(lambda: first.elector.is_member)
     assert len(first.said) == 1
 
 
@@ -261,7 +172,7 @@ def test_giving_up_without_an_api_server_takes_two_seconds_at_most(candidate: Ca
     began = time.monotonic()
     first.stop()
     assert time.monotonic() - began < 20.0
-    assert not first.elector.is_leader
+    assert not first.elector.is_member
 
 
 def test_giving_up_stops_the_renewal(place: Target, candidate: Candidates) -> None:
@@ -291,25 +202,6 @@ def test_a_lease_that_is_deleted_is_made_again(place: Target, candidate: Candida
     assert first.changes == [True]
 
 
-def test_an_engine_that_waits_takes_no_lease_that_is_deleted_under_its_holder(
-    place: Target, candidate: Candidates
-) -> None:
-    first = candidate("one", duration=3.0).lead()
-    second = candidate("two", wait=True, duration=3.0).start()
-    eventually(lambda: second.elector.holder == "one")
-    for _ in range(3):
-        place.api.delete(LEASES, "engine-team-web", place.namespace)
-        eventually(lambda: place.api.find(LEASES, "engine-team-web", place.namespace))
-        time.sleep(0.5)  # the second one looks every 0.2 s
-    assert place.spec()["holderIdentity"] == "one"
-    assert (first.changes, second.changes) == ([True], [])
-    first.die()
-    place.api.delete(LEASES, "engine-team-web", place.namespace)
-    eventually(lambda: second.elector.is_leader)
-    assert not first.elector.is_leader
-
-
-@pytest.mark.real
 def test_what_others_wrote_on_the_lease_stays(place: Target, candidate: Candidates) -> None:
     candidate("one").lead()
     labels = {"metadata": {"labels": {"team": "web"}}}
@@ -318,16 +210,6 @@ def test_what_others_wrote_on_the_lease_stays(place: Target, candidate: Candidat
     before = place.spec()["renewTime"]
     eventually(lambda: place.spec()["renewTime"] != before)
     assert place.lease()["metadata"]["labels"]["team"] == "web"
-
-
-@pytest.mark.real
-@pytest.mark.parametrize("wait", [True, False])
-def test_without_the_right_to_leases_no_engine_leads(
-    place: Target, candidate: Candidates, wait: bool
-) -> None:
-    with pytest.raises(ForbiddenError, match="cannot get resource") as refused:
-        candidate("one", wait=wait, kubeconfig=place.without_rights()).lead()
-    assert "get, create and update on leases" in refused.value.hint
 
 
 def test_a_namespace_that_is_not_there_is_an_error(place: Target, candidate: Candidates) -> None:
@@ -351,7 +233,7 @@ def test_sources_do_not_disturb_each_other(candidate: Candidates) -> None:
         candidate("two", source="Web").lead(),
         candidate("three", source="WEB").lead(),
     ]
-    assert all(leader.elector.is_leader for leader in leaders)
+    assert all(leader.elector.is_member for leader in leaders)
 
 
 def test_no_two_engines_have_one_identity(place: Target) -> None:

@@ -22,7 +22,7 @@ from engine.reconcile.job_store import JobStore
 from engine.reconcile.reconciler import EXECUTORS
 from engine.refs import JobKey
 from engine.render.templates import Templates
-from engine.runtime.leader_election import LeaderElector
+from engine.runtime.membership import Membership
 from engine.sandbox import Sandbox
 from engine.specdir.compile import CompileOptions
 from engine.specdir.source import DirectorySource
@@ -237,19 +237,19 @@ def test_a_pass_of_the_ttl_rule_that_raises_is_followed_by_another(
     assert engine.probe("/healthz") == (200, "ok")
 
 
-def test_an_elector_that_raises_keeps_the_lease(
+def test_a_membership_that_raises_keeps_the_lease(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     panic = Panic(1)
-    monkeypatch.setattr(LeaderElector, "_renew", panic.instead_of(LeaderElector._renew))
+    monkeypatch.setattr(Membership, "_hold", panic.instead_of(Membership._hold))
     engine.start()
     engine.eventually(lambda: panic.left == 0)
     engine.spec("good")
     engine.succeeds(GOOD)
     engine.eventually(lambda: engine.probe("/readyz")[0] == 200)
     (error,) = engine.internal_errors
-    assert (error.component, error.kind) == ("leader election", "KeyError")
-    assert engine.manager.elector.is_leader
+    assert (error.component, error.kind) == ("membership", "KeyError")
+    assert engine.manager.membership.is_member
     assert engine.probe("/healthz") == (200, "ok")
 
 

@@ -13,7 +13,10 @@ from engine.runtime.lease import (
     LeaseRecord,
     ObservedLease,
     acquired,
+    is_stale,
     lease_name,
+    lease_number,
+    next_look,
     observe,
     read_lease_record,
     released,
@@ -27,7 +30,14 @@ THEIRS = LeaseRecord("two", 10, "2020-01-01T00:00:00.000000Z", 3)
 
 
 def take(lease: dict[str, Any] | None, duration: float = 15.0) -> dict[str, Any]:
-    return acquired(lease, namespace="ci", source="web", identity="one", duration=duration, now=NOW)
+    return acquired(
+        lease,
+        namespace="ci",
+        source="web",
+        identity="one",
+        duration=duration,
+        now=NOW,
+    )
 
 
 def remaining(seen: ObservedLease, now: float) -> float:
@@ -79,13 +89,7 @@ def test_our_duration_counts_where_the_lease_says_none() -> None:
 
 @pytest.mark.parametrize(("seconds", "look"), [(15, 1.0), (300, 1.0), (3, 0.2), (1, 0.1)])
 def test_looks_are_several_per_renewal(seconds: int, look: float) -> None:
-    seen = observe(None, LeaseRecord("two", seconds), 0.0)
-    assert seen.next_look(remaining(seen, 0.0), 15.0) == pytest.approx(look)
-
-
-def test_the_last_look_is_when_it_expires() -> None:
-    first = observe(None, THEIRS, 0.0)
-    assert first.next_look(remaining(first, 9.8), 15.0) == pytest.approx(0.2)
+    assert next_look(seconds) == pytest.approx(look)
 
 
 @pytest.mark.parametrize(
@@ -206,3 +210,18 @@ def test_two_sources_have_two_leases(one: str, two: str) -> None:
 def test_a_source_that_looks_like_the_lease_of_another_is_kept_apart(source: str) -> None:
     lookalike = lease_name(source).removeprefix("engine-")
     assert lookalike == source or lease_name(lookalike) != lease_name(source)
+
+
+def test_the_leases_of_a_source_are_numbered_and_never_those_of_another() -> None:
+    names = {lease_name(source, number) for source in ("web", "web-1") for number in range(9)}
+    assert len(names) == 18
+    assert lease_number({"metadata": {"name": lease_name("web", 5)}}, "web") == 5
+    assert lease_number({"metadata": {"name": lease_name("web", 5)}}, "web-1") is None
+
+
+def test_a_lease_is_used_again_once_it_is_long_over_by_its_own_words() -> None:
+    renewed = LeaseRecord("two", 15, micro_time(NOW - timedelta(seconds=20)))
+    assert not is_stale(renewed, NOW, 15.0)
+    assert is_stale(renewed, NOW, 5.0)
+    assert is_stale(LeaseRecord("two", 15, "never"), NOW, 15.0)
+    assert not is_stale(LeaseRecord("two", 15, micro_time(NOW + timedelta(days=9))), NOW, 15.0)
