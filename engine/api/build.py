@@ -85,6 +85,7 @@ def build_job(
         pull_secrets=tuple(pull_secrets),
         retry=Retry(**retry),
         on_change=OnChange(spec["onChange"]),
+        matrix=document.matrix,
         depends_on=tuple(_dependencies(effective)),
         spec_hash=whole,
         spec_fields=digests,

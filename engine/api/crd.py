@@ -28,6 +28,10 @@ _SPEC_RULES = (
         "(!has(self.managedBy) || self.managedBy == oldSelf.managedBy)",
         "message": "managedBy is immutable",
     },
+    {
+        "rule": "!has(self.matrix)",
+        "message": "a matrix makes several jobs, and an object is one: keep it in a file",
+    },
 )
 _OF_SEVERAL = (
     (

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from engine.api.model import Job
 from engine.api.schema_messages import shorten, suggest
-from engine.errors import MAX_SHOWN, Diagnostic
+from engine.errors import MAX_SHOWN, Diagnostic, SourceLocation
 from engine.refs import JobKey
 
 _FEW = 100
@@ -20,17 +20,34 @@ class Need(NamedTuple):
     key: JobKey
     may_fail: bool
     """Whether it is enough that it is over."""
+    place: SourceLocation
+    """Where the spec says so."""
 
 
 Needs = Mapping[JobKey, tuple[Need, ...]]
 
 
 def needs_of(jobs: Mapping[JobKey, Job]) -> Needs:
-    """What each job waits for; without the jobs that wait for none."""
+    """What each job waits for; without the jobs that wait for none.
+
+    The name of a matrix is that of all its jobs.
+    """
+    waiting = {key: job for key, job in jobs.items() if job.depends_on}
+    made: dict[JobKey, list[JobKey]] = {}
+    for key, job in jobs.items() if waiting else ():
+        if job.matrix:
+            made.setdefault(JobKey(key.namespace, job.matrix), []).append(key)
+
+    def named(name: JobKey) -> list[JobKey]:
+        return [name] if name in jobs else made.get(name, [name])
+
     return {
-        key: tuple(Need(JobKey(key.namespace, one.name), one.may_fail) for one in job.depends_on)
-        for key, job in jobs.items()
-        if job.depends_on
+        key: tuple(
+            Need(one, dependency.may_fail, dependency.place)
+            for dependency in job.depends_on
+            for one in named(JobKey(key.namespace, dependency.name))
+        )
+        for key, job in waiting.items()
     }
 
 
@@ -44,8 +61,9 @@ def dependency_problems(jobs: Iterable[Job]) -> Iterator[Diagnostic]:
     if not needs:
         return
     namespaces: dict[str, set[str]] = {}
-    for key in by_key:
-        namespaces.setdefault(key.name, set()).add(key.namespace)
+    for key, job in by_key.items():
+        for name in filter(None, (key.name, job.matrix)):
+            namespaces.setdefault(name, set()).add(key.namespace)
     for key in needs:
         for one in by_key[key].depends_on:
             found = namespaces.get(one.name, set())
@@ -61,7 +79,7 @@ def dependency_problems(jobs: Iterable[Job]) -> Iterator[Diagnostic]:
 
 
 def _circles(jobs: Mapping[JobKey, Job], needs: Needs) -> Iterator[Diagnostic]:
-    graph = {key: dict.fromkeys(need.key for need in found) for key, found in needs.items()}
+    graph = {key: {need.key: need.place for need in found} for key, found in needs.items()}
     for _ in range(MAX_SHOWN):
         try:
             TopologicalSorter(graph).prepare()
@@ -69,16 +87,17 @@ def _circles(jobs: Mapping[JobKey, Job], needs: Needs) -> Iterator[Diagnostic]:
             circle: list[JobKey] = error.args[1][:0:-1]
             at = min(range(len(circle)), key=lambda index: jobs[circle[index]].place)
             first, *others = (*circle[at:], *circle[: at + 1])
-            place = next(d.place for d in jobs[first].depends_on if d.name == others[0].name)
+            place = graph[first][others[0]]
             message = "spec.dependsOn: the job waits for itself"
             if len(others) > 1:
                 names = " -> ".join(map(str, (first, *others)))
                 message += f": {shorten(names, _LONGEST_LIST)}"
-            yield Diagnostic(
-                place,
-                message,
-                "take it out" if len(others) == 1 else "one of them has to come first",
-            )
-            del graph[first][others[0]]
+            hint = "one of them has to come first" if others[1:] else "take it out"
+            yield Diagnostic(place, message, hint)
+            # The jobs of a matrix wait at one place.
+            graph = {
+                key: {one: where for one, where in found.items() if where != place}
+                for key, found in graph.items()
+            }
         else:
             return

@@ -148,6 +148,8 @@ class Job:
     retry: Retry
     """What of its failures is tried again."""
     on_change: OnChange
+    matrix: str
+    """The name in its file, where a matrix made several jobs of it; by it they are waited for."""
     depends_on: tuple[Dependency, ...]
     """What it waits for, in the order of the spec."""
     spec_hash: str

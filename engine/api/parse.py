@@ -5,9 +5,10 @@ The result depends on that file alone, and is valid as long as its text is the s
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
+from engine.api.effective import has_value
 from engine.api.kubernetes_schema import SHIPPED, KubernetesSchema
+from engine.api.matrix import MatrixExpander, count_values
 from engine.api.other_kinds import ForeignDocument, foreign_document, foreign_text
 from engine.api.schema import check_document
 from engine.api.versions import ENGINE_CONFIG, JOB_DEFAULTS
@@ -76,33 +77,32 @@ def parse_file(text: SpecText, kubernetes: KubernetesSchema = SHIPPED) -> Parsed
     invalid_jobs: list[Document] = []
     defaults: list[Document] = []
     foreign: list[ForeignDocument] = []
+    expander = MatrixExpander(kubernetes)
     for document in documents:
         if text.defaults_only and not is_defaults(document):
             continue
         if (stranger := foreign_document(document)) is not None:
             foreign.append(stranger)
             continue
-        refused, others, can_be_read = check_document(
-            document, kubernetes, MAX_SHOWN - len(problems)
-        )
-        problems += refused
-        more += others
-        if is_defaults(document) and (values := count_values(document.data)) > MAX_DEFAULTS:
-            message = f"{JOB_DEFAULTS} has {values:,} values, at most {MAX_DEFAULTS:,} may be set"
-            hint = "every job in and below this folder would carry them all"
-            problems.append(Diagnostic(document.place, message, hint))
-            continue
-        if not can_be_read:
-            continue
-        kind = document.data["kind"]
-        if kind == JOB_DEFAULTS:
-            defaults.append(document)
-        elif kind == ENGINE_CONFIG:
-            message = f"an {ENGINE_CONFIG} among the specs has no effect"
-            hint = "it is the operator's: give it with --config"
-            problems.append(Diagnostic(document.place, message, hint, Severity.WARNING))
-        else:
-            (invalid_jobs if refused or others else jobs).append(document)
+        for one in expander.expand(document):
+            refused, others, can_be_read = check_document(
+                one, kubernetes, MAX_SHOWN - len(problems)
+            )
+            problems += refused
+            more += others
+            if is_defaults(one) and (problem := _defaults_problem(one)) is not None:
+                problems.append(problem)
+            elif can_be_read and one.data["kind"] == JOB_DEFAULTS:
+                defaults.append(one)
+            elif can_be_read and one.data["kind"] == ENGINE_CONFIG:
+                message = f"an {ENGINE_CONFIG} among the specs has no effect"
+                hint = "it is the operator's: give it with --config"
+                problems.append(Diagnostic(one.place, message, hint, Severity.WARNING))
+            elif can_be_read:
+                (invalid_jobs if refused or others else jobs).append(one)
+            if refused or others:
+                break  # the other jobs of a matrix have the same fields
+    problems += expander.problems
     return ParsedFile(
         text.folder,
         tuple(jobs),
@@ -115,11 +115,16 @@ def parse_file(text: SpecText, kubernetes: KubernetesSchema = SHIPPED) -> Parsed
     )
 
 
-def count_values(data: Any) -> int:
-    """Keys, values, mappings and lists in `data`."""
-    if isinstance(data, dict):
-        return 1 + len(data) + sum(map(count_values, data.values()))
-    return 1 + (sum(map(count_values, data)) if isinstance(data, list) else 0)
+def _defaults_problem(document: Document) -> Diagnostic | None:
+    """Why a JobDefaults can't be one, beyond its schema."""
+    if (values := count_values(document.data)) > MAX_DEFAULTS:
+        message = f"{JOB_DEFAULTS} has {values:,} values, at most {MAX_DEFAULTS:,} may be set"
+        hint = "every job in and below this folder would carry them all"
+        return Diagnostic(document.place, message, hint)
+    if has_value(document.data, ("spec", "matrix")):
+        where = document.locate(("spec", "matrix"), key=True)
+        return Diagnostic(where, "spec.matrix is no default", "write it into each job")
+    return None
 
 
 def duplicate_defaults(second: Document, first: Document) -> Diagnostic:

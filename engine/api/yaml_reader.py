@@ -131,6 +131,8 @@ class Document:
     """All of the file."""
     index: int
     """The number of documents before it in the file."""
+    matrix: str = ""
+    """The name that is written in it, where its matrix made several jobs of it."""
 
     def locate(self, path: Sequence[str | int], *, key: bool = False) -> SourceLocation:
         """Place of the value at `path`, or of its key; else of the nearest parent that exists."""

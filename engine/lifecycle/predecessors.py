@@ -10,7 +10,6 @@ from engine.refs import JobKey
 from engine.status.outcome import Reason, State
 
 _NAMED = 3
-"""A message has no more names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +44,8 @@ class JobOrder:
     def predecessors(self, key: JobKey) -> tuple[Predecessor, ...]:
         """In the order of the spec."""
         return tuple(
-            Predecessor(one, may_fail, self.ended(one) if self._is_settled(one) else None)
-            for one, may_fail in self.needs.get(key, ())
+            Predecessor(one.key, one.may_fail, self._settled(one.key))
+            for one in self.needs.get(key, ())
         )
 
     def ended(self, key: JobKey) -> Record | None:
@@ -56,24 +55,30 @@ class JobOrder:
             return None
         return record if record.state.is_final and record.is_of(job) else None
 
-    def _is_settled(self, key: JobKey) -> bool:
-        """Whether its end stays: what failed for want of another job is tried again with that."""
+    def _settled(self, key: JobKey) -> Record | None:
+        """The same, if that end stays: what failed for want of another job may run with it."""
+        first = self.ended(key)
+        if first is None or first.reason is not Reason.DEPENDENCY_FAILED:
+            return first
         todo, seen = [key], {key}
         while todo:
             at = todo.pop()
             record = self.ended(at)
-            if record is not None and record.reason is not Reason.DEPENDENCY_FAILED:
-                if at == key or record.state is not State.SUCCEEDED:
-                    return True
-            elif record is not None:
+            if record is not None and record.reason is Reason.DEPENDENCY_FAILED:
                 found = {one.key for one in self.needs.get(at, ()) if not one.may_fail} - seen
                 seen |= found
                 todo += found
-        return False
+            elif record is not None and record.state is not State.SUCCEEDED:
+                return first
+        return None
 
 
 def waiting_words(predecessors: Sequence[Predecessor]) -> str:
-    """What a job waits for; "" for nothing."""
+    """What a job waits for; "" for nothing.
+
+    Of many the last one is named alone: they end in about their order, and each change is a write.
+    """
     names = [str(one.key) for one in predecessors if one.ended is None]
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"waits for {', '.join(names[:_NAMED])}{more}" if names else ""
+    if len(predecessors) > _NAMED and len(names) > 1:
+        names = [f"{names[-1]} and others"]
+    return f"waits for {', '.join(names)}" if names else ""

@@ -11,9 +11,10 @@ from engine.api.build import build_job
 from engine.api.checks import check_spec, refused_namespaces
 from engine.api.effective import effective_spec
 from engine.api.kubernetes_schema import KubernetesSchema
+from engine.api.matrix import count_values
 from engine.api.model import Config, Job
 from engine.api.other_kinds import ForeignDocument
-from engine.api.parse import ParsedFile, count_values, duplicate_defaults, parse_file
+from engine.api.parse import ParsedFile, duplicate_defaults, parse_file
 from engine.api.versions import JOB_DEFAULTS
 from engine.api.yaml_reader import MAX_VALUES, Document
 from engine.errors import Diagnostic, SourceLocation, in_order, internal_error

@@ -26,7 +26,7 @@ from tests.support.objects import Objects
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(500)]
 
-IDENTITY = {"metadata.name", "metadata.namespace"}
+IDENTITY = {"metadata.name", "metadata.namespace", "spec.matrix"}
 """A change of these makes another job."""
 WHETHER = {"spec.suspend", "spec.managedBy"}
 """These say whether the engine starts the job at all."""

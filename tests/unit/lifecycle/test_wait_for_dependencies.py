@@ -43,9 +43,13 @@ def test_a_job_is_queued_and_its_message_names_what_it_waits_for() -> None:
     assert isinstance(decide(state(fewer, SUCCESS)), CreatePod)
 
 
-def test_no_more_than_three_are_named() -> None:
+def test_of_many_the_last_one_is_named_so_that_few_of_their_ends_are_a_write() -> None:
     others = [replace(PENDING, key=JobKey("ci", f"j{n}")) for n in range(5)]
-    assert after(None, *others).message == "waits for ci/j0, ci/j1, ci/j2 and 2 more"
+    waiting = after(None, *others)
+    assert waiting.message == "waits for ci/j4 and others"
+    ended = [replace(one, ended=finished()) for one in others]
+    assert decide(state(waiting, *ended[:3], *others[3:])) == Wait()
+    assert after(waiting, *ended[:4], others[4]).message == "waits for ci/j4"
 
 
 def test_a_failure_fails_it_at_once_unless_it_may_fail() -> None:
