@@ -12,8 +12,7 @@ from engine.api.model import Job
 from engine.api.yaml_reader import Document
 from engine.cli import options
 from engine.cli.loading import SpecOptions, first_policies, load_named, load_settings, require_specs
-from engine.cli.output import echo_data, echo_diagnostic, echo_stderr, pluralise
-from engine.cli.printers.github import annotations_of_problems
+from engine.cli.output import echo_data, echo_diagnostic, pluralise
 from engine.errors import END, Diagnostic, ExitCode, RenderError, Severity, in_order
 from engine.lifecycle.attempt import RenderConfig, has_to_be_rendered, try_render_attempt
 from engine.render.manifests import SecretValues
@@ -40,8 +39,7 @@ def command(output: str, **given: Any) -> None:
     started; so is one that is too short to be masked in messages, and a value that kubectl reads
     otherwise (0755, on, yes): it reads YAML 1.1. Exit code 2 if there is an
     error, else 0. Your own templates and pod patches are rendered too; the built-in templates
-    alone have nothing to go wrong. As text, problems are also annotations where GitHub Actions runs
-    this.
+    alone have nothing to go wrong.
     """
     asked = SpecOptions(**given)
     settings = replace(load_settings(asked), keep_origins=True)
@@ -74,9 +72,6 @@ def command(output: str, **given: Any) -> None:
     else:
         for problem in found:
             echo_diagnostic(problem)
-        if os.environ.get("GITHUB_ACTIONS") == "true":
-            for line in annotations_of_problems(found, os.environ):
-                echo_stderr(line)
         if is_valid and (loaded.jobs or asked.allow_empty):
             click.echo(f"{pluralise(len(loaded.jobs), 'job')}, all valid")
     if not is_valid:

@@ -91,9 +91,9 @@ PARTS = {
     "cluster": Part("tests/cluster", options=("-m", "lifecycle")),
 }
 """200 kills, 100 of the engine that stays, 2,000 and 400 seeds, ten minutes of random files,
-five of hostile ones, ten each of two, three and ten wills, 2,000 jobs in 40 days of pipelines, 200 seconds of each fuzzer,
-500 jobs through the engine in its pod, the package on every Python of this machine, the
-tests that `make test-cluster` leaves to the sandbox, and the cluster's own tests."""
+five of hostile ones, ten each of two, three and ten wills, 2,000 jobs in 40 days of pipelines,
+200 seconds of each fuzzer, 500 jobs through the engine in its pod, the package on every Python of
+this machine, the tests that `make test-cluster` leaves to the sandbox, and the cluster's own."""
 
 
 def main() -> int:

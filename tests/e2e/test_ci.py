@@ -81,19 +81,3 @@ def test_a_report_that_cant_be_written_is_told_and_changes_no_outcome(
     said = engine.reconcile("--junit", str(path), ends=0)
     assert said.lines[-1].startswith(f"warning: --junit {path}: can't be written: ")
     engine.reconcile("--junit", str(tmp_path), ends=2)
-
-
-@pytest.mark.only("sandbox")
-def test_github_gets_annotations_and_stdout_stays_json(engine: Engine) -> None:
-    engine.environment |= {
-        "GITHUB_ACTIONS": "true",
-        "GITHUB_WORKSPACE": str(engine.folder),
-        "ENGINE_SECRET_TOKEN": SECRET,
-    }
-    secrets = {"TOKEN": {"fromEnv": "ENGINE_SECRET_TOKEN"}}
-    engine.spec("pulled", image="nowhere.invalid/x:1", pullPolicy="Never", secrets=secrets)
-    said = engine.reconcile(ends=4)
-    assert said.job("pulled")["state"] == "Failed"
-    (line,) = [line for line in said.lines if line.startswith("::")]
-    assert line.startswith("::error file=pulled.yaml,line=1,col=1,title=")
-    assert SECRET not in said.stdout + said.stderr

@@ -119,11 +119,6 @@ def open_reports(options: ReconcileOptions) -> Iterator[Callable[[OnceResult | E
             except OSError as error:
                 words = error.strerror or error
                 echo(f"warning: --junit {path}: can't be written: {words}", err=True)
-        if os.environ.get("GITHUB_ACTIONS") == "true":
-            from engine.cli.printers.github import annotations  # noqa: PLC0415
-
-            for line in annotations(ended, os.environ):
-                echo_stderr(line)
 
     try:
         yield report

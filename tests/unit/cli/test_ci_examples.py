@@ -1,5 +1,6 @@
 """The examples for CI systems and the pre-commit hook: valid, and every command in them exists."""
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -96,3 +97,18 @@ def test_the_hook_of_pre_commit_is_valid_and_checks_the_files_it_is_given(
     assert engine(*arguments, "jobs/team/a.yaml").code == 0
     write(tmp_path, "jobs/team/a.yaml", document("a", timeout=0))
     assert engine(*arguments, "jobs/team/a.yaml").code == 2
+
+
+def test_the_problem_matcher_of_github_reads_what_validate_prints(
+    tmp_path: Path, engine: Engine
+) -> None:
+    path = GITHUB.parents[1] / "engine-matcher.json"
+    (matcher,) = json.loads(path.read_text(encoding="utf-8"))["problemMatcher"]
+    (pattern,) = matcher["pattern"]
+    write(tmp_path, "jobs/a.yaml", document("a", imgae="x"))
+    (line,) = engine("validate", "jobs").stdout.splitlines()
+    found = re.fullmatch(pattern["regexp"], line)
+    assert found is not None
+    assert found[pattern["file"]] == "jobs/a.yaml"
+    assert found[pattern["message"]].startswith('unknown field "spec.imgae"')
+    assert found[pattern["line"]].isdecimal()

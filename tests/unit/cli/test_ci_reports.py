@@ -7,7 +7,6 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from engine.cli.printers.github import annotation, annotations
 from engine.cli.printers.junit import junit_xml
 from engine.cli.printers.result import exit_code, mask_result
 from engine.errors import (
@@ -178,38 +177,6 @@ def test_no_report_replaces_a_device_or_a_folder(path: str) -> None:
         write_whole(Path(path), "text")
 
 
-def test_a_failed_job_is_annotated_at_its_spec() -> None:
-    (line,) = annotations(OnceResult((ended("ok", Reason.SUCCEEDED), failed())), {})
-    assert line == (
-        "::error file=job.yaml,line=1,col=1,title=ci/test Failed ScriptFailed::exit code 3"
-    )
-
-
-def test_nothing_in_an_annotation_ends_it_or_begins_another() -> None:
-    where = SourceLocation("a,line=9:b%.yaml\n::x", 1, 2)
-    line = annotation("error", where, HOSTILE, HOSTILE + "%0A::error::x", {})
-    head, _, message = line.removeprefix("::error ").partition("::")
-    assert head.startswith("file=a%2Cline=9%3Ab%25.yaml ")
-    assert [pair.partition("=")[0] for pair in head.split(",")] == ["file", "line", "col", "title"]
-    assert message.endswith("%250A::error::x")
-    assert line.replace("::", "").isprintable()
-
-
-@pytest.mark.parametrize(
-    ("file", "environment", "path"),
-    [
-        ("./jobs/a.yaml", {}, "jobs/a.yaml"),
-        ("/ws/jobs/a.yaml", {"GITHUB_WORKSPACE": "/ws"}, "jobs/a.yaml"),
-        ("/tmp/a.yaml", {"GITHUB_WORKSPACE": "/ws"}, "/tmp/a.yaml"),
-    ],
-)
-def test_a_file_is_named_as_the_repository_names_it(
-    file: str, environment: dict[str, str], path: str
-) -> None:
-    line = annotation("error", SourceLocation(file), "title", "words", environment)
-    assert line == f"::error file={path},title=title::words"
-
-
 def test_no_report_holds_what_a_terminal_or_a_ci_system_would_obey() -> None:
     result, _ = mask_result(OnceResult((failed(HOSTILE),)), PruneResult(), Redactor())
     texts = [
@@ -226,7 +193,7 @@ def test_what_is_secret_is_in_no_report() -> None:
     job = failed("it is hun<ter|2")
     redact.add(["hun<ter|2"], job.job.key)
     result, _ = mask_result(OnceResult((job,)), PruneResult(), redact)
-    found = junit_xml(result) + "".join(annotations(result, {}))
+    found = junit_xml(result)
     assert "it is ***" in found
     for form in ("hun<ter|2", "hun&lt;ter|2"):
         assert form not in found

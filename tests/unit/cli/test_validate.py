@@ -288,19 +288,6 @@ def test_json_has_the_jobs_that_are_valid_and_every_problem(tmp_path: Path, engi
     assert problem["message"].startswith("spec.timeout is 0")
 
 
-def test_problems_are_annotations_besides_on_github(tmp_path: Path, engine: Engine) -> None:
-    write(tmp_path, "a.yaml", SPEC + "  imgae: x\n")
-    said = engine("validate", ".", env={"GITHUB_ACTIONS": "true"})
-    assert said.code == 2
-    assert said.lines == [
-        (
-            "::error file=a.yaml,line=6,col=3,title=invalid spec::"
-            'unknown field "spec.imgae" (did you mean image?)'
-        )
-    ]
-    assert engine("validate", ".", "-o", "json").stderr == ""
-
-
 @pytest.mark.parametrize(("value", "is_json"), [("json", True), ("", False)])
 def test_the_environment_may_name_the_format(
     tmp_path: Path, engine: Engine, value: str, is_json: bool
