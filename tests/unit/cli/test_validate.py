@@ -97,7 +97,7 @@ def test_a_pod_patch_that_does_not_fit_is_told(tmp_path: Path, engine: Engine) -
     said = engine("validate", ".")
     assert said.code == 2
     assert said.stdout == (
-        'a.yaml:1:1: spec.podPatch makes a pod in which spec.restartPolicy is "Always"'
+        'a.yaml:6:36: spec.podPatch makes a pod in which spec.restartPolicy is "Always"'
         " (a job runs to completion: it has to be Never; spec.retry tries again)\n"
     )
 
