@@ -125,7 +125,7 @@ class Client:
         headers = {"Accept": accept, "Accept-Encoding": "gzip"}
         response = self._send("GET", path, query, headers, limit)
         try:
-            items, rest = _split_items(response.stream(_CHUNK_SIZE), keep)
+            items, rest = _split_items(response.stream(_CHUNK_SIZE, decode_content=True), keep)
             answer = json.loads(rest)
         except HTTPError as error:
             raise network_error(error, self.server) from error

@@ -2,13 +2,15 @@
 
 import gzip
 import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
+from threading import Thread
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from urllib3 import BaseHTTPResponse, HTTPResponse
+from urllib3 import BaseHTTPResponse, HTTPConnectionPool, HTTPResponse
 
 from engine.cluster import api
 from engine.cluster.client import Client, Endpoint, _split_items
@@ -52,6 +54,33 @@ def test_a_list_comes_in_gzip_where_the_server_has_it() -> None:
     client = Client(lambda: Endpoint("http://somewhere", respond))
     (page,) = api.list_all(client, "/api/v1/pods", "", keep=lambda item: item["n"])
     assert page["items"] == [*range(9)]
+
+
+def test_it_is_unpacked_however_the_server_sends_it() -> None:
+    """An API server sends a long list in chunks: its length isn't known when it begins."""
+    body = gzip.compress(json.dumps({"metadata": {}, "items": [{"n": 1}] * 500}).encode())
+
+    class Chunked(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Encoding", "gzip")
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            for piece in (body[:20], body[20:]):
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+            self.wfile.write(b"0\r\n\r\n")
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Chunked) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        with HTTPConnectionPool("127.0.0.1", server.server_port) as pool:
+            client = Client(lambda: Endpoint("here", pool.urlopen))
+            (page,) = api.list_all(client, "/api/v1/pods", "", keep=lambda item: item["n"])
+        server.shutdown()
+    assert page["items"] == [1] * 500
 
 
 def test_no_more_than_one_item_is_held_at_a_time() -> None:
