@@ -1,4 +1,6 @@
-"""The engine that stays is killed at random instants while files come and change.
+"""Engines that stay are killed at random instants while files come and change.
+
+One alone, and one of three that share the source, so that its jobs go to the others.
 
 Judged by what the scheduler gave to the node: each pod once, whatever the engine said of itself.
 """
@@ -7,6 +9,7 @@ import os
 import random
 import time
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +87,9 @@ class Files:
         return found is not None
 
 
-def test_a_job_runs_exactly_once_however_often_the_engine_that_stays_is_killed(
+@pytest.mark.parametrize("engines", [1, pytest.param(3, marks=pytest.mark.soak)])
+def test_a_job_runs_exactly_once_however_often_an_engine_that_stays_is_killed(
+    engines: int,
     engine: Engine,
     objects: Objects,
     cluster: Cluster,
@@ -96,20 +101,29 @@ def test_a_job_runs_exactly_once_however_often_the_engine_that_stays_is_killed(
     before = cluster.audit_position()
     files = Files(engine, objects, images, chance)
     kills = batches = 0
-    with Troubles(engine, objects, cluster, second_node, chance, tmp_path) as troubles:
+    troubled = Troubles(engine, objects, cluster, second_node, chance, tmp_path)
+    with troubled as troubles, ExitStack() as stack:
+
+        def begin() -> EngineProcess:
+            count = str(chance.choice((1, 2, 8)))
+            arguments = ("--leader-elect", "--lease-duration", "1s", "--concurrency", count)
+            return stack.enter_context(EngineProcess(engine, *arguments, ready=False))
+
+        staying = [begin() for _ in range(engines - 1)]
         while kills < KILLS:
             batches += 1
             files.write_batch(batches)
             while not (files.is_done and _is_over(engine, files)):
                 troubles.change()
-                count = str(chance.choice((1, 2, 8)))
-                arguments = ("--lease-duration", "1s", "--concurrency", count)
-                with EngineProcess(engine, *arguments, ready=False) as staying:
-                    _live_for_a_while(staying, files, chance)
-                    assert staying.process.poll() is None, staying.text
-                    staying.kill()
+                staying.append(begin())
+                _live_for_a_while(staying[-1], files, chance)
+                victim = staying.pop(chance.randrange(len(staying)))
+                assert victim.process.poll() is None, victim.text
+                victim.kill()
                 kills += 1
         troubles.end()
+        for one in staying:
+            assert one.stop().code == 0
         with EngineProcess(engine) as last:
             time.sleep(1)
             assert last.stop().code == 0

@@ -22,7 +22,7 @@ _RIGHTS = {
         "resourcequotas": {"list", "watch"},
         "events": {"create", "list"},
     },
-    "coordination.k8s.io": {"leases": {"get", "create", "update"}},
+    "coordination.k8s.io": {"leases": {"list", "create", "update"}},
 }
 """As docs/operations.md has them."""
 
