@@ -93,8 +93,8 @@ PARTS = {
 """200 kills, 200 each of the engine that stays and of one of three, 2,000 and 400 seeds, ten
 minutes of random files, five of hostile ones, ten each of two, three and ten wills, 2,000 jobs in
 40 days of pipelines, 200 seconds of each fuzzer, 500 jobs through the engine in its pod, the
-package on every Python of this machine, the tests that `make test-cluster` leaves to the sandbox, and the
-cluster's own tests."""
+package on every Python of this machine, the tests that `make test-cluster` leaves to the sandbox,
+and the cluster's own tests."""
 
 
 def main() -> int:
