@@ -52,7 +52,7 @@ def test_a_secret_that_is_not_set_keeps_the_whole_set_from_being_applied(
     assert objects.api.list("configmaps", objects.namespace, labels="jobs.engine/job") == []
 
 
-@pytest.mark.real
+@pytest.mark.only("real")
 def test_a_refused_manifest_is_told_in_the_servers_words(engine: Engine, objects: Objects) -> None:
     engine.spec("refused", script="true", podPatch={"spec": {"priorityClassName": "no-such-class"}})
     run = engine.reconcile(ends=5)

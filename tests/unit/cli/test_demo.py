@@ -52,11 +52,6 @@ def test_the_demo_prints_what_its_page_says(demo: subprocess.CompletedProcess[st
             assert re.fullmatch(re.escape(expected).replace("…", ".*"), line), line
 
 
-def test_the_chapter_of_the_readme_is_one_of_the_pages() -> None:
-    (chapter,) = re.findall(r"```console\n(2\. .*?)```", page("README.md"), re.DOTALL)
-    assert chapter in page("docs/demo.md")
-
-
 def page(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
