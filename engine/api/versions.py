@@ -19,11 +19,15 @@ SCHEMAS: Mapping[tuple[str, str], str] = {
     (API_VERSION, ENGINE_CONFIG): "engineconfig.v1alpha1.schema.json",
 }
 """Files in `schemas/`, by `apiVersion` and `kind`. A version may exist for some kinds alone."""
+CUSTOM_RESOURCES = "kubernetes/crds.json"
+"""The file of `custom_resources`, which `make manifests` makes of the others."""
 
 
-def schema_text(api_version: str, kind: str) -> str:
-    """Errors: KeyError for a kind that isn't in that version."""
-    return (resource_dir("schemas") / SCHEMAS[api_version, kind]).read_text(encoding="utf-8")
+def custom_resources() -> list[dict[str, Any]]:
+    """The CustomResourceDefinitions of JobSpec and JobDefaults, and the policies beside them."""
+    text = (resource_dir("schemas") / CUSTOM_RESOURCES).read_bytes()
+    found: list[dict[str, Any]] = json.loads(text)
+    return found
 
 
 def bundled_schema(api_version: str, kind: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from engine.api.admission_policy import admission_policies
+from deploy.admission_policy import admission_policies
 from engine.api.yaml_reader import read_yaml
 from engine.files import resource_dir
 from tests.contract.conftest import kubeconfig_of

@@ -1,13 +1,16 @@
 """The plain YAML of deploy/, as the chart and the schemas make it: `make manifests`."""
 
+import json
 import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.api.admission_policy import admission_policies
-from engine.api.crd import custom_resource_definitions
+from deploy.admission_policy import admission_policies
+from deploy.crd import custom_resource_definitions
+from engine.api.versions import CUSTOM_RESOURCES
 from engine.cli.printers.manifests import to_yaml
+from engine.files import resource_dir
 from tests.cluster.errors import ClusterUnavailable
 from tests.cluster.helm import CHART, Helm
 
@@ -70,6 +73,8 @@ def main() -> int:
     objects = (*custom_resource_definitions(), *admission_policies({}))
     definitions = DEFINITIONS_HEAD + to_yaml(objects)
     (DEPLOY / "crds.yaml").write_text(definitions)
+    shipped = json.dumps(objects, indent=1, ensure_ascii=False)
+    (resource_dir("schemas") / CUSTOM_RESOURCES).write_text(f"{shipped}\n", encoding="utf-8")
     try:
         helm = Helm.find(_say)
     except ClusterUnavailable as error:

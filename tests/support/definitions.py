@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from engine.api.crd import custom_resource_definitions
+from deploy.crd import custom_resource_definitions
 from tests.support.client import Client, eventually
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -11,8 +11,9 @@ from jsonschema import Draft202012Validator
 from docs.generate.__main__ import FOLDER, pages
 from docs.generate.results import meanings
 from engine.api.schema_docs import KINDS, FieldDoc, explain_field
-from engine.api.versions import API_VERSION, schema_text
+from engine.api.versions import API_VERSION, SCHEMAS
 from engine.errors import ExitCode
+from engine.files import resource_dir
 from engine.status.outcome import EventReason, Reason
 from tests.unit.api.test_schemas import validators
 
@@ -59,7 +60,7 @@ def examples(node: Any) -> Iterator[tuple[dict[str, Any], Any]]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_example_of_the_schema_is_valid(kind: str) -> None:
-    schema = json.loads(schema_text(API_VERSION, kind))
+    schema = json.loads((resource_dir("schemas") / SCHEMAS[API_VERSION, kind]).read_bytes())
     (validator,) = [one for one in validators(kind) if isinstance(one, Draft202012Validator)]
     found = [*examples(schema)]
     assert found

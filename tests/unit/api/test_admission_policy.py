@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.api.admission_policy import admission_policies, one_pattern
+from deploy.admission_policy import admission_policies, one_pattern
 from engine.api.checks import matches_any
 from engine.api.yaml_reader import read_yaml
 from engine.files import resource_dir

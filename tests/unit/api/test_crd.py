@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from engine.api.admission_policy import admission_policies
-from engine.api.crd import RULES, custom_resource_definitions
+from deploy.admission_policy import admission_policies
+from deploy.crd import RULES, custom_resource_definitions
 from engine.api.schema_docs import explain_field
+from engine.api.versions import custom_resources
 from engine.cli.printers.manifests import to_yaml
 
 DEFINITIONS = custom_resource_definitions()
@@ -36,6 +37,10 @@ def nodes(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[st
 def test_the_plain_yaml_is_what_the_schemas_make() -> None:
     made = to_yaml((*DEFINITIONS, *admission_policies({})))
     assert PLAIN.read_text(encoding="utf-8").endswith(made), "run make manifests"
+
+
+def test_what_is_shipped_with_the_engine_is_what_the_schemas_make() -> None:
+    assert custom_resources() == [*DEFINITIONS, *admission_policies({})], "run make manifests"
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=NAMES)

@@ -11,7 +11,7 @@ from referencing.jsonschema import DRAFT7, DRAFT202012
 from ruamel.yaml import YAML
 
 from engine.api.model import Config, Limits
-from engine.api.versions import SCHEMAS, bundled_schema, schema_text
+from engine.api.versions import SCHEMAS, bundled_schema
 from tests.unit.builders import load
 
 ROOT = Path(__file__).parents[3]
@@ -64,6 +64,10 @@ spec:
 """
 
 
+def schema_text(version: str, kind: str) -> str:
+    return (FOLDER / SCHEMAS[version, kind]).read_text(encoding="utf-8")
+
+
 def validators(kind: str) -> list[Any]:
     """A validator of `kind` under each draft."""
     made = []
@@ -73,7 +77,7 @@ def validators(kind: str) -> list[Any]:
                 path.relative_to(FOLDER).as_posix(),
                 draft.create_resource(json.loads(path.read_bytes())),
             )
-            for path in FOLDER.rglob("*.json")
+            for path in FOLDER.rglob("*.schema.json")
         )
         schema = json.loads(schema_text("jobs.engine/v1alpha1", kind))
         made.append(cls(schema, registry=registry))

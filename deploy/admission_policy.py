@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.api.crd import GROUP, JOB_DEFAULTS_OBJECTS, JOB_SPECS, VERSION, resolved_schema
+from deploy.crd import GROUP, JOB_DEFAULTS_OBJECTS, JOB_SPECS, VERSION, resolved_schema
 from engine.api.versions import JOB_SPEC
 
 DENY, WARN = f"{JOB_SPECS}.{GROUP}", f"warnings.{JOB_SPECS}.{GROUP}"

@@ -1,7 +1,7 @@
 """The CustomResourceDefinitions of the kinds that a cluster can hold, made from their schemas.
 
 A structural schema knows less than JSON Schema. What it can't say, a policy says
-(`engine.api.admission_policy`), and the engine says all of it again.
+(`deploy.admission_policy`), and the engine says all of it again.
 """
 
 import json
