@@ -1,7 +1,7 @@
 """The engines of a source share its jobs: each holds a Lease, and a job belongs to one of them.
 
 Every engine sees the same Leases, so that each can say by itself whose a job is (rendezvous
-hashing): where an engine comes or goes, no jobs move but those that it gets or had. That two act
+hashing). Where an engine comes or goes, no jobs move but those that it gets or had. That two act
 for one job for a moment, while they learn of it, is harmless: its record is written by
 compare-and-swap. The Leases are renewed as in client-go's leader election, whose one leader is the
 case of one engine. `engine.runtime.lease` has the pure half.

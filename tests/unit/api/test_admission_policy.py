@@ -29,7 +29,7 @@ def told(limits: dict[str, Any] | None = None, /, **spec: Any) -> list[str]:
         ({"retry": {"mx": 1}}, 'unknown field "spec.retry.mx" (one of: max, on)'),
         ({"services": [{"name": "a", "image": "b"}, {"name": "c", "image": "d", "x": 1}]},
          ('unknown field "spec.services[].x" (one of: args, command, env, image, name, ports, '
-         "pullPolicy, resources, secrets, securityContext, workingDir)")),
+         "pullPolicy, ready, resources, secrets, securityContext, workingDir)")),
         ({"secrets": {"A": {"fromSecret": {"name": "a", "key": "k", "ns": "x"}}}},
          'unknown field "spec.secrets{}.fromSecret.ns" (one of: key, name)'),
         ({"env": {"a b": "x"}},
