@@ -132,8 +132,7 @@ def acquired(
         transitions = before.transitions + (lease is not None)
         spec["leaseTransitions"] = min(transitions, _MAX_TRANSITIONS)
     if lease is None:
-        metadata = {"name": lease_name(source, number), "namespace": namespace}
-        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
+        lease = {"metadata": {"name": lease_name(source, number), "namespace": namespace}}
     return _written(lease, spec, source)
 
 
@@ -177,6 +176,8 @@ def _written(lease: LeaseObject, spec: Mapping[str, Any], source: str) -> LeaseO
     labels = {**(metadata.get("labels") or {}), MANAGED_BY: MANAGER, SOURCE: source}
     return {
         **lease,
+        "apiVersion": "coordination.k8s.io/v1",  # no item of a list says so
+        "kind": "Lease",
         "metadata": {**metadata, "labels": labels},
         "spec": {**_spec(lease), **spec},
     }

@@ -154,6 +154,11 @@ def test_a_renewal_keeps_when_it_was_acquired_and_what_others_wrote() -> None:
     assert lease["spec"]["renewTime"] == "before", "the object that was read is left as it is"
 
 
+def test_an_item_of_a_list_is_written_as_an_object() -> None:
+    item = take({"metadata": {"name": "engine-web", "resourceVersion": "7"}, "spec": {}})
+    assert (item["apiVersion"], item["kind"]) == ("coordination.k8s.io/v1", "Lease")
+
+
 @pytest.mark.parametrize("former", ["two", ""])
 def test_a_change_of_holder_is_counted(former: str) -> None:
     lease = take(None)
