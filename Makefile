@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-cluster test-oldest soak bench lint format image chart release manifests reference docs-site cluster-up \
+.PHONY: help demo test test-cluster test-oldest soak bench bench-compare lint format image chart release manifests reference docs-site cluster-up \
   cluster-down kubernetes-types lock clean
 
 # Tests and checks start Python a thousand times; compiling all of it each time takes minutes.
@@ -53,6 +53,9 @@ soak: $(DEV) ## Run the rest, and the campaigns for long: make soak, make soak A
 
 bench: $(DEV) ## Measure everything beside its yardstick, against benchmarks/budgets.toml
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+bench-compare: $(DEV) ## Measure this tree and another revision in turns: make bench-compare BASE=main~20
+	@$(BIN)/python -m benchmarks.compare $(BASE) $(ARGS)
 
 lint: $(DEV) ## Check style, formatting, types and the direction of imports
 	$(BIN)/ruff check .

@@ -300,10 +300,11 @@ class Membership:
         if members == self._members:
             return
         self._members = members
-        names = tuple(
+        holders = (
             self._lock.identity if number == self._mine else self._seen[number].record.holder
             for number in members
         )
+        names = tuple(sorted(holders))
         if len(names) > 1 and names != self._reported:
             words = f"is shared by {len(names)} engines: {', '.join(names)}"
             self._emit(Notice(f"{self._what} {words}"))
