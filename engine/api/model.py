@@ -217,6 +217,8 @@ class Limits:
     """The fields of a pod that a `podPatch` may change, with all that is below them."""
     max_jobs: int | None = None
     """How many jobs one source may have."""
+    max_source_bytes: int = 64 * 2**20
+    """Bytes of the texts of one source, and of what its jobs take in memory."""
     max_starts: int | None = None
     """How many new runs one reading of the source may begin."""
     max_deletes_per_pass: int | None = None

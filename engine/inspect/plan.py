@@ -55,7 +55,7 @@ from engine.prune.result import DryRun, PruneResult
 from engine.prune.source import GoneJobs, SourcePruner, SourceState, missed
 from engine.refs import JobKey, Ref, parse_pod_name, ref_of
 from engine.render.manifests import Manifests
-from engine.render.secret_values import resolve_secrets, texts_to_mask
+from engine.render.secret_values import no_room, resolve_secrets, texts_to_mask
 from engine.runtime.retry import retry_transient
 from engine.status.deletion import UNSEEN
 from engine.status.outcome import Masked
@@ -282,7 +282,9 @@ class Planner:
         if planned not in _STARTS and is_started:
             return None
         secrets, problems = resolve_secrets(job, self.environment, self.config.limits)
-        self.redactor.add(texts_to_mask(job, secrets), job.key)
+        most = self.config.limits.max_source_bytes
+        if not self.redactor.add(texts_to_mask(job, secrets), job.key, most=most):
+            problems = (no_room(job),)
         manifests = None
         if not problems:
             policies, number = run.next_policies(job), run.next_number

@@ -19,7 +19,7 @@ from engine.lifecycle.rules.update_pod import pod_update
 from engine.lifecycle.state import Observation, gate_position, has_ended, uid_of
 from engine.refs import JobKey
 from engine.render.manifests import Manifests, SecretValues
-from engine.render.secret_values import resolve_secrets, texts_to_mask
+from engine.render.secret_values import no_room, resolve_secrets, texts_to_mask
 from engine.status.outcome import Reason
 from engine.telemetry.redact import Redactor
 from engine.wellknown import ORPHANED_SINCE
@@ -117,7 +117,9 @@ class TrackedJob:
         """
         job, record = self.job, self.record
         secrets, problems = resolve_secrets(job, environment, config.limits)
-        redactor.add(texts_to_mask(job, secrets), job.key)
+        most = config.limits.max_source_bytes
+        if not redactor.add(texts_to_mask(job, secrets), job.key, most=most):
+            secrets, problems = SecretValues(), (no_room(job),)
         self.rendered = Rendered(config, secrets, secrets_resolved=not problems)
         if not to_start or problems or not has_to_be_rendered(config, job):
             return problems if to_start else ()

@@ -56,7 +56,8 @@ def resolve_secrets(
         if room < 0:
             words = "the job's secrets are together larger than the 1 MiB that a Secret holds"
             hint = "put large files into a volume or an image"
-            return SecretValues(), (Diagnostic(ref.place, words, hint),)
+            problems, values = [Diagnostic(ref.place, words, hint)], [""] * len(refs)
+            break
         values.append(value)
         read[source] = value
     count = len(job.secrets)
@@ -70,6 +71,12 @@ def texts_to_mask(job: Job, secrets: SecretValues) -> Iterator[str]:
     for login, password in zip(job.credentials, secrets.passwords, strict=True):
         if password:
             yield f"{login.username}:{password}"
+
+
+def no_room(job: Job) -> Diagnostic:
+    """The problem of a job whose secrets the engine has no room for."""
+    words = "there is no room for this job's secrets: those of a source are bounded as a whole"
+    return Diagnostic(job.place, words, "limits.maxSourceBytes")
 
 
 def _value(secret: SecretRef, job: Job, environment: Mapping[str, str], limits: Limits) -> str:

@@ -19,8 +19,10 @@ from engine.api.yaml_reader import Document
 from engine.errors import Diagnostic, Severity, SourceLocation
 from engine.refs import JobKey
 from engine.specdir.compile import CompiledFile, CompileOptions, compile_file, duplicate_jobs
-from engine.specdir.parse_cache import SpecFile
+from engine.specdir.parse_cache import MAX_SOURCE_BYTES, SpecFile
 from engine.specdir.scan import is_below
+
+MAX_JOBS = "limits.maxJobs"
 
 
 class ActiveSpecs:
@@ -58,8 +60,8 @@ class ActiveSpecs:
         """Blocked folders of whose defaults nothing is known, so that no job can be checked."""
         self._refused: set[str] = set()
         """Files of which no version counts, by their names in messages."""
-        self._over_limit: list[str] = []
-        """Files for whose jobs `limits.maxJobs` leaves no room, by their names in messages."""
+        self._over_limit: dict[str, list[str]] = {}
+        """Files for whose jobs a limit leaves no room, by their names in messages."""
         self.problems = []
         for versions in (self.newest, self._good):
             for key in versions.keys() - files.keys():
@@ -68,19 +70,23 @@ class ActiveSpecs:
         self._room = math.inf if limit is None else limit
         """The number of jobs that may be added."""
         for good in self._good.values():
-            self._room -= len(good.jobs)
-        rest = dict(sorted(files.items()))
-        if limit is not None:
-            # A large file takes no job's place.
-            rest = dict(sorted(rest.items(), key=lambda item: len(item[1].source.text)))
+            self._room -= good.count
+        self._bytes = config.limits.max_source_bytes
+        """Bytes that more jobs may take, those of files in error, too."""
+        for kept in {*self.newest.values(), *self._good.values()}:
+            self._bytes -= kept.kept_bytes
+        # A large file takes no job's place.
+        rest = dict(sorted(files.items(), key=lambda item: (len(item[1].source.text), item[0])))
         self._find_defaults(rest)
         for key, file in rest.items():
             self._compile(key, file)
         self._activate(len(files))
-        if over := sorted(self._over_limit):
-            words = f"more jobs than the {limit:,} that a source may have, with those of this file"
+        for name, over in self._over_limit.items():
+            most = limit if name == MAX_JOBS else config.limits.max_source_bytes
+            what = f"jobs than the {most:,}" if name == MAX_JOBS else f"than the {most:,} bytes"
+            words = f"more {what} that a source may have, with those of this file"
             words += f" and of {len(over) - 1:,} more" if len(over) > 1 else ""
-            self.problems.append(Diagnostic(SourceLocation(over[0]), words, "limits.maxJobs"))
+            self.problems.append(Diagnostic(SourceLocation(min(over)), words, name))
 
     def _find_defaults(self, rest: dict[str, SpecFile]) -> None:
         """Compile the files that have JobDefaults, or had them in their last good version.
@@ -133,21 +139,43 @@ class ActiveSpecs:
                 layers.append(document)
         newest, good = self.newest.get(key), self._good.get(key)
         wanted = (file, tuple(layers), self._config)
-        if newest is None or (newest.file, newest.layers, newest.config) != wanted:
+        if (
+            newest is None
+            or (newest.file, newest.layers, newest.config) != wanted
+            or (newest.count > len(newest.jobs) and not self._exceeded(newest, good))
+        ):
             self._on_file()
+            if newest is not None and newest is not good:
+                self._bytes += newest.kept_bytes
             newest = self.newest[key] = compile_file(*wanted, self._options)
+            self._bytes -= newest.kept_bytes
+        if newest is good:
+            return
+        if limit := self._exceeded(newest, good):
+            self._bytes += newest.kept_bytes
+            newest = self.newest[key] = replace(newest, jobs={})
         in_error = Severity.ERROR in map(attrgetter("severity"), newest.problems)
-        if in_error or newest is good or is_below(folder, self._blocked):
+        if in_error or is_below(folder, self._blocked):
             return
-        old = {} if good is None else good.jobs
-        if len(newest.jobs) - len(old) > self._room:
-            self._over_limit.append(file.source.file)
+        if limit:
+            self._over_limit.setdefault(limit, []).append(file.source.file)
             return
-        self._room -= len(newest.jobs) - len(old)
-        if old:
+        if good is not None:
+            self._room += good.count
+            self._bytes += good.kept_bytes
+            old = good.jobs
             jobs = {k: old[k] if old.get(k) == job else job for k, job in newest.jobs.items()}
             newest = replace(newest, jobs=jobs)
+        self._room -= newest.count
         self.newest[key] = self._good[key] = newest
+
+    def _exceeded(self, newest: CompiledFile, good: CompiledFile | None) -> str:
+        """The limit that leaves no room for the jobs of a file in place of its good version's."""
+        if newest.count - (good.count if good is not None else 0) > self._room:
+            return MAX_JOBS
+        freed = good.kept_bytes if good is not None and good is not newest else 0
+        needed = newest.size - newest.kept_bytes - freed
+        return MAX_SOURCE_BYTES if needed > self._bytes else ""
 
     def _activate(self, files: int) -> None:
         """Make the good versions active, but those of files that claim one job, or that have one

@@ -25,6 +25,8 @@ from engine.specdir.parse_cache import SpecFile
 if TYPE_CHECKING:
     from engine.render.templates import Templates
 
+_BYTES_OF_A_VALUE = 32
+
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
@@ -49,8 +51,18 @@ class CompiledFile:
     """JobDefaults, nearest first."""
     config: Config
     jobs: Mapping[JobKey, Job]
+    """Empty where `limits` leave no room for them."""
     problems: tuple[Diagnostic, ...]
     foreign: tuple[ForeignDocument, ...] = ()
+    count: int = 0
+    """The number of jobs that the file has."""
+    size: int = 0
+    """Bytes that these take in memory, about."""
+
+    @property
+    def kept_bytes(self) -> int:
+        """Of the jobs that are here."""
+        return self.size if self.jobs else 0
 
 
 def compile_file(
@@ -61,11 +73,12 @@ def compile_file(
         return CompiledFile(file, layers, config, {}, (file.problem,))
     try:
         parsed = parse_file(file.source, config.kubernetes)
-        jobs, problems = _jobs_of(file, parsed, layers, config, options)
+        jobs, problems, values = _jobs_of(file, parsed, layers, config, options)
     except Exception as error:  # noqa: BLE001 - one file must not stop the others
         return CompiledFile(file, layers, config, {}, (internal_error(file.source.file, error),))
     foreign = () if options.strict else parsed.foreign
-    return CompiledFile(file, layers, config, jobs, problems, foreign)
+    size = values * _BYTES_OF_A_VALUE
+    return CompiledFile(file, layers, config, jobs, problems, foreign, len(jobs), size)
 
 
 def duplicate_jobs(jobs: Iterable[Job]) -> Iterator[Diagnostic]:
@@ -93,7 +106,8 @@ def _jobs_of(
     layers: tuple[Document, ...],
     config: Config,
     options: CompileOptions,
-) -> tuple[Mapping[JobKey, Job], tuple[Diagnostic, ...]]:
+) -> tuple[Mapping[JobKey, Job], tuple[Diagnostic, ...], int]:
+    """Jobs, problems, and how many values the jobs have, defaults and all."""
     problems = [*parsed.problems]
     problems += (duplicate_defaults(other, parsed.defaults[0]) for other in parsed.defaults[1:])
     if options.strict:
@@ -124,7 +138,7 @@ def _jobs_of(
             problems.append(_duplicate_job(job, first.place))
     for document in parsed.invalid_jobs:
         problems += check_spec(effective_spec(document, layers, config, options.namespace))
-    return jobs, in_order(problems, {file.source.file: parsed.more})
+    return jobs, in_order(problems, {file.source.file: parsed.more}), MAX_VALUES - room
 
 
 def _limit_problems(job: Job, config: Config, options: CompileOptions) -> tuple[Diagnostic, ...]:

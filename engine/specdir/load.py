@@ -37,7 +37,7 @@ def load_specs(
     require_paths(paths)
     found = scan(make_roots(paths, defaults_root if paths else None))
     cache = ParseCache(config.kubernetes)
-    cache.update(found)
+    cache.update(found, config.limits)
     if stdin is not None:
         cache.files[stdin.file] = spec_file(stdin, config.kubernetes)
     options = CompileOptions(namespace, strict=strict, templates=templates)

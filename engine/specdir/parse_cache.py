@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.api.kubernetes_schema import KubernetesSchema
+from engine.api.model import Limits
 from engine.api.parse import SpecText, parse_file
 from engine.api.versions import JOB_DEFAULTS
 from engine.api.yaml_reader import MAX_BYTES, Document
-from engine.errors import Diagnostic, internal_error
+from engine.errors import Diagnostic, SourceLocation, internal_error
 from engine.files import read_regular
 from engine.specdir.scan import Scan, ScannedFile, Signature, is_below, signature_of, unreadable
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from engine.specdir.write_detector import WriteDetector
 
 _CLOCK_TICK_NS = 20_000_000
+MAX_SOURCE_BYTES = "limits.maxSourceBytes"
+NO_ROOM = "there is no room for this file: the specs of a source are bounded as a whole"
+_COMMENTS = re.compile(rb"(?:[ \t]*+(?:#[^\n]*+)?\n)*+[ \t]*+(?:#[^\n]*+)?")
 _MAY_NAME_DEFAULTS = re.compile(JOB_DEFAULTS.encode() + rb"|\\[xuU\r\n\xc2\xe2]")
 """The word itself, or an escape that may spell it. Texts without are surely without JobDefaults."""
 
@@ -63,6 +67,10 @@ class ParseCache:
         """Signature and error of each file that was read."""
         self.files: dict[str, SpecFile] = {}
         """By absolute path; without files beside the roots that hold no JobDefaults."""
+        self._texts: dict[Signature, bytes] = {}
+        """Every text that is kept, once: links to one file share it."""
+        self._room = 0
+        """Bytes that further texts may have."""
         self._reload = False
         self.unread = False
         """Whether there is a file that hasn't been read at all."""
@@ -74,11 +82,13 @@ class ParseCache:
     def update(
         self,
         scan: Scan,
+        limits: Limits,
         writes: "WriteDetector | None" = None,
         on_file: Callable[[], object] = bool,
     ) -> bool:
-        """Read what has changed; whether the text of any file has.
+        """Read what has changed, small files first; whether the text of any file has.
 
+        A file for whose text the limits leave no room is not read.
         With `writes` a file is read when it is complete, and stays while it may be in the middle of
         being replaced; without, it is read at once. `on_file` is called before each that is read:
         it is a sign of life.
@@ -86,7 +96,10 @@ class ParseCache:
         """
         new: set[Signature] = set()
         changed = False
-        for key, found in scan.files.items():
+        if self._reload:
+            self._texts.clear()
+        self._room = limits.max_source_bytes - sum(map(len, self._texts.values()))
+        for key, found in sorted(scan.files.items(), key=lambda item: item[1].size):
             known = self._seen.get(key)
             is_same = known == (found.signature, found.error)
             if is_same and not self._reload:
@@ -105,12 +118,22 @@ class ParseCache:
             if was_renamed or writes is None or writes.is_removed(key):
                 del self._seen[key]
                 changed |= self.files.pop(key, None) is not None
+        if changed:
+            files = self.files.items()
+            self._texts = {self._seen[key][0]: file.source.text for key, file in files}
         return changed
 
     def _read(self, found: ScannedFile, *, is_watched: bool) -> bool:
         before, text, problem = self.files.get(found.key), b"", None
+        signature = found.signature
         try:
-            text = read_file(found)
+            if signature not in self._texts and found.size > self._room:
+                problem = Diagnostic(SourceLocation(found.file), NO_ROOM, MAX_SOURCE_BYTES)
+                signature = ()  # there may be room later
+            elif signature not in self._texts:
+                self._texts[signature] = read_text(found)
+                self._room -= len(self._texts[signature])
+            text = self._texts.get(signature, b"")
             if is_watched and signature_of(found.key) != found.signature:
                 # It was written or removed since the scan: its event leads to the next one.
                 return False
@@ -118,7 +141,6 @@ class ParseCache:
             return False
         except OSError as error:
             problem = unreadable(found.file, error)
-        signature = found.signature
         for time_ns in signature[3:]:
             if abs(time.time_ns() - time_ns) < _CLOCK_TICK_NS:
                 # A write could leave the signature of so young a file as it is.
@@ -132,6 +154,15 @@ class ParseCache:
             return False
         self.files[found.key] = file
         return True
+
+
+def read_text(found: ScannedFile) -> bytes:
+    """No more of a file than shows that it is too large, and nothing of one of comments alone.
+
+    Errors: OSError; also when it is no file.
+    """
+    text = read_file(found)
+    return b"" if _COMMENTS.fullmatch(text) else text
 
 
 def read_file(found: ScannedFile) -> bytes:

@@ -121,7 +121,7 @@ class DirectorySource:
             found.files[path] = ScannedFile(path, self._config_shown, "", signature, error=missing)
         # True until all is well: after a defect the next call must not take half an update as done.
         was_outdated, self._outdated = self._outdated, True
-        if self._cache.update(found, writes, on_file) or was_outdated:
+        if self._cache.update(found, self._config.limits, writes, on_file) or was_outdated:
             files = dict(self._cache.files)
             self._read_config(files.pop(self._config_path, None))
             self._active.update(files, self._config, on_file)

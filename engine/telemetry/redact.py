@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 import re
 import threading
 from bisect import bisect_left, bisect_right
@@ -22,6 +23,8 @@ _CUT_FROM = 250
 """A text of so many characters may have been cut off by its author."""
 _FEW_LINES = 100
 """Lines of a value up to which each is looked for in encoded forms of its own; a key has fewer."""
+_LONGEST_ENCODED = 65_536
+"""Characters of a text up to which it is looked for in encoded forms."""
 _TRIES = 16
 _EARLIER = 65_536
 """Characters of a job's earlier values that go on being masked."""
@@ -60,10 +63,14 @@ class Redactor:
     """Most jobs of a source have the same secrets."""
     _jobs: "dict[JobKey, Redactor]" = field(default_factory=dict)
 
-    def add(self, values: Iterable[str], job: JobKey | None = None) -> None:
+    def add(
+        self, values: Iterable[str], job: JobKey | None = None, *, most: float = math.inf
+    ) -> bool:
         """From now on mask these values, those of `job` if one is given.
 
         A job's earlier values go on being masked, unless they are long: its pods may say them.
+        Returns whether all forms of all values have at most `most` characters, twice as many for a
+        job with short values: large ones take no job's place. If not, the job's are forgotten.
         """
         new = {value: self.values.get(value) or tuple(_forms(value)) for value in values}
         with self._lock:
@@ -78,6 +85,11 @@ class Redactor:
                     own._learn({value: self.values[value] for value in new})
                 self._jobs[job] = own
             self._unlearn(before)
+            is_short = self.of(job).size <= _EARLIER
+            has_room = self.size <= most * (1 + is_short)
+            if job is not None and not has_room:
+                self.forget(job)
+        return has_room
 
     def of(self, job: JobKey | None) -> "Redactor":
         """That of one job, without the secrets of others; the whole one for None."""
@@ -181,10 +193,10 @@ def _forms(value: str) -> set[str]:
     for text in filter(is_maskable, texts):
         is_plain = text.isascii() and text.isalnum()
         forms.add(text)
-        if not is_plain:
+        if not is_plain and len(text) <= _LONGEST_ENCODED:
             forms |= {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
             forms.add(repr(text)[1:-1])
-        if text in whole or len(lines) <= _FEW_LINES:
+        if len(text) <= _LONGEST_ENCODED and (text in whole or len(lines) <= _FEW_LINES):
             raw = text.encode("utf-8", "surrogatepass")
             forms |= _in_base64(raw)
             forms |= set() if is_plain else _in_urls(raw)

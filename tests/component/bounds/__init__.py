@@ -1,0 +1,1 @@
+"""The engine within the memory of its pod, whatever authors and tenants do."""
