@@ -11,7 +11,7 @@ from engine.cluster.api import Resource
 from engine.cluster.client import Client
 from engine.errors import BrokenRecordError
 from engine.lifecycle.orphan import orphaned_on
-from engine.lifecycle.record import Record
+from engine.lifecycle.record import MaskedRecord, Record
 from engine.lifecycle.record_codec import check_record, decode_record, encode_record
 from engine.refs import JobKey, Ref, record_name
 from engine.times import parse_time
@@ -52,7 +52,7 @@ class RecordStore(ABC):
         """The record in the object; None if it has none yet. Errors: BrokenRecordError."""
 
     @abstractmethod
-    def write(self, client: Client, record: Record) -> Record:
+    def write(self, client: Client, record: MaskedRecord) -> Record:
         """`record` with its new version.
 
         Errors: ConflictError or AlreadyExistsError when the record has changed since it was read,
@@ -132,7 +132,7 @@ class ConfigMapRecords(RecordStore):
         annotations = metadata.get("annotations")
         return replace(record, annotations=annotations) if annotations else record
 
-    def write(self, client: Client, record: Record) -> Record:
+    def write(self, client: Client, record: MaskedRecord) -> Record:
         check_record(record)
         manifest = _manifest(record)
         return self.parse((api.update if record.version else api.create)(client, manifest))
@@ -153,7 +153,7 @@ def read_record(client: Client, key: JobKey) -> Record | None:
     return CONFIG_MAP_RECORDS.read(client, key)
 
 
-def write_record(client: Client, record: Record) -> Record:
+def write_record(client: Client, record: MaskedRecord) -> Record:
     """As `RecordStore.write`, to the store that it was read from."""
     return CONFIG_MAP_RECORDS.write(client, record)
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NewType, TypeVar
 
 from engine.api.field_kinds import FieldKind
 from engine.api.model import RUN_LENGTH, Job, PullClass
 from engine.api.spec_hash import changed_fields
 from engine.refs import JobKey, pod_name
-from engine.status.outcome import LastWords, Outcome, Reason, State
+from engine.status.outcome import LastWords, Masked, Outcome, Reason, State
 
 Entry = TypeVar("Entry", "Record", "RunHistoryEntry", "Attempt", "PullFailure", LastWords)
 
@@ -407,6 +407,15 @@ class Record(Run):
         """Of the attempts that a past run of this name had; 0 if there was none."""
         forgotten = self.numbers.get(run, self.numbers.get(OTHER_RUNS, 0))
         return max(forgotten, *(past.last_number for past in self.history if past.run == run), 0)
+
+
+MaskedRecord = NewType("MaskedRecord", Record)
+"""A record with no message that wasn't masked: only such a one is written."""
+
+
+def mask_record(record: Record, mask: Callable[[str], Masked]) -> MaskedRecord:
+    """`record` with every message masked that isn't yet."""
+    return MaskedRecord(map_messages(record, mask))
 
 
 def map_messages(entry: Entry, change: Callable[[str], str]) -> Entry:

@@ -16,13 +16,14 @@ from engine.errors import (
     EngineError,
     NotFoundError,
 )
-from engine.lifecycle.record import Record
+from engine.lifecycle.record import Record, mask_record
 from engine.lifecycle.state import gate_position, is_finished, is_terminating
 from engine.prune.candidate import PruneCandidate
 from engine.refs import JobKey
 from engine.status.containers import started_at
 from engine.status.deletion import read_end
 from engine.status.outcome import Outcome, Reason
+from engine.telemetry.redact import REDACTOR
 from engine.wellknown import JOB, RUN
 
 _LIST_AFTER = 20
@@ -89,7 +90,7 @@ class RecordFinalizer:
             closed = record.with_attempt_closed(attempt, outcome, self.client.now())
             # A record that has changed since it was read is read again.
             with _not_saved(words), suppress(ConflictError, AlreadyExistsError, NotFoundError):
-                write_record(self.client, closed)
+                write_record(self.client, mask_record(closed, REDACTOR.of(key)))
                 return
         raise NotSavedError(f"{words}: the record keeps changing")
 

@@ -27,12 +27,13 @@ from engine.errors import (
 )
 from engine.lifecycle.orphan import living_or_due, mark_orphaned
 from engine.lifecycle.ownership import Marked, Recorded
-from engine.lifecycle.record import Record
+from engine.lifecycle.record import Record, mask_record
 from engine.lifecycle.state import foreign_label, slim_pod
 from engine.prune.result import DryRun, OnEntry, PruneAction, PruneEntry, PruneResult
 from engine.prune.rule import Verdict, evaluate, evaluate_record
 from engine.refs import JobKey
 from engine.runtime.retry import TRIES, retry_transient
+from engine.telemetry.redact import REDACTOR
 from engine.wellknown import MANAGED_BY, MANAGER, ORPHANED_SINCE, SOURCE
 
 if TYPE_CHECKING:
@@ -265,7 +266,8 @@ class SourcePruner:
             namespace = record.key.namespace
             try:
                 if namespace not in errors:
-                    written.append(write_record(self.client, record))
+                    masked = mask_record(record, REDACTOR.of(record.key))
+                    written.append(write_record(self.client, masked))
             except (ConflictError, NotFoundError):
                 self._pods = None  # what was read is old
             except EngineError as error:

@@ -15,10 +15,11 @@ from engine.cluster.records import read_record, write_record
 from engine.errors import AlreadyExistsError, ConflictError, NotFoundError, UsageError, no_record
 from engine.lifecycle.orphan import orphaned_since
 from engine.lifecycle.ownership import Recorded
-from engine.lifecycle.record import Record
+from engine.lifecycle.record import Record, mask_record
 from engine.lifecycle.state import has_ended, is_terminating, uid_of
 from engine.refs import JobKey, Ref
 from engine.status.outcome import State
+from engine.telemetry.redact import REDACTOR
 from engine.times import format_time
 from engine.wellknown import JOB, MANAGED_BY, MANAGER, SOURCE
 
@@ -158,7 +159,7 @@ def _change(
         after = change(before)
         with suppress(ConflictError, AlreadyExistsError):
             if after is not None and not dry_run:
-                write_record(client, after)
+                write_record(client, mask_record(after, REDACTOR.of(key)))
             return before, after
     words = "the record changes faster than it can be written"
     raise ConflictError(words, where=str(key), status=409, reason="")

@@ -31,7 +31,7 @@ from engine.lifecycle.change_reason import explain_end
 from engine.lifecycle.orphan import living_or_due
 from engine.lifecycle.outdated import outdated_fields
 from engine.lifecycle.ownership import NeverRan
-from engine.lifecycle.record import RERUN, Record
+from engine.lifecycle.record import RERUN, Record, mask_record
 from engine.lifecycle.rename import renames
 from engine.lifecycle.state import name_of, uid_of
 from engine.prune.result import PruneResult
@@ -188,11 +188,13 @@ class RunOnce:
         """
         controller, client, key = self._controller, self._request.client, tracked.job.key
         before, again = self._failed.pop(key), tracked.record
+        redactor = self._dependencies.redactor
         try:
             with suppress(ConflictError, NotFoundError):
                 if again is not None:
+                    masked = mask_record(again, redactor.of(key))
                     tracked.record = retry_transient(
-                        partial(controller.records.write, client, again)
+                        partial(controller.records.write, client, masked)
                     )
                     tracked.writes += 1
                     self._rerun.add(key)

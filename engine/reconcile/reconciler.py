@@ -47,7 +47,7 @@ from engine.lifecycle.actions import (
 )
 from engine.lifecycle.attempt import RenderConfig, render_attempt
 from engine.lifecycle.ownership import LeftBehind, NeverRan, Proof, Recorded
-from engine.lifecycle.record import Record, map_messages
+from engine.lifecycle.record import MaskedRecord, Record, mask_record
 from engine.lifecycle.record_codec import encode_record
 from engine.lifecycle.rules import decide
 from engine.lifecycle.rules.resolve_unrecorded import removal_hint
@@ -288,10 +288,8 @@ class Reconciler:
         A write of our own whose reply was lost meets itself, which is no conflict, and no rejection
         either: a quota is asked before it is found that the record is there.
         """
-        before, record = (
-            tracked.record,
-            map_messages(action.record, self.redactor.of(tracked.job.key)),
-        )
+        before = tracked.record
+        record = mask_record(action.record, self.redactor.of(tracked.job.key))
         version = before.version if before is not None else ""
         if before is None or before.annotations == record.annotations:
             # An annotation is about the record: nothing of the job has changed.
@@ -459,14 +457,14 @@ class Reconciler:
             rendered.attempt, rendered.manifests = (attempt, policies), made
         return rendered.manifests
 
-    def _write(self, record: Record) -> Record:
+    def _write(self, record: MaskedRecord) -> Record:
         """A record that was deleted meanwhile is made again."""
         try:
             return self.store.write(self.client, record)
         except NotFoundError:
             if not record.version:
                 raise
-            return self.store.write(self.client, replace(record, version=""))
+            return self.store.write(self.client, MaskedRecord(replace(record, version="")))
 
     def _create_owned(
         self, tracked: TrackedJob, manifest: dict[str, Any], action: CreateDependents

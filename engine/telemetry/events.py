@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NewType, TypeVar
 
 from engine.api.model import PullClass
 from engine.errors import Diagnostic
@@ -190,14 +190,16 @@ class Ready(Event):
 
 
 SomeEvent = TypeVar("SomeEvent", bound=Event)
+MaskedEvent = NewType("MaskedEvent", Event)
+"""An event with no free text that wasn't masked: only such a one is printed."""
 Emit = Callable[[Event], None]
 _FREE_TEXT = (Text, Diagnostic | Text)
 
 
-def mask_event(event: SomeEvent, redactor: Redactor) -> SomeEvent:
+def mask_event(event: Event, redactor: Redactor) -> MaskedEvent:
     """`event` with the secrets of its job masked; where it is about no job, with all of them."""
     key = getattr(event, "key", None) or getattr(event, "about", None)
-    return map_text(event, redactor.of(key if isinstance(key, JobKey) else None))
+    return MaskedEvent(map_text(event, redactor.of(key if isinstance(key, JobKey) else None)))
 
 
 def map_text(event: SomeEvent, change: Callable[[str], str]) -> SomeEvent:

@@ -48,6 +48,7 @@ from engine.telemetry.events import (
     Event,
     InternalError,
     LogEnd,
+    MaskedEvent,
     Notice,
     ObjectPruned,
     PullPolicyFallback,
@@ -126,7 +127,7 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
         short(event)
         with patch("engine.cli.printers.events.format_time", lambda _: format_time(NOW)):
             for_programs(event)
-        live.apply(map_text(event, redact), 0.0, NOW)
+        live.apply(MaskedEvent(map_text(event, redact)), 0.0, NOW)
     Console(file=frame, width=100, color_system=None).print(live.render(50, 1.0))
     where = SourceLocation(f"{name}.yaml", 1, 2)
     with redirect_stderr(errors), patch.object(output, "REDACTOR", redact):

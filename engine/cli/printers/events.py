@@ -24,7 +24,7 @@ from engine.errors import Severity
 from engine.refs import JobKey
 from engine.status.outcome import State
 from engine.telemetry import events
-from engine.telemetry.events import Event, mask_event
+from engine.telemetry.events import Event, MaskedEvent, mask_event
 from engine.telemetry.redact import REDACTOR, Redactor
 from engine.times import format_time
 
@@ -69,8 +69,8 @@ class TextPrinter:
                 self._out.write(line + "\n")
                 self._out.flush()
 
-    def line(self, event: Event) -> str:
-        """The line of an event that is masked, with its traceback below it."""
+    def line(self, event: MaskedEvent) -> str:
+        """The line of an event, with its traceback below it."""
         line = sanitize_line(format_event(event, verbose=self._verbose > 0))
         line = truncate_middle(line, self._longest)
         if isinstance(event, events.LogEnd):
@@ -94,8 +94,8 @@ class JsonPrinter(TextPrinter):
     line is ASCII and one JSON object. An output that is gone stops the lines, never the engine.
     """
 
-    def line(self, event: Event) -> str:
-        """The object of an event that is masked."""
+    def line(self, event: MaskedEvent) -> str:
+        """The object of an event."""
         if not format_event(event, verbose=self._verbose > 0):
             return ""
         entry: dict[str, Any] = {
@@ -131,7 +131,7 @@ def open_printer(verbose: int, log_format: str, jobs: int | None = None) -> Iter
         yield printer
 
 
-def format_event(event: Event, *, verbose: bool) -> str:
+def format_event(event: MaskedEvent, *, verbose: bool) -> str:
     """One line for an event; "" if only `-v` prints it."""
     match event:
         case _ if verbose:

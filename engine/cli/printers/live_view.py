@@ -19,7 +19,7 @@ from engine.durations import format_age, format_duration
 from engine.refs import JobKey
 from engine.status.outcome import State
 from engine.telemetry import events
-from engine.telemetry.events import Event, StateChanged, mask_event
+from engine.telemetry.events import Event, MaskedEvent, StateChanged, mask_event
 from engine.telemetry.redact import Redactor
 
 _REDRAW = 0.1
@@ -45,7 +45,7 @@ class Board:
     """Of jobs that have changed: the last one, and since when, on the monotonic clock."""
     _leader: str = ""
 
-    def apply(self, event: Event, now: float, wall_clock: datetime) -> None:
+    def apply(self, event: MaskedEvent, now: float, wall_clock: datetime) -> None:
         """Follow one event."""
         match event:
             case StateChanged(key, state, queued_at=since):
@@ -140,9 +140,9 @@ class LiveView(TextPrinter):
         )
         self._thread = threading.Thread(target=self._run, name="live view", daemon=True)
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, heard: Event) -> None:
         """Have the event drawn soon."""
-        event = mask_event(event, self._redact)
+        event = mask_event(heard, self._redact)
         with self._condition:
             if self._closed:
                 return

@@ -11,7 +11,7 @@ from engine.cluster.client import Client
 from engine.cluster.connect import connect
 from engine.cluster.records import read_record, write_record
 from engine.lifecycle.orphan import mark_orphaned
-from engine.lifecycle.record import Record
+from engine.lifecycle.record import MaskedRecord, Record
 from engine.lifecycle.record_codec import decode_record
 from engine.refs import JobKey
 from engine.sandbox import Sandbox
@@ -53,7 +53,7 @@ def remember(client: Client, number: int, namespace: str, *, marked: bool) -> No
     key, now = JobKey(namespace, f"old-{number}"), datetime.now(UTC)
     record = Record(key, SOURCE, "0" * 64).as_completed("0" * 64, "", "done", now)
     since = mark_orphaned(record, now - timedelta(days=number % 30)) if marked else None
-    write_record(client, since or record)
+    write_record(client, MaskedRecord(since or record))
 
 
 @pytest.mark.parametrize("what", ["one.yaml", ""])

@@ -10,7 +10,7 @@ from engine.cluster.records import CONFIG_MAP_RECORDS, write_record
 from engine.errors import BrokenRecordError
 from engine.informers.records import RecordInformer
 from engine.informers.reflector import WatchContext
-from engine.lifecycle.record import Record
+from engine.lifecycle.record import MaskedRecord, Record
 from engine.refs import JobKey, record_name
 from engine.runtime.supervisor import Supervisor
 from engine.sandbox import Sandbox
@@ -35,7 +35,8 @@ def informer(client: Client, handler: Handler) -> Iterator[RecordInformer]:
 def first(client: Client, ci: Namespace) -> Record:
     """A record that stands in the cluster."""
     del ci
-    return write_record(client, Record(KEY, "team", spec_hash="a" * 64, state=State.STARTING))
+    record = Record(KEY, "team", spec_hash="a" * 64, state=State.STARTING)
+    return write_record(client, MaskedRecord(record))
 
 
 def delete(ci: Namespace) -> None:
@@ -46,7 +47,7 @@ def test_the_newer_of_what_was_written_and_what_was_heard_counts(
     informer: RecordInformer, first: Record, client: Client, handler: Handler
 ) -> None:
     informer.list()
-    ahead = write_record(client, replace(first, state=State.RUNNING))
+    ahead = write_record(client, MaskedRecord(replace(first, state=State.RUNNING)))
     assert informer.newest(KEY, None) == first
     assert informer.newest(KEY, ahead) is ahead
     informer.start()
@@ -82,7 +83,7 @@ def test_a_deleted_record_is_gone_unless_a_newer_one_was_written(
         miss(sandbox, "configmaps", lambda: delete(ci))
     handler.wait(lambda: handler.jobs["job"] == 2)
     assert informer.newest(KEY, first) is None
-    again = write_record(client, replace(first, version=""))
+    again = write_record(client, MaskedRecord(replace(first, version="")))
     assert informer.newest(KEY, again) is again
     handler.wait(lambda: handler.jobs["job"] == 3)
     assert informer.newest(KEY, None) == again
@@ -95,7 +96,9 @@ def test_a_record_that_cant_be_read_is_its_jobs_trouble_alone(
     client: Client,
     ci: Namespace,
 ) -> None:
-    other = write_record(client, replace(first, key=JobKey("ci", "other"), version=""))
+    other = write_record(
+        client, MaskedRecord(replace(first, key=JobKey("ci", "other"), version=""))
+    )
     informer.start()
     handler.wait(lambda: len(handler.jobs) == 2)
     path = ci.path("configmaps", record_name("job"))

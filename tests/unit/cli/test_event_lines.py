@@ -26,6 +26,7 @@ from engine.telemetry.events import (
     JobUnmanaged,
     LeaderChanged,
     LogEnd,
+    MaskedEvent,
     Notice,
     ObjectPruned,
     PullPolicyFallback,
@@ -115,7 +116,7 @@ def test_every_event_has_its_line(event: Event, line: str, only_verbose: bool, l
     assert out.getvalue() == ("" if only_verbose else f"{line}\n")
     entry = said(event)
     assert (entry["level"], entry["event"]) == (level, type(event).__name__)
-    assert entry["message"] == format_event(event, verbose=True)
+    assert entry["message"] == format_event(MaskedEvent(event), verbose=True)
     quiet = io.StringIO()
     JsonPrinter(quiet, Redactor(), verbose=False)(event)
     assert bool(quiet.getvalue()) is not only_verbose
@@ -172,8 +173,8 @@ def test_a_line_is_shortened_on_a_terminal_alone_and_never_at_its_end() -> None:
     ):  # fmt: skip
         out = Terminal() if terminal else io.StringIO()
         printer = TextPrinter(out, Redactor(), verbose=verbose)
-        line = printer.line(event)
-        assert (line == format_event(event, verbose=False)) is is_whole
+        line = printer.line(MaskedEvent(event))
+        assert (line == format_event(MaskedEvent(event), verbose=False)) is is_whole
         assert line.endswith(": connection refused")
     assert len(line) == 300
     assert said(event)["cause"] == event.message

@@ -24,6 +24,7 @@ from engine.telemetry.events import (
     JobUnchanged,
     JobUnmanaged,
     LeaderChanged,
+    MaskedEvent,
     Notice,
     StateChanged,
 )
@@ -70,7 +71,7 @@ def drawn(
     """The lines of a board after `events`, ages aside."""
     board = Board(jobs)
     for event in events:
-        board.apply(event, 100.0, NOW)
+        board.apply(MaskedEvent(event), 100.0, NOW)
     console = Console(file=io.StringIO(), width=columns, legacy_windows=False)
     with console.capture() as capture:
         console.print(board.render(height, 100.0))

@@ -1,0 +1,86 @@
+"""What each arm of a rule is there for: without it a promise would be broken."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from engine.lifecycle.actions import Done, Wait
+from engine.lifecycle.rules import decide
+from engine.lifecycle.rules.clear_orphan_mark import clear_orphan_mark
+from engine.status.outcome import Reason, State
+from engine.wellknown import ORPHANED_SINCE
+from tests.unit.builders import make_job
+from tests.unit.lifecycle.states import (
+    JOB,
+    PULL_FAILURE,
+    act,
+    at,
+    attempt,
+    finished,
+    make_state,
+    record,
+    refused_record,
+    report,
+    written,
+)
+from tests.unit.pods import container, ended, job_pod, running
+
+
+def test_a_recorded_pod_of_the_run_before_stays_when_the_new_record_is_refused() -> None:
+    other = make_job(script="other")
+    before = record(attempt(job=other), job=other)
+    refused = refused_record(version="7")
+    for gated in (True, False):
+        pod = job_pod(other, running(), gated=gated)
+        action = act(JOB, before, pod, rejection=refused)
+        assert isinstance(action, Wait)
+        assert action.until == refused.retry_at
+
+
+def test_an_init_container_that_takes_longer_than_start_timeout_is_no_start_timeout() -> None:
+    job = make_job(startTimeout="1m", initContainers=[{"name": "prepare", "image": "x"}])
+    pod = job_pod(job)
+    pod["status"]["initContainerStatuses"] = [container("prepare", running())]
+    action = act(job, record(attempt(job=job), job=job, state=State.RUNNING), pod, now=at(9000))
+    assert isinstance(action, Wait)
+
+
+def test_an_attempt_that_is_opened_again_has_nothing_of_its_end() -> None:
+    """Main began while its end as a failed start was written down."""
+    over = attempt(
+        outcome=Reason.START_TIMEOUT,
+        message="not started within 60s",
+        exit_code=1,
+        finished_at=at(-1),
+        failures=(PULL_FAILURE,),
+        retry_at=at(5),
+        exhausted=True,
+    )
+    waits = record(over, message="not started within 60s")
+    again = written(JOB, waits, job_pod(JOB, running()))
+    assert again.last == attempt()
+    assert (again.state, again.message) == (State.STARTING, "")
+
+
+def test_a_mark_that_the_server_lets_nobody_remove_keeps_no_job_waiting() -> None:
+    marked = replace(finished(), annotations={ORPHANED_SINCE: "2026-01-01T00:00:00Z"})
+    state = make_state(JOB, marked)
+    assert clear_orphan_mark(state) is not None
+    state.observed.given_up.add(marked.version)
+    assert decide(state) == Done()
+
+
+def test_a_final_record_is_not_asked_to_wait_for_a_refusal_from_before() -> None:
+    refused = refused_record(version="7")
+    assert act(JOB, finished(), rejection=refused) == Done()
+
+
+def test_a_pod_that_ended_while_its_record_was_refused_is_told_with_the_refusal() -> None:
+    refused = refused_record(version="7")
+    known = record(attempt(), state=State.RUNNING)
+    for pod in (job_pod(JOB, ended(0), phase="Succeeded"), None):
+        pods = () if pod is None else (pod,)
+        assert act(JOB, known, *pods, rejection=refused) == report(refused)
+    dying = job_pod(JOB, running())
+    dying["metadata"]["deletionTimestamp"] = datetime(2026, 1, 1, tzinfo=UTC).isoformat()
+    assert act(JOB, known, dying, rejection=refused) == report(refused)
+    assert act(JOB, known, job_pod(JOB, running()), rejection=refused) == Wait(refused.retry_at)
