@@ -75,6 +75,13 @@ PARTS = {
         "tests/campaign/test_hostile_files.py", {"ENGINE_HOSTILE_SECONDS": "300"}
     ),
     "wills": Part("tests/campaign/test_many_wills.py", {"ENGINE_WILLS_SECONDS": "600"}),
+    "adversary": Part(
+        "tests/campaign/test_adversary.py",
+        {"ENGINE_ADVERSARY_SECONDS": "3600"},
+        options=("-s",),
+        seed=(SOAK_SEED, 25, 0),
+    ),
+    "mutants": Part("tests/campaign/test_mutants.py", options=("-s",)),
     "pipelines": Part(
         "tests/component/records/test_pipelines.py", {"ENGINE_PIPELINE_JOBS": "2000"}
     ),
@@ -94,7 +101,9 @@ PARTS = {
 minutes of random files, five of hostile ones, ten each of two, three and ten wills, 2,000 jobs in
 40 days of pipelines, 200 seconds of each fuzzer, 500 jobs through the engine in its pod, the
 package on every Python of this machine, the tests that `make test-cluster` leaves to the sandbox,
-and the cluster's own tests."""
+and the cluster's own tests.
+An author and a tenant of ill will play for an hour. Every mutant of what decides is made.
+"""
 
 
 def main() -> int:
