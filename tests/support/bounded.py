@@ -23,9 +23,25 @@ _STACK = 1024 * 1024
 
 def peak_mib(pid: int | str = "self") -> float:
     """The most that a process has held so far."""
+    return _kib("VmHWM", pid) / 1024
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """This process, which has more to do, may take no more than that beside what it has."""
+    before, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = _kib("VmData", "self") * 1024 + LIMIT_MIB * 2**20
+    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (before, hard))
+
+
+def _kib(name: str, pid: int | str) -> int:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    (peak,) = [line.split()[1] for line in lines if line.startswith("VmHWM")]
-    return int(peak) / 1024
+    (value,) = [line.split()[1] for line in lines if line.startswith(f"{name}:")]
+    return int(value)
 
 
 @contextmanager

@@ -3,11 +3,12 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from engine.lifecycle.actions import Done, Wait
+from engine.lifecycle.actions import CreatePod, Done, Wait
 from engine.lifecycle.rules import decide
 from engine.lifecycle.rules.clear_orphan_mark import clear_orphan_mark
 from engine.status.outcome import Reason, State
 from engine.wellknown import ORPHANED_SINCE
+from engine.wellknown import SOURCE as SOURCE_LABEL
 from tests.unit.builders import make_job
 from tests.unit.lifecycle.states import (
     JOB,
@@ -84,3 +85,28 @@ def test_a_pod_that_ended_while_its_record_was_refused_is_told_with_the_refusal(
     dying["metadata"]["deletionTimestamp"] = datetime(2026, 1, 1, tzinfo=UTC).isoformat()
     assert act(JOB, known, dying, rejection=refused) == report(refused)
     assert act(JOB, known, job_pod(JOB, running()), rejection=refused) == Wait(refused.retry_at)
+
+
+def test_a_run_that_never_had_a_pod_keeps_no_rerun_waiting() -> None:
+    refused = attempt(uid="", outcome=Reason.ADMISSION_REFUSED, finished_at=at(-5))
+    over = replace(finished(Reason.ADMISSION_REFUSED), attempts=(refused,))
+    again = replace(over.next_run(JOB.spec_hash), version="9")
+    assert act(JOB, again) == CreatePod(2, {})
+
+
+def test_a_gated_pod_of_another_source_and_another_run_is_left_alone() -> None:
+    strange = job_pod(make_job(script="other"), gated=True)
+    strange["metadata"]["labels"][SOURCE_LABEL] = "another"
+    assert act(JOB, None, strange, made=()) == CreatePod(1, {})
+
+
+def test_a_run_that_was_too_long_for_the_timeout_of_its_pod_failed_by_that_timeout() -> None:
+    """The job's own is longer by now: it is tried again with it."""
+    job = make_job(timeout="2h")
+    known = record(attempt(job=job), job=job, state=State.RUNNING, spec_fields="timeout=aaaaaaaa")
+    for longest, fields in ((3600, "timeout=aaaaaaaa"), (7200, job.spec_fields)):
+        pod = job_pod(job, ended(137), phase="Failed")
+        pod["spec"]["activeDeadlineSeconds"] = longest
+        pod["status"]["reason"] = "DeadlineExceeded"
+        over = written(job, known, pod)
+        assert (over.reason, over.spec_fields) == (Reason.DEADLINE_EXCEEDED, fields)
