@@ -4,11 +4,11 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from engine.api.origins import effective_document
+from engine.api.origins import origins
 from engine.cli import options
 from engine.cli.loading import SpecOptions, first_policies, load_settings, load_valid_specs
+from engine.cli.output import echo_table, to_json
 from engine.cli.printers.manifests import print_json, print_yaml
-from engine.cli.printers.origins import print_origins
 from engine.errors import Diagnostic, InvalidInputError, UsageError
 from engine.lifecycle.attempt import RenderConfig, try_render_attempt
 from engine.render.secret_values import resolve_secrets
@@ -30,8 +30,8 @@ from engine.telemetry.redact import MASK
         options.option(
             "--show-origin",
             is_flag=True,
-            help="Print the effective specs in place of the manifests, and where each value comes"
-            " from.",
+            help="Print the values of the effective specs in place of the manifests, and where each"
+            " comes from.",
         ),
         options.output("yaml", "json"),
     ),
@@ -44,18 +44,21 @@ def command(source: str, show_secrets: bool, show_origin: bool, output: str, **g
     references are missing: they need the UID that the pod gets when it is created. It is for
     reading, not for kubectl apply: the pod would wait for ever at its gate, which the engine opens.
 
-    With --show-origin each job's spec is printed in their place, with every default in it, and
-    behind each value the file, line and column that it comes from: the spec, a JobDefaults, or the
+    With --show-origin each value of the job's spec is printed in their place, every default among
+    them, with the file, line and column that it comes from: the spec, a JobDefaults, or the
     EngineConfig, whose limits have the last word.
     """
     asked = SpecOptions(**given)
     if show_origin and output == "json":
-        raise UsageError("--show-origin prints YAML")
+        raise UsageError("--show-origin prints a table")
     settings = replace(load_settings(asked), keep_origins=show_origin)
     loaded = load_valid_specs(asked, settings)
     if show_origin:
         mask = "" if show_secrets else MASK
-        print_origins([effective_document(job, asked.namespace, mask) for job in loaded.jobs])
+        for job in loaded.jobs:
+            values = origins(job, asked.namespace, mask)
+            rows = [(field, to_json(value), place) for field, value, place in values]
+            echo_table([("FIELD", "VALUE", "FROM"), *rows])
         return
     rendering = RenderConfig(
         Templates(asked.templates, settings.kubernetes), source, settings.limits

@@ -10,7 +10,6 @@ from unittest.mock import patch
 
 from rich.console import Console
 
-from engine.api.origins import EffectiveDocument, Origin
 from engine.cli import output
 from engine.cli.doctor import result_rows, results_data
 from engine.cli.output import format_rows, sanitize_line, to_json
@@ -18,7 +17,6 @@ from engine.cli.printers.describe import job_data, job_lines
 from engine.cli.printers.events import JsonPrinter, TextPrinter
 from engine.cli.printers.live_view import Board
 from engine.cli.printers.manifests import print_json, print_yaml
-from engine.cli.printers.origins import print_origins
 from engine.cli.printers.plan import Plan, plan_diff, plan_json, plan_table
 from engine.cli.printers.prune import PrunePrinter
 from engine.cli.printers.result import mask_result, result_json, result_table
@@ -173,7 +171,7 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
             "prune": prune_json.getvalue(),
             "plan": plan_json(plan),
         },
-        manifests={**_manifests(text), **_origins(text, name), "diff": _body(plan_diff(plan))},
+        manifests={**_manifests(text), "diff": _body(plan_diff(plan))},
     )
 
 
@@ -228,13 +226,3 @@ def _manifests(text: str) -> dict[str, str]:
             print_manifests([manifest])
         printed[name] = out.getvalue()
     return printed
-
-
-def _origins(text: str, name: str) -> dict[str, str]:
-    data = {"metadata": {"name": "build"}, "spec": {"script": text}}
-    origin = Origin("JobSpec", SourceLocation(name, 1, 2))
-    document = EffectiveDocument(data, {("spec", "script"): origin})
-    out = io.StringIO()
-    with redirect_stdout(out):
-        print_origins([document])
-    return {"origins as yaml": out.getvalue()}
