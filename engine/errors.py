@@ -51,8 +51,12 @@ class SourceLocation:
     """Counts from 1; 0 and END mean the whole file."""
     column: int = 0
     """Counts from 1."""
+    field: str = ""
+    """In an object of the cluster, which has no lines: the field."""
 
     def __str__(self) -> str:
+        if self.field:
+            return f"{self.file}: {self.field}"
         return f"{self.file}:{self.line}:{self.column}" if 0 < self.line < END else self.file
 
 
@@ -212,17 +216,26 @@ class ClusterError(EngineError):
     exit_code = ExitCode.CLUSTER
 
 
+class ClaimedError(OwnershipError):
+    """A job of this name has its record in the other store: one name, one owner."""
+
+    exit_code = ExitCode.INVALID
+
+
 class BrokenRecordError(ClusterError):
     """A run record holds what the engine can't have written: it stops its own job alone."""
 
-    def __init__(self, namespace: str, config_map: str, cause: str) -> None:
+    def __init__(
+        self, namespace: str, name: str, cause: str, kind: str = "configmap", of: str = ""
+    ) -> None:
+        """`of` is the subresource that holds the record."""
+        place = f"-n {namespace} {kind} {name}"
         super().__init__(
             f"this run record can't be read: {cause}",
-            where=f"configmap/{namespace}/{config_map}",
-            hint=f"put back what it said, with kubectl edit -n {namespace} configmap {config_map};"
+            where=f"{kind}/{namespace}/{name}",
+            hint=f"put back what it said, with kubectl edit {place}{of};"
             " until then the job is neither started nor ended, and nothing of it is deleted;"
-            f" if that is lost, kubectl delete -n {namespace} configmap {config_map}"
-            " has the job run again",
+            f" if that is lost, kubectl delete {place} has the job run again",
         )
 
 

@@ -45,6 +45,20 @@ CONFIG_VOLUME, CONFIG_MOUNT = "engine-config", "/engine"
 """Where scripts and files are."""
 RESERVED_PREFIX = "jobs.engine/"
 
+MANAGED_BY_ENGINE = "jobs.engine/engine"
+"""`spec.managedBy` of a JobSpec object that this engine runs, if it says anything."""
+TOOLS_PREFIXES = (
+    "kubectl.kubernetes.io/",
+    "argocd.argoproj.io/",
+    "kustomize.toolkit.fluxcd.io/",
+    "helm.toolkit.fluxcd.io/",
+    "meta.helm.sh/",
+    "helm.sh/",
+)
+"""Labels and annotations of a JobSpec object that say which tool applied it, and are no pod's."""
+
+OBJECTS_SOURCE = "objects"
+"""The source of JobSpec objects, without --source."""
 DEFAULT_SOURCE = "default"
 """The source of every reconcile without --source."""
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from engine.api.checks import check_spec
+from engine.api.checks import check_object, check_spec
 from engine.api.effective import AFTER_FINISHED, FROM_SECRET, EffectiveSpec, effective_spec
 from engine.api.model import (
     Config,
@@ -37,6 +37,8 @@ def build_job(
     """
     effective = effective_spec(document, layers, config, namespace)
     problems = check_spec(effective)
+    if text.object is not None:
+        problems += tuple(check_object(effective))
     if any(problem.severity is Severity.ERROR for problem in problems):
         return None, problems
     spec, metadata, limits = effective.spec, effective.metadata, config.limits
@@ -95,6 +97,7 @@ def build_job(
         place=document.place,
         folder=text.folder,
         root=text.root or text.folder,
+        object=text.object,
         origin=effective if config.keep_origins or limits != Limits() else None,
     )
     return job, problems

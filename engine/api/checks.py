@@ -296,6 +296,15 @@ def secret_sources_are_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]
                 yield effective.error((*path, field), *refused)
 
 
+def check_object(effective: EffectiveSpec) -> Iterator[Diagnostic]:
+    """An object of the cluster reads nothing where the engine runs."""
+    for path, source in secret_sources(effective.spec):
+        for field in sorted({"fromEnv", "fromFile"} & source.keys()):
+            words = "fromEnv and fromFile read the engine's own machine, not allowed in an object"
+            hint = "use fromSecret, or keep the job in a file"
+            yield effective.error((*path, field), words, hint)
+
+
 def _refused_path(name: str) -> tuple[str, str] | None:
     parts = name.split("/")
     if name.startswith("/") or ".." in parts:

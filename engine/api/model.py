@@ -108,6 +108,19 @@ class Dependency:
 
 
 @dataclass(frozen=True, slots=True)
+class JobObject:
+    """The JobSpec object that a job is, or whose status a record is."""
+
+    uid: str
+    generation: int
+    """Of its spec; in a record, the one that the status follows."""
+    suspend: bool = field(default=False, compare=False)
+    """Whether no run may begin."""
+    outdated: bool = field(default=False, compare=False)
+    """Whether a run is recorded that this generation is to replace."""
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """A spec that passed every check, with all defaults in place."""
 
@@ -164,6 +177,8 @@ class Job:
     """The folder that `fromFile` is relative to."""
     root: str
     """The folder named by the operator that it is in, or is: no link is followed below it."""
+    object: JobObject | None = None
+    """The object in the cluster; None for a spec in a file."""
     origin: "EffectiveSpec | None" = field(default=None, repr=False, compare=False)
     """Its documents, if the configuration asks for them or has limits: a limit may still have
     to say at which place they are exceeded.
@@ -173,6 +188,11 @@ class Job:
     def key(self) -> JobKey:
         """The job's identity in the cluster."""
         return JobKey(self.namespace, self.name)
+
+    @property
+    def suspend(self) -> bool:
+        """Whether no run of it may begin."""
+        return bool(self.spec.get("suspend"))
 
     @property
     def deadline_seconds(self) -> int:

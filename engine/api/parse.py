@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from engine.api.effective import has_value
 from engine.api.kubernetes_schema import SHIPPED, KubernetesSchema
 from engine.api.matrix import MatrixExpander, count_values
+from engine.api.model import JobObject
 from engine.api.other_kinds import ForeignDocument, foreign_document, foreign_text
 from engine.api.schema import check_document
 from engine.api.versions import ENGINE_CONFIG, JOB_DEFAULTS
-from engine.api.yaml_reader import Document, read_yaml
+from engine.api.yaml_reader import Document, read_object, read_yaml
 from engine.errors import MAX_SHOWN, Diagnostic, Severity
 
 MAX_DEFAULTS = 500
@@ -34,6 +35,8 @@ class SpecText:
     """The folder named on the command line that `folder` is below; empty if it is that itself."""
     defaults_only: bool = False
     """Whether nothing of it counts but its JobDefaults."""
+    object: JobObject | None = None
+    """The object in the cluster whose JSON it is; None for a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,8 @@ def parse_file(text: SpecText, kubernetes: KubernetesSchema = SHIPPED) -> Parsed
 
     Guarantees: pure. Errors are collected, never raised.
     """
-    documents, unreadable = read_yaml(text.text, text.file)
+    read = read_yaml if text.object is None else read_object
+    documents, unreadable = read(text.text, text.file)
     if unreadable and (strangers := foreign_text(text.text, text.file)):
         return ParsedFile(text.folder, foreign=strangers)
     has_defaults = any(map(is_defaults, documents))

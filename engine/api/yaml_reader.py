@@ -5,6 +5,7 @@ the parser's events, one by one, and each counts towards the bounds; an alias co
 value.
 """
 
+import json
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -27,7 +28,7 @@ from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.resolver import Resolver
 
-from engine.api.schema_messages import show
+from engine.api.schema_messages import dotted, show
 from engine.api.yaml_1_1 import SUSPECT, read_by_kubectl
 from engine.errors import Diagnostic, Severity, SourceLocation
 
@@ -130,12 +131,14 @@ class Document:
     text: str = field(repr=False)
     """All of the file."""
     index: int
-    """The number of documents before it in the file."""
+    """The number of documents before it in the file; -1 for an object of the cluster."""
     matrix: str = ""
     """The name that is written in it, where its matrix made several jobs of it."""
 
     def locate(self, path: Sequence[str | int], *, key: bool = False) -> SourceLocation:
         """Place of the value at `path`, or of its key; else of the nearest parent that exists."""
+        if self.index < 0:
+            return SourceLocation(self.file, field=dotted(path))
         read = _read(self.text, self.file)
         data, place = read.stream.data[self.index], self.place
         for step in path:
@@ -159,6 +162,8 @@ class Document:
 
         Empty for anything else, such as an alias.
         """
+        if self.index < 0:
+            return ""
         where = self.locate(path)
         lines = self.text.split("\n", where.line)
         found = _PLAIN.match(lines[where.line - 1], where.column - 1)
@@ -194,6 +199,11 @@ def read_yaml(text: bytes, file: str) -> tuple[tuple[Document, ...], tuple[Diagn
             where = _place(file, read.stream.places[index][0])
             documents.append(Document(file, data, where, decoded, index))
     return tuple(documents), ()
+
+
+def read_object(text: bytes, file: str) -> tuple[tuple[Document, ...], tuple[Diagnostic, ...]]:
+    """The same of an object of the cluster: one document, in the API server's own JSON."""
+    return (Document(file, json.loads(text), SourceLocation(file), "", -1),), ()
 
 
 @lru_cache(maxsize=8)

@@ -32,6 +32,9 @@ class SpecOptions:
     allow_secret_env: tuple[str, ...] = ()
     strict: bool = False
     allow_empty: bool = False
+    from_cluster: bool = False
+    all_namespaces: bool = False
+    selector: str = ""
 
 
 def load_settings(options: SpecOptions) -> Config:

@@ -5,7 +5,7 @@ Options that several commands share are here, each with an ENGINE_* variable of 
 
 import re
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,8 +46,13 @@ class Command(click.Command):
         """
         if "paths" in ctx.params:
             ctx.params["paths"] += ctx.params.pop("filenames")
-            if not ctx.params["paths"]:
+            given, from_cluster = ctx.params["paths"], ctx.params.get("from_cluster")
+            if not (given or from_cluster):
                 raise click.UsageError("name at least one file or folder", ctx)
+            if given and from_cluster:
+                raise click.UsageError("--from-cluster takes objects in place of files", ctx)
+            if from_cluster is False and (ctx.params["all_namespaces"] or ctx.params["selector"]):
+                raise click.UsageError("-A and -l need --from-cluster", ctx)
         if signal.getsignal(signal.SIGINT) is not signal.SIG_DFL:
             return super().invoke(ctx)
         try:
@@ -103,10 +108,12 @@ def label_value(value: str) -> str:
     return value
 
 
-def require_whole_source(paths: Iterable[str]) -> None:
+def require_whole_source(paths: Collection[str]) -> None:
     """Errors: UsageError without --source, for several users may share the source `default`; and
     for a single file or stdin. Beside one file every other job looks as if it were removed.
     """
+    if not paths:
+        raise click.UsageError("--prune is for files: what an object owns goes with the object")
     for path in paths:
         if path == STDIN or not Path(path).is_dir():
             words = "--prune needs whole folders, and this is none"
@@ -190,6 +197,15 @@ ONE_SOURCE = option(
     metavar="NAME",
     help="Where no job is named: the jobs of this source alone.",
 )
+FROM_CLUSTER = (
+    option(
+        "--from-cluster",
+        is_flag=True,
+        help="Take JobSpec objects of -n, or -A, in place of files; the source is then 'objects'.",
+    ),
+    option("-A", "--all-namespaces", is_flag=True, help="With --from-cluster: all namespaces."),
+    option("-l", "--selector", default="", help="With --from-cluster: labels of the objects."),
+)
 SPEC_READING = (
     DEFAULTS_ROOT,
     option(
@@ -217,7 +233,7 @@ SPEC_READING = (
         " limits.allowedSecretEnv (ENGINE_SECRET_*, unless the configuration says otherwise).",
     ),
 )
-RECONCILING = (NAMESPACE, *CLUSTER, *SPEC_READING, SOURCE)
+RECONCILING = (NAMESPACE, *CLUSTER, *SPEC_READING, SOURCE, *FROM_CLUSTER)
 PRUNE = option(
     "--prune",
     is_flag=True,

@@ -14,6 +14,8 @@ from operator import itemgetter
 from typing import Any
 from urllib.parse import quote
 
+from engine.api import versions
+from engine.api.versions import API_VERSION, JOB_SPEC
 from engine.cluster.client import JSON, READ_TIMEOUT, Client, Query
 from engine.errors import ExpiredError, NotFoundError, OwnershipError, UsageError
 from engine.lifecycle.ownership import Proof
@@ -60,11 +62,22 @@ RESOURCE_QUOTAS = Resource("ResourceQuota", "resourcequotas")
 NAMESPACES = Resource("Namespace", "namespaces", namespaced=False)
 NODES = Resource("Node", "nodes", namespaced=False)
 DISRUPTION_BUDGETS = Resource("PodDisruptionBudget", "poddisruptionbudgets", "policy/v1")
+JOB_SPECS = Resource(JOB_SPEC, "jobspecs", API_VERSION)
+JOB_DEFAULTS = Resource(versions.JOB_DEFAULTS, "jobdefaults", API_VERSION)
 LEASES = Resource("Lease", "leases", "coordination.k8s.io/v1")
 
 OWN = {
     resource.kind: resource
-    for resource in (PODS, SECRETS, CONFIG_MAPS, EVENTS, RESOURCE_QUOTAS, NAMESPACES, LEASES)
+    for resource in (
+        PODS,
+        SECRETS,
+        CONFIG_MAPS,
+        EVENTS,
+        RESOURCE_QUOTAS,
+        NAMESPACES,
+        LEASES,
+        JOB_SPECS,
+    )
 }
 
 
@@ -102,9 +115,18 @@ def create(
     return _request(client, "POST", path, body=manifest, query=query, timeout=timeout)
 
 
-def update(client: Client, manifest: dict[str, Any], *, timeout: float | None = None) -> Answer:
-    """Write the whole object; its resourceVersion makes it a compare-and-swap (ConflictError)."""
-    path = _path(ref_of(manifest), None)
+def update(
+    client: Client,
+    manifest: dict[str, Any],
+    subresource: str = "",
+    *,
+    timeout: float | None = None,
+) -> Answer:
+    """Write the whole object, or no more than a `subresource` such as `/status`.
+
+    Its resourceVersion makes it a compare-and-swap (ConflictError).
+    """
+    path = _path(ref_of(manifest), None) + subresource
     return _request(client, "PUT", path, body=manifest, query=_WRITE_OPTIONS, timeout=timeout)
 
 

@@ -31,7 +31,7 @@ def record_event(
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": f"{ref.name}.{reason.lower()}{suffix}", "namespace": ref.namespace},
-        "involvedObject": {"apiVersion": "v1", **asdict(ref), "uid": uid},
+        "involvedObject": {"apiVersion": api.OWN[ref.kind].api_version, **asdict(ref), "uid": uid},
         "reason": reason,
         "message": message[-_MAX_MESSAGE:],
         "type": "Normal" if reason is EventReason.STARTED else "Warning",

@@ -2,14 +2,18 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, ClassVar
 
+from engine.api.model import JobObject
+from engine.api.versions import API_VERSION, JOB_SPEC
 from engine.cluster import api
 from engine.cluster.api import Resource
 from engine.cluster.client import Client
-from engine.errors import BrokenRecordError
+from engine.errors import BrokenRecordError, ForbiddenError, NotFoundError
+from engine.lifecycle.object_status import decode_status, encode_status
 from engine.lifecycle.orphan import orphaned_on
 from engine.lifecycle.record import MaskedRecord, Record
 from engine.lifecycle.record_codec import check_record, decode_record, encode_record
@@ -138,24 +142,78 @@ class ConfigMapRecords(RecordStore):
         return self.parse((api.update if record.version else api.create)(client, manifest))
 
 
+class StatusRecords(RecordStore):
+    """Of JobSpec objects: the status of each, which is written by itself."""
+
+    resource = api.JOB_SPECS
+    selector = ""
+
+    def ref(self, key: JobKey) -> Ref:
+        return Ref(JOB_SPEC, key.namespace, key.name)
+
+    def key_of(self, item: dict[str, Any]) -> JobKey:
+        return JobKey(item["metadata"]["namespace"], item["metadata"]["name"])
+
+    def parse(self, item: dict[str, Any]) -> Record | None:
+        key, version = self.key_of(item), item["metadata"]["resourceVersion"]
+        try:
+            return decode_status(key, item.get("status") or {}, job_object(item), version)
+        except (ValueError, RecursionError) as error:
+            place = JOB_SPEC.lower(), " --subresource=status"
+            raise BrokenRecordError(key.namespace, key.name, str(error), *place) from None
+
+    def write(self, client: Client, record: Record) -> Record:
+        """Errors: NotFoundError, too: the object is gone, and the job with it."""
+        check_record(record)
+        uid = record.object.uid if record.object is not None else ""
+        status = encode_status(record, client.now())
+        return self.parse(write_status(client, record.key, uid, record.version, status)) or record
+
+
 CONFIG_MAP_RECORDS = ConfigMapRecords()
+STATUS_RECORDS = StatusRecords()
+
+
+def write_status(
+    client: Client, key: JobKey, uid: str, version: str, status: dict[str, Any]
+) -> dict[str, Any]:
+    """The JobSpec object with its new status. Errors: those of `StatusRecords.write`."""
+    metadata = {"namespace": key.namespace, "name": key.name}
+    metadata |= {"uid": uid, "resourceVersion": version}
+    head = {"apiVersion": API_VERSION, "kind": JOB_SPEC, "metadata": metadata}
+    return api.update(client, {**head, "status": status}, "/status")
+
+
+def job_object(item: dict[str, Any]) -> JobObject:
+    """What is known of a JobSpec object beside its spec."""
+    metadata, suspend = item["metadata"], (item.get("spec") or {}).get("suspend")
+    return JobObject(metadata["uid"], metadata.get("generation", 0), bool(suspend))
 
 
 def list_records(
     client: Client, namespace: str, selector: str = "", fields: str = ""
 ) -> RecordList:
-    """As `RecordStore.list`, of every store."""
-    return CONFIG_MAP_RECORDS.list(client, namespace, selector, fields)
+    """As `RecordStore.list`, of both stores. A cluster need not have JobSpec objects."""
+    records = CONFIG_MAP_RECORDS.list(client, namespace, selector, fields)
+    with suppress(NotFoundError, ForbiddenError):
+        objects = STATUS_RECORDS.list(client, namespace, selector, fields)
+        for name in ("items", "invalid", "written"):
+            getattr(records, name).update(getattr(objects, name))
+    return records
 
 
 def read_record(client: Client, key: JobKey) -> Record | None:
     """As `RecordStore.read`, of the store that has it."""
-    return CONFIG_MAP_RECORDS.read(client, key)
+    record = CONFIG_MAP_RECORDS.read(client, key)
+    with suppress(ForbiddenError):
+        return record or STATUS_RECORDS.read(client, key)
+    return None
 
 
 def write_record(client: Client, record: MaskedRecord) -> Record:
     """As `RecordStore.write`, to the store that it was read from."""
-    return CONFIG_MAP_RECORDS.write(client, record)
+    store = CONFIG_MAP_RECORDS if record.object is None else STATUS_RECORDS
+    return store.write(client, record)
 
 
 def _manifest(record: Record) -> dict[str, Any]:

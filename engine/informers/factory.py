@@ -2,15 +2,18 @@
 
 import threading
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 from operator import attrgetter
 
-from engine.cluster.records import CONFIG_MAP_RECORDS, RecordStore
+from engine.cluster.records import CONFIG_MAP_RECORDS, STATUS_RECORDS, RecordStore
 from engine.informers.informer import MAX_NAMES, of_jobs
+from engine.informers.job_specs import SpecInformer, SpecObject
 from engine.informers.pods import PodInformer
 from engine.informers.records import RecordInformer
 from engine.informers.reflector import Reflector, WatchContext
 from engine.lifecycle.record import Record
+from engine.refs import JobKey
 from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
 
 _STOP_TIMEOUT = 1.0
@@ -32,6 +35,10 @@ class InformerFactory:
         self._context = context
         self._source = source
         self._store = store
+        self.specs: dict[str, SpecInformer] = {}
+        """The informers of JobSpec objects, by namespace, or for all: they have the records."""
+        self.defaults: Sequence[SpecInformer] = ()
+        """Those of JobDefaults objects."""
         self._lock = threading.Lock()
         self._informers: dict[str, tuple[RecordInformer, PodInformer]] = {}
         self._unsynced: set[str] = set()
@@ -40,6 +47,14 @@ class InformerFactory:
     def records(self, namespace: str) -> RecordInformer:
         """Of a namespace that was listed or watched."""
         return self._informers[namespace][0]
+
+    def spec_of(self, key: JobKey) -> SpecObject | None:
+        """The JobSpec object of this name; None for a file."""
+        informer = self._specs(key.namespace)
+        return informer.spec_of(key) if informer is not None else None
+
+    def _specs(self, namespace: str) -> SpecInformer | None:
+        return self.specs.get(namespace) or self.specs.get("")
 
     def pods(self, namespace: str) -> PodInformer:
         """Of a namespace that was listed or watched."""
@@ -57,8 +72,11 @@ class InformerFactory:
         Pods come last: one that is in a record can't be missed so. Errors: what the lists raise.
         """
         records, pods = self._add(namespace)
-        few = others is None and len(names) <= MAX_NAMES
-        records.list(of_jobs(names) if few else others or "")
+        if self._store is STATUS_RECORDS:
+            records.list()
+        else:
+            few = others is None and len(names) <= MAX_NAMES
+            records.list(of_jobs(names) if few else others or "")
         if others:
             known = {record.key.name for record in records.all_records()}
             records.refresh({*names} - known)
@@ -77,7 +95,8 @@ class InformerFactory:
             if not self.has_synced(name):  # nor had been when it was last looked at
                 self._unsynced.discard(name)
                 for informer in self._informers.pop(name):
-                    informer.reflector.stop()
+                    if informer not in self.specs.values():
+                        informer.reflector.stop()
 
     def has_synced(self, namespace: str) -> bool:
         """Whether pods and records of a namespace have been read."""
@@ -94,7 +113,7 @@ class InformerFactory:
             record
             for namespace in filter(self.has_synced, self.namespaces)
             for record in self.records(namespace).all_records()
-            if record.source == self._source
+            if record.source == self._source and record.key.namespace == namespace
         ]
 
     def is_failing(self, namespace: str, *, refused: bool = False) -> bool:
@@ -108,8 +127,12 @@ class InformerFactory:
 
     def reflectors(self) -> list[Reflector]:
         """Those of all informers."""
-        pairs = tuple(self._informers.values())
-        return [informer.reflector for pair in pairs for informer in pair]
+        found = [
+            *self.specs.values(),
+            *self.defaults,
+            *chain.from_iterable(tuple(self._informers.values())),
+        ]
+        return [informer.reflector for informer in dict.fromkeys(found)]
 
     @property
     def waits(self) -> bool:
@@ -149,8 +172,10 @@ class InformerFactory:
         with self._lock:
             if namespace not in self._informers:
                 selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={self._source}"
+                if self._store is STATUS_RECORDS and self._specs(namespace) is None:
+                    self.specs[namespace] = SpecInformer(self._context, namespace)
                 self._informers[namespace] = (
-                    RecordInformer(self._context, self._store, namespace),
+                    self._specs(namespace) or RecordInformer(self._context, self._store, namespace),
                     PodInformer(self._context, namespace, selector),
                 )
             return self._informers[namespace]

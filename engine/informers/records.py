@@ -3,6 +3,8 @@
 `engine cancel` and `engine rerun` write a job's record; an engine that stays sees it here.
 """
 
+from typing import Any
+
 from engine.cluster.api import version_number
 from engine.cluster.records import RecordStore
 from engine.errors import BrokenRecordError
@@ -14,7 +16,7 @@ from engine.refs import JobKey
 _IDENTITY = ("name", "namespace", "resourceVersion")
 
 
-class RecordInformer(Informer[Record | BrokenRecordError | None]):
+class RecordInformer(Informer[Any]):
     """Records by job; one that can't be read is kept as the error, and is its job's alone."""
 
     def __init__(self, context: WatchContext, store: RecordStore, namespace: str) -> None:
@@ -27,28 +29,40 @@ class RecordInformer(Informer[Record | BrokenRecordError | None]):
         Errors: BrokenRecordError when the record can't be read.
         """
         with self._lock:
-            found = self._items.get(key, {}).get(str(key))
+            item = self._items.get(key, {}).get(str(key))
             version = self._versions.get(str(key), 0)
             deleted = self._tombstones.get(str(key), 0)
+        found = self._record_of(item)
         if isinstance(found, BrokenRecordError):
             raise found.with_traceback(None)
         if known is None:
             return found
         known_version = version_number(known.version)
-        if found is None:
+        if item is None:
             return None if deleted > known_version else known
         return found if version > known_version else known
 
     def all_records(self) -> list[Record]:
         """Every record that can be read."""
-        return [item for item in self.all_items() if isinstance(item, Record)]
+        records = map(self._record_of, self.all_items())
+        return [record for record in records if isinstance(record, Record)]
+
+    def version_of(self, key: JobKey) -> str:
+        """Version of the object that is to hold a record; "" where it has to be made."""
+        with self._lock:
+            return str(self._versions.get(str(key), ""))
+
+    def _record_of(self, item: Any) -> Record | BrokenRecordError | None:
+        """Hook: the record of what is kept of an object, if there is one."""
+        found: Record | BrokenRecordError | None = item
+        return found
 
     def _index(self, manifest: Manifest) -> tuple[JobKey, str] | None:
         key = self._store.key_of(manifest)
         return (key, str(key)) if key is not None else None
 
-    def _convert(self, manifest: Manifest) -> Record | BrokenRecordError | None:
-        return manifest.pop("record", None) or self._store.read_item(manifest)
+    def _convert(self, manifest: Manifest) -> Any:
+        return manifest["record"] if "record" in manifest else self._store.read_item(manifest)
 
     def _slim(self, manifest: Manifest) -> Manifest | None:
         if self._store.key_of(manifest) is None:

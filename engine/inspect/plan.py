@@ -17,7 +17,7 @@ from engine.api.model import Config, Job
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.discovery import check_server_version, missing_namespaces
-from engine.cluster.records import RecordList, list_records
+from engine.cluster.records import RecordList, RecordStore
 from engine.errors import (
     AlreadyExistsError,
     EngineError,
@@ -114,6 +114,7 @@ class Planner:
     server_side: bool
     """Whether the objects of a next attempt are sent as a dry run."""
     concurrency: int
+    records: RecordStore
     refusal: UsageError | None = None
     """Why a reconcile would start nothing; the plan says what it would have started."""
     _records: RecordList = field(default_factory=RecordList)
@@ -181,7 +182,7 @@ class Planner:
         self._records, self._pods = RecordList(), {}
         namespaces = sorted({key.namespace for key in self.jobs})
         for namespace in namespaces:
-            found = list_records(self.client, namespace)
+            found = self.records.list(self.client, namespace)
             self._records.items.update(found.items)
             self._records.invalid.update(found.invalid)
         selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={self.render_config.source}"

@@ -1,4 +1,4 @@
-"""The run record: what the engine knows of a job, in a ConfigMap that outlives every pod.
+"""The run record: what the engine knows of a job, in an object that outlives every pod.
 
 `record_codec` says how it is written down: every field is a key there.
 """
@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NewType, TypeVar
 
 from engine.api.field_kinds import FieldKind
-from engine.api.model import RUN_LENGTH, Job, PullClass
+from engine.api.model import RUN_LENGTH, Job, JobObject, PullClass
 from engine.api.spec_hash import changed_fields
 from engine.refs import JobKey, pod_name
 from engine.status.outcome import LastWords, Masked, Outcome, Reason, State
@@ -171,8 +171,17 @@ class Record(Run):
     """What the server refused it for, while it is Queued for that."""
     annotations: Mapping[str, str] = field(default_factory=dict)
     """Of its ConfigMap: since when its spec is gone, and what others wrote there."""
+    object: JobObject | None = None
+    """The JobSpec object whose status it is; None for a ConfigMap."""
+    conditions: tuple[Mapping[str, Any], ...] = ()
+    """Of that status."""
     version: str = ""
     """resourceVersion that it was read at; "" if it never was."""
+
+    @property
+    def source_words(self) -> str:
+        """Its source, and whether the job is an object there."""
+        return f"{self.source} (JobSpec object)" if self.object is not None else self.source
 
     def is_of(self, job: Job) -> bool:
         """Whether `job` has no run to begin: what runs is the same, and what failed would be tried
@@ -383,6 +392,8 @@ class Record(Run):
             unknown=self.unknown,
             annotations=self.annotations,
             fence=self.fence,
+            object=self.object,
+            conditions=self.conditions,
             version=self.version,
         ).with_history(MOST_RUNS)
         return replace(record, base=record.highest_number(spec_hash[:RUN_LENGTH]))

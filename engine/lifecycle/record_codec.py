@@ -1,4 +1,4 @@
-"""A run record as the text of its ConfigMap: written within bounds, read as a stranger's.
+"""A run record as JSON: written within bounds, read as a stranger's.
 
 Anyone who may write ConfigMaps in a job's namespace can have written it. So the engine refuses what
 it can't have written itself: another type, a time without a zone, a pod's name that job, run and
@@ -33,7 +33,8 @@ MAX_NUMBER = 2**31 - 1
 _MESSAGE_LENGTHS = (32_768, 4096, 512, 64)
 """How long a message may be: the shorter ones only where the record gets too large."""
 _MAX_DEPTH, _MAX_SHOWN = 16, 100
-_CONFIG_MAPS_OWN = frozenset({"key", "version", "annotations", "unknown"})
+_NOT_WRITTEN = frozenset({"key", "version", "annotations", "object", "conditions", "unknown"})
+"""What the object that holds the record says."""
 _KEYS = {"pull_class": "class", "policies": "pullPolicies"}
 """Keys that aren't the field's name."""
 
@@ -93,7 +94,7 @@ def _fields(of: type) -> tuple[_Field, ...]:
     found, hints = [], get_type_hints(of)
     for field in fields(of):
         name, hint = field.name, hints[field.name]
-        if name in _CONFIG_MAPS_OWN:
+        if name in _NOT_WRITTEN:
             continue
         first, *words = name.split("_")
         key = _KEYS.get(name, first + "".join(map(str.capitalize, words)))
@@ -228,10 +229,15 @@ def decode_record(key: JobKey, text: object, version: str) -> Record:
         words = f"its ConfigMap has no text of at most {MAX_SIZE // 1024} KiB"
         raise BrokenRecordError(key.namespace, record_name(key.name), words)
     try:
-        record = Record(key=key, version=version, **_values(Record, json.loads(text), ""))
-        _check(record)
+        return read_data(key, json.loads(text), version)
     except (ValueError, RecursionError) as error:
         raise BrokenRecordError(key.namespace, record_name(key.name), str(error)) from None
+
+
+def read_data(key: JobKey, data: object, version: str) -> Record:
+    """The record that the object `data` of JSON holds. Errors: ValueError, RecursionError."""
+    record = Record(key=key, version=version, **_values(Record, data, ""))
+    _check(record)
     return record
 
 

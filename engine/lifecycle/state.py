@@ -102,6 +102,8 @@ class Observation:
     """Whether `limits.maxStarts` lets no new run of the job begin."""
     superseded: bool = False
     """Whether the record shows a run of another revision, which was asked for later."""
+    refused: bool = False
+    """Whether the job's object is invalid by now; the job is of its last good version."""
     create_unanswered: bool = False
     """Whether a pod may be there that no answer has named: the reply to its create was lost."""
 

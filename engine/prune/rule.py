@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from engine.api.versions import API_VERSION, JOB_SPEC
 from engine.durations import FOREVER, format_duration, parse_duration
 from engine.lifecycle.orphan import orphaned_since
 from engine.lifecycle.state import Pod, held_by, is_finished
@@ -133,7 +134,7 @@ def _by_age(
     created = parse_time(metadata.get("creationTimestamp"))
     if created is None:
         raise ValueError("it has no creation time")
-    for owner in metadata.get("ownerReferences") or ():
+    for owner in filter(_is_not_its_spec, metadata.get("ownerReferences") or ()):
         return PruneAction.KEPT, f"goes with its owner {owner['kind'].lower()}/{owner['name']}"
     if isinstance(term, datetime):
         passed = (now - term).total_seconds()
@@ -149,6 +150,11 @@ def _by_age(
         created = began
     age = max(0, int((now - created).total_seconds()))
     return _expired(f"ttl {term:.15g}s, age {age}s", created + timedelta(seconds=term), now)
+
+
+def _is_not_its_spec(owner: Mapping[str, Any]) -> bool:
+    """A JobSpec outlives the pods that it owns."""
+    return (owner["apiVersion"], owner["kind"]) != (API_VERSION, JOB_SPEC)
 
 
 def _expired(words: str, expiry: datetime, now: datetime) -> Verdict:

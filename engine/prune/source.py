@@ -16,7 +16,7 @@ from engine.api.model import Config
 from engine.cluster.api import CONFIG_MAPS, PODS, Resource, list_all
 from engine.cluster.client import Client
 from engine.cluster.discovery import may_list
-from engine.cluster.records import RecordList, list_records, read_record, write_record
+from engine.cluster.records import CONFIG_MAP_RECORDS, RecordList, read_record, write_record
 from engine.durations import format_duration
 from engine.errors import (
     BrokenRecordError,
@@ -307,7 +307,7 @@ def _list_records(
     """Records everywhere; those of `namespaces` without the right to that."""
 
     def listed(namespace: str) -> RecordList:
-        ask = partial(list_records, client, namespace, selector, fields)
+        ask = partial(CONFIG_MAP_RECORDS.list, client, namespace, selector, fields)
         return retry_transient(ask, tries=TRIES)
 
     try:

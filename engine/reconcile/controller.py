@@ -17,15 +17,24 @@ from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from engine.api.model import Config, Job
+from engine.api.model import Config, Job, JobObject
 from engine.cluster.api import CONFIG_MAPS, PODS
 from engine.cluster.client import Client
 from engine.cluster.discovery import may_list
 from engine.cluster.records import CONFIG_MAP_RECORDS, RecordStore
-from engine.errors import BrokenRecordError, EngineError, ForbiddenError, InvalidInputError
+from engine.errors import (
+    BrokenRecordError,
+    ClaimedError,
+    ConflictError,
+    EngineError,
+    ForbiddenError,
+    InvalidInputError,
+    NotFoundError,
+)
 from engine.informers.factory import InformerFactory, stop_all
 from engine.informers.reflector import Reflector, WatchContext, WatchErrorReporter
 from engine.lifecycle.attempt import RenderConfig
+from engine.lifecycle.conditions import INVALID
 from engine.lifecycle.predecessors import JobOrder
 from engine.lifecycle.record import Attempt, Record
 from engine.lifecycle.state import Observation
@@ -33,6 +42,7 @@ from engine.prune.result import PruneEntry
 from engine.reconcile.failure_policy import judge_failure
 from engine.reconcile.job_store import Changes, JobStore, Rendered, TrackedJob
 from engine.reconcile.reconciler import Reconciler, Result
+from engine.reconcile.refusal import CLAIMED, Refusals, report_refusal
 from engine.reconcile.reporter import AttemptReporter
 from engine.refs import JobKey
 from engine.render.templates import Templates
@@ -126,8 +136,8 @@ class JobController:
         self.retries = 0
         """How many reconciles are tried again after an error."""
         self.on_watch_error = WatchErrorReporter(self.emit)
-        self._context = WatchContext(client, self.supervisor, self._on_change, self.on_watch_error)
-        self.informers = InformerFactory(self._context, source, records)
+        self.context = WatchContext(client, self.supervisor, self._on_change, self.on_watch_error)
+        self.informers = InformerFactory(self.context, source, records)
         self._max_starts = max_starts
         self._lock = threading.Lock()
         self._retry_limiter = RateLimiter(rate=100, burst=500)
@@ -148,6 +158,8 @@ class JobController:
         self._render_config: RenderConfig
         self._reconciler: Reconciler
         self._concurrency = concurrency
+        self.refused: Refusals = {}
+        """Objects that make no job by now, and why."""
         self._blocked: set[JobKey] = set()
         """Jobs with problems in secrets or templates: another file may help."""
         self._resync_at = time.monotonic() + _RESYNC_PERIOD
@@ -241,6 +253,14 @@ class JobController:
         self.informers.has_specs = True
         return changes
 
+    def refuse(self, problems: Refusals) -> None:
+        """Have the status of these objects say what is wrong with them, and start nothing."""
+        changed = problems.keys() ^ self.refused.keys()
+        changed |= {key for key, words in problems.items() if self.refused.get(key) != words}
+        self.refused = dict(problems)
+        for key in changed:
+            self.queue.add(key)
+
     def watch_namespaces_with_records(self, home: str) -> None:
         """Watch where the source has records, and perhaps no spec any more.
 
@@ -327,7 +347,7 @@ class JobController:
         return self.membership.owns(str(key) if record is None else record.owned_by_name)
 
     def _on_change(self, key: JobKey) -> None:
-        if key in self.store:
+        if key in self.store or key in self.refused:
             self.queue.add(key)
 
     def _work(self, thread: SupervisedThread) -> None:
@@ -356,6 +376,9 @@ class JobController:
         if not self.is_member:
             self.queue.add_after(key, _NOT_A_MEMBER)
             return
+        if key in self.refused:
+            seen, words = self.refused[key]
+            self.report_refusal(key, seen, INVALID, words)
         tracked = self.store.checkout(key)
         if tracked is None or key in self.completed:
             return
@@ -401,7 +424,8 @@ class JobController:
             tracked.record = self.informers.records(key.namespace).newest(key, known)
             if known is not None and tracked.record is None:
                 self.start_limiter.recount(key)
-        if not desired and not self._has_started(tracked):
+        is_gone = tracked.job.object is not None and tracked.record is None
+        if not desired and (is_gone or not self._has_started(tracked)):
             self._reconciler.reporter.report_end(tracked)
             self.forget(key)
             return None
@@ -409,6 +433,7 @@ class JobController:
             tracked.observed.suspended = key in self.start_limiter
             if tracked.observed.suspended and tracked.record is None:
                 return None
+        tracked.observed.refused = key in self.refused
         self.prepare(tracked)
         waits_in_vain = self._look_at_predecessors(tracked)
         rejection = tracked.observed.rejection
@@ -469,7 +494,7 @@ class JobController:
 
         with self._lock:
             if self._quota_queue is None:
-                self._quota_queue = QuotaQueue(self._context, self.queue.add_after)
+                self._quota_queue = QuotaQueue(self.context, self.queue.add_after)
         self._quota_queue.enqueue(key, since)
 
     def _dequeue(self, key: JobKey) -> None:
@@ -529,6 +554,7 @@ class JobController:
         if until is not None and (
             result.finished
             or (result.started and until.started)
+            or (tracked.job.suspend and not result.started)
             or (tracked.queued_since and now - tracked.queued_since > until.queue_timeout)
         ):
             self.complete(key)
@@ -548,6 +574,14 @@ class JobController:
 
     def _on_failure(self, tracked: TrackedJob, error: Exception) -> float | None:
         """Seconds until the job is tried again; None if it is given up."""
+        key, seen = tracked.job.key, tracked.job.object
+        if seen is not None and isinstance(error, NotFoundError):
+            return None  # the watch is about to say that the object is gone
+        if seen is not None and isinstance(error, ClaimedError):
+            self.report_refusal(key, seen, CLAIMED, error.cause)
+        if seen is not None and isinstance(error, InvalidInputError):
+            words = "; ".join(problem.words for problem in error.problems)
+            self.report_refusal(key, seen, INVALID, words)
         retry_timeout = self._until.retry_timeout if self._until is not None else None
         verdict = judge_failure(tracked, error, retry_timeout, self.emit, self.supervisor)
         if isinstance(verdict, EngineError):
@@ -558,6 +592,20 @@ class JobController:
             tracked.rendered = Rendered()
         self.retries += 1
         return max(verdict, self._retry_limiter.reserve(time.monotonic()))
+
+    def report_refusal(self, key: JobKey, seen: JobObject, reason: str, words: str) -> None:
+        """Have the status of an object say so. Errors: none; it is tried again."""
+        spec = self.informers.spec_of(key)
+        if spec is None:
+            return
+        try:
+            words = self._dependencies.redactor.of(key)(words)
+            events = self.config.features.events
+            report_refusal(self.client, spec, seen, reason, words, events)
+        except EngineError as error:
+            self.queue.add_after(key, _RETRY_AFTER)
+            if not isinstance(error, ConflictError):
+                self.on_watch_error(f"status of {key}: {error.cause}")
 
     def _release_starts(self) -> None:
         """Let jobs begin, unless there are more new runs among them than may."""

@@ -10,10 +10,12 @@ from queue import Empty, SimpleQueue
 from engine.api.model import Config
 from engine.cluster.client import Client
 from engine.cluster.discovery import check_server_version
+from engine.cluster.records import CONFIG_MAP_RECORDS, STATUS_RECORDS
 from engine.errors import EngineError
 from engine.lifecycle.max_removals import MaxRemovals
 from engine.prune.source import SourcePruner, SourceState
 from engine.reconcile.controller import ControllerDependencies, JobController
+from engine.reconcile.object_source import ObjectSource
 from engine.reconcile.removed_jobs import RemovedJobs
 from engine.reconcile.spec_sync import SpecSync
 from engine.render.templates import Templates
@@ -53,6 +55,10 @@ class ManagerOptions:
     """Where the source's Lease is kept; "" for `namespace`."""
     max_starts: int | None = None
     """How many new runs one reading of the specs may begin; None: as `limits.maxStarts` says."""
+    objects: tuple[str, ...] = ()
+    """Namespaces whose JobSpec objects are the source, "" for all; none for files alone."""
+    selector: str = ""
+    """Labels of these objects."""
 
 
 class ControllerManager:
@@ -76,8 +82,17 @@ class ControllerManager:
     ) -> None:
         self._client = client
         self.controller = controller = JobController(
-            client, options.source, options.concurrency, dependencies, max_starts=options.max_starts
+            client,
+            options.source,
+            options.concurrency,
+            dependencies,
+            max_starts=options.max_starts,
+            records=STATUS_RECORDS if options.objects else CONFIG_MAP_RECORDS,
         )
+        if options.objects:
+            source.objects = ObjectSource(
+                controller, config.kubernetes, options.objects, options.selector
+            )
         controller.configure(config, templates())
         controller.queue.pause(True)
         emit, self._interval = dependencies.emit, options.prune_interval

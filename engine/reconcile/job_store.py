@@ -164,6 +164,7 @@ class TrackedJob:
         record = self.record
         return record is not None and (
             ORPHANED_SINCE in record.annotations
+            or (self.job.object is not None and record.object != self.job.object)
             or any(
                 not has_ended(pod) or pod_update(self.job, record, pod) is not None for pod in pods
             )
@@ -218,6 +219,9 @@ class JobStore:
             if job is None:
                 return tracked
             if tracked is None:
+                tracked = self._states[key] = TrackedJob(job)
+            elif (tracked.job.object and tracked.job.object.uid) != (job.object and job.object.uid):
+                # Another object of this name: nothing that is known is of it.
                 tracked = self._states[key] = TrackedJob(job)
             elif tracked.job is not job:
                 tracked.replace_job(job)

@@ -8,7 +8,7 @@ begins where the reads ended, once a job has to wait.
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from signal import SIGTERM
@@ -18,6 +18,7 @@ from engine.api.model import Config, Job
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.discovery import check_server_version, missing_namespaces
+from engine.cluster.records import CONFIG_MAP_RECORDS, RecordStore
 from engine.errors import (
     BrokenRecordError,
     ConflictError,
@@ -28,6 +29,7 @@ from engine.errors import (
     in_order,
 )
 from engine.lifecycle.change_reason import explain_end
+from engine.lifecycle.conditions import INVALID
 from engine.lifecycle.orphan import living_or_due
 from engine.lifecycle.outdated import outdated_fields
 from engine.lifecycle.ownership import NeverRan
@@ -38,6 +40,7 @@ from engine.prune.result import PruneResult
 from engine.prune.source import GoneJobs, SourcePruner, SourceState, missed
 from engine.reconcile.controller import ControllerDependencies, JobController, StopCondition
 from engine.reconcile.job_store import TrackedJob
+from engine.reconcile.refusal import Refusals
 from engine.refs import JobKey, Ref
 from engine.render.templates import Templates
 from engine.runtime.retry import retry_transient
@@ -61,6 +64,10 @@ class OnceRequest:
     source: str
     is_whole: bool = False
     """Whether the source has no other jobs for certain: only then can a spec be missed."""
+    records: RecordStore = CONFIG_MAP_RECORDS
+    """Where the jobs' records are kept."""
+    refused: Refusals = field(default_factory=dict)
+    """Objects that make no job, and why: their status is to say so."""
     concurrency: int = 16
     timeout: float | None = None
     queue_timeout: float = 600.0
@@ -124,10 +131,11 @@ class RunOnce:
             request.concurrency,
             replace(dependencies, emit=self._on_event),
             StopCondition(request.until_started, request.queue_timeout),
+            records=request.records,
         )
         self._controller.configure(request.config, request.templates)
         self._jobs = {job.key: job for job in request.jobs}
-        self._namespaces = sorted({key.namespace for key in self._jobs})
+        self._namespaces = sorted({key.namespace for key in (*self._jobs, *request.refused)})
         self._logs: dict[JobKey, LogEnd] = {}
         """Of the last attempt that failed of each job."""
         self._failed: dict[JobKey, Record] = {}
@@ -146,6 +154,8 @@ class RunOnce:
         retry_transient(self._list, controller.on_watch_error, timeout=request.timeout)
         states = self._preflight()
         self._check_starts(states)
+        for key, (seen, words) in request.refused.items():
+            controller.report_refusal(key, seen, INVALID, words)
         # A removal that isn't reported before anything is written doesn't follow afterwards.
         if request.gone is not None:
             for key in request.gone.records.items:
@@ -255,7 +265,7 @@ class RunOnce:
     def _list(self) -> None:
         """Read the records that the jobs need, and pods, all at once. Errors: ClusterError."""
         request, names = self._request, dict[str, list[str]]()
-        for key in self._jobs:
+        for key in (*self._jobs, *request.refused):
             names.setdefault(key.namespace, []).append(key.name)
         others, list_jobs = None, self._controller.informers.list_jobs
         with ThreadPoolExecutor(request.concurrency, "list") as pool:

@@ -8,19 +8,21 @@ is remembered, and after a lost race the engine reads again.
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from engine.api.model import Job, PullSettings, RecordSettings
+from engine.api.versions import API_VERSION
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.events import find_pull_cause
-from engine.cluster.records import CONFIG_MAP_RECORDS, RecordStore
+from engine.cluster.records import CONFIG_MAP_RECORDS, STATUS_RECORDS, RecordStore
 from engine.errors import (
     AdmissionRefusedError,
     AlreadyExistsError,
     ApiError,
+    ClaimedError,
     ConflictError,
     EngineError,
     ForbiddenError,
@@ -83,6 +85,7 @@ from engine.wellknown import (
 
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 _MOST_CONFLICTS = 5
+_NO_KINDS = timedelta(seconds=60)
 _MOST_STEPS = 100
 _REFUSALS = (QuotaExceededError, AdmissionRefusedError, ForbiddenError)
 
@@ -121,6 +124,8 @@ class Reconciler:
     """Whether a job is this engine's: while it was paused, another one may have taken over."""
     engine: str = ""
     """This process, as records name it."""
+    no_objects: dict[str, datetime] = field(default_factory=dict)
+    """Until when JobSpec objects aren't asked for in a namespace: there can be none, or may not."""
 
     def reconcile(self, tracked: TrackedJob) -> Result:
         """Do what can be done now.
@@ -191,6 +196,8 @@ class Reconciler:
     def create_pod(self, tracked: TrackedJob, action: CreatePod) -> None:
         """Step 1. A pod that has the name already is for `lifecycle` to judge."""
         job = tracked.job
+        if tracked.record is None:
+            self._refuse_claimed(job)
         manifests = self._manifests(tracked, action.attempt, action.policies)
         fence = str(action.fence)
         manifest = with_field(manifests.pod, "metadata", "annotations", FENCE, value=fence)
@@ -227,7 +234,7 @@ class Reconciler:
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
         foreign = foreign_label(pod, self.config.source)
         if foreign and uid not in tracked.observed.created:
-            tracked.record = self.store.read(self.client, tracked.job.key)
+            tracked.record = self._read_record(tracked.job.key)
             if tracked.record is None or uid not in tracked.record.pods:
                 raise OwnershipError(foreign, hint=removal_hint(pod))
         tracked.observed.rejection = None
@@ -288,8 +295,14 @@ class Reconciler:
         A write of our own whose reply was lost meets itself, which is no conflict, and no rejection
         either: a quota is asked before it is found that the record is there.
         """
-        before = tracked.record
-        record = mask_record(action.record, self.redactor.of(tracked.job.key))
+        before, job, wanted = tracked.record, tracked.job, action.record
+        if job.object is not None:
+            wanted = replace(
+                wanted,
+                object=replace(job.object, suspend=job.suspend, outdated=not wanted.is_of(job)),
+                version=wanted.version or self.informers.records(job.namespace).version_of(job.key),
+            )
+        record = mask_record(wanted, self.redactor.of(job.key))
         version = before.version if before is not None else ""
         if before is None or before.annotations == record.annotations:
             # An annotation is about the record: nothing of the job has changed.
@@ -297,7 +310,7 @@ class Reconciler:
         try:
             written = self._write(record)
         except (ConflictError, AlreadyExistsError, *_REFUSALS) as error:
-            found = self.store.read(self.client, record.key)
+            found = self._read_record(record.key)
             is_unchanged = found is None or found.version == version
             is_refused = isinstance(error, _REFUSALS) and is_unchanged
             if is_refused and before is not None and before.annotations != record.annotations:
@@ -311,7 +324,8 @@ class Reconciler:
             if found is None or encode_record(found) != encode_record(record):
                 tracked.record = found
                 _count_conflict(tracked, error)
-                if not is_unchanged and found is not None and not found.state.is_final:
+                is_same = found and before and encode_record(found) == encode_record(before)
+                if not (is_unchanged or is_same) and found and not found.state.is_final:
                     words = "another engine wrote this job's record first"
                     self.reporter.emit(ErrorReported(tracked.job.key, words, retrying=True))
                 return
@@ -365,7 +379,7 @@ class Reconciler:
     def refresh(self, tracked: TrackedJob, action: RefreshPod) -> None:
         """Pod and record as they are now; what was known of them may have been old."""
         pod = self._get_pod(tracked, action.pod, action.uid)
-        tracked.record = self.store.read(self.client, tracked.job.key)
+        tracked.record = self._read_record(tracked.job.key)
         if pod is not None and gate_position(pod) is None:
             tracked.observed.read_ungated.add(action.uid)
         tracked.observed.refreshed_at[action.uid] = self.client.now()
@@ -462,9 +476,34 @@ class Reconciler:
         try:
             return self.store.write(self.client, record)
         except NotFoundError:
-            if not record.version:
+            if not record.version or record.object is not None:
                 raise
             return self.store.write(self.client, MaskedRecord(replace(record, version="")))
+
+    def _read_record(self, key: JobKey) -> Record | None:
+        """As the API has it now; what the object that holds it says is news, too."""
+        item = api.get(self.client, self.store.ref(key))
+        if item is None:
+            return None
+        self.informers.records(key.namespace).upsert(item)
+        return self.store.parse(item)
+
+    def _refuse_claimed(self, job: Job) -> None:
+        """Errors: ClaimedError where the job's record is in the other store: it has the name."""
+        other, here = (CONFIG_MAP_RECORDS, "files") if job.object else (STATUS_RECORDS, "objects")
+        found, now = None, self.client.now()
+        try:
+            if now >= self.no_objects.get(job.namespace, now):
+                if not job.object:
+                    self.client.request("GET", f"/apis/{API_VERSION}")
+                found = other.read(self.client, job.key)
+        except NotFoundError:
+            self.no_objects[job.namespace] = now + _NO_KINDS
+        except ForbiddenError:
+            self.no_objects[job.namespace] = datetime.max.replace(tzinfo=UTC)
+        if found is not None:
+            words = f"job {job.key} belongs to source {found.source!r} of {here}"
+            raise ClaimedError(words, hint="engine migrate moves a job; or rename it")
 
     def _create_owned(
         self, tracked: TrackedJob, manifest: dict[str, Any], action: CreateDependents
@@ -549,8 +588,8 @@ def _metadata_patch(
 ) -> list[dict[str, Any]]:
     """The JSON patch that makes these changes to an object with `metadata`."""
     operations: list[dict[str, Any]] = []
-    for field, changes in (("labels", labels), ("annotations", annotations)):
-        live, path = metadata.get(field), f"/metadata/{field}"
+    for part, changes in (("labels", labels), ("annotations", annotations)):
+        live, path = metadata.get(part), f"/metadata/{part}"
         if live is None and changes:
             operations.append({"op": "add", "path": path, "value": {}})
         for key, value in changes.items():

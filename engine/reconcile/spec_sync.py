@@ -106,6 +106,8 @@ class SpecSync:
             self._is_reloading, self._config = False, snapshot.config
         self.unreadable, self.problems = snapshot.unreadable, len(snapshot.problems)
         changes = self._controller.sync(snapshot.jobs)
+        if self._source.objects is not None:
+            self._source.objects.report(snapshot.problems, snapshot.jobs)
         self.incomplete = self._why_incomplete(snapshot)
         if snapshot is not self._reported:
             self._report(snapshot, changes)

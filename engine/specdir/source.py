@@ -3,9 +3,10 @@
 import errno
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from engine.api.config import parse_config
 from engine.api.model import Config, Job
@@ -42,6 +43,22 @@ class Snapshot:
     """Documents of other API groups that were skipped."""
 
 
+class Objects(Protocol):
+    """Specs that are objects of a cluster."""
+
+    on_change: Callable[[], object]
+    """To be called when `files` would be others."""
+
+    def start(self) -> None:
+        """Read them, and go on. Errors: those of the cluster."""
+
+    def files(self) -> Mapping[str, SpecFile]:
+        """A file for each, by its name; the same as long as nothing of it has changed."""
+
+    def report(self, problems: Iterable[Diagnostic], jobs: Iterable[JobKey]) -> None:
+        """What the snapshot says of them."""
+
+
 class DirectorySource:
     """The spec files below `paths`, to be read again whenever `wait` returns True.
 
@@ -64,6 +81,8 @@ class DirectorySource:
         poll: float | None = None,
         on_notice: Callable[[str], None],
     ) -> None:
+        self.objects: Objects | None = None
+        """Specs beside those of files."""
         self.paths = tuple(paths)
         self._roots = make_roots(paths, defaults_root)
         self._watch = DirectoryWatch(poll, on_notice)
@@ -76,11 +95,15 @@ class DirectorySource:
         self._config_problems: tuple[Diagnostic, ...] = ()
         self._snapshot = Snapshot({}, config, (), "", complete=False, files=0)
         self._reload, self._outdated = False, True
+        self._objects: Mapping[str, SpecFile] = {}
 
     def start(self) -> None:
         """Watch from now on. Errors: none; where the system's events don't do, it polls."""
         self._watch.start()
         self._set_watches(Scan())
+        if self.objects is not None:
+            self.objects.on_change = self._watch.wake
+            self.objects.start()
 
     def wait(self, seconds: float) -> bool:
         """Wait until it is time to read, at most `seconds`; whether it is.
@@ -121,8 +144,10 @@ class DirectorySource:
             found.files[path] = ScannedFile(path, self._config_shown, "", signature, error=missing)
         # True until all is well: after a defect the next call must not take half an update as done.
         was_outdated, self._outdated = self._outdated, True
-        if self._cache.update(found, self._config.limits, writes, on_file) or was_outdated:
-            files = dict(self._cache.files)
+        objects = self.objects.files() if self.objects is not None else {}
+        changed = self._cache.update(found, self._config.limits, writes, on_file)
+        if changed or was_outdated or objects != self._objects:
+            files, self._objects = {**self._cache.files, **objects}, objects
             self._read_config(files.pop(self._config_path, None))
             self._active.update(files, self._config, on_file)
         self._outdated = False
@@ -132,7 +157,7 @@ class DirectorySource:
             # A file that came before the watch was set has caused no event.
             self._watch.schedule(_SOON)
         is_own = [not found.files[key].defaults_only for key in specs]
-        self._snapshot = self._compose(found, sum(is_own))
+        self._snapshot = self._compose(found, sum(is_own) + len(objects))
         return self._snapshot
 
     def _read_config(self, file: SpecFile | None) -> None:

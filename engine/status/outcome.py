@@ -88,7 +88,7 @@ class Reason(StrEnum):
 
 
 class EventReason(StrEnum):
-    """Reasons of the engine's own Events on pods; all but AttemptStarted are Warnings."""
+    """Reasons of the engine's own Events; all but AttemptStarted are Warnings."""
 
     STARTED = "AttemptStarted"
     """The first attempt of a run that is not the job's first started; the message has its cause."""
@@ -97,6 +97,8 @@ class EventReason(StrEnum):
     """A container's image could not be pulled, and the next attempt uses another pull policy."""
     ATTEMPT_FAILED = "AttemptFailed"
     """An attempt failed, and no other pull policy is the answer; the message has its outcome."""
+    INVALID_SPEC = "InvalidSpec"
+    """On a JobSpec object: nothing of it is started, and the message says why."""
 
 
 class Masked(str):

@@ -11,6 +11,7 @@ from typing import Any
 from engine.transform.apply_pod_patch import apply_pod_patch
 from engine.transform.context import TransformContext, metadata_error
 from engine.transform.set_active_deadline import set_active_deadline
+from engine.transform.set_controller import set_controller
 from engine.transform.set_grace_period import set_grace_period
 from engine.transform.set_identity import set_identity
 from engine.transform.set_last_words import set_last_words
@@ -25,6 +26,7 @@ Transform = Callable[[dict[str, Any], TransformContext], dict[str, Any]]
 TRANSFORMS: tuple[Transform, ...] = (
     apply_pod_patch,
     set_names_and_labels,
+    set_controller,
     set_pull_policy,
     set_active_deadline,
     set_grace_period,

@@ -134,13 +134,15 @@ def test_an_edit_counts_a_generation_and_a_status_does_not(
 
 
 def test_a_status_needs_no_spec_beside_it(target: Target, path: Path, name: str) -> None:
-    made = target.client.post(path(), job(name)).body
+    labelled = job(name) | {"metadata": {"name": name, "labels": {"team": "web"}}}
+    made = target.client.post(path(), labelled).body
     meta = {"name": name, "resourceVersion": made["metadata"]["resourceVersion"]}
     body = {"apiVersion": made["apiVersion"], "kind": "JobSpec", "metadata": meta,
             "status": {"state": "Queued"}}  # fmt: skip
     written = target.client.put(path(name, "status"), body)
     assert written.code == 200, written.body
     assert written.body["spec"] == {"image": "busybox:1"}
+    assert written.body["metadata"]["labels"] == {"team": "web"}
 
 
 def test_get_shows_the_columns_of_a_job(target: Target, path: Path, name: str) -> None:

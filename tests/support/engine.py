@@ -7,9 +7,11 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Self
 
+from tests.support.api import Api, ApiError
 from tests.support.forked import ForkedProcess
 
 COMMAND = [sys.executable, "-m", "engine"]
@@ -56,6 +58,8 @@ class Engine:
     command: Sequence[str] = tuple(COMMAND)
     """What runs the engine: this one, or an earlier release."""
     started: list[Process] = field(default_factory=list)
+    objects: bool = False
+    """Whether specs are JobSpec objects, and not files."""
 
     def spec(self, name: str, /, *, file: str = "", **spec: Any) -> str:
         """Write a spec into the folder; JSON is YAML too. Returns the job's name."""
@@ -65,8 +69,37 @@ class Engine:
             "metadata": {"name": name, "namespace": self.namespace},
             "spec": {"image": self.image, **spec},
         }
-        self.write(file or f"{name}.yaml", json.dumps(document, ensure_ascii=False))
+        if self.objects:
+            self.apply(document)
+        else:
+            self.write(file or f"{name}.yaml", json.dumps(document, ensure_ascii=False))
         return name
+
+    @property
+    def place(self) -> list[str]:
+        """Where reconcile finds the specs."""
+        from_cluster = ["--from-cluster", "-n", self.namespace, "--allow-empty"]
+        return from_cluster if self.objects else [str(self.folder)]
+
+    def apply(self, document: dict[str, Any]) -> None:
+        """The object as a user would have it."""
+        api, name = Api.from_kubeconfig(self.kubeconfig), document["metadata"]["name"]
+        plural = f"jobs.engine/v1alpha1/{document['kind'].lower().removesuffix('s')}s"
+        for _ in range(10):
+            found = api.find(plural, name, self.namespace)
+            try:
+                if found is None:
+                    api.create(plural, document, self.namespace)
+                else:
+                    version = {"resourceVersion": found["metadata"]["resourceVersion"]}
+                    metadata = document["metadata"] | version
+                    api.replace(plural, document | {"metadata": metadata}, self.namespace)
+            except ApiError as error:
+                if error.status != HTTPStatus.CONFLICT:
+                    raise
+            else:
+                return
+        raise AssertionError(f"{name} keeps changing")
 
     def write(self, file: str, text: str) -> Path:
         path = self.folder / file
@@ -86,12 +119,12 @@ class Engine:
     def reconcile(
         self, *arguments: str, timeout: float = 120, ends: int | None = None
     ) -> CommandResult:
-        command = ("reconcile", "--once", str(self.folder), "-o", "json", *arguments)
+        command = ("reconcile", "--once", *self.place, "-o", "json", *arguments)
         return self.run(*command, timeout=timeout, ends=ends)
 
     def start(self, *arguments: str) -> Process:
         """The same in the background; the caller waits for it or kills it."""
-        command = ("reconcile", "--once", str(self.folder), "-o", "json", *arguments)
+        command = ("reconcile", "--once", *self.place, "-o", "json", *arguments)
         return self.begin(*command)
 
     def begin(

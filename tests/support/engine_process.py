@@ -34,7 +34,7 @@ class EngineProcess:
 
     def __enter__(self) -> Self:
         self.process = self._engine.process(
-            "reconcile", str(self._engine.folder), *self._place(),
+            "reconcile", *self._engine.place, *self._place(),
             "--lease-duration", "2s", "--metrics-address", "127.0.0.1:0", "-v",
             *self._arguments,
             stdout=subprocess.DEVNULL,

@@ -54,7 +54,7 @@ def job_lines(job: JobView, overview: Overview, *, colour: bool = False) -> list
     lines = _fields(
         [
             ("Job", str(job.key)),
-            ("Source", record.source),
+            ("Source", record.source_words),
             ("Run", f"{record.run} (spec hash {record.spec_hash})"),
             ("Message", status.message and status.message + time_left(record, now)),
             ("Record", "" if status.is_recorded else f"still says {record.state}"),

@@ -4,9 +4,9 @@ import math
 import resource
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,24 +14,28 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from engine.api.model import Job
+from engine.api.model import Config, Job
 from engine.cli import options
 from engine.cli.loading import SpecOptions, load_settings, load_valid_specs
-from engine.cli.output import echo_note, echo_stderr
+from engine.cli.output import echo_diagnostic, echo_note, echo_stderr
 from engine.cli.printers.events import JsonPrinter, open_printer
 from engine.cluster.discovery import check_server_version
-from engine.errors import EngineError, InvalidInputError, UsageError
+from engine.cluster.records import STATUS_RECORDS
+from engine.errors import EngineError, InvalidInputError, UsageError, in_order
 from engine.lifecycle.max_removals import MaxRemovals
 from engine.prune.source import find_gone
 from engine.reconcile.once import OnceRequest
 from engine.render.templates import Templates
 from engine.runtime.retry import retry_transient
+from engine.specdir.active import ActiveSpecs
+from engine.specdir.compile import CompileOptions
 from engine.specdir.load import with_namespace
 from engine.telemetry.events import ErrorReported, Notice, SpecProblem
 from engine.telemetry.redact import REDACTOR
-from engine.wellknown import DEFAULT_SOURCE
+from engine.wellknown import DEFAULT_SOURCE, OBJECTS_SOURCE
 
 if TYPE_CHECKING:
+    from engine.cluster.client import Client
     from engine.cluster.connect import Connection
     from engine.cluster.logs import LogArchive
 
@@ -76,6 +80,17 @@ class ReconcileOptions(SpecOptions):
     metrics_address: str = ""
     log_format: str = "text"
 
+    def __post_init__(self) -> None:
+        """Files and objects of one default source would share a Lease."""
+        if self.from_cluster and self.source == DEFAULT_SOURCE:
+            object.__setattr__(self, "source", OBJECTS_SOURCE)
+
+    def objects_in(self, home: str) -> tuple[str, ...]:
+        """Namespaces whose JobSpec objects are meant, "" for all; none for files."""
+        if not self.from_cluster:
+            return ()
+        return ("",) if self.all_namespaces else (self.namespace or home,)
+
     @property
     def log_archive(self) -> "LogArchive | None":
         """Where --logs-dir has logs saved."""
@@ -89,7 +104,7 @@ class ReconcileOptions(SpecOptions):
     def reads_own_folders(self) -> bool:
         """Whether a missing spec means a removed job: whole folders, and a named source."""
         has_folders = all(path != options.STDIN and Path(path).is_dir() for path in self.paths)
-        return self.source != DEFAULT_SOURCE and has_folders
+        return self.source != DEFAULT_SOURCE and bool(self.paths) and has_folders
 
     @property
     def removals(self) -> MaxRemovals:
@@ -264,6 +279,8 @@ def make_request(asked: ReconcileOptions) -> OnceRequest:
     """
     is_own = asked.reads_own_folders
     settings = load_settings(asked)
+    if asked.from_cluster:
+        return _request_of_objects(asked, settings)
     loaded = load_valid_specs(asked, settings)
     if asked.prune and not loaded.complete:
         words = "--prune would remove the jobs behind a link that is not followed"
@@ -276,13 +293,39 @@ def make_request(asked: ReconcileOptions) -> OnceRequest:
         named = {connection.namespace, asked.namespace, *(job.namespace for job in jobs)}
         living = {job.key for job in jobs}
         gone = find_gone(connection.client, asked.source, living, sorted(named - {""}))
+    request = _request(asked, settings, connection.client, jobs)
+    return replace(request, is_whole=loaded.complete and is_own, gone=gone)
+
+
+def _request_of_objects(asked: ReconcileOptions, settings: Config) -> OnceRequest:
+    """The same for JobSpec objects: one that is invalid stops no other."""
+    from engine.reconcile.object_source import files_of, list_objects, refusals  # noqa: PLC0415
+
+    connection = open_connection(asked, (), asked.concurrency + 4)
+    retry_transient(partial(check_server_version, connection.client))
+    namespaces = asked.objects_in(connection.namespace)
+    found = list_objects(connection.client, namespaces, asked.selector)
+    active = ActiveSpecs(CompileOptions(templates=asked.templates))
+    active.update(files_of(found, settings.kubernetes), settings)
+    for problem in in_order(active.problems):
+        echo_diagnostic(problem, err=True)
+    refused = refusals(found, active.problems, active.jobs)
+    jobs = tuple(active.jobs.values())
+    if not (jobs or refused or asked.allow_empty):
+        raise UsageError("no JobSpec objects found", hint="--allow-empty, if that is meant")
+    request = _request(asked, settings, connection.client, jobs)
+    return replace(request, records=STATUS_RECORDS, refused=refused)
+
+
+def _request(
+    asked: ReconcileOptions, settings: Config, client: "Client", jobs: Sequence[Job]
+) -> OnceRequest:
     return OnceRequest(
-        client=connection.client,
+        client=client,
         jobs=jobs,
         config=settings,
         templates=Templates(asked.templates, settings.kubernetes),
         source=asked.source,
-        is_whole=loaded.complete and is_own,
         concurrency=asked.concurrency,
         timeout=asked.timeout,
         queue_timeout=asked.queue_timeout,
@@ -290,7 +333,6 @@ def make_request(asked: ReconcileOptions) -> OnceRequest:
         rerun_failed=asked.rerun_failed,
         cancel_on_exit=asked.cancel_on_exit,
         max_starts=asked.max_starts,
-        gone=gone,
     )
 
 

@@ -32,6 +32,7 @@ def print_plan(options: ReconcileOptions, *, as_diff: bool = False) -> None:
         redactor=REDACTOR,
         server_side=mode is DryRun.SERVER,
         concurrency=request.concurrency,
+        records=request.records,
     )
     jobs = planner.plan(request.max_starts)
     pruned = planner.prune(mode, is_whole=request.is_whole, gone=request.gone)

@@ -20,7 +20,7 @@ from engine.cli.printers.result import (
     result_table,
 )
 from engine.cli.reconcile import ReconcileOptions, make_request
-from engine.errors import EngineError, UsageError
+from engine.errors import EngineError, ExitCode, UsageError
 from engine.files import write_whole
 from engine.lifecycle.max_starts import name_jobs
 from engine.lifecycle.outdated import explain_outdated
@@ -71,7 +71,8 @@ def run_once(options: ReconcileOptions) -> None:
                 result = replace(result, interrupted=True)
             if words := explain_outdated((job.outdated for job in result.jobs), options.paths):
                 printer(Notice(words))
-        code = max(exit_code(result), pruned.exit_code)
+        invalid = ExitCode.INVALID if request.refused else ExitCode.OK
+        code = max(exit_code(result), pruned.exit_code, invalid)
         result, pruned = mask_result(result, pruned, REDACTOR)
         report(result)
     if options.output == "json":

@@ -47,6 +47,8 @@ def run_manager(options: ReconcileOptions) -> None:
     if options.lease_duration > MAX_DURATION:
         raise UsageError("an hour at most", where="--lease-duration")
     require_paths(options.paths)
+    if options.from_cluster and options.poll:
+        raise UsageError("it is for folders, and --from-cluster has none", where="--poll")
     settings = load_settings(options)
     jobs: tuple[Job, ...] = ()
     if options.sandbox:
@@ -102,6 +104,8 @@ def run_manager(options: ReconcileOptions) -> None:
             lease_duration=options.lease_duration,
             lease_namespace=options.lease_namespace,
             max_starts=options.max_starts,
+            objects=options.objects_in(connection.namespace),
+            selector=options.selector,
         )
         templates = partial(Templates, options.templates, settings.kubernetes)
         manager = ControllerManager(

@@ -6,6 +6,7 @@ from engine.lifecycle.actions import Action
 from engine.lifecycle.rules.clear_orphan_mark import clear_orphan_mark
 from engine.lifecycle.rules.close_attempt import close_attempt
 from engine.lifecycle.rules.finish_run import finish_run
+from engine.lifecycle.rules.follow_spec import follow_spec
 from engine.lifecycle.rules.handle_rejected_record import handle_rejected_record
 from engine.lifecycle.rules.handle_rejection import handle_rejection
 from engine.lifecycle.rules.hold_new_run import hold_new_run
@@ -32,6 +33,7 @@ RULES: tuple[Rule, ...] = (
     clear_orphan_mark,
     recheck_unlabelled,
     handle_rejected_record,
+    follow_spec,
     hold_new_run,
     replace_changed_run,
     wait_for_dependencies,

@@ -1,4 +1,4 @@
-"""A new run that is too much at once doesn't begin; the run before it goes on to its own end."""
+"""A new run that is suspended doesn't begin; the run before it goes on to its own end."""
 
 from engine.lifecycle.actions import Action, WriteRecord
 from engine.lifecycle.rules.close_attempt import attempt_end, read_overdue, run_deadline
@@ -8,10 +8,12 @@ from engine.status.outcome import Outcome
 
 
 def hold_new_run(state: LifecycleState) -> Action | None:
-    """Only for a job that `limits.maxStarts` suspends."""
-    if not state.observed.suspended:
+    """Only for a job that `limits.maxStarts` or its own `suspend` suspends."""
+    record, run = state.record, state.run_record
+    has_begun = run.state.is_final or run.attempts
+    is_held = state.job.suspend or state.observed.refused
+    if not (state.observed.suspended or (is_held and not has_begun)):
         return None
-    record = state.record
     if record is None or record.spec_hash == state.job.spec_hash:
         return state.wait()
     attempt = record.open_attempt

@@ -59,6 +59,9 @@ def update(
         meta.update(name=name, resourceVersion=current.obj["metadata"]["resourceVersion"])
         if kind.namespaced:
             meta["namespace"] = namespace
+        if kind.custom and subresource == "status":
+            meta.clear()
+            meta.update(current.obj["metadata"])
         _keep_other_side(current.obj, new, subresource)
         strategy = strategy_of(kind.resource)
         if subresource != "status":

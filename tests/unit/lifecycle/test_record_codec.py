@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.api.model import PullClass
+from engine.api.model import JobObject, PullClass
 from engine.errors import BrokenRecordError, ExitCode
 from engine.lifecycle.record import PullFailure, Record, RunHistoryEntry
 from engine.lifecycle.record_codec import MAX_SIZE, check_record, decode_record, encode_record
@@ -68,7 +68,7 @@ def test_a_record_survives_being_written_and_read(known: Record) -> None:
     assert decode_record(known.key, encode_record(known), known.version) == known
 
 
-def test_every_field_is_written_but_those_of_the_config_map() -> None:
+def test_every_field_is_written_but_those_of_the_object_that_holds_the_record() -> None:
     """A field that was added and has no key would be forgotten at the next start."""
     failure = PullFailure("main", "ErrImagePull", PullClass.OTHER, "m", "main:1", {"x": 1})
     words = LastWords("main", "no such host", {"x": 1})
@@ -86,12 +86,15 @@ def test_every_field_is_written_but_those_of_the_config_map() -> None:
     whole = Record(
         JOB.key, "default", JOB.spec_hash, (past,), 1, {"0a1b2c3d": 1}, "spec.image=0a1b2c3d",
         "uid-2", "node_12", 7, completed=True, refused="QuotaExceeded q", attempts=(tried,),
-        annotations={"a": "b"}, version="7", **of_run,
+        annotations={"a": "b"}, object=JobObject("uid-3", 1), conditions=({"type": "Ready"},),
+        version="7", **of_run,
     )  # fmt: skip
     for entry in (whole, tried, past, failure, words):
         empty = [f.name for f in fields(entry) if not getattr(entry, f.name)]
         assert empty in ([], ["attempts"])
-    assert replace(read(written(whole)), annotations=whole.annotations) == whole
+    of_the_holder = ("annotations", "object", "conditions")
+    kept = {name: getattr(whole, name) for name in of_the_holder}
+    assert replace(read(written(whole)), **kept) == whole
 
 
 def test_what_is_empty_is_not_written() -> None:

@@ -81,6 +81,8 @@ class Cluster:
         if resource == "pods" and not name:
             version = {"resourceVersion": str(self.serial)}
             return {"items": [*filter(is_selected, self.pods.values())], "metadata": version}
+        if resource == "jobspecs":
+            return _not_found(name)
         if resource == "events":
             return {"items": [], "metadata": {}}
         if self._is_record(name):

@@ -1,0 +1,109 @@
+"""JobSpec and JobDefaults objects: specs, and in the status of a JobSpec the job's record.
+
+One list and one watch serve both: the record is read with the spec.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.api.model import JobObject
+from engine.api.versions import API_VERSION
+from engine.cluster.api import JOB_SPECS, Resource
+from engine.cluster.records import STATUS_RECORDS, job_object
+from engine.errors import BrokenRecordError
+from engine.informers.informer import Informer, Manifest
+from engine.informers.records import RecordInformer
+from engine.informers.reflector import WatchContext
+from engine.lifecycle.conditions import INVALID
+from engine.lifecycle.record import Record
+from engine.refs import JobKey
+from engine.wellknown import MANAGED_BY, MANAGED_BY_ENGINE, TOOLS_PREFIXES
+
+_IDENTITY = ("name", "namespace", "resourceVersion")
+
+
+@dataclass(frozen=True, slots=True)
+class SpecObject:
+    """What is kept of an object."""
+
+    resource: Resource
+    key: JobKey
+    object: JobObject
+    text: bytes = field(repr=False)
+    """What a spec file would say, in JSON; empty for an object that is no matter of this engine."""
+    record: Record | BrokenRecordError | None
+    refusal: tuple[int, str, str] | None
+    """Generation, reason and message, where the status says that it is invalid."""
+
+
+def read_object(resource: Resource, item: dict[str, Any]) -> SpecObject:
+    """What is kept of one. An object that is being deleted is as one that is gone."""
+    metadata, status = item["metadata"], item.get("status") or {}
+    key, record, refusal = STATUS_RECORDS.key_of(item), None, None
+    spec, text = item.get("spec"), b""
+    manager = spec.get("managedBy") if isinstance(spec, dict) else None
+    if "deletionTimestamp" not in metadata and manager in (None, MANAGED_BY_ENGINE):
+        record = STATUS_RECORDS.read_item(item)
+        own = {"name": key.name, "namespace": key.namespace}
+        for name in ("labels", "annotations"):
+            if kept := _without_tools(metadata.get(name) or {}):
+                own[name] = kept
+        data = {"apiVersion": API_VERSION, "kind": resource.kind, "metadata": own, "spec": spec}
+        text = json.dumps(data, separators=(",", ":")).encode()
+    if status.get("state") == INVALID:
+        words = (str(status.get(name, "")) for name in ("reason", "message"))
+        refusal = (status.get("observedGeneration", -1), *words)
+    return SpecObject(resource, key, job_object(item), text, record, refusal)
+
+
+def _without_tools(values: dict[str, str]) -> Any:
+    """Labels or annotations but those by which deploying tools know their own objects."""
+    return {
+        key: value
+        for key, value in values.items()
+        if key != MANAGED_BY and not key.startswith(TOOLS_PREFIXES)
+    }
+
+
+class SpecInformer(RecordInformer):
+    """The objects of one kind in a namespace, or ("") in all.
+
+    Guarantees: `on_spec` is called after every change but those of a status.
+    """
+
+    def __init__(
+        self,
+        context: WatchContext,
+        namespace: str,
+        on_spec: Callable[[], object] = bool,
+        selector: str = "",
+        resource: Resource = JOB_SPECS,
+    ) -> None:
+        Informer.__init__(self, context, resource.path(namespace), selector)
+        self._store = STATUS_RECORDS
+        self._resource = resource
+        self._on_spec = on_spec
+
+    def spec_of(self, key: JobKey) -> SpecObject | None:
+        """What is known of one object."""
+        return next(iter(self.items(key)), None)
+
+    def _record_of(self, item: SpecObject | None) -> Record | BrokenRecordError | None:
+        return item.record if item is not None else None
+
+    def _convert(self, manifest: Manifest) -> SpecObject:
+        made: SpecObject = manifest.get("made") or read_object(self._resource, manifest)
+        before = self._items.get(made.key, {}).get(str(made.key))
+        if before is None or (before.text, before.object) != (made.text, made.object):
+            self._on_spec()
+        return made
+
+    def _before_delete(self, key: JobKey, uid: str, last: Manifest | None) -> None:
+        del key, uid, last
+        self._on_spec()
+
+    def _slim(self, manifest: Manifest) -> Manifest:
+        metadata = {key: manifest["metadata"][key] for key in _IDENTITY}
+        return {"metadata": metadata, "made": read_object(self._resource, manifest)}

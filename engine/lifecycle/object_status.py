@@ -1,0 +1,101 @@
+"""The status of a JobSpec object: the run record, and what people and other tools read of it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from engine.api.model import JobObject
+from engine.durations import format_duration
+from engine.lifecycle.conditions import INVALID, SUSPENDED, make_conditions
+from engine.lifecycle.record import Record
+from engine.lifecycle.record_codec import encode_record, read_data
+from engine.refs import JobKey
+from engine.status.outcome import State
+from engine.times import format_time
+
+_MAX_MESSAGE = 1024
+_SHOWN_ATTEMPTS = 10
+
+
+def encode_status(record: Record, now: datetime) -> dict[str, Any]:
+    """The status, of a record that has its object; `decode_status` reads the record back."""
+    seen = record.object or JobObject("", -1)
+    state, reason, message = _shown(record, seen)
+    shown = {
+        **_head(state, reason, message, seen.generation, record.conditions, now),
+        "runHash": record.spec_hash,
+        "startedAt": format_time(record.started_at),
+        "finishedAt": format_time(record.finished_at),
+        "took": _took(record),
+        "attempts": [
+            {
+                "number": record.position(one),
+                "pod": one.pod,
+                "outcome": one.outcome or "",
+                "message": cut(one.message),
+            }
+            for one in record.attempts[-_SHOWN_ATTEMPTS:]
+        ],
+        "record": json.loads(encode_record(record)),
+    }
+    return {key: value for key, value in shown.items() if value is not None}
+
+
+def encode_refusal(
+    status: Mapping[str, Any], generation: int, reason: str, message: str, now: datetime
+) -> dict[str, Any]:
+    """The status of an object of which nothing is started, whatever it ran before."""
+    before = status.get("conditions") or ()
+    return {**status, **_head(INVALID, reason, message, generation, before, now)}
+
+
+def decode_status(
+    key: JobKey, status: Mapping[str, Any], seen: JobObject, version: str
+) -> Record | None:
+    """The record in the status of an object, None if it has none; `seen` is the object as it is.
+
+    Errors: ValueError, RecursionError for what the engine can't have written.
+    """
+    if "record" not in status:
+        return None
+    record = read_data(key, status["record"], version)
+    # A refusal, or a status without a generation, follows no generation.
+    generation = status.get("observedGeneration") if status.get("state") != INVALID else -1
+    conditions = tuple(one for one in status.get("conditions") or () if isinstance(one, Mapping))
+    followed = replace(seen, generation=generation if isinstance(generation, int) else -1)
+    return replace(record, object=followed, conditions=conditions)
+
+
+def _shown(record: Record, seen: JobObject) -> tuple[str, str, str]:
+    is_new = not (record.state.is_final or record.attempts)
+    if seen.suspend and is_new:
+        return SUSPENDED, "", "spec.suspend is true"
+    if seen.outdated and record.state.is_final:
+        return State.QUEUED, "", "its spec has changed"
+    return record.state, record.reason or "", record.message
+
+
+def _head(
+    state: str, reason: str, message: str, generation: int, before: Any, now: datetime
+) -> dict[str, Any]:
+    words = cut(message)
+    return {
+        "observedGeneration": generation,
+        "state": state,
+        "reason": reason,
+        "message": words,
+        "conditions": make_conditions(state, reason, words, generation, before, now),
+    }
+
+
+def _took(record: Record) -> str | None:
+    if record.started_at is None or record.finished_at is None:
+        return None
+    seconds = (record.finished_at - record.started_at).total_seconds()
+    return format_duration(round(max(0.0, seconds)))
+
+
+def cut(message: str) -> str:
+    return message if len(message) <= _MAX_MESSAGE else f"{message[: _MAX_MESSAGE - 1]}…"

@@ -1,0 +1,23 @@
+"""The record says at once that another run is to begin, or may not, and the status of an object
+follows every edit of it.
+"""
+
+from engine.lifecycle.actions import WriteRecord
+from engine.lifecycle.state import LifecycleState
+
+
+def follow_spec(state: LifecycleState) -> WriteRecord | None:
+    """Only for a JobSpec object, and for a job that is suspended.
+
+    The first write of any other job is that of its attempt. A run that is under way ends first.
+    """
+    job, record, observed = state.job, state.record, state.observed
+    if observed.refused:
+        return None
+    is_new = record is None or (record.open_attempt is None and not record.is_of(job))
+    says_so = job.suspend or (job.object is not None and record is not None)
+    if is_new and says_so and not observed.suspended:
+        return WriteRecord(state.run_record)
+    if job.object is not None and record is not None and record.object != job.object:
+        return WriteRecord(record)
+    return None

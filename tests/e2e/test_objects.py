@@ -1,0 +1,405 @@
+"""The life of a JobSpec object, from its creation to its deletion."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.support.api import Api, Object
+from tests.support.clusters import ClusterUnderTest, RealCluster
+from tests.support.definitions import install_definitions
+from tests.support.engine import Engine
+from tests.support.engine_process import EngineProcess
+
+JOB_SPECS = "jobs.engine/v1alpha1/jobspecs"
+ENDED = ("Succeeded", "Failed", "Cancelled", "InvalidSpec")
+Status = dict[str, Any]
+
+
+class JobSpecs:
+    """JobSpec objects of one namespace."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.api, self.namespace = Api.from_kubeconfig(engine.kubeconfig), engine.namespace
+
+    def get(self, name: str) -> Object:
+        return self.api.get(JOB_SPECS, name, self.namespace)
+
+    def status(self, name: str) -> Status:
+        found: Status = self.get(name).get("status") or {}
+        return found
+
+    def patch(self, name: str, **spec: Any) -> Object:
+        return self.api.patch(JOB_SPECS, name, {"spec": spec}, self.namespace)
+
+    def delete(self, name: str, propagation: str = "Background") -> None:
+        self.api.delete(JOB_SPECS, name, self.namespace, propagation=propagation)
+
+    def wait(self, name: str, is_so: Callable[[Status], bool], what: str) -> Status:
+        def found() -> Status | None:
+            there = self.api.find(JOB_SPECS, name, self.namespace)
+            status = (there or {}).get("status") or {}
+            follows = there and status.get("observedGeneration") == there["metadata"]["generation"]
+            return status if follows and is_so(status) else None
+
+        return self.api.wait(found, what)
+
+    def wait_for(self, name: str, *states: str) -> Status:
+        """The status once it follows the newest spec and is in one of these states."""
+        return self.wait(name, lambda status: status["state"] in states, f"{states} of {name}")
+
+    def ended(self, name: str) -> Status:
+        return self.wait_for(name, *ENDED)
+
+    def pods(self, name: str) -> list[Object]:
+        return self.api.list("pods", self.namespace, labels=f"jobs.engine/job={name}")
+
+    def running_pod(self, name: str) -> Object:
+        def running() -> Object | None:
+            pods = [p for p in self.pods(name) if "deletionTimestamp" not in p["metadata"]]
+            return next((p for p in pods if p["status"].get("phase") == "Running"), None)
+
+        return self.api.wait(running, f"running pod of {name}")
+
+    def wait_until_nothing_is_left(self, name: str) -> None:
+        def left() -> list[str]:
+            kinds = ("pods", "secrets", "configmaps")
+            labels = f"jobs.engine/job={name}"
+            return [
+                f"{kind}/{item['metadata']['name']}"
+                for kind in kinds
+                for item in self.api.list(kind, self.namespace, labels=labels)
+            ]
+
+        self.api.wait(lambda: not left(), f"end of all that {name} had")
+
+
+def conditions(status: Status) -> dict[str, str]:
+    return {one["type"]: one["status"] for one in status["conditions"]}
+
+
+@pytest.fixture
+def engine(engine: Engine, target: ClusterUnderTest) -> Engine:
+    if isinstance(target, RealCluster):
+        install_definitions(Api.from_kubeconfig(target.kubeconfig).client)
+    return replace(engine, objects=True)
+
+
+@pytest.fixture
+def specs(engine: Engine) -> JobSpecs:
+    return JobSpecs(engine)
+
+
+@pytest.fixture
+def staying(engine: Engine) -> Iterator[EngineProcess]:
+    with EngineProcess(engine) as process:
+        yield process
+
+
+@pytest.mark.real
+def test_an_applied_object_runs_once_and_its_status_is_the_record(
+    engine: Engine, specs: JobSpecs, staying: EngineProcess, target: ClusterUnderTest
+) -> None:
+    target.forget_requests()
+    engine.spec("build", script=target.script("build"), secrets={"A": {"value": "x"}})
+    status = specs.ended("build")
+    assert (status["state"], status["reason"]) == ("Succeeded", "Succeeded")
+    assert conditions(status) == {"Ready": "True", "Finished": "True", "Complete": "True"}
+    (pod,) = specs.pods("build")
+    (owner,) = pod["metadata"]["ownerReferences"]
+    found = specs.get("build")["metadata"]
+    assert (owner["uid"], owner["controller"]) == (found["uid"], True)
+    assert owner["blockOwnerDeletion"] is False
+    assert "finalizers" not in found
+    secret = specs.api.get("secrets", pod["metadata"]["name"], specs.namespace)
+    assert secret["metadata"]["ownerReferences"][0]["uid"] == pod["metadata"]["uid"]
+    assert not [
+        one
+        for one in specs.api.list("configmaps", specs.namespace)
+        if one["metadata"]["name"].endswith(".record")
+    ]
+    writes = [one for one in target.writes() if one[1].startswith("jobspecs")]
+    assert 2 <= len(writes) <= 3
+    others = [one for one in target.writes() if one not in writes and one[1] != "leases"]
+    assert sorted(one[1] for one in others) == ["configmaps", "pods", "pods", "secrets"]
+
+
+@pytest.mark.real
+def test_applying_it_again_writes_and_starts_nothing(
+    engine: Engine, specs: JobSpecs, staying: EngineProcess, target: ClusterUnderTest
+) -> None:
+    spec = {"script": target.script("build")}
+    engine.spec("build", **spec)
+    before = specs.ended("build")
+    target.forget_requests()
+    engine.spec("build", **spec)
+    engine.spec("other", script=target.script("other"))
+    specs.ended("other")
+    assert specs.status("build") == before
+    assert not [one for one in target.writes() if one[2].startswith("build")]
+
+
+@pytest.mark.real
+def test_edits_start_a_run_only_where_what_runs_has_changed(
+    engine: Engine, specs: JobSpecs, staying: EngineProcess, target: ClusterUnderTest
+) -> None:
+    engine.spec("build", script=target.script("build"))
+    first = specs.ended("build")
+    uids = {pod["metadata"]["uid"] for pod in specs.pods("build")}
+    specs.patch("build", ttl="2h")
+    specs.wait_for("build", "Succeeded")
+    specs.patch("build", timeout="30m")
+    kept = specs.wait_for("build", "Succeeded")
+    assert {pod["metadata"]["uid"] for pod in specs.pods("build")} == uids
+    assert kept["finishedAt"] == first["finishedAt"]
+    assert specs.pods("build")[0]["metadata"]["annotations"]["jobs.engine/ttl"] == "7200"
+    specs.patch("build", env={"NEW": "1"})
+    again = specs.ended("build")
+    assert again["runHash"] != first["runHash"]
+    specs.patch("build", rerun="please")
+    last = specs.wait_for("build", "Succeeded")
+    assert last["runHash"] not in (first["runHash"], again["runHash"])
+
+
+@pytest.mark.real
+def test_deleting_it_while_it_runs_ends_the_job_and_leaves_nothing_even_without_an_engine(
+    engine: Engine, specs: JobSpecs, target: ClusterUnderTest
+) -> None:
+    with EngineProcess(engine):
+        script = target.script("build", lasts=600)
+        engine.spec("build", script=script, secrets={"A": {"value": "x"}})
+        specs.running_pod("build")
+    specs.delete("build")
+    specs.wait_until_nothing_is_left("build")
+
+
+@pytest.mark.real
+def test_an_object_that_is_deleted_and_created_anew_is_a_new_run(
+    engine: Engine, specs: JobSpecs, staying: EngineProcess, target: ClusterUnderTest
+) -> None:
+    script = target.script("build", lasts=600)
+    engine.spec("build", script=script)
+    first = specs.running_pod("build")
+    specs.delete("build")
+    engine.spec("build", script=script)
+
+    def anew() -> Object | None:
+        pod = specs.running_pod("build")
+        return pod if pod["metadata"]["uid"] != first["metadata"]["uid"] else None
+
+    specs.api.wait(anew, "pod of the new object")
+    assert len(specs.get("build")["status"]["record"]["attempts"]) == 1
+    specs.delete("build")
+    specs.wait_until_nothing_is_left("build")
+    assert "error" not in staying.text
+
+
+@pytest.mark.real
+def test_the_ttl_takes_the_pod_and_never_the_object(
+    engine: Engine, specs: JobSpecs, target: ClusterUnderTest
+) -> None:
+    spec: dict[str, Any] = {"script": target.script("build"), "ttlAfterFinished": {"success": "0s"}}
+    with EngineProcess(engine, "--prune-interval", "500ms"):
+        engine.spec("build", **spec)
+        status = specs.ended("build")
+        specs.wait_until_nothing_is_left("build")
+        engine.spec("build", **spec)
+        engine.spec("other", script=target.script("other"))
+        specs.ended("other")
+        assert specs.status("build") == status
+        assert not specs.pods("build")
+
+
+@pytest.mark.real
+def test_a_suspended_object_begins_once_it_is_resumed(
+    engine: Engine, specs: JobSpecs, staying: EngineProcess, target: ClusterUnderTest
+) -> None:
+    engine.spec("build", script=target.script("build"), suspend=True)
+    status = specs.wait_for("build", "Suspended")
+    assert conditions(status) == {"Ready": "True", "Finished": "False", "Suspended": "True"}
+    assert not specs.pods("build")
+    specs.patch("build", suspend=False)
+    assert specs.ended("build")["state"] == "Succeeded"
+
+
+def test_suspending_a_run_that_has_begun_lets_it_go_on(
+    engine: Engine, specs: JobSpecs, staying: EngineProcess, target: ClusterUnderTest
+) -> None:
+    engine.spec("build", script=target.script("build", lasts=3))
+    specs.running_pod("build")
+    specs.patch("build", suspend=True)
+    assert specs.ended("build")["state"] == "Succeeded"
+    specs.patch("build", env={"NEW": "1"})
+    specs.wait_for("build", "Suspended")
+
+
+@pytest.mark.real
+def test_an_object_that_another_controller_manages_is_left_alone(
+    engine: Engine, specs: JobSpecs, staying: EngineProcess, target: ClusterUnderTest
+) -> None:
+    engine.spec("build", script="true", managedBy="kueue.x-k8s.io/multikueue")
+    engine.spec("other", script=target.script("other"))
+    specs.ended("other")
+    assert specs.status("build") == {"observedGeneration": -1}
+    assert not specs.pods("build")
+
+
+@pytest.mark.real
+def test_a_pod_whose_object_was_deleted_as_an_orphan_runs_on(
+    engine: Engine, specs: JobSpecs, staying: EngineProcess, target: ClusterUnderTest
+) -> None:
+    engine.spec("build", script=target.script("build", lasts=600))
+    pod = specs.running_pod("build")
+    specs.delete("build", propagation="Orphan")
+    specs.api.wait(
+        lambda: specs.api.find(JOB_SPECS, "build", specs.namespace) is None, "end of the object"
+    )
+    engine.spec("other", script=target.script("other"))
+    specs.ended("other")
+    left = specs.api.get("pods", pod["metadata"]["name"], specs.namespace)["metadata"]
+    assert left["uid"] == pod["metadata"]["uid"]
+    assert "deletionTimestamp" not in left
+    specs.api.delete("pods", left["name"], specs.namespace, grace=0)
+
+
+@pytest.mark.real
+def test_an_object_with_an_owner_of_its_own_just_works(
+    engine: Engine, specs: JobSpecs, staying: EngineProcess, target: ClusterUnderTest
+) -> None:
+    made = specs.api.create(
+        "configmaps", {"metadata": {"name": "parent"}, "data": {}}, specs.namespace
+    )
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "parent"}
+    owner["uid"] = made["metadata"]["uid"]
+    document = {
+        "apiVersion": "jobs.engine/v1alpha1",
+        "kind": "JobSpec",
+        "metadata": {
+            "name": "build",
+            "namespace": specs.namespace,
+            "ownerReferences": [owner],
+            "annotations": {"meta.helm.sh/release-name": "web"},
+            "labels": {"app.kubernetes.io/managed-by": "Helm"},
+        },
+        "spec": {"image": engine.image, "script": target.script("build")},
+    }
+    engine.apply(document)
+    assert specs.ended("build")["state"] == "Succeeded"
+    (pod,) = specs.pods("build")
+    assert "meta.helm.sh/release-name" not in pod["metadata"]["annotations"]
+
+
+@pytest.mark.real
+def test_what_the_schema_cannot_refuse_the_status_says_and_nothing_is_created(
+    engine: Engine, specs: JobSpecs, staying: EngineProcess, target: ClusterUnderTest
+) -> None:
+    engine.spec("build", timout="1h")
+    status = specs.ended("build")
+    assert (status["state"], status["reason"]) == ("InvalidSpec", "InvalidSpec")
+    assert "spec: unknown field 'timout'" in status["message"] or "timout" in status["message"]
+    stalled = {"Ready": "False", "Stalled": "True", "Finished": "True", "Failed": "True"}
+    assert conditions(status) == stalled
+    events = partial(
+        specs.api.list, "events", specs.namespace, fields="involvedObject.kind=JobSpec"
+    )
+    (event,) = specs.api.wait(events, "event on the object")
+    assert event["reason"] == "InvalidSpec"
+    assert not specs.pods("build")
+    specs.api.patch(JOB_SPECS, "build", {"spec": {"timout": None}}, specs.namespace)
+    specs.patch("build", script=target.script("build"))
+    assert specs.ended("build")["state"] == "Succeeded"
+
+
+def test_an_invalid_edit_lets_the_run_end_and_then_says_so(
+    engine: Engine, specs: JobSpecs, staying: EngineProcess, target: ClusterUnderTest
+) -> None:
+    engine.spec("build", script=target.script("build", lasts=4))
+    pod = specs.running_pod("build")
+    specs.patch("build", podPatch={"spec": {"contaners": []}})
+    specs.wait_for("build", "InvalidSpec")
+
+    def has_outcome() -> bool:
+        status = specs.status("build")
+        return bool(status["record"]["attempts"][-1].get("outcome"))
+
+    specs.api.wait(has_outcome, "outcome of the run")
+    status = specs.wait_for("build", "InvalidSpec")
+    assert status["record"]["state"] == "Succeeded"
+    assert [one["metadata"]["uid"] for one in specs.pods("build")] == [pod["metadata"]["uid"]]
+    specs.api.patch(JOB_SPECS, "build", {"spec": {"podPatch": None}}, specs.namespace)
+    assert specs.wait_for("build", "Succeeded")["attempts"] == status["attempts"]
+
+
+def test_a_file_keeps_the_name_that_it_had_first(
+    engine: Engine, specs: JobSpecs, target: ClusterUnderTest
+) -> None:
+    files = replace(engine, objects=False)
+    script = target.script("build")
+    files.spec("build", script=script)
+    files.reconcile(ends=0)
+    with EngineProcess(engine, "--source", "objects"):
+        engine.spec("build", script=script, env={"A": "1"})
+        status = specs.ended("build")
+    assert (status["state"], status["reason"]) == ("InvalidSpec", "ClaimedBySource")
+    assert f"belongs to source '{target.source}' of files" in status["message"]
+    assert len(specs.pods("build")) == 1
+
+
+def test_an_object_keeps_the_name_that_it_had_first(
+    engine: Engine, specs: JobSpecs, target: ClusterUnderTest
+) -> None:
+    script = target.script("build")
+    engine.spec("build", script=script)
+    engine.reconcile("--source", "objects", ends=0)
+    files = replace(engine, objects=False)
+    files.spec("build", script=script, env={"A": "1"})
+    refused = files.reconcile(ends=2)
+    assert "belongs to source 'objects' of objects" in refused.stderr
+    assert len(specs.pods("build")) == 1
+
+
+def test_defaults_of_the_namespace_hold_for_its_objects(
+    engine: Engine, specs: JobSpecs, staying: EngineProcess, target: ClusterUnderTest
+) -> None:
+    kind = {"apiVersion": "jobs.engine/v1alpha1", "kind": "JobDefaults"}
+    metadata = {"name": "defaults", "namespace": specs.namespace}
+    engine.apply({**kind, "metadata": metadata, "spec": {"env": {"LEVEL": "debug"}}})
+    engine.spec("build", script=target.script("build"))
+    specs.ended("build")
+    (pod,) = specs.pods("build")
+    main = next(c for c in pod["spec"]["containers"] if c["name"] == "main")
+    assert {"name": "LEVEL", "value": "debug"} in main["env"]
+
+
+def test_once_runs_what_is_valid_and_reports_what_is_not(
+    engine: Engine, specs: JobSpecs, target: ClusterUnderTest
+) -> None:
+    engine.spec("bad", timout="1h")
+    engine.spec("good", script=target.script("good"))
+    engine.spec("later", script="true", suspend=True)
+    run = engine.reconcile(ends=2)
+    assert run.job("good")["state"] == "Succeeded"
+    assert f"{specs.namespace}/bad: spec.timout: " in run.stderr
+    assert specs.status("bad")["state"] == "InvalidSpec"
+    assert specs.status("later")["state"] == "Suspended"
+    target.forget_requests()
+    engine.reconcile(ends=2)
+    assert target.writes() == []
+
+
+def test_commands_work_on_objects(
+    engine: Engine, specs: JobSpecs, staying: EngineProcess, target: ClusterUnderTest
+) -> None:
+    engine.spec("build", script=target.script("build", lasts=600))
+    specs.running_pod("build")
+    place = ("-n", engine.namespace)
+    assert "build" in engine.run("status", *place, "-o", "wide", ends=0).stdout
+    assert "(JobSpec object)" in engine.run("describe", "build", *place, ends=0).stdout
+    engine.run("cancel", "build", *place, "--reason", "enough", ends=0)
+    status = specs.wait_for("build", "Cancelled")
+    assert "enough" in status["message"]
+    engine.run("rerun", "build", *place, ends=0)
+    specs.running_pod("build")
+    engine.run("diff", *engine.place, "--source", engine.namespace, ends=0)
