@@ -11,7 +11,7 @@ from benchmarks.specs import write_specs
 from engine.api.model import Config, Job
 from engine.cluster.connect import connect
 from engine.cluster.records import write_record
-from engine.lifecycle.record import Attempt, Record
+from engine.lifecycle.record import Attempt, MaskedRecord, Record
 from engine.refs import pod_name
 from engine.specdir.load import load_specs
 from engine.status.outcome import Reason, State
@@ -33,7 +33,7 @@ def finished_jobs(
     return specs
 
 
-def finished_record(job: Job, uid: str | None = None) -> Record:
+def finished_record(job: Job, uid: str | None = None) -> MaskedRecord:
     """Of one run that succeeded."""
     now = datetime.now(UTC).replace(microsecond=0)
     attempt = Attempt(
@@ -47,7 +47,7 @@ def finished_record(job: Job, uid: str | None = None) -> Record:
         outcome=Reason.SUCCEEDED,
         exit_code=SUCCEEDED,
     )
-    return Record(
+    record = Record(
         key=job.key,
         source="default",
         spec_hash=job.spec_hash,
@@ -59,6 +59,7 @@ def finished_record(job: Job, uid: str | None = None) -> Record:
         started_at=now,
         finished_at=now,
     )
+    return MaskedRecord(record)
 
 
 def _finished_pods(place: Place, jobs: Sequence[Job]) -> dict[str, str]:

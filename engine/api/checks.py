@@ -297,7 +297,10 @@ def secret_sources_are_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]
 
 
 def check_object(effective: EffectiveSpec) -> Iterator[Diagnostic]:
-    """An object of the cluster reads nothing where the engine runs."""
+    """An object of the cluster is one job, and reads nothing where the engine runs."""
+    if effective.layers[0].matrix:
+        words = "an object is one job, and a matrix makes several"
+        yield effective.error(("spec", "matrix"), words, "keep it in a file, or apply each job")
     for path, source in secret_sources(effective.spec):
         for field in sorted({"fromEnv", "fromFile"} & source.keys()):
             words = "fromEnv and fromFile read the engine's own machine, not allowed in an object"

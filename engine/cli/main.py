@@ -32,6 +32,7 @@ COMMANDS = {
     "rerun": "Run jobs once more whose spec has not changed.",
     "complete": "Record jobs as done without running them.",
     "adopt": "Move jobs to another source without running them.",
+    "migrate": "Move jobs between files and JobSpec objects without running them.",
     "describe": "Show everything about a job, and what comes next.",
     "logs": "Print the output of jobs' containers.",
     "status": "Show the states of jobs, by their records and their pods.",

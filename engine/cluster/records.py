@@ -162,7 +162,7 @@ class StatusRecords(RecordStore):
             place = JOB_SPEC.lower(), " --subresource=status"
             raise BrokenRecordError(key.namespace, key.name, str(error), *place) from None
 
-    def write(self, client: Client, record: Record) -> Record:
+    def write(self, client: Client, record: MaskedRecord) -> Record:
         """Errors: NotFoundError, too: the object is gone, and the job with it."""
         check_record(record)
         uid = record.object.uid if record.object is not None else ""

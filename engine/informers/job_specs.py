@@ -8,7 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.api import yaml_reader
 from engine.api.model import JobObject
+from engine.api.spec_hash import spec_hash
 from engine.api.versions import API_VERSION
 from engine.cluster.api import JOB_SPECS, Resource
 from engine.cluster.records import STATUS_RECORDS, job_object
@@ -56,6 +58,12 @@ def read_object(resource: Resource, item: dict[str, Any]) -> SpecObject:
         words = (str(status.get(name, "")) for name in ("reason", "message"))
         refusal = (status.get("observedGeneration", -1), *words)
     return SpecObject(resource, key, job_object(item), text, record, refusal)
+
+
+def object_hash(item: dict[str, Any]) -> tuple[str, str]:
+    """Run hash, and digests of the fields, of a JobSpec object."""
+    documents, _ = yaml_reader.read_object(read_object(JOB_SPECS, item).text, "")
+    return spec_hash(documents[0])
 
 
 def _without_tools(values: dict[str, str]) -> Any:

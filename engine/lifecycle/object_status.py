@@ -23,8 +23,10 @@ def encode_status(record: Record, now: datetime) -> dict[str, Any]:
     """The status, of a record that has its object; `decode_status` reads the record back."""
     seen = record.object or JobObject("", -1)
     state, reason, message = _shown(record, seen)
+    words = record.last.last_words if record.last is not None else ()
     shown = {
         **_head(state, reason, message, seen.generation, record.conditions, now),
+        "lastWords": "\n".join(one.message for one in words) or None,
         "runHash": record.spec_hash,
         "startedAt": format_time(record.started_at),
         "finishedAt": format_time(record.finished_at),

@@ -166,7 +166,7 @@ class Record(Run):
     fence: int = 0
     """No pod of the job was given a higher fence."""
     completed: bool = False
-    """Whether `engine complete` recorded it as done: it succeeded without an attempt."""
+    """Whether it was recorded as over without an attempt: by `engine complete`, or as moved."""
     refused: str = ""
     """What the server refused it for, while it is Queued for that."""
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -340,6 +340,19 @@ class Record(Run):
         is_same = is_blank and self.spec_hash == spec_hash
         run = self if is_same else self.next_run(spec_hash, spec_fields)
         return replace(run.finished(Outcome(Reason.SUCCEEDED, message), now), completed=True)
+
+    def moved(self, before: tuple[str, str], after: tuple[str, str]) -> "Record":
+        """A run that is over, of a spec whose hash and digests are others `after` it has moved.
+
+        Pods are called by the hash: the run goes into the history. What is no run of that very spec
+        stays as it is, and the spec is a changed one.
+        """
+        differs = set(before[1].split()) ^ set(after[1].split())
+        is_same = all(digest.startswith("metadata.namespace=") for digest in differs)
+        if self.spec_hash != before[0] or before[0] == after[0] or not is_same:
+            return self
+        kept = {f.name: getattr(self, f.name) for f in fields(Run) if f.name != "attempts"}
+        return replace(self.next_run(*after), **kept, completed=True)
 
     def cursor(self, container: str) -> int:
         """How many pull policies `container` has used up, since it last began with the first."""

@@ -253,7 +253,7 @@ def _check(record: Record) -> None:
         return
     if reason is None or reason.state is not state:
         raise ValueError(f"state {state} can't have reason {reason or 'none'}")
-    if record.completed and reason is Reason.SUCCEEDED and not attempts:
+    if record.completed and not attempts:
         return
     if reason in _OF_A_POD and (not attempts or attempts[-1].outcome is not reason):
         raise ValueError(f"it says {reason}, and no attempt has ended so")

@@ -376,7 +376,7 @@ class JobController:
         if not self.is_member:
             self.queue.add_after(key, _NOT_A_MEMBER)
             return
-        if key in self.refused:
+        if key in self.refused and self.owns(key):
             seen, words = self.refused[key]
             self.report_refusal(key, seen, INVALID, words)
         tracked = self.store.checkout(key)

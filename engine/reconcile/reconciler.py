@@ -196,7 +196,8 @@ class Reconciler:
     def create_pod(self, tracked: TrackedJob, action: CreatePod) -> None:
         """Step 1. A pod that has the name already is for `lifecycle` to judge."""
         job = tracked.job
-        if tracked.record is None:
+        begun = tracked.record is not None and (tracked.record.attempts or not job.object)
+        if not begun:
             self._refuse_claimed(job)
         manifests = self._manifests(tracked, action.attempt, action.policies)
         fence = str(action.fence)
@@ -303,6 +304,12 @@ class Reconciler:
                 version=wanted.version or self.informers.records(job.namespace).version_of(job.key),
             )
         record = mask_record(wanted, self.redactor.of(job.key))
+        if before is None:
+            announces = not record.attempts
+        else:
+            announces = bool(job.object and not (before.open_attempt or before.is_of(job)))
+        if announces:
+            self._refuse_claimed(job)
         version = before.version if before is not None else ""
         if before is None or before.annotations == record.annotations:
             # An annotation is about the record: nothing of the job has changed.

@@ -400,6 +400,6 @@ def test_commands_work_on_objects(
     engine.run("cancel", "build", *place, "--reason", "enough", ends=0)
     status = specs.wait_for("build", "Cancelled")
     assert "enough" in status["message"]
+    engine.run("diff", *engine.place, "--source", engine.namespace, ends=0)
     engine.run("rerun", "build", *place, ends=0)
     specs.running_pod("build")
-    engine.run("diff", *engine.place, "--source", engine.namespace, ends=0)

@@ -20,6 +20,7 @@ PAGES = sorted(
 )
 NOT_RUN = {
     "README.md": 3,
+    "docs/files-or-objects.md": 1,
     "docs/demo.md": 1,
     "docs/install.md": 6,
     "docs/operations.md": 1,

@@ -19,7 +19,7 @@ from engine.cluster.records import (
     write_record,
 )
 from engine.errors import AlreadyExistsError, BrokenRecordError, ConflictError, NotFoundError
-from engine.lifecycle.record import Attempt, Record
+from engine.lifecycle.record import Attempt, MaskedRecord, Record
 from engine.lifecycle.record_codec import encode_record
 from engine.refs import JobKey, pod_name
 from engine.sandbox import Sandbox
@@ -53,11 +53,11 @@ def store(request: pytest.FixtureRequest) -> RecordStore:
 
 
 @pytest.fixture
-def new(store: RecordStore, api: Api) -> Callable[[], Record]:
+def new(store: RecordStore, api: Api) -> Callable[[], MaskedRecord]:
     """A record that the store doesn't have yet, of a job that may have one."""
     blank = Record(KEY, "team", HASH, state=State.STARTING, attempts=(ATTEMPT,), queued_at=NOW)
     if store is CONFIG_MAP_RECORDS:
-        return lambda: blank
+        return lambda: MaskedRecord(blank)
     body = {
         "apiVersion": "jobs.engine/v1alpha1",
         "kind": "JobSpec",
@@ -66,11 +66,12 @@ def new(store: RecordStore, api: Api) -> Callable[[], Record]:
     }
     made = api.create(JOB_SPECS, body, "ci")["metadata"]
     version = made["resourceVersion"]
-    return lambda: replace(blank, object=JobObject(made["uid"], 1), version=version)
+    of_object = replace(blank, object=JobObject(made["uid"], 1), version=version)
+    return lambda: MaskedRecord(of_object)
 
 
 def test_what_is_written_is_read_again(
-    store: RecordStore, new: Callable[[], Record], client: Client
+    store: RecordStore, new: Callable[[], MaskedRecord], client: Client
 ) -> None:
     assert store.read(client, KEY) is None
     written = store.write(client, new())
@@ -79,23 +80,23 @@ def test_what_is_written_is_read_again(
     assert store.list(client, "ci").items == {KEY: written} == list_records(client, "").items
     assert [*store.closed_pods(client, "ci")] == []
     done = written.with_attempt_closed(ATTEMPT, Outcome(Reason.SUCCEEDED, Masked("done"), 0), NOW)
-    assert write_record(client, done).state is State.SUCCEEDED
+    assert write_record(client, MaskedRecord(done)).state is State.SUCCEEDED
     assert [*store.closed_pods(client, "ci")] == ["uid-1"]
 
 
 def test_of_two_writers_the_second_is_refused(
-    store: RecordStore, new: Callable[[], Record], client: Client
+    store: RecordStore, new: Callable[[], MaskedRecord], client: Client
 ) -> None:
     first = store.write(client, new())
     with pytest.raises((ConflictError, AlreadyExistsError)):
         store.write(client, new())
-    store.write(client, replace(first, state=State.RUNNING))
+    store.write(client, MaskedRecord(replace(first, state=State.RUNNING)))
     with pytest.raises(ConflictError):
-        store.write(client, replace(first, state=State.QUEUED))
+        store.write(client, MaskedRecord(replace(first, state=State.QUEUED)))
 
 
 def test_a_record_in_another_format_is_an_error_that_names_it(
-    store: RecordStore, new: Callable[[], Record], client: Client, api: Api
+    store: RecordStore, new: Callable[[], MaskedRecord], client: Client, api: Api
 ) -> None:
     store.write(client, new())
     if store is CONFIG_MAP_RECORDS:
@@ -119,7 +120,7 @@ def test_a_status_is_not_written_to_another_object_of_the_name(client: Client, a
         "spec": {"image": "busybox:1"},
     }
     first = api.create(JOB_SPECS, body, "ci")["metadata"]
-    record = Record(KEY, "team", HASH, object=JobObject(first["uid"], 1), version="")
+    record = MaskedRecord(Record(KEY, "team", HASH, object=JobObject(first["uid"], 1)))
     api.delete(JOB_SPECS, "build", "ci")
     with pytest.raises(NotFoundError):
         STATUS_RECORDS.write(client, record)
@@ -132,6 +133,6 @@ def test_a_record_is_read_where_the_cluster_has_no_objects(client: Client, api: 
     for plural in ("jobspecs", "jobdefaults"):
         definitions = "apiextensions.k8s.io/v1/customresourcedefinitions"
         api.delete(definitions, f"{plural}.jobs.engine")
-    written = CONFIG_MAP_RECORDS.write(client, Record(KEY, "team", HASH))
+    written = CONFIG_MAP_RECORDS.write(client, MaskedRecord(Record(KEY, "team", HASH)))
     assert list_records(client, "ci").items == {KEY: written}
     assert read_record(client, JobKey("ci", "other")) is None

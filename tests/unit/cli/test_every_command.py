@@ -33,6 +33,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "rerun": ("done",),
     "complete": ("done", "-f", "specs", "--reason", "it ran elsewhere"),
     "adopt": ("specs", "--source", "web"),
+    "migrate": ("specs", "--to", "files"),
     "describe": ("done",),
     "logs": ("done",),
     "status": (),

@@ -1,0 +1,58 @@
+"""`engine migrate`: move jobs between files and JobSpec objects without running them."""
+
+from typing import Any
+
+import click
+
+from engine.cli import options
+from engine.cli.by_name import ask_each
+from engine.cli.loading import SpecOptions, load_by_key
+from engine.cluster.discovery import check_server_version
+from engine.reconcile.job_requests import migrate_job
+from engine.refs import JobKey
+from engine.wellknown import DEFAULT_SOURCE, OBJECTS_SOURCE
+
+
+@options.verb(
+    "engine migrate --to objects jobs/",
+    "engine migrate --to files --source web jobs/build.yaml --dry-run",
+    params=(
+        *options.PATHS,
+        options.option(
+            "--to",
+            type=click.Choice(["objects", "files"]),
+            required=True,
+            help="Where the jobs of PATHS are kept from now on.",
+        ),
+        options.option(
+            "--source",
+            type=options.label_value,
+            metavar="NAME",
+            help="Their source there; default: that of a reconcile without --source.",
+        ),
+        options.CLIENT_DRY_RUN,
+        options.NAMESPACE,
+        *options.SPEC_READING,
+        *options.CLUSTER,
+    ),
+)
+def command(
+    to: str, source: str | None, dry_run: str, kubeconfig: str, context: str, **given: Any
+) -> None:
+    """Move jobs between files and JobSpec objects without running them.
+
+    Each job of PATHS has to be over, and its JobSpec object has to exist: kubectl apply makes it,
+    and it starts nothing while files have the job. The record moves; a second call ends what an
+    interrupted one has left. Remove the files, or the objects, afterwards.
+    """
+    to_objects, is_dry = to == "objects", dry_run != "none"
+    connection = options.connect(kubeconfig, context)
+    client, specs = connection.client, load_by_key(SpecOptions(**given), connection.namespace)
+    check_server_version(client)
+    place = source or (OBJECTS_SOURCE if to_objects else DEFAULT_SOURCE)
+
+    def migrate(key: JobKey) -> str:
+        job = specs[key]
+        return migrate_job(client, key, job, place, to_objects=to_objects, dry_run=is_dry)
+
+    ask_each("", "", map(str, specs), migrate)
