@@ -74,7 +74,7 @@ class ActiveSpecs:
         self._bytes = config.limits.max_source_bytes
         """Bytes that more jobs may take, those of files in error, too."""
         for kept in {*self.newest.values(), *self._good.values()}:
-            self._bytes -= kept.kept_bytes
+            self._bytes -= _kept_bytes(kept)
         # A large file takes no job's place.
         rest = dict(sorted(files.items(), key=lambda item: (len(item[1].source.text), item[0])))
         self._find_defaults(rest)
@@ -146,13 +146,13 @@ class ActiveSpecs:
         ):
             self._on_file()
             if newest is not None and newest is not good:
-                self._bytes += newest.kept_bytes
+                self._bytes += _kept_bytes(newest)
             newest = self.newest[key] = compile_file(*wanted, self._options)
-            self._bytes -= newest.kept_bytes
+            self._bytes -= _kept_bytes(newest)
         if newest is good:
             return
         if limit := self._exceeded(newest, good):
-            self._bytes += newest.kept_bytes
+            self._bytes += _kept_bytes(newest)
             newest = self.newest[key] = replace(newest, jobs={})
         in_error = Severity.ERROR in map(attrgetter("severity"), newest.problems)
         if in_error or is_below(folder, self._blocked):
@@ -162,7 +162,7 @@ class ActiveSpecs:
             return
         if good is not None:
             self._room += good.count
-            self._bytes += good.kept_bytes
+            self._bytes += _kept_bytes(good)
             old = good.jobs
             jobs = {k: old[k] if old.get(k) == job else job for k, job in newest.jobs.items()}
             newest = replace(newest, jobs=jobs)
@@ -173,8 +173,8 @@ class ActiveSpecs:
         """The limit that leaves no room for the jobs of a file in place of its good version's."""
         if newest.count - (good.count if good is not None else 0) > self._room:
             return MAX_JOBS
-        freed = good.kept_bytes if good is not None and good is not newest else 0
-        needed = newest.size - newest.kept_bytes - freed
+        freed = _kept_bytes(good) if good is not None and good is not newest else 0
+        needed = newest.size - _kept_bytes(newest) - freed
         return MAX_SOURCE_BYTES if needed > self._bytes else ""
 
     def _activate(self, files: int) -> None:
@@ -198,3 +198,7 @@ class ActiveSpecs:
         for newest in self.newest.values():
             self.problems += newest.problems
             self.foreign += newest.foreign
+
+
+def _kept_bytes(compiled: CompiledFile) -> int:
+    return compiled.size if compiled.jobs else 0

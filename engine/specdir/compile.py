@@ -59,11 +59,6 @@ class CompiledFile:
     size: int = 0
     """Bytes that these take in memory, about."""
 
-    @property
-    def kept_bytes(self) -> int:
-        """Of the jobs that are here."""
-        return self.size if self.jobs else 0
-
 
 def compile_file(
     file: SpecFile, layers: tuple[Document, ...], config: Config, options: CompileOptions

@@ -99,7 +99,7 @@ class ParseCache:
         if self._reload:
             self._texts.clear()
         self._room = limits.max_source_bytes - sum(map(len, self._texts.values()))
-        for key, found in sorted(scan.files.items(), key=lambda item: item[1].size):
+        for key, found in sorted(scan.files.items(), key=lambda item: _size(item[1])):
             known = self._seen.get(key)
             is_same = known == (found.signature, found.error)
             if is_same and not self._reload:
@@ -127,7 +127,7 @@ class ParseCache:
         before, text, problem = self.files.get(found.key), b"", None
         signature = found.signature
         try:
-            if signature not in self._texts and found.size > self._room:
+            if signature not in self._texts and _size(found) > self._room:
                 problem = Diagnostic(SourceLocation(found.file), NO_ROOM, MAX_SOURCE_BYTES)
                 signature = ()  # there may be room later
             elif signature not in self._texts:
@@ -173,3 +173,7 @@ def read_file(found: ScannedFile) -> bytes:
     if found.error:
         raise OSError(0, found.error)
     return read_regular(found.key, MAX_BYTES + 1)
+
+
+def _size(found: ScannedFile) -> int:
+    return found.signature[2] if found.signature else 0

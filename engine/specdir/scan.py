@@ -60,11 +60,6 @@ class ScannedFile:
     """Why it can't be read, in the system's words."""
     defaults_only: bool = False
 
-    @property
-    def size(self) -> int:
-        """In bytes; 0 if the file can't be seen."""
-        return self.signature[2] if self.signature else 0
-
 
 @dataclass(slots=True)
 class Scan:

@@ -53,16 +53,13 @@ def run_once(options: ReconcileOptions) -> None:
 
     on_ending_signals(interrupt)
     with open_reports(options) as report:
-        request = make_request(options)
+        logs, request = options.log_archive, make_request(options)
         if request.gone is not None:
             _confirm(options, request.gone)
         jobs = len(request.jobs)
         with open_printer(options.verbose, options.log_format, jobs) as printer:
             printers.append(printer)
-            run = RunOnce(
-                request,
-                ControllerDependencies(os.environ, REDACTOR, printer, logs=options.log_archive),
-            )
+            run = RunOnce(request, ControllerDependencies(os.environ, REDACTOR, printer, logs=logs))
             result, pruned = run.run(), PruneResult()
             try:
                 if not result.interrupted:
