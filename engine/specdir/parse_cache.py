@@ -131,7 +131,8 @@ class ParseCache:
                 problem = Diagnostic(SourceLocation(found.file), NO_ROOM, MAX_SOURCE_BYTES)
                 signature = ()  # there may be room later
             elif signature not in self._texts:
-                self._texts[signature] = read_text(found)
+                text = read_file(found)
+                self._texts[signature] = b"" if _COMMENTS.fullmatch(text) else text
                 self._room -= len(self._texts[signature])
             text = self._texts.get(signature, b"")
             if is_watched and signature_of(found.key) != found.signature:
@@ -154,15 +155,6 @@ class ParseCache:
             return False
         self.files[found.key] = file
         return True
-
-
-def read_text(found: ScannedFile) -> bytes:
-    """No more of a file than shows that it is too large, and nothing of one of comments alone.
-
-    Errors: OSError; also when it is no file.
-    """
-    text = read_file(found)
-    return b"" if _COMMENTS.fullmatch(text) else text
 
 
 def read_file(found: ScannedFile) -> bytes:

@@ -1,6 +1,6 @@
 """Mutants of the code that decides and writes: each small change of it has to fail a test.
 
-    python -m tests.campaign.mutants [--share 0.1] [--seed 1] [--only rules/] [--survivors FILE]
+    python -m tests.campaign.mutants [--share 0.1] [--seed 1] [--only rules/] [--again OUTPUT]
 
 A mutant is one function with one operator, condition, number or statement changed. The tests that
 enter this function run against it in a process of its own, the quickest first, until one fails.
@@ -406,8 +406,12 @@ def main(arguments: list[str]) -> Verdicts:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
     parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--again", type=Path, help="what survived by this earlier output")
     given = parser.parse_args(arguments)
     mutants = all_mutants(given.share, given.seed, given.only)
+    if given.again is not None:
+        earlier = given.again.read_text()
+        mutants = [mutant for mutant in mutants if str(mutant).partition(" ")[2] in earlier]
     print(f"{len(mutants)} mutants", flush=True)
     campaign = Campaign(mutants, given.seconds)
     options = ["-q", "-s", "-p", "no:cacheprovider", "--timeout", "0"]

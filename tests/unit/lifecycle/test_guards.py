@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from engine.lifecycle.actions import CreatePod, Done, Wait
+from engine.lifecycle.actions import CreatePod, Done, RefreshPod, Wait
 from engine.lifecycle.rules import decide
 from engine.lifecycle.rules.clear_orphan_mark import clear_orphan_mark
 from engine.status.outcome import Reason, State
@@ -18,12 +18,13 @@ from tests.unit.lifecycle.states import (
     attempt,
     finished,
     make_state,
+    quota,
     record,
     refused_record,
     report,
     written,
 )
-from tests.unit.pods import container, ended, job_pod, running
+from tests.unit.pods import UID, container, ended, job_pod, running
 
 
 def test_a_recorded_pod_of_the_run_before_stays_when_the_new_record_is_refused() -> None:
@@ -110,3 +111,27 @@ def test_a_run_that_was_too_long_for_the_timeout_of_its_pod_failed_by_that_timeo
         pod["status"]["reason"] = "DeadlineExceeded"
         over = written(job, known, pod)
         assert (over.reason, over.spec_fields) == (Reason.DEADLINE_EXCEEDED, fields)
+
+
+def test_a_refusal_about_another_pod_takes_no_recorded_attempt_back() -> None:
+    for pod in (job_pod(JOB, running()), job_pod(JOB, gated=True)):
+        known = record(attempt(), state=State.RUNNING)
+        calm = act(JOB, known, pod, settled=[UID])
+        assert act(JOB, known, pod, settled=[UID], rejection=quota(uid="another")) == calm
+
+
+def test_a_refusal_about_a_pod_that_is_gone_takes_no_recorded_attempt_back() -> None:
+    known = record(attempt())
+    assert act(JOB, known, rejection=quota(uid=UID)) == RefreshPod(f"build-{JOB.run}-1", UID)
+
+
+def test_a_job_keeps_its_place_in_the_line_once_its_pod_is_recorded() -> None:
+    waited = record(state=State.QUEUED)
+    started = written(JOB, waited, job_pod(JOB, gated=True), settled=[UID])
+    assert (started.state, started.queued_at) == (State.STARTING, at(-30))
+
+
+def test_a_pod_that_has_ended_is_recorded_although_it_is_being_deleted() -> None:
+    over = job_pod(JOB, ended(0), phase="Succeeded")
+    over["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:30Z"
+    assert written(JOB, None, over).open_attempt is not None
