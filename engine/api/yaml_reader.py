@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from threading import Lock
 from typing import Any, NoReturn, cast
 
 from ruamel.yaml import YAML
-from ruamel.yaml.cyaml import CParser
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import (
     AliasEvent,
@@ -108,6 +108,9 @@ _CONSTRUCT = {
 }
 _RESOLVER = Resolver()
 """Of YAML 1.2, whatever version a text names."""
+_PARSER = YAML(typ="safe")
+"""To make one takes longer than to read a short text, for it looks for plug-ins."""
+_PARSER_LOCK = Lock()
 
 Path = tuple[str | int, ...]
 """The keys and indexes that lead to a value from the top of its document."""
@@ -260,9 +263,9 @@ class _Reader:
         self.problems: list[Diagnostic] = []
         self.differences: list[tuple[int, Any, str]] = []
         """(index of the document, event, what kubectl makes of it) of scalars."""
-        parser = CParser(text)  # YAML.parse makes a class for each text, and takes twice as long
-        try:
-            for event in iter(parser.get_event, None):
+        with _PARSER_LOCK:
+            _PARSER.doc_infos.clear()  # it grows with each text
+            for event in _PARSER.parse(text):
                 if isinstance(event, ScalarEvent):
                     self._put(event, self._scalar(event))
                 elif isinstance(event, CollectionStartEvent):
@@ -273,8 +276,6 @@ class _Reader:
                     self._alias(event)
                 elif isinstance(event, DocumentStartEvent):
                     self._anchored.clear()
-        finally:
-            parser.dispose()
 
     def _begin(self, event: Any) -> None:
         is_mapping = isinstance(event, MappingStartEvent)
