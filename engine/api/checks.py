@@ -1,6 +1,7 @@
 """What a JSON Schema can't say about a job: one function a rule, all in one visible tuple."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import reduce
@@ -10,6 +11,7 @@ from operator import getitem, itemgetter
 from engine.api.effective import AFTER_FINISHED, FROM_SECRET, TIME_LIMITS, EffectiveSpec, Path
 from engine.api.model import RETRIED, Limits
 from engine.api.pod_fields import changed_fields
+from engine.api.quantity import amount
 from engine.api.schema_messages import dotted, shorten
 from engine.api.spec_hash import secret_sources
 from engine.api.versions import JOB_DEFAULTS
@@ -34,6 +36,9 @@ _MAX_LIST = 200
 _POD_PATCH, _GATES = "podPatch", "schedulingGates"
 _MAX_DEADLINE = 2**31 - 1
 """Seconds: the API server takes no longer activeDeadlineSeconds, although it is of 64 bits."""
+_TAG, _UPPER = re.compile(r"@.*|:[^:/]*$"), re.compile("[A-Z]")
+_HOST = re.compile(r"[.:]|^localhost$")
+_SHELL_VARIABLE = re.compile(r"(?<!\$)\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})")
 _MAY_BE_ZERO = (AFTER_FINISHED, "ttlLeeway")
 
 
@@ -78,6 +83,35 @@ def volumes_fit(effective: EffectiveSpec) -> Iterator[Diagnostic]:
                 at = ("spec", "volumes", index, field)
                 yield effective.error(at, f"{dotted(at)}: {value} is taken", "choose another one")
             seen.add((field, value))
+
+
+def containers_will_run(effective: EffectiveSpec) -> Iterator[Diagnostic]:
+    """No container asks for more than it may use. Warn of a name that no image has, and of `$NAME`
+    in a variable, which only a shell expands.
+    """
+    for one in effective.containers:
+        resources = one.spec.get("resources", {})
+        for name, wanted in resources.get("requests", {}).items():
+            most = resources.get("limits", {}).get(name)
+            if most is not None and amount(wanted) > amount(most):
+                at = (*one.path, "resources", "requests", name)
+                yield effective.error(at, f"{dotted(at)} {wanted} is over the limit, {most}", "")
+        for kind in ("requests", "limits"):
+            if str(memory := resources.get(kind, {}).get("memory")).endswith("m"):
+                at = (*one.path, "resources", kind, "memory")
+                message = f"{dotted(at)} {memory} is {amount(memory):g} bytes"
+                yield effective.error(at, message, "write 128Mi or 2G")
+        image = _TAG.sub("", one.spec.get("image", ""))
+        host, slash, path = image.partition("/")
+        if _UPPER.search(path if slash and _HOST.search(host) else image):
+            at = (*one.path, "image")
+            message = f"{dotted(at)}: no image has upper case letters in its name"
+            yield effective.warning(at, message, "only a tag may have some")
+        for name, value in one.spec.get("env", {}).items():
+            if found := _SHELL_VARIABLE.search(value):
+                at = (*one.path, "env", name)
+                hint = "$(NAME) is another variable of this job; script expands those of the image"
+                yield effective.warning(at, f"{dotted(at)}: {found[0]} is not expanded", hint)
 
 
 def times_fit(effective: EffectiveSpec) -> Iterator[Diagnostic]:
@@ -345,6 +379,7 @@ def refused_source(field: str, name: str, limits: Limits) -> tuple[str, str] | N
 CHECKS: tuple[Callable[[EffectiveSpec], Iterator[Diagnostic]], ...] = (
     containers_fit,
     volumes_fit,
+    containers_will_run,
     times_fit,
     ttl_outlives_the_job,
     metadata_is_free,

@@ -148,11 +148,6 @@ def kubectl_name(path: Sequence[str | int], manifest: str = "") -> str:
     return ".".join((root, *steps[start + 1 :])) if root else ""
 
 
-def is_in_kubernetes(path: Sequence[str | int]) -> bool:
-    """Whether the field at `path` of a document is below one that Kubernetes defines."""
-    return kubectl_name(path) not in ("", *_IN_POD.values())
-
-
 def from_openapi(
     document: Any, kinds: Iterable[str] = RENDERED, explained: Iterable[str] = ()
 ) -> dict[str, Any]:

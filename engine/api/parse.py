@@ -48,8 +48,8 @@ class ParsedFile:
     jobs: tuple[Document, ...] = ()
     """JobSpecs that passed their schema."""
     invalid_jobs: tuple[Document, ...] = ()
-    """JobSpecs with unknown fields, or with fields that Kubernetes would refuse. They make no
-    jobs, but they are checked like jobs: all of their errors are reported at once.
+    """JobSpecs that didn't, without what is wrong. They make no jobs, but they are checked like
+    jobs: all of their errors are reported at once.
     """
     defaults: tuple[Document, ...] = ()
     """JobDefaults."""
@@ -89,21 +89,19 @@ def parse_file(text: SpecText, kubernetes: KubernetesSchema = SHIPPED) -> Parsed
             foreign.append(stranger)
             continue
         for one in expander.expand(document):
-            refused, others, can_be_read = check_document(
-                one, kubernetes, MAX_SHOWN - len(problems)
-            )
+            refused, others, rest = check_document(one, kubernetes, MAX_SHOWN - len(problems))
             problems += refused
             more += others
             if is_defaults(one) and (problem := _defaults_problem(one)) is not None:
                 problems.append(problem)
-            elif can_be_read and one.data["kind"] == JOB_DEFAULTS:
-                defaults.append(one)
-            elif can_be_read and one.data["kind"] == ENGINE_CONFIG:
+            elif rest is not None and rest.data["kind"] == JOB_DEFAULTS:
+                defaults.append(rest)
+            elif rest is not None and rest.data["kind"] == ENGINE_CONFIG:
                 message = f"an {ENGINE_CONFIG} among the specs has no effect"
                 hint = "it is the operator's: give it with --config"
                 problems.append(Diagnostic(one.place, message, hint, Severity.WARNING))
-            elif can_be_read:
-                (invalid_jobs if refused or others else jobs).append(one)
+            elif rest is not None:
+                (invalid_jobs if refused or others else jobs).append(rest)
             if refused or others:
                 break  # the other jobs of a matrix have the same fields
     problems += expander.problems

@@ -3,9 +3,12 @@
 The schemas refer to the types of Kubernetes.
 """
 
+import copy
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -14,7 +17,6 @@ from engine.api.kubernetes_schema import (
     SHIPPED,
     TYPES,
     KubernetesSchema,
-    is_in_kubernetes,
 )
 from engine.api.schema_messages import Path, explain, show, suggest, type_name, unknown_names
 from engine.api.versions import API_VERSION, JOB_SPEC, SCHEMAS
@@ -34,30 +36,73 @@ _BASE = "https://jobs.engine/"
 
 def check_document(
     document: Document, kubernetes: KubernetesSchema = SHIPPED, most: int = MAX_SHOWN
-) -> tuple[list[Diagnostic], int, bool]:
-    """(problems, the number of others, whether it can be read) of a document against its schema and
+) -> tuple[list[Diagnostic], int, Document | None]:
+    """(problems, the number of others, what can be read) of a document against its schema and
     Kubernetes; the first `most` problems are explained.
 
-    A document that has the fields of its schema, and others besides, or misspelt fields of
-    Kubernetes, can be read: its other errors are reported, too.
+    What can be read is the document without what is wrong, so that its other errors are reported,
+    too; None where that leaves no valid one.
+
     Guarantees: pure, and linear in the document's size. Errors are collected, never raised.
     """
     head = _head_problem(document)
     if head is not None:
-        return [head], 0, False
+        return [head], 0, None
     problems: list[Diagnostic] = []
     total = 0
-    has_its_shape = True
+    wrong: list[Path] = []
     for error in violations(document, kubernetes):
         is_additional = error.validator == "additionalProperties"
-        has_its_shape &= is_additional or is_in_kubernetes(error.absolute_path)
+        wrong += _wrong_paths(error)
         total += len(unknown_names(error)) if is_additional else 1
         room = max(most - len(problems), 0)
         for path, is_key, message, hint in islice(
             explain(error, written=document.written_scalar), room
         ):
             problems.append(Diagnostic(document.locate(path, key=is_key), message, hint))
-    return problems, total - len(problems), has_its_shape
+    rest = _without(document, wrong, kubernetes) if wrong else document
+    return problems, total - len(problems), rest
+
+
+def _wrong_paths(error: "ValidationError") -> Iterator[Path]:
+    at, value = tuple(error.absolute_path), str(error.instance)
+    if error.validator == "additionalProperties":
+        yield from ((*at, name) for name in unknown_names(error))
+    else:
+        yield (*at, value) if "propertyNames" in error.absolute_schema_path else at
+
+
+def _without(
+    document: Document, wrong: Sequence[Path], kubernetes: KubernetesSchema
+) -> Document | None:
+    """A copy without these values; a list ends before one, for the places of the others.
+
+    What the checks would miss has something in its place.
+    """
+    data = copy.deepcopy(document.data)
+    for _ in range(_MOST_CUTS):
+        for path in sorted(map(tuple, wrong), key=len, reverse=True):
+            if not path or path[0] in ("apiVersion", "kind", "metadata"):
+                return None
+            holder, last = data, path[-1]
+            with suppress(LookupError, TypeError):
+                for step in path[:-1]:
+                    holder = holder[step]
+                if isinstance(last, int):
+                    del holder[last:]
+                elif path in _STAND_INS or path[:-1] == ("spec", "secrets"):
+                    holder[last] = copy.deepcopy(_STAND_INS.get(path, {"value": ""}))
+                else:
+                    del holder[last]
+        mended = replace(document, data=data)
+        wrong = [path for error in violations(mended, kubernetes) for path in _wrong_paths(error)]
+        if not wrong:
+            return mended
+    return None
+
+
+_MOST_CUTS = 3
+_STAND_INS: Mapping[Path, Any] = {("spec", "image"): "x", ("spec",): {"image": "x"}}
 
 
 def check_manifest(

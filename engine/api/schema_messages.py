@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from jsonschema import ValidationError
 
 _SHOWN = 60
-_FEW = 12
+_FEW, _NEAREST = 12, 3
 _SOURCE_HINT = (
     "a secret is {value: ...}, {fromEnv: NAME}, {fromFile: PATH} or "
     "{fromSecret: {name: NAME, key: KEY}}, a value in quotes"
@@ -64,10 +64,12 @@ def explain(
         yield [*path, value], True, f"{field}: {shown} is not a valid name", hint
     elif error.validator == "additionalProperties":
         known = sorted(schema.get("properties", ()))
+        others = schema.get("x-other-names", {})
         for name in unknown_names(error):
             below = [*path, name]
             named = f"in {field}" if secret else json.dumps(dotted(below), ensure_ascii=False)
-            yield below, True, f"unknown field {named}", _known(name, known, path, manifest)
+            hint = others.get(name) or _known(name, known, path, manifest)
+            yield below, True, f"unknown field {named}", hint
     elif error.validator == "required":
         # The name is nowhere but in the message.
         missing = next(name for name in wanted if error.message.startswith(repr(name)))
@@ -83,6 +85,8 @@ def explain(
             if "string" in wanted and isinstance(value, bool | int | float):
                 text = written(path)
                 hint = f'quote it: "{text}"' if text else "quote it"
+            else:
+                hint = _fix(value, schema)
         yield path, False, field + words, hint
     elif error.validator in ("enum", "const"):
         allowed = wanted if error.validator == "enum" else [wanted]
@@ -125,9 +129,20 @@ def _known(word: str, known: Sequence[str], path: Path, manifest: str) -> str:
     """As `suggest`, but a long list of Kubernetes' fields is kubectl's to print."""
     hint = suggest(word, known)
     name = kubectl_name(path, manifest)
-    if name and len(known) > _FEW and not hint.startswith("did you mean"):
+    if len(known) <= _FEW or hint.startswith("did you mean"):
+        return hint
+    if name:
         return f"its fields are listed by: kubectl explain {name}"
-    return hint
+    nearest = difflib.get_close_matches(word[:_SHOWN], known, n=_NEAREST, cutoff=0.0)
+    return f"nearest: {', '.join(nearest)}; engine explain {dotted(path)} lists all"
+
+
+def _fix(value: Any, schema: Any) -> str:
+    """How a value of another type may be written: a block of text, or the schema's own example."""
+    if isinstance(value, list) and schema.get("type") == "string":
+        return "| begins a text of several lines"
+    example = next(iter(schema.get("examples", ())), None)
+    return f"such as {show(example)}" if isinstance(example, list | dict) else ""
 
 
 def suggest(word: str, known: Sequence[str]) -> str:

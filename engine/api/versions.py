@@ -60,4 +60,6 @@ def bundled_schema(api_version: str, kind: str) -> str:
 
     whole = {key: below for key, below in read(start).items() if key != "definitions"}
     made = bundle(whole, start)
-    return json.dumps({**made, "definitions": definitions}, indent=2, ensure_ascii=False) + "\n"
+    named = {"$schema": made.pop("$schema"), "$id": f"https://jobs.engine/{start}"}
+    whole = {**named, **made, "definitions": definitions}
+    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"

@@ -5,7 +5,7 @@ Options that several commands share are here, each with an ENGINE_* variable of 
 
 import re
 import signal
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,9 @@ _VARIABLES = (
 
 class Command(click.Command):
     """A command whose epilog is examples, a line each, as they are typed."""
+
+    groups: Mapping[str, Collection[str]] = {}
+    """Options with a section of their own in the help, by its title."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run it; meanwhile Ctrl-C is an exception that it can act on. PATHS are one parameter.
@@ -69,6 +72,17 @@ class Command(click.Command):
             if given == "--dry-run" and following not in _DRY_RUNS:
                 args[place] = "--dry-run=client"
         return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Those of each group after all others."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            titles = (title for title, names in self.groups.items() if param.name in names)
+            if record := param.get_help_record(ctx):
+                sections.setdefault(next(titles, "Options"), []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The examples, and how variables are named."""

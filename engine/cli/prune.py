@@ -57,6 +57,7 @@ def _kinds(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
         *options.CLUSTER,
         options.CONFIG,
         options.output("table", "json"),
+        options.VERBOSE,
     ),
 )
 def command(
@@ -72,6 +73,7 @@ def command(
     context: str,
     config: Path | None,
     output: str,
+    verbose: int,
 ) -> None:
     """Delete what has outlived its TTL.
 
@@ -79,7 +81,8 @@ def command(
     cleaner.kubernetes.gitlab.org/ttl, or one that --annotation names. An object with
     jobs.engine/hold: "true" stays, and so does one whose TTL can't be read. The record of a job
     goes once its spec has been gone for records.ttl (30d), after the job's last pod. Exit code 0
-    only if everything that should go went, or was left by --max-deletes for the next run.
+    only if everything that should go went, or was left by --max-deletes for the next run. What
+    stays is counted, and listed with -v and in JSON.
     """
     if all_namespaces and not all(name.startswith("kube-") for name in namespaces):
         raise click.UsageError("give namespaces or --all-namespaces, not both")
@@ -95,7 +98,7 @@ def command(
     )
     limit = settings.limits.max_deletes_per_pass if max_deletes is None else max_deletes
     deleter = Deleter(connection.client, limit, dry_run=DryRun(dry_run))
-    printer = printing.PrunePrinter(sys.stdout, output)
+    printer = printing.PrunePrinter(sys.stdout, output, verbose=verbose > 0)
     try:
         result = prune(deleter, chosen, printer.entry)
     except EngineError as failure:

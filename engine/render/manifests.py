@@ -8,7 +8,7 @@ import base64
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ MASK = "***"
 PULL_SECRET_KEY = ".dockerconfigjson"  # noqa: S105 - a name, fixed by Kubernetes
 _OLD_PULL_SECRET_KEY = ".dockercfg"  # noqa: S105
 _KINDS = {"pod": "Pod", "secret": "Secret", "configmap": "ConfigMap"}
+_REFERENCE = re.compile(r"(\${1,2}\([^()$]+\))")
 _PASSED_ON = ("image", "args", "resources", "workingDir", "securityContext", "restartPolicy")
 _PROBE_TIMEOUT = 5
 """Seconds that one question may take."""
@@ -172,11 +173,13 @@ def _container(
     if "ports" in source:
         container["ports"] = [{"containerPort": port} for port in source["ports"]]
     env: list[dict[str, Any]] = []
-    for key, value in source.get("env", {}).items():
-        env.append({"name": key, "value": _escape_env_value(value)})
+    # Kubernetes expands what comes before.
     for key in source.get("secrets", ()):
         ref = job.secret_keys.get(key) or SecretKey(name, key)
         env.append({"name": key, "valueFrom": {"secretKeyRef": {"name": ref.name, "key": ref.key}}})
+    known = {*source.get("env", ()), *source.get("secrets", ())}
+    for key, value in source.get("env", {}).items():
+        env.append({"name": key, "value": _env_value(value, known)})
     if env:
         container["env"] = env
     own = {"name": CONFIG_VOLUME, "mountPath": CONFIG_MOUNT, "readOnly": True}
@@ -210,12 +213,20 @@ def _volume(given: Mapping[str, Any]) -> dict[str, Any]:
     return volume
 
 
-def _escape_env_value(value: str) -> str:
-    """`value` so that Kubernetes' expansion of `$(NAME)` in env values leaves it as written.
+def _env_value(value: str, known: Collection[str]) -> str:
+    """`value` so that Kubernetes expands `$(NAME)` of the container's own variables, and leaves all
+    else as written.
 
     Rule: `$$` stands for one `$` (Kubernetes API, EnvVar.value).
     """
-    return value.replace("$", "$$") if "$(" in value or "$$" in value else value
+    if "$(" not in value and "$$" not in value:
+        return value
+    parts = _REFERENCE.split(value)
+    parts[::2] = (part.replace("$", "$$") for part in parts[::2])
+    parts[1::2] = (
+        part if part.strip("$()") in known else part.replace("$", "$$") for part in parts[1::2]
+    )
+    return "".join(parts)
 
 
 def secret_references(job: Job) -> Iterator[tuple[str, str, tuple[str, ...]]]:

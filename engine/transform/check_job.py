@@ -50,4 +50,10 @@ def job_faults(pod: Mapping[str, Any]) -> tuple[JobFault, ...]:
         if count > 1:
             hint = "each needs a name of its own, init containers and services among them"
             faults.append(JobFault(paths[name], f"two containers are named {name}", hint))
+    volumes = {item["name"] for _, item in entries(pod, "spec", "volumes")}
+    for path, item in containers(pod):
+        for mount in item.get("volumeMounts") or ():
+            if mount.get("name") not in volumes:
+                message = f"container {item['name']} mounts {show(mount.get('name'))}"
+                faults.append(JobFault(path, message, "no volume of the pod has that name"))
     return tuple(faults[:MAX_SHOWN])

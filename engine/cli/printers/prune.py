@@ -11,10 +11,14 @@ _WIDTH = max(len(action) for action in PruneAction)
 
 
 class PrunePrinter:
-    """A line per object on stdout, or with `-o json` one document, written piece by piece."""
+    """A line per object on stdout, or with `-o json` one document, written piece by piece.
 
-    def __init__(self, out: TextIO, output: str) -> None:
+    Only with `verbose` has what simply stays a line.
+    """
+
+    def __init__(self, out: TextIO, output: str, *, verbose: bool = True) -> None:
         self._out = out
+        self._silent = () if verbose else (PruneAction.KEPT, PruneAction.PROTECTED)
         self._is_json = output == "json"
         self._separator = "\n  "
         if self._is_json:
@@ -25,7 +29,7 @@ class PrunePrinter:
         if self._is_json:
             self._out.write(self._separator + to_json(entry.to_json()))
             self._separator = ",\n  "
-        else:
+        elif entry.action not in self._silent:
             line = sanitize_line(f"{entry.action:<{_WIDTH}}  {entry.ref}  {entry.reason}")
             self._out.write(f"{line}\n")
 

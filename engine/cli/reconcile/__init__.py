@@ -180,7 +180,7 @@ class ReconcileOptions(SpecOptions):
         options.DURATION(
             "--prune-interval",
             default="1m",
-            help="How often expired pods are looked for. Not with --once.",
+            help="How often expired pods are looked for.",
         ),
         options.DURATION(
             "--poll",
@@ -254,6 +254,12 @@ def command(once: bool, **given: Any) -> None:
             if not problems:
                 emit(ErrorReported(None, str(error), retrying=False))
         sys.exit(error.exit_code)
+
+
+command.groups = {
+    "Options of --once": _OF_PIPELINES,
+    "Options of an engine that stays": _NOT_WITH_ONCE,
+}
 
 
 def _refuse_what_has_no_effect(*, once: bool, is_dry: bool) -> None:

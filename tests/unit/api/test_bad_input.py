@@ -30,7 +30,8 @@ def lines(text: str) -> list[str]:
          'job.yaml:6:12: spec.env.A must be a string, not the number 1.1 (quote it: "1.10")'),
         ("  env:\n    A: 0x1F # hex",
          'job.yaml:7:8: spec.env.A must be a string, not the number 31 (quote it: "0x1F")'),
-        ("  env: [A]", "job.yaml:6:8: spec.env must be a mapping, not a list"),
+        ("  env: [A]",
+         'job.yaml:6:8: spec.env must be a mapping, not a list (such as {"LEVEL": "debug"})'),
         ("  script:", "job.yaml:6:10: spec.script must be a string, not empty"),
         ('  script: ""', "job.yaml:6:11: spec.script is empty"),
         ("  timeout: 0", ("job.yaml:6:12: spec.timeout is 0, which would end the job at once "
@@ -165,7 +166,7 @@ def test_every_error_of_a_file_is_told_in_the_files_order() -> None:
     text = SPEC + "  imgae: x\n  env: {A: 1}\n  timeout: 0\n---\n" + SPEC + "  onChange: x\n"
     found = lines(text)
     assert [line.split(": ")[0] for line in found] == [
-        "job.yaml:6:3", "job.yaml:7:12", "job.yaml:15:13",
+        "job.yaml:6:3", "job.yaml:7:12", "job.yaml:8:12", "job.yaml:15:13",
     ]  # fmt: skip
 
 

@@ -16,6 +16,7 @@ spec:
   containers:
     - name: main
       image: {{ spec.image }}
+  volumes: [{name: engine-config, emptyDir: {}}]
 """
 HEAD = "the template set job makes a Pod in which"
 COMPLETION = "a job runs to completion"
@@ -124,7 +125,7 @@ def test_a_pod_patch_may_complete_what_a_template_leaves_out(folder: Path, engin
         ),
         (
             {"$retainKeys": ["containers"], "containers": [{"name": "main"}]},
-            ["spec.restartPolicy is missing"],
+            ["spec.restartPolicy is missing", 'container main mounts "engine-config"'],
         ),
         (
             {

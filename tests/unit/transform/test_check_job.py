@@ -76,3 +76,11 @@ def test_every_fault_is_told() -> None:
 def test_no_more_is_told_than_can_be_read() -> None:
     names = [{"name": str(number)} for number in range(500)]
     assert len(told(containers=names, initContainers=names)) == 100
+
+
+def test_a_mount_needs_a_volume() -> None:
+    mounted = {"name": "main", "image": "x", "volumeMounts": [{"name": "no", "mountPath": "/x"}]}
+    (fault,) = job_faults(pod_manifest(restartPolicy="Never", containers=[mounted]))
+    assert fault.message == 'container main mounts "no"'
+    volumes = [{"name": "no", "emptyDir": {}}]
+    assert not job_faults(pod_manifest(volumes=volumes, containers=[mounted]))
