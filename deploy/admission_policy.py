@@ -23,6 +23,28 @@ Test = Callable[[str], str]
 """From the CEL of a value to the CEL of a test of it."""
 _KNOWN = ("apiVersion", "kind", "metadata", "spec", "status")
 _FEW = 12
+MATCH: Mapping[str, Any] = {
+    "failurePolicy": "Fail",
+    "matchConstraints": {
+        "resourceRules": [
+            {
+                "apiGroups": [GROUP],
+                "apiVersions": [VERSION],
+                "operations": ["CREATE", "UPDATE"],
+                "resources": [JOB_SPECS, JOB_DEFAULTS_OBJECTS],
+            }
+        ]
+    },
+    # A finalizer or a label of an older object may change, whatever its spec has.
+    "matchConditions": [
+        {
+            "name": "its-spec-is-new",
+            "expression": "oldObject == null || !has(object.spec) || !has(oldObject.spec) || "
+            "object.spec != oldObject.spec",
+        }
+    ],
+}
+"""What a policy judges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +59,24 @@ class LimitRule:
     warns: bool = False
     is_glob: bool = False
 
+    @property
+    def validation(self) -> dict[str, str]:
+        """As a policy has it."""
+        return _validation(self.expression, self.message)
+
 
 def admission_policies(limits: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
     """Both policies and their bindings, for the `limits` of an EngineConfig as it is written."""
     refused = list(schema_rules())
-    warned: list[dict[str, str]] = []
+    warned = [SECRET_VALUES] if limits.get("allowSecretValues", True) else []
     variables = {}
     for rule in limit_rules():
         if rule.limit in limits:
             value = limits[rule.limit]
-            literal = json.dumps(one_pattern(value) if rule.is_glob else value)
+            meant = one_pattern(value) if rule.is_glob else value
+            literal = json.dumps(meant, ensure_ascii=False, separators=(",", ":"))
             variables[rule.limit] = f"dyn({literal})"
-            (warned if rule.warns else refused).append(
-                {"expression": rule.expression, "messageExpression": rule.message}
-            )
-    if limits.get("allowSecretValues", True):
-        warned.append({"expression": _NO_VALUES, "messageExpression": _text(_VALUE_WORDS)})
+            (warned if rule.warns else refused).append(rule.validation)
     return (
         *_policy(DENY, variables, refused, ["Deny"]),
         *(_policy(WARN, variables, warned, ["Warn", "Audit"]) if warned else ()),
@@ -76,25 +100,10 @@ def _policy(
     validations: list[dict[str, str]],
     actions: list[str],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    rule = {
-        "apiGroups": [GROUP],
-        "apiVersions": [VERSION],
-        "operations": ["CREATE", "UPDATE"],
-        "resources": [JOB_SPECS, JOB_DEFAULTS_OBJECTS],
-    }
     spec = {
-        "failurePolicy": "Fail",
-        "matchConstraints": {"resourceRules": [rule]},
-        # A finalizer or a label of an older object may change, whatever its spec has.
-        "matchConditions": [
-            {
-                "name": "its-spec-is-new",
-                "expression": "oldObject == null || !has(object.spec) || !has(oldObject.spec) || "
-                "object.spec != oldObject.spec",
-            }
-        ],
+        **MATCH,
         "variables": [{"name": name, "expression": text} for name, text in variables.items()],
-        "validations": [{**one, "reason": "Invalid"} for one in validations],
+        "validations": validations,
     }
     return (
         _object("ValidatingAdmissionPolicy", name, spec),
@@ -114,10 +123,10 @@ def _object(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
 def schema_rules() -> Iterator[dict[str, str]]:
     """Unknown fields, and of the fields of `spec` the names of keys, and unions."""
     known = json.dumps(_KNOWN)
-    yield {
-        "expression": f"object.all(k, k in {known})",
-        "messageExpression": f"'unknown field \"' + object.filter(k, !(k in {known}))[0] + '\"'",
-    }
+    yield _validation(
+        f"object.all(k, k in {known})",
+        f"'unknown field \"' + object.filter(k, !(k in {known}))[0] + '\"'",
+    )
     yield from _rules(resolved_schema(JOB_SPEC)["properties"]["spec"], ())
 
 
@@ -146,11 +155,10 @@ def _rule(at: tuple[Step, ...], keys: str, before: str, after: str) -> dict[str,
     """That all keys of a mapping are good; the message names the first one that isn't."""
     variable, _, test = keys.partition(", ")
     first = _first_bad(_SPEC, at, lambda one: f"{one}.all({keys})")
-    return {
-        "expression": _all_in_spec(at, lambda one: f"{one}.all({keys})"),
-        "messageExpression": f"{_text(before)} + {first}.filter({variable}, !({test}))[0]"
-        f" + {_text(after)}",
-    }
+    return _validation(
+        _all_in_spec(at, lambda one: f"{one}.all({keys})"),
+        f"{_text(before)} + {first}.filter({variable}, !({test}))[0] + {_text(after)}",
+    )
 
 
 def _union_rule(node: Mapping[str, Any], at: tuple[Step, ...], field: str) -> dict[str, str]:
@@ -165,7 +173,7 @@ def _union_rule(node: Mapping[str, Any], at: tuple[Step, ...], field: str) -> di
         words = f"one of {choices}, or a list of 1 to {node['maxItems']} of them"
     elif "object" in node["type"]:
         words += f", or a mapping of {', '.join(node['properties'])}"
-    return {"expression": _all_in_spec(at, test), "messageExpression": _text(f"{field}: {words}")}
+    return _validation(_all_in_spec(at, test), _text(f"{field}: {words}"))
 
 
 def _fits(node: Mapping[str, Any], kind: str, one: str) -> str:
@@ -293,6 +301,10 @@ def _field(at: tuple[Step, ...]) -> str:
     return "spec" + "".join(step if step in ("[]", "{}") else f".{step}" for step in at)
 
 
+def _validation(expression: str, message: str) -> dict[str, str]:
+    return {"expression": expression, "messageExpression": message, "reason": "Invalid"}
+
+
 def _text(words: str) -> str:
     return json.dumps(words, ensure_ascii=False)
 
@@ -311,3 +323,5 @@ _VALUE_WORDS = (
     "the value of a secret in an object is shown to all who may get jobspecs, and is not encrypted"
     " as Secrets are: use fromSecret"
 )
+SECRET_VALUES = _validation(_NO_VALUES, _text(_VALUE_WORDS))
+"""A warning of every engine that allows them."""

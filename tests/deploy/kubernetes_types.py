@@ -16,13 +16,18 @@ from engine.api.schema import check_manifest
 from engine.errors import SourceLocation
 
 _FILE = Path(__file__).with_name("types.schema.json")
+_API = "io.k8s.api"
 _KINDS = {
-    "apps.v1": ["Deployment"],
-    "batch.v1": ["CronJob"],
-    "core.v1": ["Namespace", "Service", "ServiceAccount"],
-    "networking.v1": ["NetworkPolicy"],
-    "policy.v1": ["PodDisruptionBudget"],
-    "rbac.v1": ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"],
+    f"{_API}.admissionregistration.v1": [
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    ],
+    f"{_API}.apps.v1": ["Deployment"],
+    f"{_API}.batch.v1": ["CronJob"],
+    f"{_API}.core.v1": ["Namespace", "Service", "ServiceAccount"],
+    f"{_API}.networking.v1": ["NetworkPolicy"],
+    f"{_API}.policy.v1": ["PodDisruptionBudget"],
+    f"{_API}.rbac.v1": ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"],
 }
 
 
@@ -40,6 +45,6 @@ def _types() -> KubernetesSchema:
 
 
 if __name__ == "__main__":
-    kinds = [f"io.k8s.api.{group}.{kind}" for group, names in _KINDS.items() for kind in names]
+    kinds = [f"{group}.{kind}" for group, names in _KINDS.items() for kind in names]
     types = from_openapi(json.loads(Path(sys.argv[1]).read_bytes()), kinds)
     _FILE.write_text(as_text(types, sys.argv[2]))

@@ -3,10 +3,17 @@
 import json
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.admission_policy import admission_policies
+from deploy.admission_policy import (
+    MATCH,
+    SECRET_VALUES,
+    admission_policies,
+    limit_rules,
+    schema_rules,
+)
 from deploy.crd import custom_resource_definitions
 from engine.api.versions import CUSTOM_RESOURCES
 from engine.cli.printers.manifests import to_yaml
@@ -69,12 +76,31 @@ DEFINITIONS_HEAD = (
 )
 
 
+def made_of_schemas() -> Iterator[tuple[Path, str]]:
+    """(file, text) of what has nothing of the chart's values."""
+    definitions = custom_resource_definitions()
+    objects = (*definitions, *admission_policies({}))
+    yield DEPLOY / "crds.yaml", DEFINITIONS_HEAD + to_yaml(objects)
+    shipped = json.dumps(objects, indent=1, ensure_ascii=False) + "\n"
+    yield Path(str(resource_dir("schemas") / CUSTOM_RESOURCES)), shipped
+    limits = [
+        {"limit": r.limit, "isGlob": r.is_glob, "warns": r.warns, "rule": r.validation}
+        for r in limit_rules()
+    ]
+    parts = {
+        "definitions": list(definitions),
+        "match": dict(MATCH),
+        "rules": list(schema_rules()),
+        "secretValues": SECRET_VALUES,
+        "limits": limits,
+    }
+    head = "# Made from schemas/ by `make manifests`, for templates/engine/objects.yaml.\n"
+    yield CHART / "files" / "objects.yaml", head + to_yaml([parts])
+
+
 def main() -> int:
-    objects = (*custom_resource_definitions(), *admission_policies({}))
-    definitions = DEFINITIONS_HEAD + to_yaml(objects)
-    (DEPLOY / "crds.yaml").write_text(definitions)
-    shipped = json.dumps(objects, indent=1, ensure_ascii=False)
-    (resource_dir("schemas") / CUSTOM_RESOURCES).write_text(f"{shipped}\n", encoding="utf-8")
+    for path, text in made_of_schemas():
+        path.write_text(text)
     try:
         helm = Helm.find(_say)
     except ClusterUnavailable as error:

@@ -102,7 +102,7 @@ def test_every_document_is_what_kubernetes_knows(helm: Helm, files: list[Path]) 
     for document in documents:
         if document["apiVersion"] == OPERATORS:
             require_valid_custom_resource(document, f"{document['kind'].lower()}s")
-        else:
+        elif document["kind"] != "CustomResourceDefinition":  # as it is from the schemas
             found = faults_of(document)
             assert not found, (document["kind"], found)
     names = [

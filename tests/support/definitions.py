@@ -22,5 +22,5 @@ def install_definitions(client: Client) -> None:
 
 
 def _is_established(client: Client, path: str) -> bool:
-    conditions = client.get(path).body.get("status", {}).get("conditions", ())
+    conditions = client.get(path).body.get("status", {}).get("conditions") or ()
     return any((c["type"], c["status"]) == ("Established", "True") for c in conditions)

@@ -175,6 +175,16 @@ affinity:
 {{- else }}{{ first (include "engine.jobs.namespaces" . | fromJsonArray) }}{{ end -}}
 {{- end -}}
 
+{{- /* What matches one of these globs, as a regular expression. */ -}}
+{{- define "engine.pattern" -}}
+{{- $patterns := list -}}
+{{- range . -}}
+{{- $text := regexQuoteMeta . | replace "\\*" ".*" | replace "\\?" "." | replace "\\[!" "[^" -}}
+{{- $patterns = append $patterns ($text | replace "\\[" "[" | replace "\\]" "]") -}}
+{{- end -}}
+^({{ join "|" $patterns }})$
+{{- end -}}
+
 {{- define "engine.specs.configMap" -}}
 {{- default (printf "%s-specs" (include "engine.fullname" .)) .Values.engine.specs.configMap.name -}}
 {{- end -}}

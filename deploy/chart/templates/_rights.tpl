@@ -9,6 +9,14 @@
 - apiGroups: [""]
   resources: [configmaps] # what pods own, and the run records
   verbs: [create, get, list, watch, update, patch, delete]
+{{- if eq .specs.from "objects" }}
+- apiGroups: [jobs.engine]
+  resources: [jobspecs, jobdefaults]
+  verbs: [get, list, watch]
+- apiGroups: [jobs.engine]
+  resources: [jobspecs/status] # which is the run record
+  verbs: [update]
+{{- end }}
 {{- if .logs.volume }}
 - apiGroups: [""]
   resources: [pods/log] # saved at the end of each attempt

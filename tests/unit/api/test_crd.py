@@ -2,20 +2,16 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deploy.admission_policy import admission_policies
 from deploy.crd import RULES, custom_resource_definitions
 from engine.api.schema_docs import explain_field
-from engine.api.versions import custom_resources
-from engine.cli.printers.manifests import to_yaml
+from tests.deploy.manifests import made_of_schemas
 
 DEFINITIONS = custom_resource_definitions()
 NAMES = [one["spec"]["names"]["kind"] for one in DEFINITIONS]
-PLAIN = Path(__file__).parents[3] / "deploy" / "crds.yaml"
 NOT_STRUCTURAL = {"$ref", "allOf", "if", "oneOf", "not", "patternProperties", "uniqueItems"}
 
 
@@ -34,13 +30,9 @@ def nodes(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[st
             yield from nodes(schema[name], f"{path}[]")
 
 
-def test_the_plain_yaml_is_what_the_schemas_make() -> None:
-    made = to_yaml((*DEFINITIONS, *admission_policies({})))
-    assert PLAIN.read_text(encoding="utf-8").endswith(made), "run make manifests"
-
-
-def test_what_is_shipped_with_the_engine_is_what_the_schemas_make() -> None:
-    assert custom_resources() == [*DEFINITIONS, *admission_policies({})], "run make manifests"
+def test_the_plain_yaml_and_the_charts_are_what_the_schemas_make() -> None:
+    for path, text in made_of_schemas():
+        assert path.read_text(encoding="utf-8") == text, "run make manifests"
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=NAMES)
