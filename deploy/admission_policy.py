@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from deploy.crd import GROUP, JOB_DEFAULTS_OBJECTS, JOB_SPECS, VERSION, resolved_schema
+from engine.api.checks import SHOWN_VALUE
 from engine.api.versions import JOB_SPEC
 
 DENY, WARN = f"{JOB_SPECS}.{GROUP}", f"warnings.{JOB_SPECS}.{GROUP}"
@@ -257,7 +258,7 @@ def limit_rules() -> Iterator[LimitRule]:
         "allowPodPatch", ("podPatch",), "size(variables.allowPodPatch) > 0", "is not allowed"
     )
     yield LimitRule(
-        "allowSecretValues", f"variables.allowSecretValues || {_NO_VALUES}", _text(_VALUE_WORDS)
+        "allowSecretValues", f"variables.allowSecretValues || {_NO_VALUES}", _text(SHOWN_VALUE)
     )
     for limit, at in _CUT:
         test = f"{_duration('{}')} <= {_duration(f'variables.{limit}')}"
@@ -319,9 +320,5 @@ _NO_VALUES = " && ".join(
     f"({_all_in_spec(at, lambda _: 'false')})"
     for at in (("secrets", "{}", "value"), ("registryCredentials", "[]", "password", "value"))
 )
-_VALUE_WORDS = (
-    "the value of a secret in an object is shown to all who may get jobspecs, and is not encrypted"
-    " as Secrets are: use fromSecret"
-)
-SECRET_VALUES = _validation(_NO_VALUES, _text(_VALUE_WORDS))
+SECRET_VALUES = _validation(_NO_VALUES, _text(SHOWN_VALUE))
 """A warning of every engine that allows them."""

@@ -29,6 +29,10 @@ from engine.wellknown import (
     reserved_metadata,
 )
 
+SHOWN_VALUE = (
+    "the value of a secret in an object is shown to all who may get jobspecs, and is not encrypted"
+    " as Secrets are: use fromSecret"
+)
 _LARGEST_DATA = 1024 * 1024
 """Bytes."""
 _MAX_LIST = 200
@@ -340,6 +344,8 @@ def check_object(effective: EffectiveSpec) -> Iterator[Diagnostic]:
             words = "fromEnv and fromFile read the engine's own machine, not allowed in an object"
             hint = "use fromSecret, or keep the job in a file"
             yield effective.error((*path, field), words, hint)
+        if "value" in source and not effective.config.limits.allow_secret_values:
+            yield effective.error((*path, "value"), SHOWN_VALUE, "limits.allowSecretValues: false")
 
 
 def _refused_path(name: str) -> tuple[str, str] | None:

@@ -249,6 +249,8 @@ class Limits:
     """Globs that variables of the engine's environment have to match, to be read for a spec."""
     allow_secret_files: bool = True
     """Whether files below the specs' folders are read for them."""
+    allow_secret_values: bool = True
+    """Whether objects of the cluster may hold values of secrets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """What the policies refuse of a JobSpec object is what `engine validate` refuses of a file."""
 
+import json
 import re
 from typing import Any
 
@@ -7,10 +8,12 @@ import pytest
 
 from deploy.admission_policy import admission_policies, one_pattern
 from engine.api.checks import matches_any
+from engine.api.model import JobObject
+from engine.api.parse import SpecText
 from engine.api.yaml_reader import read_yaml
 from engine.files import resource_dir
 from tests.support.policies import refusals
-from tests.unit.builders import document, lines_of, load_document, make_config
+from tests.unit.builders import document, lines_of, load_document, load_texts, make_config
 
 (DENY, _, WARN, _) = admission_policies({})
 
@@ -132,3 +135,16 @@ def test_defaults_without_a_spec_are_accepted_and_misspelt_ones_are_not() -> Non
                                   "r/(x)", "^a$"])  # fmt: skip
 def test_a_glob_means_the_same_as_a_pattern(glob: str, text: str) -> None:
     assert bool(re.search(one_pattern([glob]), text)) == matches_any(text, (glob,))
+
+
+def test_the_value_of_a_secret_is_refused_where_the_operator_says_so() -> None:
+    limits = {"allowSecretValues": False}
+    job = document(secrets={"A": {"value": "x"}})
+    (policy, _) = admission_policies(limits)
+    (line,) = refusals(policy, job)
+    text = SpecText("jobspecs/ci/build", "", json.dumps(job).encode(), object=JobObject("uid", 1))
+    said = load_texts([text], make_config(f"limits: {json.dumps(limits)}"), "ci")
+    assert lines_of(said) == [
+        f"jobspecs/ci/build: spec.secrets.A.value: {line} (limits.allowSecretValues: false)"
+    ]
+    assert load_texts([text], namespace="ci").jobs, "without the limit the engine takes it"
