@@ -12,7 +12,7 @@ import pytest
 
 from engine.sandbox import FOREVER, Run, Sandbox
 from tests.cluster.settings import Settings
-from tests.support.client import eventually
+from tests.support.client import Client, eventually
 
 Kubectl = Callable[..., str]
 
@@ -76,6 +76,23 @@ def test_kubectl_applies_only_what_changed(kubectl: Kubectl) -> None:
     second = CONFIG.replace("LEVEL", "info")
     assert kubectl("apply", "-f", "-", given=second) == "configmap/settings configured\n"
     assert kubectl("get", "configmap", "settings", "-o", "jsonpath={.data.level}") == "info"
+
+
+def test_kubectl_applies_shows_and_waits_for_a_job_spec(kubectl: Kubectl, live: Sandbox) -> None:
+    job = "apiVersion: jobs.engine/v1alpha1\nkind: JobSpec\nmetadata: {name: build}\n"
+    first = f"{job}spec: {{image: 'x:1', pullPolicy: [Always, Never]}}"
+    assert kubectl("apply", "-f", "-", given=first) == "jobspec.jobs.engine/build created\n"
+    assert kubectl("apply", "-f", "-", given=first) == "jobspec.jobs.engine/build unchanged\n"
+    second = f"{job}spec: {{image: 'x:1', pullPolicy: Never}}"
+    assert kubectl("apply", "-f", "-", given=second) == "jobspec.jobs.engine/build configured\n"
+    refused = kubectl("apply", "-f", "-", given=f"{job}spec: {{image: a, timeout: soon}}")
+    assert 'spec.timeout: Invalid value: "soon": use seconds' in refused
+    finished = {"type": "Finished", "status": "True", "observedGeneration": 2}
+    status = {"state": "Succeeded", "observedGeneration": 2, "conditions": [finished]}
+    path = "/apis/jobs.engine/v1alpha1/namespaces/default/jobspecs/build/status"
+    Client(live.url).patch(path, {"status": status})
+    assert "condition met" in kubectl("wait", "--for=condition=Finished", "js/build")
+    assert "Succeeded" in kubectl("get", "js", "--field-selector=status.state=Succeeded")
 
 
 def test_kubectl_validates_strictly(kubectl: Kubectl) -> None:
