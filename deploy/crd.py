@@ -211,9 +211,9 @@ def structural(node: Mapping[str, Any]) -> dict[str, Any]:
     server would drop them without a word.
     """
     kind = node.get("type")
+    made = {key: node[key] for key in _KEPT if key in node} | _description(node)
     if isinstance(kind, list) and set(kind) != {"string", "integer"}:
-        return {"description": node["description"], **OPEN} if "description" in node else {**OPEN}
-    made = {key: node[key] for key in _KEPT if key in node}
+        return {**_description(node), **OPEN}
     if "const" in node:
         made |= {"type": "string", "enum": [node["const"]]}
     rules = []
@@ -240,6 +240,18 @@ def structural(node: Mapping[str, Any]) -> dict[str, Any]:
     if rules:
         made[RULES] = rules
     return made
+
+
+def _description(node: Mapping[str, Any]) -> dict[str, str]:
+    """With what `engine explain` says in lines of their own, and kubectl explain not at all."""
+    if "description" not in node:
+        return {}
+    words = [node["description"]]
+    if isinstance(node.get("type"), list) and "enum" in node.get("items", {}):
+        words.append(f"One of: {', '.join(node['items']['enum'])}.")
+    if "default" in node:
+        words.append(f"Default: {json.dumps(node['default'])}.")
+    return {"description": " ".join(words)}
 
 
 def _pattern_rule(pattern: str, words: str, or_int: bool) -> list[dict[str, str]]:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from deploy.admission_policy import admission_policies
+from engine.api.schema_docs import explain_field
 from engine.api.yaml_reader import read_yaml
 from engine.files import resource_dir
 from tests.contract.conftest import kubeconfig_of
@@ -68,6 +69,12 @@ class Namespace:
         path = f"{self.path}/{job['metadata']['name']}"
         reply = self.client.patch(path, job, APPLY, fieldManager="test", dryRun="All")
         return "" if reply.code in (200, 201) else f"{reply.code} {reply.message}"
+
+    def explain(self, field: str) -> str:
+        done = subprocess.run(
+            [*self._kubectl, "explain", field], capture_output=True, text=True, check=False
+        )
+        return done.stdout
 
     def kubectl(self, job: Obj) -> str:
         command = [*self._kubectl, "apply", "--dry-run=server", "-n", self.name, "-f", "-"]
@@ -193,6 +200,13 @@ def test_a_time_beyond_a_limit_is_a_warning_as_it_is_for_a_file(
 
 def test_the_value_of_a_secret_is_a_warning(plain: Namespace) -> None:
     assert "use fromSecret" in plain.warning(new_job(secrets={"A": {"value": "x"}}))
+
+
+def test_kubectl_explains_a_field_in_the_words_of_engine_explain(plain: Namespace) -> None:
+    said = explain_field("JobSpec", ["spec", "pullPolicy"])
+    words = f"{said.description} One of: {', '.join(said.choices)}."
+    # The server publishes a new definition's types some time after it serves its objects.
+    eventually(lambda: words in " ".join(plain.explain("jobspec.spec.pullPolicy").split()))
 
 
 def test_what_was_there_before_a_limit_can_still_be_labelled_and_deleted(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from engine.api.crd import custom_resource_definitions
+from deploy.crd import custom_resource_definitions
 from engine.sandbox import Sandbox
 from engine.sandbox.admission import custom_resources
 from tests.support.client import Client, Obj

@@ -55,7 +55,12 @@ def test_unknown_fields_are_kept_and_no_default_is_written(definition: dict[str,
 def test_every_field_is_described_as_engine_explain_describes_it() -> None:
     spec = schema_of(DEFINITIONS[0])["properties"]["spec"]
     for name, node in spec["properties"].items():
-        assert node["description"] == explain_field("JobSpec", ["spec", name]).description
+        said = explain_field("JobSpec", ["spec", name])
+        default = f"Default: {json.dumps(said.default)}." if said.default is not None else ""
+        assert node["description"].startswith(said.description)
+        assert node["description"].endswith(default)
+        if "type" not in node and said.choices:
+            assert f"One of: {', '.join(said.choices)}." in node["description"]
 
 
 def test_rules_are_bounded_so_that_the_api_server_takes_their_cost() -> None:
