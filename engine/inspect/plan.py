@@ -35,6 +35,7 @@ from engine.lifecycle.actions import (
     CreatePod,
     RefreshPod,
     ReportError,
+    WriteRecord,
 )
 from engine.lifecycle.attempt import RenderConfig, try_render_attempt
 from engine.lifecycle.change_reason import (
@@ -228,15 +229,21 @@ class Planner:
         plan = replace(plan, reason=reason)
         if not self.server_side:
             return plan
+        objects = list[ObjectDiff]()
         try:
-            return replace(plan, objects=tuple(self._compare(state, action, manifests)))
+            for one in self._compare(state, action, manifests):
+                objects.append(one)
         except QuotaExceededError as error:
-            reason, quota = f"queued: {error.cause}", error.quota
-            again = Rejection(type(error), Masked(), state.now, quota=quota)
-            if isinstance(action, CreatePod) and state.says_queued(again):
+            plan = replace(plan, reason=f"queued: {error.cause}")
+            if objects or not isinstance(action, CreatePod):
+                return plan  # the pod is made, and goes again
+            again = Rejection(type(error), Masked(error.cause), state.now, quota=error.quota)
+            if state.says_queued(again):
                 # The record says so already: the next refusal writes nothing.
                 return replace(plan, action=PlannedAction.LEAVE, next="")
-            return replace(plan, reason=reason)
+            queued = WriteRecord(state.queued(state.run_record, again))
+            return replace(plan, next=describe_action(state, queued))
+        return replace(plan, objects=tuple(objects))
 
     def _decide(self, job: Job) -> tuple[LifecycleState, Action]:
         """The next write, or the wait. What the rules want to be read is read."""

@@ -62,7 +62,7 @@ def planned_action(state: LifecycleState, action: Action) -> PlannedAction:
             return PlannedAction.FAIL
         case CreatePod():
             return PlannedAction.START
-        case Wait() if _waits_for_an_end(state):
+        case Wait(until) if _waits_to_start(state, until):
             return PlannedAction.START
         case Done() | Wait():
             return PlannedAction.LEAVE
@@ -81,11 +81,11 @@ def planned_action(state: LifecycleState, action: Action) -> PlannedAction:
             return PlannedAction.CONTINUE
 
 
-def _waits_for_an_end(state: LifecycleState) -> bool:
-    """Whether the next attempt is created as soon as a pod that is about to end is gone."""
+def _waits_to_start(state: LifecycleState, until: datetime | None) -> bool:
+    """Whether the next attempt is created in time, or once a pod that is about to end is gone."""
     record = state.record
     is_due = record is None or (record.open_attempt is None and not state.run_record.state.is_final)
-    return is_due and any(state.other_pods(""))
+    return is_due and (until is not None or any(state.other_pods("")))
 
 
 def fields_changed(job: Job, record: Record | None) -> tuple[str, ...]:

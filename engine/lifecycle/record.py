@@ -165,6 +165,8 @@ class Record(Run):
     """The process that began its newest attempt."""
     fence: int = 0
     """No pod of the job was given a higher fence."""
+    kept_timeout: int = 0
+    """Seconds that its newest attempt may run, where no kubelet ends it."""
     completed: bool = False
     """Whether it was recorded as over without an attempt: by `engine complete`, or as moved."""
     refused: str = ""

@@ -59,6 +59,7 @@ _CHECKS: Mapping[str, Check] = {
     "refused": re.compile("[-. 0-9A-Za-z]{0,300}").fullmatch,
     "cause": re.compile("[0-9A-Za-z., ]{0,4000}").fullmatch,
     "engine": re.compile("[-_.0-9A-Za-z]{0,300}").fullmatch,
+    "kept_timeout": _NUMBER,
     "base": _NUMBER,
     "last_number": _NUMBER,
     "fence": range(2**40).__contains__,

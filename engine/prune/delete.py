@@ -124,17 +124,18 @@ class Deleter:
         """None if the object was gone already."""
         if self.leads is not None and not self.leads():
             raise OwnershipError("another engine leads this source by now")
-        if self.dry_run is DryRun.NONE:
+        is_dry = self.dry_run is not DryRun.NONE
+        gone = PruneAction.WOULD_DELETE if is_dry else PruneAction.DELETED
+        if not is_dry:
             self._finalizer.finalize(
                 candidate, reason, lambda: self._send(candidate, dry_run=True) is not None
             )
-            left = self._send(candidate)
-            if left is not None and (waits := waiting_for_finalizers(left)):
-                return candidate.entry(PruneAction.FAILED, f"{reason}; {waits}")
-            return None if left is None else candidate.entry(PruneAction.DELETED, reason)
-        if self.dry_run is DryRun.SERVER and self._send(candidate, dry_run=True) is None:
-            return None
-        return candidate.entry(PruneAction.WOULD_DELETE, reason)
+        elif self.dry_run is DryRun.CLIENT:
+            return candidate.entry(gone, reason)
+        left = self._send(candidate, dry_run=is_dry)
+        if left is not None and (waits := waiting_for_finalizers(left)):
+            return candidate.entry(PruneAction.FAILED, f"{reason}; {waits}")
+        return None if left is None else candidate.entry(gone, reason)
 
     def _send(self, candidate: PruneCandidate, *, dry_run: bool = False) -> api.Metadata | None:
         resource, metadata, proof = candidate.resource, candidate.metadata, candidate.proof

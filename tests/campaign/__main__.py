@@ -82,6 +82,15 @@ PARTS = {
         seed=(SOAK_SEED, 25, 0),
     ),
     "mutants": Part("tests/campaign/test_mutants.py", options=("-s",)),
+    "plans": Part(
+        "tests/component/dry_run/test_random_states.py",
+        {"ENGINE_PLAN_STATES": "2500"},
+        rounds=4,
+        seed=("ENGINE_PLAN_SEED", 0, 125),
+    ),
+    "machine": Part(
+        "tests/unit/reconcile/test_lifecycle_machine.py", {"ENGINE_MACHINE_EXAMPLES": "3000"}
+    ),
     "pipelines": Part(
         "tests/component/records/test_pipelines.py", {"ENGINE_PIPELINE_JOBS": "2000"}
     ),
@@ -102,7 +111,8 @@ minutes of random files, five of hostile ones, ten each of two, three and ten wi
 40 days of pipelines, 200 seconds of each fuzzer, 500 jobs through the engine in its pod, the
 package on every Python of this machine, the tests that `make test-cluster` leaves to the sandbox,
 and the cluster's own tests.
-An author and a tenant of ill will play for an hour. Every mutant of what decides is made.
+An author and a tenant of ill will play for an hour. Every mutant of what decides is made. A diff is
+held to 10,000 states of jobs, and the model plays 3,000 histories.
 """
 
 

@@ -168,3 +168,55 @@ def test_a_leader_that_was_paused_leaves_the_run_that_another_has_begun(
             if not shared:
                 one.wait_for_line("superseded by run")
         assert [found["metadata"]["uid"] for found in objects.pods()] == [pod["metadata"]["uid"]]
+
+
+@pytest.mark.only("sandbox")
+def test_a_leader_that_was_paused_in_a_removal_leaves_the_job_that_another_has_brought_back(
+    engine: Engine, other: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    sandbox.node.will(Run(duration=300), pod="job-*")
+    sandbox.node.will(Run(duration=0.05), pod="kept-*")
+    for one in (engine, other):
+        one.spec("kept", script="true")
+    engine.spec("job", script="make")
+    with EngineProcess(engine, "--leader-elect", "--prune", ready=False) as old:
+        objects.wait_until_running("job")
+        fault = sandbox.faults.add(Fault(Latency(4), verb="list", resource="secrets", times=1))
+        (engine.folder / "job.yaml").unlink()
+        objects.api.wait(lambda: sandbox.faults.hits(fault), "its removal")
+        old.send(signal.SIGSTOP)
+        other.spec("job", script="make", env={"COMMIT": "2"})
+        with EngineProcess(other, "--leader-elect", "--prune", ready=False):
+            pod = wait_for_run(objects, hash_of(other))
+            old.send(signal.SIGCONT)
+            old.wait_for_line("standing by")
+        there = objects.api.get("pods", pod["metadata"]["name"], engine.namespace)
+        assert there["metadata"]["uid"] == pod["metadata"]["uid"]
+        assert "deletionTimestamp" not in there["metadata"]
+        assert engine.status()["job"]["state"] in ("Starting", "Running")
+
+
+@pytest.mark.only("sandbox")
+def test_a_pipeline_that_prunes_leaves_the_job_that_a_later_one_has_brought_back(
+    engine: Engine, other: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    """The earlier pipeline announced the removal, and the later one ran the job meanwhile."""
+    sandbox.node.will(Run(duration=300), pod="job-*")
+    sandbox.node.will(Run(duration=12), pod="slow-*")
+    for one in (engine, other):
+        one.spec("other", script="true")
+    other.spec("job", script="make")
+    source = ("--source", "web")
+    engine.spec("job", script="true", image="registry.example/busybox:2")
+    sandbox.node.will(Run(duration=0.05), pod="job-*")
+    engine.reconcile(*source, ends=0)
+    (engine.folder / "job.yaml").unlink()
+    engine.spec("slow", script="true")
+    sandbox.node.will(Run(duration=300), pod="job-*")
+    earlier = engine.start(*source, "--prune", "--yes")
+    objects.wait_until_running("slow")
+    later = other.reconcile(*source, "--wait", "applied", ends=0).job("job")["specHash"]
+    pruned = finish(earlier, ends=0).result["pruned"]
+    pod = wait_for_run(objects, later)
+    assert engine.status()["job"]["state"] in ("Starting", "Running")
+    assert pod["metadata"]["name"] not in {entry["name"] for entry in pruned}

@@ -81,7 +81,7 @@ def read_overdue(state: LifecycleState, pod: Pod) -> Outcome | None:
     end = run_deadline(state, pod)
     if end is None or state.now < end:
         return None
-    return exceeded_deadline(state.job.deadline_seconds)
+    return exceeded_deadline(_timeout(state))
 
 
 def run_deadline(state: LifecycleState, pod: Pod) -> datetime | None:
@@ -89,11 +89,23 @@ def run_deadline(state: LifecycleState, pod: Pod) -> datetime | None:
 
     Counted as the kubelet counts activeDeadlineSeconds: from when it took up the pod.
     """
-    job = state.job
-    if job.has_active_deadline and "activeDeadlineSeconds" in pod["spec"]:
+    if is_ended_by_kubelet(state, pod):
         return None
     began = parse_time((pod.get("status") or {}).get("startTime"))
-    return None if began is None else began + timedelta(seconds=job.deadline_seconds)
+    return None if began is None else began + timedelta(seconds=_timeout(state))
+
+
+def is_ended_by_kubelet(state: LifecycleState, pod: Pod) -> bool:
+    """Whether the pod carries its deadline."""
+    return state.job.has_active_deadline and "activeDeadlineSeconds" in pod["spec"]
+
+
+def _timeout(state: LifecycleState) -> int:
+    """The spec's, or what an older run was started with."""
+    record, own = state.record, state.job.deadline_seconds
+    if record is None or record.spec_hash == state.job.spec_hash:
+        return own
+    return record.kept_timeout or own
 
 
 def start_deadline(state: LifecycleState, attempt: Attempt, pod: Pod) -> datetime:

@@ -1,7 +1,8 @@
 """A changed spec starts a new run, but only once the old run is over and its pod is gone.
 
-`onChange: Wait` waits for what runs; a pod that has not started, or whose main container can't,
-has nothing to be waited for.
+`onChange: Wait` waits for what runs, by the timeout that it was started with, and for the time at
+which a failed attempt would have been tried again. A pod that has not started, or whose main
+container can't, has nothing to be waited for.
 """
 
 from engine.api.model import OnChange
@@ -21,6 +22,9 @@ def replace_changed_run(state: LifecycleState) -> Action | None:
         return remove_strays(state)
     attempt = record.open_attempt
     if attempt is None or record.state.is_final:
+        retry_at = record.last.retry_at if record.last and not record.state.is_final else None
+        if state.job.on_change is OnChange.WAIT and retry_at is not None and state.now < retry_at:
+            return state.wait(retry_at)
         return remove_strays(state)
     return _end_old_run(state, record, attempt)
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 from engine.lifecycle.actions import Action, CreateDependents, CreatePod, RefreshPod, WriteRecord
 from engine.lifecycle.pull_fallback import images_of_nodes
 from engine.lifecycle.record import Attempt, Record
+from engine.lifecycle.rules.close_attempt import is_ended_by_kubelet
 from engine.lifecycle.state import (
     LifecycleState,
     Pod,
@@ -104,5 +105,6 @@ def _own_and_record(state: LifecycleState, record: Record, number: int, pod: Pod
         spec_fields=state.job.spec_fields,
         defaulted_fields=state.job.defaulted_fields,
         engine=state.engine,
+        kept_timeout=0 if is_ended_by_kubelet(state, pod) else state.job.deadline_seconds,
     )
     return WriteRecord(started)

@@ -7,14 +7,14 @@ import pytest
 
 from engine.sandbox import Sandbox
 from engine.sandbox.request_log import LoggedRequest
-from tests.component.dry_run.situations import RECORD, SITUATIONS, Situation, Stage
+from tests.component.dry_run.situations import SITUATIONS, Situation, Stage
 from tests.support.engine import CommandResult, Engine
 
 Write = tuple[str, str, str]
 PODS = {"create pod ": "create", "delete pod ": "delete", "remove the scheduling": "patch"}
 PODS |= {"update pod ": "patch"}
 RECORDS = "record "
-SILENT = ("create what pod ", "find out why ")
+SILENT = ("create what pod ", "find out wh")
 """Steps that need not write anything."""
 AGAIN = "create again what pod "
 ORPHANED_SINCE = "jobs.engine/orphaned-since"
@@ -34,16 +34,17 @@ def _verb(request: LoggedRequest) -> str:
     return "write" if is_record else request.verb
 
 
-def announced(step: str | None) -> list[Write]:
+def announced(step: str | None, job: str = "job") -> list[Write]:
     """The write that this step is, if any."""
-    write = _write(step) if step is not None else None
+    write = _write(step, job) if step else None
     return [write] if write is not None else []
 
 
-def _write(step: str) -> Write | None:
+def _write(step: str, job: str) -> Write | None:
     if step.startswith(RECORDS):
-        return ("write", "configmaps", RECORD)
-    pod = next(word for word in step.replace(":", "").split() if word.startswith("job-"))
+        return ("write", "configmaps", f"{job}.record")
+    words = step.replace(":", "").split()
+    pod = next((word for word in words if word.startswith(f"{job}-")), "")
     if step.startswith(AGAIN):
         return ("create", "configmaps", pod)
     verb = next((verb for words, verb in PODS.items() if step.startswith(words)), "")

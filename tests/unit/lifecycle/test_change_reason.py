@@ -23,9 +23,10 @@ from engine.lifecycle.change_reason import (
     planned_action,
 )
 from engine.lifecycle.record import Record
+from engine.lifecycle.rules import decide
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
-from tests.unit.lifecycle.states import JOB, attempt, finished, make_state, record
+from tests.unit.lifecycle.states import JOB, NOW, at, attempt, finished, make_state, record
 from tests.unit.pods import ended, pod
 
 
@@ -120,6 +121,14 @@ def test_a_new_run_that_waits_for_the_end_of_the_old_pod_is_a_start() -> None:
         assert planned_action(make_state(job, before), Wait()) == "leave"
     assert planned_action(make_state(JOB, OVER, ending), Wait()) == "leave"
     assert planned_action(make_state(CHANGED, UNDER_WAY, ending), Wait()) == "leave"
+
+
+def test_a_retry_that_waits_for_its_time_is_a_start() -> None:
+    failed = attempt(outcome=Reason.SCRIPT_FAILED, finished_at=NOW, retry_at=at(5))
+    state = make_state(JOB, record(failed))
+    assert decide(state) == Wait(at(5))
+    assert planned_action(state, decide(state)) == "start"
+    assert planned_action(make_state(JOB, UNDER_WAY), Wait(at(5))) == "leave"
 
 
 def test_a_write_is_described_in_words() -> None:

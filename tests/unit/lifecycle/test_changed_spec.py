@@ -6,7 +6,7 @@ import pytest
 from engine.lifecycle.actions import CreatePod, DeletePod, Done, RefreshPod, Wait
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
-from tests.unit.lifecycle.states import JOB, act, attempt, finished, make_state, record, written
+from tests.unit.lifecycle.states import JOB, act, at, attempt, finished, make_state, record, written
 from tests.unit.pods import UID, ended, job_pod, running, waiting
 
 NEW = make_job(script="make other\n")
@@ -89,6 +89,16 @@ def test_on_change_wait_lets_the_old_run_end() -> None:
     over = written(NEW_WAITS, OLD, done)
     assert (over.reason, over.spec_hash) == (Reason.SCRIPT_FAILED, JOB.spec_hash)
     assert act(NEW_WAITS, over, done) == CreatePod(1, {})
+
+
+def test_on_change_wait_waits_out_the_delay_of_a_retry() -> None:
+    failed = attempt(outcome=Reason.SCRIPT_FAILED, finished_at=at(-1), retry_at=at(4))
+    assert act(NEW_WAITS, record(failed)) == Wait(at(4))
+    assert act(NEW_WAITS, record(failed), now=at(4)) == CreatePod(1, {})
+    assert act(NEW, record(failed)) == CreatePod(1, {})
+    over = finished(Reason.SCRIPT_FAILED)
+    given_up = replace(over, attempts=(replace(over.attempts[0], retry_at=at(4)),))
+    assert act(NEW_WAITS, given_up) == CreatePod(1, {})
 
 
 def test_on_change_wait_ends_when_the_old_pod_is_gone() -> None:

@@ -101,6 +101,28 @@ def test_an_old_run_that_a_changed_spec_waits_for_is_ended_too() -> None:
     assert act(changed, over, pod) == DeletePod(POD, UID, None, "its spec has changed")
 
 
+def test_an_old_run_is_ended_by_the_timeout_that_it_was_started_with() -> None:
+    """Not by that of the spec that waits for it."""
+    pod = taken_up(DUE_SOON, running())
+    begun = written(JOB, None, job_pod(JOB, gated=True), settled=[UID])
+    assert begun.kept_timeout == 10
+    old = replace(OPEN, kept_timeout=7200)
+    hasty = make_job(config=CONFIG, timeout="1s", script="make other\n", onChange="Wait")
+    assert act(hasty, old, pod) == Wait(at(7195))
+    over = written(hasty, replace(OPEN, kept_timeout=3), pod)
+    assert over.message == "ran longer than its timeout of 3s"
+    own = make_job(config=CONFIG, timeout="1h")
+    assert own.spec_hash == JOB.spec_hash  # a timeout of the run's own spec counts at once
+    assert act(own, replace(old, state=State.RUNNING), pod) == Wait(at(3595))
+
+
+def test_a_timeout_that_the_pod_carries_is_in_no_record() -> None:
+    job = make_job(timeout="10s")
+    pod = job_pod(job, gated=True)
+    pod["spec"]["activeDeadlineSeconds"] = 10
+    assert written(job, None, pod, settled=[UID]).kept_timeout == 0
+
+
 def test_the_next_attempt_waits_until_the_pod_is_gone() -> None:
     job = make_job(
         config=CONFIG, timeout="10s", retry={"max": 1, "on": [Reason.DEADLINE_EXCEEDED.value]}

@@ -85,7 +85,7 @@ def test_every_field_is_written_but_those_of_the_object_that_holds_the_record() 
     past = RunHistoryEntry("0a1b2c3d", 1, "uid-0", **of_run)
     whole = Record(
         JOB.key, "default", JOB.spec_hash, (past,), 1, {"0a1b2c3d": 1}, "spec.image=0a1b2c3d",
-        "uid-2", "node_12", 7, completed=True, refused="QuotaExceeded q", attempts=(tried,),
+        "uid-2", "node_12", 7, 60, completed=True, refused="QuotaExceeded q", attempts=(tried,),
         annotations={"a": "b"}, object=JobObject("uid-3", 1), conditions=({"type": "Ready"},),
         version="7", **of_run,
     )  # fmt: skip
