@@ -46,6 +46,8 @@ class MatrixExpander:
     def __init__(self, kubernetes: KubernetesSchema) -> None:
         self._kubernetes = kubernetes
         self.problems: list[Diagnostic] = []
+        self._has_any: bool | None = None
+        """Whether the file has any expression."""
         self._values, self._letters = MAX_VALUES, _MAX_LETTERS
         self._expressions: dict[str, Any] = {}
 
@@ -54,7 +56,9 @@ class MatrixExpander:
         data = document.data
         is_job = isinstance(data, dict) and data.get("kind") == JOB_SPEC
         if not is_job or not has_value(data, ("spec", "matrix")):
-            if is_job and "${{" in document.text:
+            if self._has_any is None:
+                self._has_any = "${{" in document.text
+            if is_job and self._has_any:
                 self._refuse(document)
             yield document
             return

@@ -60,7 +60,9 @@ def check_document(
             explain(error, written=document.written_scalar), room
         ):
             problems.append(Diagnostic(document.locate(path, key=is_key), message, hint))
-    rest = _without(document, wrong, kubernetes) if wrong else document
+    rest = document if not wrong else None
+    if wrong and len(document.text) <= _MOST_MENDED:
+        rest = _without(document, wrong, kubernetes)
     return problems, total - len(problems), rest
 
 
@@ -101,7 +103,8 @@ def _without(
     return None
 
 
-_MOST_CUTS = 3
+_MOST_CUTS, _MOST_MENDED = 3, 64 * 1024
+"""Rounds, and characters of a file: each round looks at all of a document."""
 _STAND_INS: Mapping[Path, Any] = {("spec", "image"): "x", ("spec",): {"image": "x"}}
 
 
