@@ -49,7 +49,11 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"KUBECONFIG": str(self.kubeconfig), "ENGINE_SECRET_TOKEN": "not-a-secret"}
+        return {
+            "KUBECONFIG": str(self.kubeconfig),
+            "ENGINE_SECRET_TOKEN": "not-a-secret",
+            "ENGINE_CONFIG": str(Path(__file__).with_name("control_plane.yaml")),
+        }
 
     @contextmanager
     def requests(self, user_agent: str) -> Iterator[list[Asked]]:

@@ -273,6 +273,8 @@ class PullSettings:
     """The classes of failures that do."""
     patience: float = 120.0
     """Seconds for which the kubelet goes on with the last policy while the registry is away."""
+    scout: bool = True
+    """Whether one job pulls an image first that several need."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from engine.refs import JobKey, Ref
 from engine.runtime.lease import LeaseObject, lease_number, owner, read_lease_record
 from engine.status.containers import has_started
 from engine.status.drain import runs_on
-from engine.status.outcome import State
+from engine.status.outcome import Reason, State
 from engine.times import parse_time
 from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
 
@@ -232,7 +232,8 @@ def queue_positions(records: Iterable[Record], now: datetime) -> dict[JobKey, Qu
     """Positions of all jobs that wait for a quota: a queue per namespace, by submission."""
     queues: dict[str, list[tuple[datetime, JobKey]]] = {}
     for record in records:
-        if record.state is State.QUEUED and record.queued_at and record.open_attempt is None:
+        is_waiting = record.state is State.QUEUED and record.open_attempt is None
+        if is_waiting and record.queued_at and record.reason is not Reason.WAITING_FOR_IMAGE:
             queues.setdefault(record.key.namespace, []).append((record.queued_at, record.key))
     return {
         key: QueuePosition(position, len(queue), (now - since).total_seconds())

@@ -20,6 +20,7 @@ from engine.lifecycle.actions import Action, FindCachedImage, FindPullCause, Ref
 from engine.lifecycle.record import Attempt, PullFailure, Record
 from engine.lifecycle.retry import close_or_retry, retry_time
 from engine.lifecycle.state import LifecycleState, Pod, policies_of, uid_of
+from engine.refs import pod_name
 from engine.status.outcome import Outcome, Reason
 from engine.status.waiting import classify_pull, has_pull_cause, pull_errors
 
@@ -77,6 +78,27 @@ def fall_back(
         return RefreshPod(attempt.pod, uid)
     moved_along = tuple(_moved_along(state, pod, failures))
     return _close(state, attempt, tuple(failures), moved_along)
+
+
+def fall_back_without_pod(state: LifecycleState) -> WriteRecord:
+    """Close an attempt that was never begun, by how another job failed to pull the same image.
+
+    Containers of one image and policy move along, as in `fall_back`.
+    """
+    record, job, holds = state.run_record, state.job, state.observed.image_holds
+    number, policies = record.next_number, {**record.next_policies(job)}
+    failures: dict[tuple[str, str], PullFailure] = {}
+    moved = []
+    for hold in holds:
+        policies[hold.container] = hold.policy
+        if hold.failure is not None:
+            own = replace(hold.failure, container=hold.container)
+            first = failures.setdefault((hold.image, hold.policy), own)
+            if first is not own and record.has_policy_left(job, hold.container, more=1):
+                moved.append(replace(own, message=""))
+    name = pod_name(job.name, job.run, number)
+    attempt = Attempt(number, name, policies=policies, claimed_at=state.now)
+    return _close(state, attempt, tuple(failures.values()), tuple(moved))
 
 
 def _falls_back(

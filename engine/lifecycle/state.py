@@ -10,8 +10,8 @@ from engine.api.model import Job, PullSettings, RecordSettings
 from engine.errors import ApiError, QuotaExceededError
 from engine.lifecycle.actions import DeletePod, RefreshPod, Wait
 from engine.lifecycle.predecessors import Predecessor
-from engine.lifecycle.record import NO_RECORD, Record
-from engine.refs import GATE, parse_pod_name, pod_name
+from engine.lifecycle.record import NO_RECORD, PullFailure, Record
+from engine.refs import GATE, JobKey, parse_pod_name, pod_name
 from engine.status.containers import has_running_container, main_containers_terminated
 from engine.status.deletion import Deletion
 from engine.status.outcome import Masked, Outcome, Reason, State
@@ -50,6 +50,26 @@ class Rejection:
     def key(self) -> str:
         """What was refused by what: the same for the same refusal, in whatever words."""
         return f"{self.kind.__name__.removesuffix('Error')} {self.quota}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class ImageHold:
+    """Another job pulls an image that this one needs, too, or has just failed to."""
+
+    container: str
+    """The container of this job that needs it."""
+    image: str
+    """The image."""
+    policy: str
+    """Its pull policy."""
+    since: datetime
+    """Since when the other job pulls it; or when that failed."""
+    scout: JobKey | None = None
+    """The other job; None once it is over."""
+    due: datetime | None = None
+    """Until then its pod has to have a node."""
+    failure: PullFailure | None = None
+    """How it failed."""
 
 
 @dataclass(slots=True)
@@ -98,6 +118,8 @@ class Observation:
     """The jobs that it waits for, and how far they are."""
     masks_secrets: bool = True
     """Whether every secret of the job is known, so that it is masked in what its pods say."""
+    image_holds: tuple[ImageHold, ...] = ()
+    """Images that others pull, or have failed to: those of the attempt that comes next."""
     suspended: bool = False
     """Whether `limits.maxStarts` lets no new run of the job begin."""
     superseded: bool = False

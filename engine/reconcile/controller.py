@@ -41,6 +41,7 @@ from engine.lifecycle.state import Observation
 from engine.prune.result import PruneEntry
 from engine.reconcile.failure_policy import judge_failure
 from engine.reconcile.job_store import Changes, JobStore, Rendered, TrackedJob
+from engine.reconcile.pull_scout import PullScout
 from engine.reconcile.reconciler import Reconciler, Result
 from engine.reconcile.refusal import CLAIMED, Refusals, report_refusal
 from engine.reconcile.reporter import AttemptReporter
@@ -144,6 +145,7 @@ class JobController:
         self._quota_queue: QuotaQueue | None = None
         """Imported, and made, once a quota has no room for a job."""
         self._image_locator: ImageLocator | None = None
+        self._pull_scout = PullScout(self.queue.add)
         self.config: Config
         """What `configure` was given last."""
         self.membership: Membership | None = None
@@ -183,6 +185,7 @@ class JobController:
             self.records,
             self.owns,
             _NOT_OF_A_NAME.sub("", f"{socket.gethostname()}_{os.getpid()}"),
+            self._pull_scout if config.pull.scout else None,
         )
 
     @cached_property
@@ -279,6 +282,7 @@ class JobController:
     def complete(self, key: JobKey, error: EngineError | None = None) -> None:
         """The job needs no more; `error` is why it was given up."""
         self._dequeue(key)
+        self._pull_scout.release(key)
         with self._completion:
             self.completed[key] = error
             self._completion.notify_all()
@@ -297,6 +301,7 @@ class JobController:
         """Nothing is left to be done for a job without a spec; one that has a spec is kept."""
         self._dequeue(key)
         self._blocked.discard(key)
+        self._pull_scout.release(key)
         if self.store.forget(key):
             self._dependencies.redactor.forget(key)
             self.emit(JobUnmanaged(key))
@@ -553,7 +558,7 @@ class JobController:
                 self.forget(key)
         if until is not None and (
             result.finished
-            or (result.started and until.started)
+            or (result.started and until.started and not self._pull_scout.is_awaited(key))
             or (tracked.job.suspend and not result.started)
             or (tracked.queued_since and now - tracked.queued_since > until.queue_timeout)
         ):

@@ -62,6 +62,7 @@ from engine.lifecycle.state import (
     uid_of,
 )
 from engine.reconcile.job_store import TrackedJob
+from engine.reconcile.pull_scout import PullScout, pull_keys
 from engine.reconcile.reporter import AttemptReporter
 from engine.refs import GATE, MAIN_CONTAINER, JobKey, Ref, ref_of
 from engine.render.manifests import Manifests, secret_references
@@ -126,6 +127,8 @@ class Reconciler:
     """This process, as records name it."""
     no_objects: dict[str, datetime] = field(default_factory=dict)
     """Until when JobSpec objects aren't asked for in a namespace: there can be none, or may not."""
+    scout: PullScout | None = None
+    """What is known of images; None where each job finds out by itself."""
 
     def reconcile(self, tracked: TrackedJob) -> Result:
         """Do what can be done now.
@@ -182,7 +185,14 @@ class Reconciler:
         known.masks_secrets = tracked.rendered.secrets_resolved and not has_references
         known.superseded = tracked.check_superseded(now)
         source, record, kept_runs = self.config.source, tracked.record, self.kept_runs
-        return LifecycleState(job, record, known, now, source, self.pull, kept_runs, self.engine)
+        state = LifecycleState(job, record, known, now, source, self.pull, kept_runs, self.engine)
+        run, known.image_holds = state.run_record, ()
+        if self.scout is not None:
+            self.scout.observe(job.key, state)
+            if run.open_attempt is None and not run.state.is_final:
+                keys = pull_keys(job, run.next_policies(job), tracked.rendered.secrets)
+                known.image_holds = self.scout.holds(job.key, run.next_number, keys, now)
+        return state
 
     def execute(self, tracked: TrackedJob, action: Step) -> None:
         """Take the one step that `action` is. Errors: the API's; what was written stays valid."""
@@ -195,7 +205,11 @@ class Reconciler:
 
     def create_pod(self, tracked: TrackedJob, action: CreatePod) -> None:
         """Step 1. A pod that has the name already is for `lifecycle` to judge."""
-        job = tracked.job
+        job, now = tracked.job, self.client.now()
+        if self.scout is not None:
+            keys = pull_keys(job, action.policies, tracked.rendered.secrets)
+            if not self.scout.claim(job, action.attempt, keys, now):
+                return
         begun = tracked.record is not None and (tracked.record.attempts or not job.object)
         if not begun:
             self._refuse_claimed(job)

@@ -43,6 +43,8 @@ class Reason(StrEnum):
     """A container could not be created or started, or a Secret that it refers to does not exist."""
     QUOTA_EXCEEDED = "QuotaExceeded"
     """A quota has no room for the job: it is Queued, and the next reconcile asks again."""
+    WAITING_FOR_IMAGE = "WaitingForImage"
+    """Another job pulls its image first: it is Queued, without a pod, until that is done."""
     ADMISSION_REFUSED = "AdmissionRefused"
     """The API server or an admission webhook refused an object of the job."""
     POD_DELETED = "PodDeleted"
@@ -73,7 +75,7 @@ class Reason(StrEnum):
     def exit_code(self) -> ExitCode:
         """What the command line ends with for it."""
         match self:
-            case Reason.SUCCEEDED:
+            case Reason.SUCCEEDED | Reason.WAITING_FOR_IMAGE:
                 return ExitCode.OK
             case Reason.IMAGE_PULL_FAILED | Reason.INVALID_IMAGE:
                 return ExitCode.IMAGE_PULL

@@ -7,6 +7,7 @@ from engine.lifecycle.actions import Action, CreateDependents, CreatePod, Refres
 from engine.lifecycle.pull_fallback import images_of_nodes
 from engine.lifecycle.record import Attempt, Record
 from engine.lifecycle.rules.close_attempt import is_ended_by_kubelet
+from engine.lifecycle.rules.wait_for_image import wait_for_image
 from engine.lifecycle.state import (
     LifecycleState,
     Pod,
@@ -47,6 +48,8 @@ def start_attempt(state: LifecycleState) -> Action | None:
     if rejection and not state.says_queued(rejection):
         # Where there is no room for the record, no second pod is made in vain.
         return WriteRecord(state.queued(record, rejection))
+    if (waiting := wait_for_image(state, record)) is not None:
+        return waiting
     policies = record.next_policies(state.job)
     images, fence = images_of_nodes(record.attempts, policies), record.next_fence(state.now)
     return CreatePod(number, policies, images, fence)

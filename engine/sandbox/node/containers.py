@@ -100,7 +100,8 @@ class Container:
         self.reason = reason or ("Completed" if exit_code == 0 else "Error")
         self.message = message
         if exit_code and not message and self.spec["terminationMessagePolicy"] != "File":
-            self.message = "".join(f"{line}\n" for _, line in self.log[-80:])[-2048:]
+            written = [f"{line}\n" for _, line in self.log[-80:] if not line.startswith("sandbox:")]
+            self.message = "".join(written)[-2048:]
 
     def lose(self) -> None:
         """It never came to a status of its own: the kubelet makes one up."""

@@ -1,0 +1,194 @@
+"""One job pulls an image first, and the others that need it wait until it has, or has failed.
+
+A thousand jobs of one bad tag would make a thousand pods and pulls. So the first one goes as the
+scout, and its failure is the failure of those that waited. No job waits for a pod that no node
+takes at once.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from engine.api.model import Job, PullClass
+from engine.lifecycle.record import PullFailure
+from engine.lifecycle.state import ImageHold, LifecycleState
+from engine.refs import MAIN_CONTAINER, JobKey
+from engine.render.manifests import SecretValues
+from engine.status.containers import container_states
+from engine.wellknown import default_pull_policy
+
+_SCHEDULING = timedelta(seconds=3)
+_PROVED_FOR = timedelta(minutes=5)
+_FAILED_FOR = timedelta(seconds=5)
+"""For those that had yet to ask; an image that was missing may be pushed meanwhile."""
+
+PullKey = tuple[object, ...]
+"""An image, and what else decides whether it can be pulled: policy, credentials, nodes."""
+PullKeys = Mapping[str, PullKey]
+"""By container."""
+
+
+@dataclass(slots=True)
+class _Pull:
+    """What is known of one image, until it is forgotten."""
+
+    since: datetime
+    until: datetime
+    scout: JobKey | None = None
+    """Who pulls it; None once that is over."""
+    has_node: bool = False
+    """Whether the scout's pod is on a node."""
+    failure: PullFailure | None = None
+    waiting: dict[JobKey, int] = field(default_factory=dict)
+    """Who waits for the scout, and with which attempt."""
+
+
+class PullScout:
+    """What the jobs of one engine have found out about images. Safe to use from several threads.
+
+    Guarantees: a job waits only while the pod of another one pulls the image, or may get its node
+    at any moment. `wake` is called for each job that waited, once it need not any more.
+    """
+
+    def __init__(self, wake: Callable[[JobKey], None]) -> None:
+        self._wake = wake
+        self._lock = threading.Lock()
+        self._pulls: dict[PullKey, _Pull] = {}
+        self._scouts: dict[JobKey, tuple[int, PullKeys]] = {}
+        """The attempt of each scout, and what its containers pull."""
+
+    def holds(
+        self, key: JobKey, attempt: int, keys: PullKeys, now: datetime
+    ) -> tuple[ImageHold, ...]:
+        """The images for which the job has to wait, or that have just failed without it."""
+        found = []
+        with self._lock:
+            for container, pull_key in keys.items():
+                pull = self._known(pull_key, now)
+                if pull is None or pull.scout == key:
+                    continue
+                if pull.scout is not None:
+                    pull.waiting[key] = attempt
+                elif pull.failure is None or not (
+                    pull.waiting.get(key) == attempt or now < pull.since + _FAILED_FOR
+                ):
+                    continue
+                due = None if pull.has_node else pull.since + _SCHEDULING
+                image, policy = map(str, pull_key[:2])
+                found.append(
+                    ImageHold(container, image, policy, pull.since, pull.scout, due, pull.failure)
+                )
+        return tuple(found)
+
+    def claim(self, job: Job, attempt: int, keys: PullKeys, now: datetime) -> bool:
+        """Whether the job may pull now: as the scout, where nothing is known of an image."""
+        with self._lock:
+            self._release(job.key)
+            pulls = {pull_key: self._known(pull_key, now) for pull_key in keys.values()}
+            if any(pull is not None and pull.scout is not None for pull in pulls.values()):
+                return False
+            until = now + timedelta(seconds=job.start_timeout) + _PROVED_FOR
+            for pull_key, pull in pulls.items():
+                if pull is None or pull.failure is not None:
+                    self._pulls[pull_key] = _Pull(now, until, job.key)
+                    self._scouts[job.key] = attempt, keys
+        return True
+
+    def observe(self, key: JobKey, state: LifecycleState) -> None:
+        """Learn what has become of the scout's pod, if the job is one."""
+        if key not in self._scouts:  # most jobs are none
+            return
+        with self._lock:
+            number, keys = self._scouts.get(key, (0, {}))
+            record, now = state.run_record, state.now
+            attempt = next((one for one in record.attempts if one.number == number), None)
+            if attempt is None:
+                if state.observed.rejection is not None or record.state.is_final:
+                    self._release(key)
+                return
+            for failure in attempt.failures:
+                if failure.message and failure.container in keys:
+                    self._settle(key, keys[failure.container], now, failure)
+            pod = state.pod_of(attempt.uid) or {}
+            for one in container_states(pod):
+                if one.name in keys and (one.has_started or one.last_terminated):
+                    self._settle(key, keys[one.name], now)
+            if not attempt.is_open:
+                self._release(key)
+            for pull in map(self._pulls.get, keys.values()):
+                if pull is not None and pull.scout == key:
+                    pull.has_node = "nodeName" in (pod.get("spec") or {})
+
+    def is_awaited(self, key: JobKey) -> bool:
+        """Whether others wait for what the job pulls."""
+        with self._lock:
+            _, keys = self._scouts.get(key, (0, {}))
+            pulls = map(self._pulls.get, keys.values())
+            return any(pull is not None and pull.scout == key and pull.waiting for pull in pulls)
+
+    def release(self, key: JobKey) -> None:
+        """The job is no scout any more; another one is to find out."""
+        with self._lock:
+            self._release(key)
+
+    def _release(self, key: JobKey) -> None:
+        _, keys = self._scouts.pop(key, (0, {}))
+        for pull_key in keys.values():
+            pull = self._pulls.get(pull_key)
+            if pull is not None and pull.scout == key:
+                self._forget(pull_key)
+
+    def _settle(
+        self, key: JobKey, pull_key: PullKey, now: datetime, failure: PullFailure | None = None
+    ) -> None:
+        """The scout has pulled it, or failed. What may be the node's failure is no one else's."""
+        pull = self._pulls.get(pull_key)
+        if pull is None or pull.scout != key:
+            return
+        waiting = pull.waiting
+        self._pulls[pull_key] = after = _Pull(now, now + _PROVED_FOR)
+        if failure is not None and failure.pull_class is not PullClass.OTHER:
+            after.failure, after.waiting = failure, waiting
+        for one in (*waiting, *((key,) if waiting else ())):
+            self._wake(one)
+
+    def _known(self, pull_key: PullKey, now: datetime) -> _Pull | None:
+        """Also where a scout has waited for a node for too long: from then on nobody waits."""
+        pull = self._pulls.get(pull_key)
+        if pull is not None and now >= pull.until:
+            self._forget(pull_key)
+            return None
+        if (
+            pull is not None
+            and pull.scout
+            and not pull.has_node
+            and now >= pull.since + _SCHEDULING
+        ):
+            self._settle(pull.scout, pull_key, now)
+            return self._pulls[pull_key]
+        return pull
+
+    def _forget(self, pull_key: PullKey) -> None:
+        for one in self._pulls.pop(pull_key).waiting:
+            self._wake(one)
+
+
+def pull_keys(job: Job, policies: Mapping[str, str], secrets: SecretValues) -> PullKeys:
+    """What each container of the next attempt pulls, but for those that pull nothing."""
+    spec = job.spec
+    logins = tuple((one.registry, one.username) for one in job.credentials)
+    place = (
+        *(job.namespace, spec.get("serviceAccountName"), repr(spec.get("nodeSelector"))),
+        *(job.pull_secrets, logins, secrets.passwords),
+        *(spec["template"], repr(spec.get("podPatch"))),
+    )
+    containers = [*spec.get("services", ()), *spec.get("initContainers", ())]
+    images = {one["name"]: one["image"] for one in containers}
+    images[MAIN_CONTAINER] = spec["image"]
+    found = {}
+    for name, image in images.items():
+        policy = policies.get(name) or default_pull_policy(image)
+        if policy != "Never":
+            found[name] = (image, policy, *place)
+    return found

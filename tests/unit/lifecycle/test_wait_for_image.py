@@ -1,0 +1,60 @@
+"""An attempt whose image another job pulls first waits without a pod, and ends as that one."""
+
+from dataclasses import replace
+
+from engine.api.model import Job
+from engine.lifecycle.actions import Action, CreatePod, Wait, WriteRecord
+from engine.lifecycle.record import Record
+from engine.lifecycle.rules import decide
+from engine.lifecycle.state import ImageHold
+from engine.refs import JobKey
+from engine.status.outcome import Reason, State
+from tests.unit.builders import make_job
+from tests.unit.lifecycle.states import JOB, NOW, PULL_FAILURE, at, make_state
+
+HOLD = ImageHold("main", "main:1", "Always", NOW, JobKey("ci", "first"), at(3))
+
+
+def decided(
+    *holds: ImageHold, known: Record | None = None, now: float = 0, job: Job = JOB
+) -> Action:
+    state = make_state(job, known, now=at(now))
+    state.observed.image_holds = holds
+    return decide(state)
+
+
+def test_it_waits_for_the_scout_and_is_recorded_as_waiting_only_after_a_while() -> None:
+    assert decided(HOLD) == Wait(at(3))
+    scheduled = replace(HOLD, due=None)
+    assert decided(scheduled) == Wait(at(5))
+    action = decided(scheduled, now=5)
+    assert isinstance(action, WriteRecord)
+    waiting = action.record
+    assert (waiting.state, waiting.reason) == (State.QUEUED, Reason.WAITING_FOR_IMAGE)
+    assert waiting.message == "image main:1 is pulled by job ci/first first"
+    assert decided(scheduled, known=replace(waiting, version="7"), now=9) == Wait()
+    assert isinstance(decided(known=replace(waiting, version="7"), now=9), CreatePod)
+
+
+def test_what_has_failed_for_the_scout_has_failed_for_it_with_the_same_words() -> None:
+    failed = replace(HOLD, scout=None, failure=PULL_FAILURE)
+    action = decided(failed)
+    assert isinstance(action, WriteRecord)
+    over = action.record
+    assert (over.state, over.reason) == (State.FAILED, Reason.IMAGE_PULL_FAILED)
+    assert over.message == "attempt 1, main, Always: main:1: not found"
+    assert over.attempts[0].uid == ""
+
+
+def test_a_policy_that_is_left_is_next_and_containers_of_one_image_move_along() -> None:
+    job = make_job(
+        pullPolicy=["Always", "IfNotPresent"], services=[{"name": "web", "image": "main:1"}]
+    )
+    failed = replace(HOLD, scout=None, failure=PULL_FAILURE)
+    action = decided(failed, replace(failed, container="web"), job=job)
+    assert isinstance(action, WriteRecord)
+    assert not action.record.state.is_final
+    following = decided(known=replace(action.record, version="7"), job=job)
+    assert isinstance(following, CreatePod)
+    assert following.policies == {"main": "IfNotPresent", "web": "IfNotPresent"}
+    assert following.attempt == 2
