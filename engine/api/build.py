@@ -74,6 +74,7 @@ def build_job(
         spec=spec,
         timeout=timeout,
         has_active_deadline=config.features.active_deadline_seconds,
+        has_user_namespaces=config.features.user_namespaces,
         has_last_words=config.features.last_words,
         start_timeout=start_timeout,
         ttl=seconds.get(("ttl",), min(longest, limits.max_ttl or math.inf)),

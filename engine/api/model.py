@@ -140,6 +140,8 @@ class Job:
     """Seconds it may run."""
     has_active_deadline: bool
     """Whether its pods carry the timeout as activeDeadlineSeconds; else the engine keeps it."""
+    has_user_namespaces: bool
+    """Whether root in its pod is to be another user on the node."""
     has_last_words: bool
     """Whether its containers' last lines are in their status once they have failed."""
     start_timeout: float
@@ -261,6 +263,8 @@ class Features:
     """Whether pods carry their timeout as activeDeadlineSeconds."""
     events: bool = True
     """Whether Kubernetes Events are written."""
+    user_namespaces: bool = False
+    """Whether pods have users of their own; every node that takes jobs has to be able to."""
     last_words: bool = True
     """Whether the kubelet puts the last lines of a container that failed into its status."""
 

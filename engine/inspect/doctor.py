@@ -27,6 +27,7 @@ Object = Mapping[str, Any]
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 _ROLE = "give them by the chart, by deploy/engine.yaml, or as docs/operations.md lists them"
 _OF_PODS = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
+_MOST_NODES = 5
 _COUNTS = ("pods", "secrets", "configmaps", "count/pods", "count/secrets", "count/configmaps")
 _SCOPES = frozenset({"Terminating", "NotBestEffort"})
 """Scopes of quotas that count jobs: pods with a deadline, and a request or limit."""
@@ -118,7 +119,7 @@ def diagnose(client: Client, namespaces: Iterable[str]) -> list[CheckResult]:
     answer = client.request("GET", "/version", timeout=TIMEOUT)
     took = f"{client.server} answers in {(time.monotonic() - began) * 1000:.0f} ms"
     results = [CheckResult("reach", OK, took), check_version(answer)]
-    for namespace, checks in (*((name, CHECKS) for name in namespaces), ("", CHECKS[1:2])):
+    for namespace, checks in (*((name, CHECKS) for name in namespaces), ("", _OF_THE_CLUSTER)):
         for name, needs, ask in checks:
             try:
                 found = [*ask(client, namespace)]
@@ -228,6 +229,30 @@ def read_protection(budgets: Iterable[Object], namespace: str) -> CheckResult:
     return CheckResult("protection", DEGRADED, words, remedy)
 
 
+def check_user_namespaces(client: Client, namespace: str) -> Iterator[CheckResult]:
+    """Of the whole cluster."""
+    del namespace
+    page = api.list_page(client, api.NODES.path(""), [], timeout=TIMEOUT)
+    yield read_user_namespaces(page["items"])
+
+
+def read_user_namespaces(nodes: Iterable[Object]) -> CheckResult:
+    """Which nodes can't run pods with users of their own, by the default handler's features."""
+    unable = []
+    for node in nodes:
+        handlers = (node.get("status") or {}).get("runtimeHandlers") or ()
+        default: Object = next((one for one in handlers if not one.get("name")), {})
+        if not (default.get("features") or {}).get("userNamespaces"):
+            unable.append(node["metadata"]["name"])
+    if not unable:
+        words = "every node has them: features.userNamespaces may be true"
+        return CheckResult("user namespaces", OK, words)
+    more = f" and {len(unable) - _MOST_NODES} more" if len(unable) > _MOST_NODES else ""
+    words = f"not on {', '.join(unable[:_MOST_NODES])}{more}: root in a job is root there"
+    remedy = "a container runtime and a kernel with user namespaces; until then leave"
+    return CheckResult("user namespaces", DEGRADED, words, f"{remedy} features.userNamespaces out")
+
+
 def read_full(quota: Object) -> str:
     """The used-up resources of a quota that counts jobs; "" for none."""
     spec, status = quota.get("spec") or {}, quota.get("status") or {}
@@ -248,3 +273,7 @@ CHECKS: tuple[tuple[str, str, Callable[[Client, str], Iterable[CheckResult]]], .
     ("protection", "list on poddisruptionbudgets", check_protection),
 )
 """The checks of a namespace, and the right without which each is skipped."""
+_OF_THE_CLUSTER = (
+    CHECKS[1],
+    ("user namespaces", "list on nodes", check_user_namespaces),
+)

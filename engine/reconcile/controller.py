@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from engine.api.model import Config, Job, JobObject
@@ -64,6 +65,7 @@ from engine.wellknown import SOURCE
 
 if TYPE_CHECKING:
     from engine.cluster.logs import LogArchive
+    from engine.reconcile.drain_reporter import DrainReporter
     from engine.reconcile.image_locator import ImageLocator
     from engine.reconcile.quota_queue import QuotaQueue
     from engine.reconcile.start_limiter import StartLimiter
@@ -71,7 +73,7 @@ if TYPE_CHECKING:
 
 _TICK, _SYNC_TICK = 1.0, 0.02
 _STALL_TIMEOUT, _MAX_RECONCILE, _RETRY_AFTER = 60.0, 600.0, 5.0
-_RESYNC_PERIOD = 600.0
+_RESYNC_PERIOD, _DRAINS_PERIOD = 600.0, 15.0
 _SHUTDOWN_TIMEOUT = 5.0
 _NOT_A_MEMBER = 1.0
 _NOT_OF_A_NAME = re.compile("[^-_.0-9A-Za-z]")
@@ -165,6 +167,7 @@ class JobController:
         self._blocked: set[JobKey] = set()
         """Jobs with problems in secrets or templates: another file may help."""
         self._resync_at = time.monotonic() + _RESYNC_PERIOD
+        self._drains_at = 0.0
         self._workers: list[SupervisedThread] = []
 
     def configure(self, config: Config, templates: Templates) -> None:
@@ -201,6 +204,12 @@ class JobController:
             from engine.reconcile.attempt_logs import AttemptLogs  # noqa: PLC0415 - rarely needed
 
             AttemptLogs(self.client, self.emit, self._dependencies.logs).save(record.key, attempt)
+
+    @cached_property
+    def _drain_reporter(self) -> "DrainReporter":
+        from engine.reconcile.drain_reporter import DrainReporter  # noqa: PLC0415 - only if it stays
+
+        return DrainReporter(self.client, self.emit)
 
     def _hosts_with(self, image: str) -> tuple[str, ...]:
         from engine.reconcile.image_locator import ImageLocator  # noqa: PLC0415 - rarely needed
@@ -630,6 +639,11 @@ class JobController:
         if resyncs:
             self._resync_at = now + _RESYNC_PERIOD
         self._release_starts()
+        if now > self._drains_at and self.leads:
+            self._drains_at = now + _DRAINS_PERIOD
+            informers = map(self.informers.pods, self.informers.namespaces)
+            pods = chain.from_iterable(informer.all_items() for informer in informers)
+            self._drain_reporter.report(pods, on_pods=self.config.features.events)
         if self.informers.becomes_ready():
             self.emit(Ready())
         if not self.failing:

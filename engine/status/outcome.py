@@ -101,6 +101,8 @@ class EventReason(StrEnum):
     """An attempt failed, and no other pull policy is the answer; the message has its outcome."""
     INVALID_SPEC = "InvalidSpec"
     """On a JobSpec object: nothing of it is started, and the message says why."""
+    HOLDS_DRAIN = "HoldsDrain"
+    """A drain of the node waits for this protected pod; the message says until when at most."""
 
 
 class Masked(str):

@@ -13,6 +13,7 @@ from engine.transform.context import TransformContext, metadata_error
 from engine.transform.set_active_deadline import set_active_deadline
 from engine.transform.set_controller import set_controller
 from engine.transform.set_grace_period import set_grace_period
+from engine.transform.set_host_users import set_host_users
 from engine.transform.set_identity import set_identity
 from engine.transform.set_last_words import set_last_words
 from engine.transform.set_names_and_labels import set_names_and_labels
@@ -35,6 +36,7 @@ TRANSFORMS: tuple[Transform, ...] = (
     set_ttl_annotation,
     set_scheduling_gate,
     set_security_defaults,
+    set_host_users,
 )
 
 

@@ -14,6 +14,7 @@ from engine.inspect.doctor import (
     feature_result,
     read_full,
     read_protection,
+    read_user_namespaces,
 )
 from tests.support.pages import table_of
 
@@ -101,3 +102,15 @@ def test_a_namespace_without_the_budget_that_refuses_evictions_is_told_how_it_is
         "kubectl create poddisruptionbudget engine-protect -n ci"
         " --selector=jobs.engine/disruption=protect --min-available=2147483647"
     )
+
+
+def test_nodes_without_user_namespaces_are_named() -> None:
+    def node(name: str, *handlers: dict[str, Any]) -> dict[str, Any]:
+        return {"metadata": {"name": name}, "status": {"runtimeHandlers": handlers}}
+
+    able = {"name": "", "features": {"userNamespaces": True}}
+    other = {"name": "kata", "features": {"userNamespaces": True}}
+    assert read_user_namespaces([node("a", able), node("b", other, able)]).status is CheckStatus.OK
+    found = read_user_namespaces([node("a", able), node("b", other), node("c")])
+    assert found.status is CheckStatus.DEGRADED
+    assert found.message == "not on b, c: root in a job is root there"
