@@ -154,7 +154,7 @@ class PullScout:
             self._wake(one)
 
     def _known(self, pull_key: PullKey, now: datetime) -> _Pull | None:
-        """Also where a scout has waited for a node for too long: from then on nobody waits."""
+        """Also where a scout has waited for a node for too long: from then on no job waits."""
         pull = self._pulls.get(pull_key)
         if pull is not None and now >= pull.until:
             self._forget(pull_key)
