@@ -9,12 +9,10 @@ from collections.abc import Iterator
 
 from benchmarks.figures import Bench, Figure
 from benchmarks.finished import finished_jobs
-from benchmarks.place import Asked
 from benchmarks.staying import staying_engine
 from tests.support.processes import cpu_seconds
 
 NAME = "idle"
-_RENEWAL = Asked("update", "leases")
 _INTERVAL, _SETTLES = "5s", 10.0
 """It looks for what it has made elsewhere once, in its first pass of the TTL rule: until then it
 isn't idle. The passes after that are measured, oftener than anybody has them."""
@@ -29,7 +27,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
             with place.requests("engine/") as asked:
                 share = _share(pid, seconds)
     what = f"an engine that stays, {count:,} jobs over, {seconds} s"
-    others = [one for one in asked if one.verb != "watch" and one != _RENEWAL]
+    others = [one for one in asked if one.verb != "watch" and one.resource != "leases"]
     for key, words, unit, value in (
         ("cpu", "CPU of one core", "%", share),
         ("requests", "requests but watches and renewals", "requests", len(others)),
