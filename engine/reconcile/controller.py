@@ -419,11 +419,11 @@ class JobController:
         self._report_to_followers(tracked)
         tracked.rendered = Rendered()
         if key not in self.store.desired and self.informers.has_synced(key.namespace):
-            with suppress(BrokenRecordError):
+            with suppress(EngineError):
                 found = self.informers.records(key.namespace).newest(key, tracked.record)
                 tracked.record = found
-            if not self._has_started(tracked):
-                self.forget(key)
+                if not self._has_started(tracked):
+                    self.forget(key)
 
     def _reconcile(self, tracked: TrackedJob) -> float | None:
         """Seconds until the job is to be reconciled without an event; None for not before one."""
