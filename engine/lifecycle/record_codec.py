@@ -125,6 +125,7 @@ def _values(of: type, data: Any, place: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise _refused(data, place)
     found: dict[str, Any] = {}
+    data = dict(data)  # what is read stays as it is: an object is read more than once
     for name, key, kind, check, default in _fields(of):
         if key in data:
             found[name] = _read(kind, check, data.pop(key), f"{place}.{key}")

@@ -206,6 +206,8 @@ def records(sandbox: Sandbox) -> Iterator[tuple[str, dict[str, Any]]]:
         name, _, kind = item["metadata"]["name"].rpartition(".")
         if kind == "record":
             yield name, json.loads(item["data"]["record.json"])
+    for item in sandbox.objects("jobspecs", NAMESPACE):
+        yield item["metadata"]["name"], item["status"]["record"]
 
 
 def mains_started(sandbox: Sandbox) -> Counter[str]:
