@@ -66,6 +66,12 @@ class Cluster:
     startable: dict[str, datetime] = field(default_factory=dict)
     taken_up: dict[str, datetime] = field(default_factory=dict)
     forgotten: set[str] = field(default_factory=set)
+    replaced: set[str] = field(default_factory=set)
+    """UIDs of pods that have started in a run before one of another revision."""
+    asks: int = 0
+    """How often a process has read a revision that it had not."""
+    changes: int = 0
+    """How often a run of another revision took the record."""
     blind: set[str] = field(default_factory=set)
     forged: set[str] = field(default_factory=set)
     watched: set[str] = field(default_factory=set)
@@ -544,6 +550,8 @@ class Cluster:
                     continue
                 before = self.closed.get((run, other_uid))
                 assert other_number < number, f"attempt {number} started again"
+                if other_uid in self.replaced:
+                    continue
                 assert before is not None, f"started again before {other_uid} was closed"
                 assert before.outcome in self.retried, f"started again after {before}"
         self.starts.append((run, number, uid))
@@ -552,6 +560,10 @@ class Cluster:
         self.fence = max(fence, self.fence)
 
     def _judge_record(self, record: Record) -> None:
+        if self.record is not None and self.record.run != record.run:
+            self.replaced |= {uid for _, _, uid in self.starts}
+            self.changes += 1
+            assert self.changes <= self.asks, "two processes replace each other's runs"
         for attempt in record.attempts:
             assert attempt.uid not in self.forged, f"a stranger's pod was recorded: {record}"
             if attempt.outcome is None:

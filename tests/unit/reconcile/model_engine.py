@@ -121,6 +121,7 @@ class Engine:
         self._booting = 2
         self._position = 0
         self._state = TrackedJob(job)
+        cluster.asks += 1
         emit = list[Any]().append
         context = WatchContext(self.client, Supervisor(emit), lambda _key: None, emit)
         self._informers = InformerFactory(context, SOURCE_NAME)
@@ -138,6 +139,7 @@ class Engine:
     @job.setter
     def job(self, job: Job) -> None:
         """The spec has been read."""
+        self.cluster.asks += job.spec_hash != self._state.job.spec_hash
         self._state.replace_job(job)
         self._state.rendered = Rendered(CONFIG, SECRETS)
 

@@ -222,6 +222,9 @@ class Undisturbed(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not self.engines:
             return
+        for engine in self.engines:
+            if engine.job.spec_hash != self._revision().spec_hash:
+                engine.job = self._revision()
         self._rest()
         record = self.cluster.record
         if record is None or not record.state.is_final:
@@ -402,6 +405,13 @@ class Lifecycle(Undisturbed):
         job = self._revision()
         for engine in self.engines:
             engine.job = job
+
+    @rule(which=WHICH, steps=st.integers(0, 8))
+    def one_engine_reads_another_revision(self, which: int, steps: int) -> None:
+        """Another checkout of the source; or the others have yet to see that it has changed."""
+        self.runs += 1
+        self._engine(which).job = self._revision()
+        self.one_engine_and_the_node_go_on(which, steps)
 
     @rule(which=WHICH)
     def specs_are_read_again(self, which: int) -> None:
