@@ -183,6 +183,10 @@ class Adversary:
         else:
             self.relent()
 
+    def _disturb_watches(self) -> None:
+        """As time does: each of them ends after some minutes, and its version is forgotten."""
+        self._chance.choice((self._sandbox.drop_watches, self._sandbox.expire_watches))()
+
     def _create(
         self,
         kind: str,
@@ -232,4 +236,5 @@ _MOVES: tuple[Callable[[Adversary], None], ...] = (
     Adversary._forge_event,
     Adversary._change_labels,
     Adversary._change_quota,
+    Adversary._disturb_watches,
 )

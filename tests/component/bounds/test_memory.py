@@ -117,7 +117,7 @@ def test_what_is_over_the_bound_is_the_problem_of_those_files_alone(
         wait_for_state(engine, "good", "Succeeded")
 
 
-def records(number: int) -> dict[str, Any]:
+def record(number: int) -> dict[str, Any]:
     labels = {"jobs.engine/component": "record", "jobs.engine/source": NAMESPACE}
     return {
         "apiVersion": "v1",
@@ -127,7 +127,7 @@ def records(number: int) -> dict[str, Any]:
     }
 
 
-def pods(number: int) -> dict[str, Any]:
+def pod(number: int) -> dict[str, Any]:
     labels = {
         "app.kubernetes.io/managed-by": "engine",
         "jobs.engine/source": NAMESPACE,
@@ -146,21 +146,24 @@ def pods(number: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("made", [records, pods])
 def test_no_labelled_object_of_a_tenant_takes_memory_of_the_engine(
-    sandbox: Sandbox, engine: Engine, made: Callable[[int], dict[str, Any]]
+    sandbox: Sandbox, engine: Engine
 ) -> None:
     tenant = Api.from_kubeconfig(engine.kubeconfig)
+
+    def make(first: int, end: int) -> None:
+        for number in range(first, end):
+            tenant.create("configmaps", record(number), NAMESPACE)
+            tenant.create("pods", pod(number), NAMESPACE)
+
     with EngineProcess(engine) as staying:
         wait_for_state(engine, "good", "Succeeded")
-        for number in range(50):
-            tenant.create("pods" if made is pods else "configmaps", made(number), NAMESPACE)
+        make(0, 25)
         engine.spec("after", script="true")
         wait_for_state(engine, "after", "Succeeded")
         assert peak_mib(staying.process.pid) < LIMIT_MIB / 2
         assert staying.stop().code == 0
-    for number in range(50, 180):
-        tenant.create("pods" if made is pods else "configmaps", made(number), NAMESPACE)
+    make(25, 90)
     run_within_bounds(engine, "status", "-n", NAMESPACE)
     run_within_bounds(engine, "reconcile", "--once", str(engine.folder), ends=0)
     engine.spec("later", script="true")
