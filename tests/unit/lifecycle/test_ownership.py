@@ -79,6 +79,33 @@ def test_what_only_pods_of_its_own_name_own_was_left_behind() -> None:
     assert not proof.covers("Secret", metadata())
 
 
+def test_what_a_pod_left_behind_is_no_pod_and_has_its_name() -> None:
+    proof = LeftBehind(POD)
+    assert proof.covers("Secret", metadata(uid="its-own", ownerReferences=[owner()]))
+    assert not proof.covers("Pod", metadata(uid="its-own", ownerReferences=[owner()]))
+    other = f"build-{JOB.run}-2"
+    assert not proof.covers("Secret", metadata(other, "a", ownerReferences=[owner(other)]))
+    assert not proof.covers("Secret", metadata(uid="its-own"))
+
+
+def test_a_gate_on_what_is_not_named_as_a_jobs_pod_or_is_no_pod_proves_nothing() -> None:
+    gated = job_pod(JOB, gated=True)
+    own = {**gated["metadata"], "resourceVersion": "7"}
+    proof = NeverRan({**gated, "metadata": own})
+    assert proof.covers("Pod", own)
+    assert not proof.covers("Secret", own)
+    database = {**own, "name": "database-0"}
+    assert not NeverRan({**gated, "metadata": database}).covers("Pod", database)
+    assert not NeverRan({"metadata": own}).covers("Pod", own)
+
+
+def test_only_an_annotation_that_the_operator_asked_for_is_a_mark() -> None:
+    proof = Marked(("jobs.engine/ttl", "janitor/ttl"))
+    assert proof.covers("Secret", metadata(annotations={"janitor/ttl": "1", "a": "b"}))
+    assert not proof.covers("Secret", metadata(annotations={"a": "b"}))
+    assert not proof.covers("Secret", metadata())
+
+
 def test_a_record_goes_only_in_a_version() -> None:
     proof = OwnRecord(JOB.key)
     assert proof.covers("ConfigMap", metadata("build.record", resourceVersion="7"))
