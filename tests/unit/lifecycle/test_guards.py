@@ -120,6 +120,13 @@ def test_a_refusal_about_another_pod_takes_no_recorded_attempt_back() -> None:
         assert act(JOB, known, pod, settled=[UID], rejection=quota(uid="another")) == calm
 
 
+def test_a_refusal_about_a_second_pod_takes_no_recorded_attempt_back() -> None:
+    known = record(attempt(), state=State.RUNNING)
+    second = job_pod(JOB, gated=True, uid="another")
+    pods = (job_pod(JOB, running()), second)
+    assert act(JOB, known, *pods, rejection=quota(uid="another")) == act(JOB, known, *pods)
+
+
 def test_a_refusal_about_a_pod_that_is_gone_takes_no_recorded_attempt_back() -> None:
     known = record(attempt())
     assert act(JOB, known, rejection=quota(uid=UID)) == RefreshPod(f"build-{JOB.run}-1", UID)
