@@ -110,7 +110,6 @@ class Images:
         self._cached: set[str] = set()
         self._pulled_with: dict[str, set[Login | None]] = {}
         """By image; None for a pull without a login. One that was there before has no entry."""
-        self._limited = 0
         self.pulls: list[str] = []
         self.on_change: Callable[[], None] = lambda: None
         """Called when the cache has changed."""
@@ -148,10 +147,6 @@ class Images:
         """The node no longer has these images."""
         self._set_cached(self._cached.difference(map(_full, images)))
 
-    def limit_pulls(self, times: int = 1) -> None:
-        """The next pulls fail with the kubelet's own ``pull QPS exceeded``."""
-        self._limited = times
-
     @property
     def cached(self) -> list[str]:
         """Full names of what the node has."""
@@ -183,9 +178,6 @@ class Images:
         Errors: PullError.
         """
         self.pulls.append(image)
-        if self._limited > 0:
-            self._limited -= 1
-            raise PullError("pull QPS exceeded")
         reference = parse_reference(image)
         if reference is None:
             raise PullError("invalid reference format")

@@ -123,17 +123,6 @@ def test_a_password_is_wanted_and_honoured(ci: Namespace, sandbox: Sandbox) -> N
     assert ci.phase("right") == "Succeeded"
 
 
-def test_the_kubelets_own_limit_is_no_fault_of_the_registry(
-    ci: Namespace, sandbox: Sandbox
-) -> None:
-    sandbox.images.limit_pulls(1)
-    ci.start()
-    ci.advance(0.05)
-    assert ci.waiting() == ("ErrImagePull", "pull QPS exceeded")
-    ci.advance(12)
-    assert ci.phase() == "Succeeded"
-
-
 def test_a_new_pod_pulls_at_once_whatever_the_last_one_met(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.images.down("registry.example")
     ci.start("first")
