@@ -53,7 +53,9 @@ def test_a_policy_is_bound_where_the_engine_runs_jobs(helm: Helm) -> None:
 
 def test_the_engine_reads_objects_and_writes_their_status_alone(helm: Helm) -> None:
     rights = granted(helm.template(OBJECTS), "Role")
-    assert rights["jobspecs"] == rights["jobdefaults"] == READ
+    assert rights["jobspecs"] == READ
+    assert rights["jobdefaults"] == READ - {"get"}
+    assert rights["configmaps"] == {"create", "get", "patch", "delete"}
     assert rights["jobspecs/status"] == {"update"}
 
 
@@ -92,10 +94,16 @@ def test_it_takes_objects_in_place_of_a_folder(helm: Helm) -> None:
     assert not [one for one in arguments if one.startswith("/specs")]
 
 
-def test_several_namespaces_are_refused_by_name(helm: Helm) -> None:
-    settings = ['engine.jobs={"namespaces": ["a", "b"]}']
-    with pytest.raises(Exception, match="objects takes one namespace"):
-        helm.template(OBJECTS, settings=settings)
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ('engine.jobs={"namespaces": ["a", "b"]}', "objects takes one namespace"),
+        ("engine.prune=true", "engine.prune is for files"),
+    ],
+)
+def test_what_objects_cannot_have_is_refused_by_name(helm: Helm, setting: str, words: str) -> None:
+    with pytest.raises(AssertionError, match=words):
+        helm.template(OBJECTS, settings=[setting])
 
 
 @pytest.mark.alone

@@ -6,16 +6,23 @@
 - apiGroups: [""]
   resources: [secrets] # what pods own
   verbs: [create, get, {{ if .prune }}list, {{ end }}patch, delete]
-- apiGroups: [""]
-  resources: [configmaps] # what pods own, and the run records
-  verbs: [create, get, list, watch, update, patch, delete]
 {{- if eq .specs.from "objects" }}
+- apiGroups: [""]
+  resources: [configmaps] # what pods own; get: whether a file has the job
+  verbs: [create, get, patch, delete]
 - apiGroups: [jobs.engine]
-  resources: [jobspecs, jobdefaults]
+  resources: [jobspecs]
   verbs: [get, list, watch]
+- apiGroups: [jobs.engine]
+  resources: [jobdefaults]
+  verbs: [list, watch]
 - apiGroups: [jobs.engine]
   resources: [jobspecs/status] # which is the run record
   verbs: [update]
+{{- else }}
+- apiGroups: [""]
+  resources: [configmaps] # what pods own, and the run records
+  verbs: [create, get, list, watch, update, patch, delete]
 {{- end }}
 {{- if .logs.volume }}
 - apiGroups: [""]
