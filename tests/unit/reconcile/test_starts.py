@@ -7,6 +7,7 @@ reads the edits and the ends of containers alone, never a hash, a record or a po
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -223,3 +224,14 @@ def test_a_longer_timeout_tries_a_failed_job_again_once_and_a_success_never() ->
     history.take("edit", ("timeout", 3))
     history.settle()
     assert len(history.cluster.starts) == 2
+
+
+@pytest.mark.parametrize("end", [None, 0, 3], ids=["running", "succeeded", "failed"])
+def test_each_edit_alone_and_back_starts_what_it_should(end: int | None) -> None:
+    for name, which in CHOICES:
+        history = History()
+        if end is not None:
+            history.take("exit", end)
+        for value in (which, 0):
+            history.take("edit", (name, value))
+            history.settle()
