@@ -220,7 +220,10 @@ def structural(node: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(kind, list):
         del made["type"]
         made |= {INT_OR_STRING: True, "anyOf": [{"type": "integer"}, {"type": "string"}]}
-    if "pattern" in node:
+    # The API server reckons with the longest text, and refuses a rule that could take too long.
+    if "pattern" in node and "maxLength" not in node and not isinstance(kind, list):
+        made["pattern"] = node["pattern"]
+    elif "pattern" in node:
         words = node.get("patternErrorMessage", "")
         rules += _pattern_rule(node["pattern"], words, isinstance(kind, list))
     if "properties" in node:
