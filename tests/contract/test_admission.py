@@ -164,6 +164,9 @@ def test_every_example_is_taken_but_what_reads_the_engines_machine(plain: Namesp
             if document.data.get("kind") == "JobSpec":
                 document.data["metadata"].pop("namespace", None)
                 said = plain.post(document.data)
+                if "matrix" in document.data["spec"]:
+                    assert "an object is one: keep it in a file" in said
+                    continue
                 reads = b"fromEnv" in text or b"fromFile" in text
                 assert ("fromEnv and fromFile read the engine's own machine" in said) is reads
                 assert reads or not said, (file, said)
