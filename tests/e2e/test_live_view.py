@@ -112,12 +112,19 @@ def _play(sandbox: Sandbox, engine: Engine, cast: Cast) -> None:
 
 def normalised(lines: Lines) -> Lines:
     """Without ages, which are different each time."""
-    return [_normalised(line) for line in lines]
+    ages = [age[1] for line in lines if (age := re.search(_AGE, line))]
+    widest = max(map(len, ages), default=2)
+    return [_normalised(line, widest - 2) for line in lines]
 
 
-def _normalised(line: str) -> str:
+_AGE = r" +(\d+[smhd])(?=  |$)"
+
+
+def _normalised(line: str, wider: int) -> str:
+    """`wider`: how much more room the ages take than `3s`."""
     line = re.sub(r"( of \d+), [\dmhs]+$", r"\1, ...", line)
-    line = re.sub(r" +\d+[smhd](?=  |$)", lambda age: "-".rjust(len(age[0])), line)
+    line = re.sub(_AGE, lambda age: "-".rjust(len(age[0]) - wider), line)
+    line = re.sub(r"exit cod?e?…", "exit …", line)
     return re.sub(r"\d+\.\ds", lambda took: re.sub(r"\d", "0", took[0]), line)
 
 

@@ -23,7 +23,7 @@ def test_a_record_goes_once_its_spec_is_gone_and_the_last_pod_too(
     (engine.folder / "gone.yaml").unlink()
     engine.reconcile(ends=0)
     time.sleep(2.5)
-    kept = engine.run(*prune, ends=0)
+    kept = engine.run(*prune, "-v", ends=0)
     pod = objects.pod("gone")["metadata"]["name"]
     assert f"pod/{engine.namespace}/{pod} is still there" in kept.stdout
     objects.api.delete("pods", pod, engine.namespace, grace=0)

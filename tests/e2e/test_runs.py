@@ -56,7 +56,7 @@ def test_a_spec_that_changes_while_it_runs_replaces_the_run(
     pod = objects.api.wait(lambda: _single(objects), "one pod", timeout=40)
     assert pod["metadata"]["uid"] != first
     past = engine.status()["job"]["history"][0]
-    assert (past["state"], past["reason"]) == ("Cancelled", "Cancelled")
+    assert (past["state"], past["reason"]) == ("Cancelled", "Superseded")
 
 
 def test_the_rerun_token_runs_the_same_spec_once_more(engine: Engine, objects: Objects) -> None:

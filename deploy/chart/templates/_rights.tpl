@@ -23,6 +23,9 @@
 - apiGroups: [""]
   resources: [configmaps] # what pods own, and the run records
   verbs: [create, get, list, watch, update, patch, delete]
+- apiGroups: [jobs.engine]
+  resources: [jobspecs] # whether an object has the job
+  verbs: [get]
 {{- end }}
 {{- if .logs.volume }}
 - apiGroups: [""]
