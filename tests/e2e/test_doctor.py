@@ -160,7 +160,11 @@ def test_each_right_that_is_withheld_is_told_with_what_is_lost(
         sandbox.deny(verb, resource)
     found = checks(engine)
     degraded = {name for name, entry in found.items() if entry["status"] == "DEGRADED"}
-    assert degraded - OF_THE_CLUSTER == {"rights: quota queue", "rights: logs", "rights: nodes with images"}
+    assert degraded - OF_THE_CLUSTER == {
+        "rights: quota queue",
+        "rights: logs",
+        "rights: nodes with images",
+    }
     assert "pods/log: get" in found["rights: logs"]["message"]
     sandbox.deny("patch", "pods")
     found = checks(engine, ends=6)
