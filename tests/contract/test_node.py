@@ -229,8 +229,10 @@ def test_a_pod_is_set_up_before_its_containers_start(stage: Stage) -> None:
         ("Pending", "waiting", "True"),
         ("Running", "running", "True"),
     ]
-    # A kubelet that is busy tells the third and the fourth in one.
-    assert steps[: steps.index(known[-1]) + 1] in (known, [*known[:2], known[3]])
+    # A kubelet that is busy reports two of the steps in one.
+    seen = steps[: steps.index(known[-1]) + 1]
+    assert seen == [step for step in known if step in seen]
+    assert (seen[0], len(seen) >= len(known) - 1) == (known[0], True)
 
 
 def test_who_waits_for_whom_stands_in_the_conditions(stage: Stage) -> None:

@@ -325,7 +325,7 @@ def test_the_table_has_a_line_for_each_object_and_a_summary_of_what_stays(place:
     place.config_map("young", {TTL: "1h"})
     place.config_map("held", {TTL: "1", "jobs.engine/hold": "true"})
     expire()
-    run = place.engine.run("prune", "-n", place.namespace, "--kinds", "configmaps")
+    run = place.engine.run("prune", "-n", place.namespace, "--kinds", "configmaps", "-v")
     lines = {line.split()[1]: line.split()[0] for line in run.stdout.splitlines()}
     where = f"configmap/{place.namespace}"
     assert lines == {
