@@ -80,6 +80,7 @@ class Pauses:
                 del self._until[process]
 
 
+@pytest.mark.soak  # of engines that share a source, a superseded one may have a job that runs
 @pytest.mark.parametrize("processes", PROCESSES)
 def test_each_process_asks_for_each_revision_once(tmp_path: Path, processes: int) -> None:
     chance = random.Random(SEED + processes)
