@@ -20,7 +20,6 @@ SHIPPED = Path(__file__).parents[2] / "deploy" / "engine.yaml"
 OF_PEOPLE = {
     "rights: logs",
     "rights: --prune",
-    "rights: status",
     "rights: expired pods",
     "rights: ageing records",
     "rights: missing namespaces",
