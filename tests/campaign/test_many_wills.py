@@ -36,7 +36,7 @@ LONGEST_PAUSE = 6.0
 """Seconds; a lease lasts two."""
 STRANGER = "database-0"
 
-pytestmark = pytest.mark.timeout(SECONDS + 300)
+pytestmark = pytest.mark.timeout(SECONDS + 900)
 
 
 class Source:
@@ -80,7 +80,6 @@ class Pauses:
                 del self._until[process]
 
 
-@pytest.mark.soak  # of engines that share a source, a superseded one may have a job that runs
 @pytest.mark.parametrize("processes", PROCESSES)
 def test_each_process_asks_for_each_revision_once(tmp_path: Path, processes: int) -> None:
     chance = random.Random(SEED + processes)
@@ -111,7 +110,7 @@ def test_each_process_asks_for_each_revision_once(tmp_path: Path, processes: int
                     case 2 | 3:
                         pauses.stop(chance.choice(staying), chance.uniform(0.2, LONGEST_PAUSE))
                     case 4 if len(pipelines) < MOST_PIPELINES:
-                        pipelines.append(source.folder().start("--timeout", "60s"))
+                        pipelines.append(source.folder().start("--timeout", "10m"))
                     case _:
                         time.sleep(chance.uniform(0.05, 0.5))
                 pauses.end()
@@ -121,9 +120,9 @@ def test_each_process_asks_for_each_revision_once(tmp_path: Path, processes: int
                     ended[done.wait()] += 1
             pauses.end(all_of_them=True)
             for left in pipelines:
-                left.communicate(timeout=120)
+                left.communicate(timeout=600)
                 ended[left.wait()] += 1
-            eventually(lambda: all_over(api), seconds=120)
+            eventually(lambda: all_over(api), seconds=600)
         started = {job: len(deeds.starts[job]) for job in JOBS}
         figures = f"started {started}, asked {dict(source.asked)}, pipelines ended {dict(ended)}"
         print(f"{processes} processes, {SECONDS:.0f} s: {figures}")  # noqa: T201 - for `make soak`

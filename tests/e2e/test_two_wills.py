@@ -117,6 +117,23 @@ def test_an_engine_that_stays_is_superseded_until_its_own_file_changes(
 
 
 @pytest.mark.only("sandbox")
+def test_the_end_of_a_run_that_its_own_process_left_is_recorded_by_the_superseded_engine(
+    engine: Engine, other: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    sandbox.node.will(Run(duration=300), pod="job-*")
+    engine.spec("job", script="make")
+    other.spec("job", script="make", env={"COMMIT": "2"}, retry={"max": 1})
+    with EngineProcess(engine) as staying:
+        objects.wait_until_running("job")
+        run = other.reconcile("--source", engine.namespace, "--wait", "applied", ends=0)
+        staying.wait_for_line("superseded by run")
+        pod = wait_for_run(objects, run.job("job")["specHash"])
+        sandbox.node.evict(engine.namespace, pod["metadata"]["name"])
+        wait_for_state(engine, "job", "Failed")
+    assert engine.status()["job"]["reason"] == "Evicted"
+
+
+@pytest.mark.only("sandbox")
 def test_a_file_that_says_how_a_failed_job_is_tried_is_asked_for_once_by_each(
     engine: Engine, other: Engine, sandbox: Sandbox, target: ClusterUnderTest
 ) -> None:

@@ -29,9 +29,9 @@ Rule = Callable[[LifecycleState], Action | None]
 
 RULES: tuple[Rule, ...] = (
     refuse_foreign,
+    recheck_unlabelled,
     report_superseded,
     clear_orphan_mark,
-    recheck_unlabelled,
     handle_rejected_record,
     follow_spec,
     hold_new_run,

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from engine.lifecycle.actions import Action, RefreshPod, Wait, WriteRecord
 from engine.lifecycle.pull_fallback import fall_back
-from engine.lifecycle.record import Attempt
+from engine.lifecycle.record import Attempt, Record
 from engine.lifecycle.retry import close_or_retry
 from engine.lifecycle.rules.restore_dependents import next_look
 from engine.lifecycle.state import LifecycleState, Pod, held_end, is_terminating
@@ -46,6 +46,23 @@ def attempt_end(state: LifecycleState, attempt: Attempt) -> Outcome | RefreshPod
     if uid not in observed.deleted_uids:
         return RefreshPod(attempt.pod, uid)
     return observed.deleted_outcomes.get(uid) or deleted(attempt.pod)
+
+
+def see_through(state: LifecycleState, record: Record) -> WriteRecord | RefreshPod | Wait | None:
+    """To the end of another run's open attempt, by the timeout that it was started with."""
+    attempt = record.open_attempt
+    if attempt is None:
+        return None
+    end, pod = attempt_end(state, attempt), state.pod_of(attempt.uid)
+    if end is None and pod is not None:
+        end = read_overdue(state, pod)
+        if end is None:
+            return state.wait(run_deadline(state, pod))
+        if not state.is_fresh(attempt.uid):
+            return RefreshPod(attempt.pod, attempt.uid)
+    if isinstance(end, Outcome):
+        return WriteRecord(record.with_attempt_closed(attempt, end, state.now))
+    return end
 
 
 def _close_stuck(state: LifecycleState, attempt: Attempt, pod: Pod) -> Action | None:

@@ -8,7 +8,7 @@ container can't, has nothing to be waited for.
 from engine.api.model import OnChange
 from engine.lifecycle.actions import Action, DeletePod, RefreshPod, Wait, WriteRecord
 from engine.lifecycle.record import Attempt, Record
-from engine.lifecycle.rules.close_attempt import attempt_end, read_overdue, run_deadline
+from engine.lifecycle.rules.close_attempt import see_through
 from engine.lifecycle.state import LifecycleState, Pod, run_of
 from engine.status.containers import has_main_started, has_started
 from engine.status.outcome import Outcome, Reason
@@ -29,19 +29,18 @@ def replace_changed_run(state: LifecycleState) -> Action | None:
     return _end_old_run(state, record, attempt)
 
 
-def _end_old_run(state: LifecycleState, record: Record, attempt: Attempt) -> Action:
-    outcome, pod = attempt_end(state, attempt), state.pod_of(attempt.uid)
-    if isinstance(outcome, RefreshPod):
-        return outcome
-    if outcome is None and pod is not None and state.job.on_change is OnChange.WAIT:
-        outcome = read_overdue(state, pod)
-        if outcome is None and has_started(pod) and not _is_stuck(pod):
-            return state.wait(run_deadline(state, pod))
+def _end_old_run(state: LifecycleState, record: Record, attempt: Attempt) -> Action | None:
+    step, pod = see_through(state, record), state.pod_of(attempt.uid)
+    if pod is None or not isinstance(step, Wait):
+        return step
+    if state.job.on_change is OnChange.WAIT:
+        if has_started(pod) and not _is_stuck(pod):
+            return step
         if not state.is_fresh(attempt.uid):
             return RefreshPod(attempt.pod, attempt.uid)
     words = f"run {state.job.run} replaced it: {state.run_record.cause}"
     replaced = Outcome(Reason.SUPERSEDED, words)
-    return WriteRecord(record.with_attempt_closed(attempt, outcome or replaced, state.now))
+    return WriteRecord(record.with_attempt_closed(attempt, replaced, state.now))
 
 
 def _is_stuck(pod: Pod) -> bool:

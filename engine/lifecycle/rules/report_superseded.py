@@ -1,20 +1,26 @@
 """A process asks for each revision of a spec once: it doesn't replace back what came later.
 
 Two processes that read different revisions of one spec would replace each other's runs for ever.
+The engine of the later run may have ended, or leave the job to this one: its end is recorded here.
 """
 
 from engine.errors import SupersededError
-from engine.lifecycle.actions import Action, ReportError
-from engine.lifecycle.state import LifecycleState, gate_position, uid_of
+from engine.lifecycle.actions import Action, RefreshPod, ReportError, Wait, WriteRecord
+from engine.lifecycle.rules.close_attempt import see_through
+from engine.lifecycle.state import LifecycleState, gate_position, has_ended, uid_of
+from engine.status.outcome import Reason
 
+_FINAL = (Reason.SUCCEEDED, Reason.DEADLINE_EXCEEDED)
+"""No engine makes another attempt after these."""
 _HINT = "reconcile again, or change the spec, to replace it"
 
 
 def report_superseded(state: LifecycleState) -> Action | None:
-    """Only for a run that began after the spec was read; it, and its record, are left alone.
+    """Only for a run that began after the spec was read; it is never ended nor tried again.
 
     A failed run of the same spec, which another process has tried in another way, is this one's
     outcome, too. A pod that this process made, and that is in no record yet, goes: it never ran.
+    So does a pod of a run that is over.
     """
     record = state.record
     if record is None or not state.observed.superseded or record.spec_hash == state.job.spec_hash:
@@ -24,8 +30,19 @@ def report_superseded(state: LifecycleState) -> Action | None:
     words += f", begun by engine {record.engine}" if record.engine else ""
     words += f"; {', '.join(differs)} differs" if differs else ""
     for pod in state.observed.pods:
-        uid = uid_of(pod)
-        is_own = uid in state.observed.created and uid not in state.recorded
-        if is_own and gate_position(pod) is not None:
-            return state.delete(pod, words)
+        uid, why = uid_of(pod), ""
+        if uid in state.recorded and record.state.is_final and not has_ended(pod):
+            why = f"its attempt ended: {record.reason}"
+        elif uid in state.observed.created and uid not in state.recorded:
+            why = words if gate_position(pod) is not None else ""
+        if why and not isinstance(removal := state.delete(pod, why), Wait):
+            return removal
+    step, attempt = see_through(state, record), record.open_attempt
+    if attempt is not None and isinstance(step, WriteRecord) and step.record.reason not in _FINAL:
+        if attempt.uid not in state.observed.refreshed_at:
+            return RefreshPod(attempt.pod, attempt.uid)
+        if state.is_fresh(attempt.uid):
+            step = None  # its own engine has time to try it again
+    if step is not None and not isinstance(step, Wait):
+        return step
     return ReportError(words, _HINT, SupersededError)

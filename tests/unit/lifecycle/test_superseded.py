@@ -4,13 +4,21 @@ from dataclasses import replace
 
 from engine.api.model import Job
 from engine.errors import SupersededError
-from engine.lifecycle.actions import Action, CreatePod, DeletePod, Done, ReportError
+from engine.lifecycle.actions import (
+    Action,
+    CreatePod,
+    DeletePod,
+    Done,
+    RefreshPod,
+    ReportError,
+    WriteRecord,
+)
 from engine.lifecycle.record import Record
 from engine.lifecycle.rules import decide
 from engine.status.outcome import Reason
 from tests.unit.builders import make_job
-from tests.unit.lifecycle.states import JOB, attempt, finished, make_state, record
-from tests.unit.pods import UID, job_pod, running
+from tests.unit.lifecycle.states import JOB, at, attempt, finished, make_state, record
+from tests.unit.pods import UID, ended, job_pod, running
 
 OWN = make_job(script="make other\n")
 OTHERS = replace(record(attempt(), spec_fields=JOB.spec_fields), engine="node-1_7")
@@ -25,13 +33,13 @@ def superseded(job: Job, known: Record, *pods: dict[str, object], **more: object
 
 
 def test_what_another_process_asked_for_later_is_neither_ended_nor_followed() -> None:
-    for known in (OTHERS, replace(finished(), spec_fields=JOB.spec_fields, engine="node-1_7")):
-        words = f"{WORDS}; spec.script differs"
-        assert superseded(OWN, known) == ReportError(words, HINT, SupersededError)
-        assert superseded(OWN, known, job_pod(JOB, running())) == ReportError(
-            words, HINT, SupersededError
-        )
-    assert isinstance(superseded(OWN, replace(OTHERS, spec_fields="", engine="")), ReportError)
+    over = replace(finished(), spec_fields=JOB.spec_fields, engine="node-1_7")
+    for known, container in ((OTHERS, running()), (over, ended(0))):
+        report = ReportError(f"{WORDS}; spec.script differs", HINT, SupersededError)
+        assert superseded(OWN, known, job_pod(JOB, container)) == report
+    assert superseded(OWN, over) == report
+    unknown = replace(OTHERS, spec_fields="", engine="")
+    assert isinstance(superseded(OWN, unknown, job_pod(JOB, running())), ReportError)
 
 
 def test_the_gated_pod_that_a_superseded_process_made_goes() -> None:
@@ -39,7 +47,7 @@ def test_the_gated_pod_that_a_superseded_process_made_goes() -> None:
     removal = superseded(OWN, OTHERS, own, job_pod(JOB, running()), made=["uid-9"])
     assert isinstance(removal, DeletePod)
     assert (removal.uid, removal.grace) == ("uid-9", 0)
-    strangers = superseded(OWN, OTHERS, own, made=())
+    strangers = superseded(OWN, OTHERS, own, job_pod(JOB, running()), made=())
     assert isinstance(strangers, ReportError)
 
 
@@ -49,3 +57,23 @@ def test_a_run_that_another_process_has_tried_in_another_way_is_this_ones_too() 
     assert decide(make_state(other_timeout, failed)) == CreatePod(2, {})
     assert superseded(other_timeout, failed) == Done()
     assert UID in failed.pods
+
+
+def test_the_end_of_a_run_whose_own_engine_does_not_record_it_is_recorded() -> None:
+    """That engine, which may try it again, has ten seconds to do so."""
+    pod = job_pod(JOB, ended(3), phase="Failed")
+    assert superseded(OWN, OTHERS, pod, asked={}) == RefreshPod(OTHERS.attempts[0].pod, UID)
+    for seconds in (0, 9):
+        asked = {UID: at(-seconds)}
+        assert isinstance(superseded(OWN, OTHERS, pod, asked=asked), ReportError)
+    closed = superseded(OWN, OTHERS, pod, asked={UID: at(-10)})
+    assert isinstance(closed, WriteRecord)
+    assert (closed.record.spec_hash, closed.record.reason) == (JOB.spec_hash, Reason.SCRIPT_FAILED)
+
+
+def test_a_pod_that_its_run_left_behind_goes() -> None:
+    over = finished(Reason.DEADLINE_EXCEEDED)
+    removal = superseded(OWN, over, job_pod(JOB, running()))
+    assert isinstance(removal, DeletePod)
+    assert (removal.uid, removal.why) == (UID, "its attempt ended: DeadlineExceeded")
+    assert isinstance(superseded(OWN, over, job_pod(JOB, ended(0))), ReportError)
