@@ -14,6 +14,7 @@ from engine.cluster.records import write_record
 from engine.lifecycle.record import Attempt, MaskedRecord, Record
 from engine.refs import pod_name
 from engine.specdir.load import load_specs
+from engine.specdir.options import SpecOptions
 from engine.status.outcome import Reason, State
 from engine.wellknown import ATTEMPT, JOB, MANAGED_BY, MANAGER, RUN, SOURCE, TTL
 
@@ -26,7 +27,7 @@ def finished_jobs(
 ) -> Path:
     """Folder of `count` specs, each with the record of a run that succeeded."""
     specs = write_specs(folder / f"{namespace}-{count}", count, namespace)
-    jobs = load_specs([str(specs)], Config()).jobs
+    jobs = load_specs(SpecOptions(paths=(str(specs),)), Config()).jobs
     uids = _finished_pods(place, jobs) if pods else {}
     client = connect(str(place.kubeconfig), connections=_THREADS).client
     in_threads(lambda job: write_record(client, finished_record(job, uids.get(job.name))), jobs)

@@ -14,6 +14,7 @@ from engine.render.manifests import Manifests
 from engine.render.secret_values import resolve_secrets
 from engine.render.templates import Templates
 from engine.specdir.load import load_specs
+from engine.specdir.options import SpecOptions
 from engine.wellknown import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD, SOURCE
 
 _RECORD_SIZE = 330
@@ -50,7 +51,7 @@ def write_jobs(folder: Path, count: int, namespace: str) -> Path:
 def _rendered(folder: Path, count: int, namespace: str) -> Iterator[tuple[Job, Manifests]]:
     specs = write_specs(folder / f"{namespace}-specs", count, namespace)
     rendering = RenderConfig(Templates(), _SOURCE, Limits())
-    for job in load_specs([str(specs)], Config()).jobs:
+    for job in load_specs(SpecOptions(paths=(str(specs),)), Config()).jobs:
         values, _ = resolve_secrets(job, {**os.environ, TOKEN: "not-a-secret"}, Limits())
         policies = {name: wanted[0] for name, wanted in job.policies.items()}
         yield job, render_attempt(rendering, job, 1, policies, values)

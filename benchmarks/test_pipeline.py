@@ -22,8 +22,8 @@ from engine.lifecycle.rules import decide
 from engine.lifecycle.state import LifecycleState, Observation
 from engine.render.manifests import SecretValues, render_job
 from engine.render.templates import Templates
-from engine.specdir.compile import CompileOptions
 from engine.specdir.load import load_files
+from engine.specdir.options import SpecOptions
 from engine.specdir.parse_cache import spec_file
 from engine.transform import transform
 from engine.transform.context import TransformContext
@@ -112,7 +112,7 @@ def test_load(benchmark: BenchmarkFixture, size: int) -> None:
 
     def load() -> LoadedJobs:
         files = {text.file: spec_file(text, config.kubernetes) for text in texts}
-        return load_files(files, config, CompileOptions())
+        return load_files(files, config, SpecOptions())
 
     loaded = benchmark.pedantic(load, rounds=5, warmup_rounds=1)  # type: ignore[no-untyped-call]
     assert len(loaded.jobs) == size

@@ -3,10 +3,10 @@
 from typing import Any
 
 from engine.cli import options
-from engine.cli.by_name import ask_each
-from engine.cli.loading import SpecOptions, load_by_key
-from engine.cluster.discovery import check_server_version
+from engine.cli.by_name import ask_each, connect_to_write
+from engine.cli.loading import load_by_key
 from engine.reconcile.job_requests import adopt_job
+from engine.specdir.options import SpecOptions
 
 
 @options.verb(
@@ -27,15 +27,13 @@ from engine.reconcile.job_requests import adopt_job
         *options.CLUSTER,
     ),
 )
-def command(source: str, dry_run: str, kubeconfig: str, context: str, **given: Any) -> None:
+def command(source: str, dry_run: bool, **given: Any) -> None:
     """Move jobs to another source without running them.
 
     The records of the jobs in PATHS, and their pods, are labelled as those of --source. Nothing is
     started, ended or deleted, and a job that is over stays over. What an interrupted call has left
     the next one finishes. A job without a record is an error: its first reconcile decides.
     """
-    connection = options.connect(kubeconfig, context)
-    names = map(str, load_by_key(SpecOptions(**given), connection.namespace))
-    check_server_version(connection.client)
-    client, is_dry = connection.client, dry_run != "none"
-    ask_each("", "", names, lambda key: adopt_job(client, key, source, dry_run=is_dry))
+    connection = connect_to_write()
+    client, specs = connection.client, load_by_key(SpecOptions(**given), connection.namespace)
+    ask_each("", "", map(str, specs), lambda key: adopt_job(client, key, source, dry_run=dry_run))

@@ -5,10 +5,12 @@ import socket
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.cli.options import connect
 from engine.cli.output import echo, echo_error, pluralise
+from engine.cluster.client import Client
 from engine.cluster.discovery import check_server_version
 from engine.cluster.records import list_records
 from engine.errors import ApiError, BrokenRecordError, UnauthorizedError, UsageError
@@ -33,49 +35,71 @@ def job_key(name: str, given: str, default: str) -> JobKey:
     return JobKey(before or given or default, after)
 
 
-def connect_to_write(kubeconfig: str, context: str) -> "Connection":
+def connect_to_write() -> "Connection":
     """Errors: those of `connect` and of `check_server_version`."""
-    connection = connect(kubeconfig, context)
+    connection = connect()
     check_server_version(connection.client)
     return connection
 
 
-def require_selection(flags: str, jobs: tuple[str, ...], selector: str, *, every: bool) -> None:
-    """Errors: UsageError unless jobs are named or, with one of `flags` or -l, selected."""
-    if jobs and (every or selector):
-        raise UsageError(f"name jobs or give {flags} or -l, not both")
-    if not jobs and not every and not selector:
-        raise UsageError("no job is named", hint=f"name one, or give {flags} or -l")
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The jobs that a command is for: SELECTED_JOBS of `options.py`."""
 
+    jobs: tuple[str, ...]
+    namespace: str
+    all_namespaces: bool
+    selector: str
 
-def ask_selected(
-    connection: "Connection",
-    wanted: Callable[[Record], bool],
-    ask: Callable[[JobKey], str],
-    *,
-    jobs: tuple[str, ...],
-    namespace: str,
-    namespaces: Iterable[str],
-    selector: str,
-) -> None:
-    """Ask the jobs that are named, or those in `namespaces` whose record is `wanted`. How many each
-    source has of them is said. Records that can't be read are reported, and left alone.
+    def require(self, flags: str, *, every: object) -> None:
+        """Errors: UsageError unless jobs are named or, with one of `flags` or -l, selected."""
+        is_given = bool(every or self.selector)
+        if self.jobs and is_given:
+            raise UsageError(f"name jobs or give {flags} or -l, not both")
+        if not (self.jobs or is_given):
+            raise UsageError("no job is named", hint=f"name one, or give {flags} or -l")
 
-    Errors: those of the lists and of `ask_each`.
-    """
-    sources = Counter[str]()
-    if not jobs:
+    def namespaces(self, home: str) -> tuple[str, ...]:
+        """Where jobs that aren't named are looked for; `home` is the context's namespace."""
+        return ("",) if self.all_namespaces else (self.namespace or home,)
+
+    def records(
+        self, client: Client, namespaces: Iterable[str], wanted: Callable[[Record], bool]
+    ) -> list[Record]:
+        """The records in `namespaces` that are `wanted`; those that can't be read are reported.
+
+        Errors: those of the lists.
+        """
+        found: list[Record] = []
         for place in namespaces:
-            listed = list_records(connection.client, place, selector)
+            listed = list_records(client, place, self.selector)
             for _, error in sorted(listed.invalid.items()):
                 echo_error(error)
-            found = [record for _, record in sorted(listed.items.items()) if wanted(record)]
-            jobs = (*jobs, *(str(record.key) for record in found))
-            sources.update(record.source for record in found)
-        of_each = ", ".join(f"{name} ({sources[name]})" for name in sorted(sources))
-        said = f"{pluralise(len(jobs), 'job')} of source {of_each}"
-        echo(said if jobs else "no such jobs", err=True)
-    ask_each(namespace, connection.namespace, jobs, ask)
+            found += (record for _, record in sorted(listed.items.items()) if wanted(record))
+        if not found:
+            echo("no such jobs", err=True)
+        return found
+
+    def ask(
+        self,
+        connection: "Connection",
+        wanted: Callable[[Record], bool],
+        ask: Callable[[JobKey], str],
+        namespaces: Iterable[str] = (),
+    ) -> None:
+        """`ask_each` of the jobs that are named, or else of those whose record is `wanted`.
+
+        How many each source has of these is said. Errors: those of `records` and of `ask_each`.
+        """
+        names, home = self.jobs, connection.namespace
+        if not names:
+            places = namespaces or self.namespaces(home)
+            found = self.records(connection.client, places, wanted)
+            names = tuple(str(record.key) for record in found)
+            sources = sorted(Counter(record.source for record in found).items())
+            if of_each := ", ".join(f"{name} ({count})" for name, count in sources):
+                echo(f"{pluralise(len(names), 'job')} of source {of_each}", err=True)
+        ask_each(self.namespace, home, names, ask)
 
 
 def ask_each(given: str, default: str, names: Iterable[str], ask: Callable[[JobKey], str]) -> None:

@@ -1,7 +1,9 @@
 """`engine cancel`: end jobs by name."""
 
+from typing import Any
+
 from engine.cli import options
-from engine.cli.by_name import ask_selected, connect_to_write, current_user, require_selection
+from engine.cli.by_name import Selection, connect_to_write, current_user
 from engine.errors import UsageError
 from engine.inspect.view import jobs_on_node
 from engine.lifecycle.record import Record
@@ -25,17 +27,7 @@ from engine.reconcile.job_requests import cancel_job, is_half_cancelled
     ),
 )
 def command(
-    jobs: tuple[str, ...],
-    every: bool,
-    namespace: str,
-    all_namespaces: bool,
-    selector: str,
-    source: str | None,
-    node: str,
-    reason: str,
-    dry_run: str,
-    kubeconfig: str,
-    context: str,
+    every: bool, source: str | None, node: str, reason: str, dry_run: bool, **selected: Any
 ) -> None:
     """End jobs by name.
 
@@ -46,27 +38,20 @@ def command(
     are on that node: what holds its drain ends.
     """
     message = f"cancelled by {current_user()}" + (f": {reason}" if reason else "")
-    require_selection("--all, --node", jobs, selector, every=every or bool(node))
-    if every and not (source or selector):
+    selection = Selection(**selected)
+    selection.require("--all, --node", every=every or node)
+    if every and not (source or selection.selector):
         words = "--all needs --source or -l: other sources may have jobs here, too"
         raise UsageError(words, hint="engine status shows the jobs")
-    connection = connect_to_write(kubeconfig, context)
-    namespaces = ("" if all_namespaces else namespace or connection.namespace,)
-    on_node = jobs_on_node(connection.client, namespaces, node) if node else None
+    connection = connect_to_write()
+    client, places = connection.client, selection.namespaces(connection.namespace)
+    on_node = jobs_on_node(client, places, node) if node else None
 
     def wanted(record: Record) -> bool:
         if on_node is not None and record.key not in on_node:
             return False
         is_open = not record.state.is_final
         is_picked = source in (None, record.source)
-        return is_picked and (is_open or is_half_cancelled(connection.client, record))
+        return is_picked and (is_open or is_half_cancelled(client, record))
 
-    ask_selected(
-        connection,
-        wanted,
-        lambda key: cancel_job(connection.client, key, message, dry_run=dry_run != "none"),
-        jobs=jobs,
-        namespace=namespace,
-        namespaces=namespaces,
-        selector=selector,
-    )
+    selection.ask(connection, wanted, lambda key: cancel_job(client, key, message, dry_run=dry_run))

@@ -3,12 +3,12 @@
 from typing import Any
 
 from engine.cli import options
-from engine.cli.by_name import ask_each, current_user
-from engine.cli.loading import SpecOptions, load_by_key
-from engine.cluster.discovery import check_server_version
+from engine.cli.by_name import ask_each, connect_to_write, current_user
+from engine.cli.loading import load_by_key
 from engine.errors import UsageError
 from engine.reconcile.job_requests import complete_job
 from engine.refs import JobKey
+from engine.specdir.options import SpecOptions
 
 
 @options.verb(
@@ -30,8 +30,6 @@ def command(
     namespace: str,
     reason: str,
     source: str,
-    kubeconfig: str,
-    context: str,
     **given: Any,
 ) -> None:
     """Record jobs as done without running them.
@@ -40,10 +38,9 @@ def command(
     records of JOBS say who completed them, and why. The jobs count as Succeeded until their specs
     change or `engine rerun` asks for them. A job that is under way has to be cancelled first.
     """
-    connection = options.connect(kubeconfig, context)
-    asked = SpecOptions(filenames, namespace, **given, allow_empty=True)
+    connection = connect_to_write()
+    asked = SpecOptions(paths=filenames, namespace=namespace, **given, allow_empty=True)
     known = load_by_key(asked, connection.namespace)
-    check_server_version(connection.client)
     message = f"completed by {current_user()}: {reason}"
 
     def complete(key: JobKey) -> str:

@@ -15,6 +15,7 @@ from engine.convert.gitlab import convert_pipeline, is_pipeline
 from engine.convert.kubernetes import SHAPES, convert_workload
 from engine.errors import Diagnostic, InvalidInputError, UsageError
 from engine.files import read_regular
+from engine.specdir.options import STDIN
 
 
 @options.verb(
@@ -35,7 +36,7 @@ def command(file: str, only: tuple[str, ...]) -> None:
     above each JobSpec names what is not carried over, its line in FILE and what to do instead.
     stderr says what the result still lacks to be valid. Exit code 2 if FILE has none of these.
     """
-    documents, problems = read_yaml(_read(file), "<stdin>" if file == options.STDIN else file)
+    documents, problems = read_yaml(_read(file), "<stdin>" if file == STDIN else file)
     if problems:
         raise InvalidInputError(problems)
     made = [one for document in documents for one in convert_document(document)]
@@ -54,7 +55,7 @@ def command(file: str, only: tuple[str, ...]) -> None:
 
 def _read(file: str) -> bytes:
     try:
-        if file == options.STDIN:
+        if file == STDIN:
             return sys.stdin.buffer.read(MAX_BYTES + 1)
         return read_regular(file, MAX_BYTES + 1)
     except OSError as error:

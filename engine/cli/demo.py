@@ -24,6 +24,7 @@ from engine.prune.result import PruneAction, PruneEntry
 from engine.prune.run import PruneOptions, prune
 from engine.reconcile.controller import ControllerDependencies
 from engine.reconcile.once import JobResult, OnceRequest, RunOnce
+from engine.reconcile.options import RunOptions
 from engine.render.templates import Templates
 from engine.sandbox import FOREVER, Clock, Run, Sandbox
 from engine.specdir.load import load_specs
@@ -55,7 +56,8 @@ class DemoEnv:
 
     def run(self, *examples: str) -> Sequence[JobResult]:
         """`engine reconcile --once` over examples that are shipped, each event as a line."""
-        paths = [str(resource_dir("examples") / name) for name in examples]
+        paths = tuple(str(resource_dir("examples") / name) for name in examples)
+        options = RunOptions(paths=paths, namespace=NAMESPACE, source="demo", timeout=60.0)
         redactor = Redactor()
 
         def print_event(event: Event) -> None:
@@ -65,12 +67,11 @@ class DemoEnv:
         dependencies = ControllerDependencies(ENVIRONMENT, redactor, print_event)
         request = OnceRequest(
             client=self.client,
-            jobs=load_specs(paths, CONFIG, NAMESPACE).jobs,
+            jobs=load_specs(options, CONFIG).jobs,
+            refused={},
             config=CONFIG,
             templates=Templates(),
-            source="demo",
-            timeout=60.0,
-            queue_timeout=60.0,
+            options=options,
         )
         result = RunOnce(request, dependencies).run()
         self.check(not result.timed_out and not result.interrupted, "every job comes to its end")

@@ -22,15 +22,13 @@ from engine.inspect.view import read_job
         options.output("table", "json", "yaml"),
     ),
 )
-def command(
-    jobs: tuple[str, ...], namespace: str, kubeconfig: str, context: str, output: str
-) -> None:
+def command(jobs: tuple[str, ...], namespace: str, output: str) -> None:
     """Show everything about a job, and what comes next.
 
     Its attempts, pods and Events, and what it waits for. JOBS are named as they are printed,
     ci/build, or by their name in the namespace of -n.
     """
-    connection = options.connect(kubeconfig, context)
+    connection = options.connect()
     codes, found = [0], []
     for name in jobs:
         try:

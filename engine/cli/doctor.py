@@ -22,7 +22,7 @@ _WORSE = ("OK", "SKIPPED", "DEGRADED", "FAILED")
         options.output("table", "json", "yaml"),
     ),
 )
-def command(namespaces: tuple[str, ...], kubeconfig: str, context: str, output: str) -> None:
+def command(namespaces: tuple[str, ...], output: str) -> None:
     """Find what keeps the engine from working on this cluster.
 
     Server version, namespaces, rights and full quotas. Each check is OK, SKIPPED (with the right
@@ -30,7 +30,7 @@ def command(namespaces: tuple[str, ...], kubeconfig: str, context: str, output: 
     Exit code 0 unless a check failed.
     """
     try:
-        connection = options.connect(kubeconfig, context)
+        connection = options.connect()
         places = tuple(dict.fromkeys(namespaces or (connection.namespace,)))
         results = diagnose(connection.client, places)
     except ClusterError as error:

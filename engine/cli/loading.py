@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine.api.config import parse_config
@@ -11,30 +10,12 @@ from engine.api.model import SECRET_ENV, Config, Job, Limits, LoadedJobs
 from engine.api.other_kinds import foreign_notes
 from engine.api.parse import SpecText
 from engine.api.yaml_reader import MAX_BYTES
-from engine.cli.options import STDIN
 from engine.cli.output import echo_diagnostic, echo_note
 from engine.errors import Diagnostic, InvalidInputError, Severity, SourceLocation, UsageError
 from engine.files import absolute, read_regular
 from engine.refs import JobKey
 from engine.specdir.load import load_specs, with_namespace
-
-
-@dataclass(frozen=True, slots=True)
-class SpecOptions:
-    """Which specs are read, and how: PATHS, NAMESPACE and SPEC_READING of `options.py`."""
-
-    paths: tuple[str, ...]
-    namespace: str
-    defaults_root: Path | None
-    config: Path | None = None
-    templates: Path | None = None
-    kubernetes_schema: Path | None = None
-    allow_secret_env: tuple[str, ...] = ()
-    strict: bool = False
-    allow_empty: bool = False
-    from_cluster: bool = False
-    all_namespaces: bool = False
-    selector: str = ""
+from engine.specdir.options import STDIN, SpecOptions
 
 
 def load_settings(options: SpecOptions) -> Config:
@@ -70,15 +51,7 @@ def load_named(options: SpecOptions, config: Config) -> LoadedJobs:
         except OSError as error:
             raise UsageError(f"can't be read: {error.strerror}", where="<stdin>") from None
         stdin = SpecText("<stdin>", str(absolute(Path())), text)
-    loaded = load_specs(
-        filter(STDIN.__ne__, options.paths),
-        config,
-        options.namespace,
-        options.defaults_root,
-        stdin,
-        strict=options.strict,
-        templates=options.templates,
-    )
+    loaded = load_specs(options, config, stdin)
     for note in foreign_notes(loaded.foreign):
         echo_note(f"note: {note}")
     given, jobs = options.namespace, loaded.jobs

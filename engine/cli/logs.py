@@ -4,20 +4,19 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from engine.cli import options
-from engine.cli.by_name import job_key, require_selection
+from engine.cli.by_name import Selection, job_key
 from engine.cli.output import echo, echo_error, sanitize_log
-from engine.cluster.client import Client
-from engine.cluster.records import list_records
 from engine.errors import EngineError, UsageError
 from engine.inspect.logs import JobLogs
+from engine.lifecycle.record import Record
 from engine.refs import JobKey
 from engine.status.outcome import State
-from engine.wellknown import SOURCE
 
 _MOST_FOLLOWED = 16
 _TICK = 0.5
@@ -62,10 +61,6 @@ _PRINTING = threading.Lock()
     ),
 )
 def command(
-    jobs: tuple[str, ...],
-    namespace: str,
-    all_namespaces: bool,
-    selector: str,
     failed: bool,
     every: bool,
     source: str | None,
@@ -76,8 +71,7 @@ def command(
     run: str,
     previous: bool,
     tail: int | None,
-    kubeconfig: str,
-    context: str,
+    **selected: Any,
 ) -> None:
     """Print the output of jobs' containers.
 
@@ -87,17 +81,24 @@ def command(
     """
     given = click.get_current_context().get_parameter_source("source")
     every = every or failed or given is ParameterSource.COMMANDLINE
-    require_selection("--failed, --all, --source", jobs, selector, every=every)
+    selection = Selection(**selected)
+    selection.require("--failed, --all, --source", every=every)
     if exit_code and not follow:
         raise UsageError("--exit-code needs -f")
     if previous and run:
         raise UsageError("give --run or -p, not both")
-    connection = options.connect(kubeconfig, context, _MOST_FOLLOWED + 2)
+    connection = options.connect(_MOST_FOLLOWED + 2)
     client, home = connection.client, connection.namespace
-    keys = [job_key(name, namespace, home) for name in dict.fromkeys(jobs)]
+    jobs = dict.fromkeys(selection.jobs)
+    keys = [job_key(name, selection.namespace, home) for name in jobs]
     if not jobs:
-        labels = ",".join(filter(None, (f"{SOURCE}={source}" if source else "", selector)))
-        keys = _select(client, "" if all_namespaces else namespace or home, labels, failed=failed)
+
+        def wanted(record: Record) -> bool:
+            has_failed = record.state is State.FAILED
+            return source in (None, record.source) and (has_failed or not failed)
+
+        found = selection.records(client, selection.namespaces(home), wanted)
+        keys = [record.key for record in found]
     if follow and len(keys) > _MOST_FOLLOWED:
         raise UsageError(f"{len(keys)} jobs: -f follows {_MOST_FOLLOWED} at most")
     logs = JobLogs(client, JobKey("", ""), container, attempt, run, previous, tail)
@@ -150,14 +151,3 @@ def _at_once(show: Callable[[JobKey], None], keys: list[JobKey]) -> None:
     for thread in threads:
         while thread.is_alive():
             thread.join(_TICK)
-
-
-def _select(client: Client, namespace: str, labels: str, *, failed: bool) -> list[JobKey]:
-    """The jobs of these records. Errors: those of the list."""
-    listed = list_records(client, namespace, labels)
-    for _, error in sorted(listed.invalid.items()):
-        echo_error(error)
-    keys = sorted(r.key for r in listed.items.values() if not failed or r.state is State.FAILED)
-    if not keys:
-        echo("no such jobs", err=True)
-    return keys

@@ -5,11 +5,11 @@ from typing import Any
 import click
 
 from engine.cli import options
-from engine.cli.by_name import ask_each
-from engine.cli.loading import SpecOptions, load_by_key
-from engine.cluster.discovery import check_server_version
+from engine.cli.by_name import ask_each, connect_to_write
+from engine.cli.loading import load_by_key
 from engine.reconcile.job_requests import migrate_job
 from engine.refs import JobKey
+from engine.specdir.options import SpecOptions
 from engine.wellknown import DEFAULT_SOURCE, OBJECTS_SOURCE
 
 
@@ -36,23 +36,19 @@ from engine.wellknown import DEFAULT_SOURCE, OBJECTS_SOURCE
         *options.CLUSTER,
     ),
 )
-def command(
-    to: str, source: str | None, dry_run: str, kubeconfig: str, context: str, **given: Any
-) -> None:
+def command(to: str, source: str | None, dry_run: bool, **given: Any) -> None:
     """Move jobs between files and JobSpec objects without running them.
 
     Each job of PATHS has to be over, and its JobSpec object has to exist: kubectl apply makes it,
     and it starts nothing while files have the job. The record moves; a second call ends what an
     interrupted one has left. Remove the files, or the objects, afterwards.
     """
-    to_objects, is_dry = to == "objects", dry_run != "none"
-    connection = options.connect(kubeconfig, context)
+    to_objects, connection = to == "objects", connect_to_write()
     client, specs = connection.client, load_by_key(SpecOptions(**given), connection.namespace)
-    check_server_version(client)
     place = source or (OBJECTS_SOURCE if to_objects else DEFAULT_SOURCE)
 
     def migrate(key: JobKey) -> str:
         job = specs[key]
-        return migrate_job(client, key, job, place, to_objects=to_objects, dry_run=is_dry)
+        return migrate_job(client, key, job, place, to_objects=to_objects, dry_run=dry_run)
 
     ask_each("", "", map(str, specs), migrate)

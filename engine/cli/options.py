@@ -16,13 +16,12 @@ from click.core import ParameterSource
 from engine.cli.output import echo_note
 from engine.durations import parse_duration
 from engine.errors import UsageError
+from engine.specdir.options import STDIN
 from engine.wellknown import DEFAULT_SOURCE
 
 if TYPE_CHECKING:
     from engine.cluster.connect import Connection
 
-STDIN = "-"
-"""The path that means standard input."""
 _DRY_RUNS = ("none", "client", "server")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -45,8 +44,10 @@ class Command(click.Command):
 
         Guarantees: before and after, SIGINT is the system's, as `engine.__main__` left it, so that
         the exception is never raised where nothing catches it.
+        CLUSTER is for `connect` alone.
         Errors: UsageError if no path is given, neither as an argument nor with -f.
         """
+        ctx.obj = ctx.params.pop("kubeconfig", ""), ctx.params.pop("context", "")
         if "paths" in ctx.params:
             ctx.params["paths"] += ctx.params.pop("filenames")
             given, from_cluster = ctx.params["paths"], ctx.params.get("from_cluster")
@@ -152,11 +153,12 @@ def option(*names: str, writes: bool = False, **settings: Any) -> click.Option:
     return click.Option(names, envvar=None if has_none else variable, **settings)
 
 
-def connect(kubeconfig: str, context: str, connections: int = 16) -> "Connection":
+def connect(connections: int = 16, on_silence: Callable[[str], None] = echo_note) -> "Connection":
     """To the cluster that CLUSTER names. Errors: ClusterError."""
     from engine.cluster import connect as cluster  # noqa: PLC0415 - --help needs no `kubernetes`
 
-    return cluster.connect(kubeconfig, context, connections, echo_note)
+    kubeconfig, context = click.get_current_context().obj
+    return cluster.connect(kubeconfig, context, connections, on_silence)
 
 
 def output(*choices: str) -> click.Option:
@@ -267,7 +269,11 @@ ALLOW_EMPTY = option(
 )
 NO_SPECS = option("--allow-empty", is_flag=True, help="Let there be no specs at all.")
 DRY_RUN = partial(option, "--dry-run", type=click.Choice(_DRY_RUNS), default="none")
-CLIENT_DRY_RUN = DRY_RUN(type=click.Choice(_DRY_RUNS[:2]), help="client: say it, and do nothing.")
+CLIENT_DRY_RUN = DRY_RUN(
+    type=click.Choice(_DRY_RUNS[:2]),
+    callback=lambda _context, _option, value: value != "none",
+    help="client: say it, and do nothing.",
+)
 VERBOSE = option("-v", "--verbose", count=True, help="Say more on stderr; twice for tracebacks.")
 TRACEBACKS = option(
     "-v",

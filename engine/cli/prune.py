@@ -6,13 +6,14 @@ from pathlib import Path
 import click
 
 from engine.cli import options
-from engine.cli.loading import SpecOptions, load_settings
+from engine.cli.loading import load_settings
 from engine.cli.output import echo, echo_stderr
 from engine.cli.printers import prune as printing
 from engine.errors import EngineError
 from engine.prune.delete import Deleter
 from engine.prune.result import DryRun
 from engine.prune.run import PruneOptions, prune
+from engine.specdir.options import SpecOptions
 from engine.telemetry.redact import REDACTOR
 from engine.wellknown import FOREIGN_TTLS
 
@@ -69,8 +70,6 @@ def command(
     dry_run: str,
     max_deletes: int | None,
     concurrency: int,
-    kubeconfig: str,
-    context: str,
     config: Path | None,
     output: str,
     verbose: int,
@@ -86,8 +85,8 @@ def command(
     """
     if all_namespaces and not all(name.startswith("kube-") for name in namespaces):
         raise click.UsageError("give namespaces or --all-namespaces, not both")
-    settings = load_settings(SpecOptions((), "", None, config))
-    connection = options.connect(kubeconfig, context, concurrency + 2)
+    settings = load_settings(SpecOptions(config=config))
+    connection = options.connect(concurrency + 2)
     chosen = PruneOptions(
         namespaces=("", *namespaces) if all_namespaces else namespaces or (connection.namespace,),
         kinds=kinds,

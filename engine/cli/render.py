@@ -6,13 +6,14 @@ from typing import Any
 
 from engine.api.origins import origins
 from engine.cli import options
-from engine.cli.loading import SpecOptions, first_policies, load_settings, load_valid_specs
+from engine.cli.loading import first_policies, load_settings, load_valid_specs
 from engine.cli.output import echo_table, to_json
 from engine.cli.printers.manifests import print_json, print_yaml
 from engine.errors import Diagnostic, InvalidInputError, UsageError
 from engine.lifecycle.attempt import RenderConfig, try_render_attempt
 from engine.render.secret_values import resolve_secrets
 from engine.render.templates import Templates
+from engine.specdir.options import SpecOptions
 from engine.telemetry.redact import MASK
 
 

@@ -5,15 +5,15 @@ from functools import cache
 from typing import Any
 
 from engine.cli import options
-from engine.cli.by_name import ask_selected, require_selection
-from engine.cli.loading import SpecOptions, load_by_key
-from engine.cluster.discovery import check_server_version
+from engine.cli.by_name import Selection, connect_to_write
+from engine.cli.loading import load_by_key
 from engine.errors import ForbiddenError, UsageError
 from engine.inspect.view import LeaseHolder, list_holders, owner_of
 from engine.lifecycle.outdated import outdated_fields, with_outdated
 from engine.lifecycle.record import Record
 from engine.reconcile.job_requests import rerun_job
 from engine.refs import JobKey
+from engine.specdir.options import SpecOptions
 from engine.status.outcome import State
 
 
@@ -38,16 +38,14 @@ from engine.status.outcome import State
 )
 def command(
     jobs: tuple[str, ...],
-    failed: bool,
-    outdated: bool,
-    filenames: tuple[str, ...],
     namespace: str,
     all_namespaces: bool,
     selector: str,
+    failed: bool,
+    outdated: bool,
+    filenames: tuple[str, ...],
     source: str | None,
-    dry_run: str,
-    kubeconfig: str,
-    context: str,
+    dry_run: bool,
     **reading: Any,
 ) -> None:
     """Run jobs once more whose spec has not changed.
@@ -55,14 +53,13 @@ def command(
     JOBS must be over. An engine that follows their source starts the run, or else the next
     reconcile. A job whose spec is gone is refused.
     """
-    require_selection("--failed, --outdated", jobs, selector, every=failed or outdated)
+    selection = Selection(jobs, namespace, all_namespaces, selector)
+    selection.require("--failed, --outdated", every=failed or outdated)
     if outdated and not filenames:
         raise UsageError("--outdated compares jobs with their specs", hint="name them: -f jobs/")
-    connection = options.connect(kubeconfig, context)
-    client, home = connection.client, connection.namespace
-    specs = load_by_key(SpecOptions(filenames, namespace, **reading), home)
-    check_server_version(client)
-    is_dry = dry_run != "none"
+    connection = connect_to_write()
+    client, asked = connection.client, SpecOptions(paths=filenames, namespace=namespace, **reading)
+    specs = load_by_key(asked, connection.namespace)
 
     @cache
     def engines(namespace: str) -> tuple[tuple[LeaseHolder, ...], bool]:
@@ -90,18 +87,9 @@ def command(
     def rerun(key: JobKey) -> str:
         if filenames and key not in specs:
             raise UsageError("there is no spec of this job", where=str(key))
-        before = rerun_job(client, key, has_spec=key in specs, dry_run=is_dry)
+        before = rerun_job(client, key, has_spec=key in specs, dry_run=dry_run)
         how = runs_it(before)
-        words = f"{'would' if is_dry else 'will'} run again {how}; its last run was {before.state}"
+        words = f"{'would' if dry_run else 'will'} run again {how}; its last run was {before.state}"
         return with_outdated(words, outdated_fields(specs[key], before) if key in specs else ())
 
-    ask_selected(
-        connection,
-        wanted,
-        rerun,
-        jobs=jobs,
-        namespace=namespace,
-        namespaces=sorted({key.namespace for key in specs})
-        or ("" if all_namespaces else namespace or home,),
-        selector=selector,
-    )
+    selection.ask(connection, wanted, rerun, sorted({key.namespace for key in specs}))

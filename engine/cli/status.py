@@ -26,6 +26,7 @@ from engine.errors import ApiError, EngineError, ExitCode, UsageError, no_record
 from engine.inspect.view import JobView, Overview, read_overview
 from engine.lifecycle.outdated import explain_outdated, outdated_fields
 from engine.refs import JobKey
+from engine.specdir.options import SpecOptions
 from engine.status.drain import drain_words, runs_on
 from engine.status.outcome import State
 
@@ -63,8 +64,6 @@ def command(
     failed: bool,
     node: str,
     watch: bool,
-    kubeconfig: str,
-    context: str,
     output: str,
     **reading: Any,
 ) -> None:
@@ -81,7 +80,7 @@ def command(
         raise UsageError("name jobs or give -f, not both")
     if watch and output not in ("table", "wide"):
         raise UsageError(f"--watch prints lines of a table, not {output}")
-    connection = options.connect(kubeconfig, context)
+    connection = options.connect()
     given = ("",) if all_namespaces else namespaces or (connection.namespace,)
     specs = _read_specs(filenames, namespaces, connection.namespace, reading)
     named = [{job_key(name, "", place) for place in given} for name in jobs]
@@ -155,9 +154,10 @@ def _read_specs(
     """By key. Errors: those of `load_by_key`."""
     if not filenames:
         return {}
-    from engine.cli.loading import SpecOptions, load_by_key  # noqa: PLC0415 - rarely needed
+    from engine.cli.loading import load_by_key  # noqa: PLC0415 - rarely needed
 
-    return load_by_key(SpecOptions(filenames, "".join(namespaces[:1]), **reading), home)
+    asked = SpecOptions(paths=filenames, namespace="".join(namespaces[:1]), **reading)
+    return load_by_key(asked, home)
 
 
 def _names(job: JobView) -> set[JobKey]:

@@ -11,13 +11,14 @@ import click
 from engine.api.model import Job
 from engine.api.yaml_reader import Document
 from engine.cli import options
-from engine.cli.loading import SpecOptions, first_policies, load_named, load_settings, require_specs
+from engine.cli.loading import first_policies, load_named, load_settings, require_specs
 from engine.cli.output import echo_data, echo_diagnostic, pluralise
 from engine.errors import END, Diagnostic, ExitCode, RenderError, Severity, in_order
 from engine.lifecycle.attempt import RenderConfig, has_to_be_rendered, try_render_attempt
 from engine.render.manifests import SecretValues
 from engine.render.secret_values import resolve_secrets
 from engine.render.templates import Templates
+from engine.specdir.options import SpecOptions
 from engine.telemetry.redact import REDACTOR, SHORTEST, is_maskable
 
 

@@ -20,7 +20,7 @@ from engine.cluster.discovery import OLDEST_SERVER, server_version
         options.output("text", "json"),
     ),
 )
-def command(client: bool, kubeconfig: str, context: str, output: str) -> None:
+def command(client: bool, output: str) -> None:
     """Print the versions of the engine and of the server.
 
     The engine's own is printed even if no server answers; the exit code is 6 then.
@@ -32,7 +32,7 @@ def command(client: bool, kubeconfig: str, context: str, output: str) -> None:
     try:
         if not client:
             found["server"] = None
-            api = options.connect(kubeconfig, context).client
+            api = options.connect().client
             answer = api.request("GET", "/version")
             number, name = server_version(answer), str(answer.get("gitVersion") or "unknown")
             supported = number is not None and number >= OLDEST_SERVER

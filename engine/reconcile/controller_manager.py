@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
 
@@ -12,10 +11,10 @@ from engine.cluster.client import Client
 from engine.cluster.discovery import check_server_version
 from engine.cluster.records import CONFIG_MAP_RECORDS, STATUS_RECORDS
 from engine.errors import EngineError
-from engine.lifecycle.max_removals import MaxRemovals
 from engine.prune.source import SourcePruner, SourceState
 from engine.reconcile.controller import ControllerDependencies, JobController
 from engine.reconcile.object_source import ObjectSource
+from engine.reconcile.options import RunOptions
 from engine.reconcile.removed_jobs import RemovedJobs
 from engine.reconcile.spec_sync import SpecSync
 from engine.render.templates import Templates
@@ -29,36 +28,6 @@ Run = Callable[[threading.Event, Callable[[float], None]], None]
 """Works until the event is set; calls the other with the seconds within which it does so again."""
 _RELEASE_GRACE, _CONTROLLER_GRACE = 3.0, 6.5
 _MAX_PASS, _TICK = 600.0, 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class ManagerOptions:
-    """What an engine that stays is asked to do. Times are seconds."""
-
-    source: str
-    namespace: str
-    """Where records are looked for without a right to all."""
-    concurrency: int = 16
-    prune: bool = False
-    """Whether jobs whose spec is gone are removed."""
-    max_removals: MaxRemovals = field(default_factory=MaxRemovals)
-    """How many of them at once."""
-    allow_empty: bool = False
-    """Whether there may be no spec at all."""
-    ages: bool = False
-    """Whether the records of jobs without a spec are marked, and age."""
-    prune_interval: float = 60.0
-    leader_elect: bool = False
-    """Whether to share the source with other engines, rather than to end beside one."""
-    lease_duration: float = 15.0
-    lease_namespace: str = ""
-    """Where the source's Lease is kept; "" for `namespace`."""
-    max_starts: int | None = None
-    """How many new runs one reading of the specs may begin; None: as `limits.maxStarts` says."""
-    objects: tuple[str, ...] = ()
-    """Namespaces whose JobSpec objects are the source, "" for all; none for files alone."""
-    selector: str = ""
-    """Labels of these objects."""
 
 
 class ControllerManager:
@@ -77,7 +46,7 @@ class ControllerManager:
         source: DirectorySource,
         config: Config,
         templates: Callable[[], Templates],
-        options: ManagerOptions,
+        options: RunOptions,
         dependencies: ControllerDependencies,
     ) -> None:
         self._client = client
@@ -96,7 +65,7 @@ class ControllerManager:
         controller.configure(config, templates())
         controller.queue.pause(True)
         emit, self._interval = dependencies.emit, options.prune_interval
-        place = options.lease_namespace or options.namespace
+        place = options.lease_namespace or options.home
         lock = LeaseLock(client, place, options.source, options.lease_duration)
         self.membership = controller.membership = Membership(
             lock,
@@ -112,12 +81,12 @@ class ControllerManager:
             templates,
             allow_empty=options.allow_empty,
             wait_for=None if options.leader_elect else self.membership,
-            records_home=options.namespace if options.prune else None,
+            records_home=options.home if options.prune else None,
         )
         self._pruner = SourcePruner(
             client=client,
             source=options.source,
-            ages=options.ages and not options.prune,
+            ages=options.reads_own_folders and not options.prune,
             concurrency=options.concurrency,
             leads=lambda: controller.leads,
             asks_first=True,
@@ -129,7 +98,7 @@ class ControllerManager:
         ]
         """Names, the seconds for which the end of each is waited for, and what each does."""
         if options.prune:
-            removed = RemovedJobs(controller, self.specs, self._interval, options.max_removals)
+            removed = RemovedJobs(controller, self.specs, self._interval, options.removals)
             controller.claim = removed.claim
             self._runnables.append(("removed jobs", 0.0, removed.run))
         self._runnables.append(("spec directory", 0.0, self.specs.run))

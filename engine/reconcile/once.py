@@ -8,7 +8,7 @@ begins where the reads ended, once a job has to wait.
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from signal import SIGTERM
@@ -40,6 +40,7 @@ from engine.prune.result import PruneResult
 from engine.prune.source import GoneJobs, SourcePruner, SourceState, missed
 from engine.reconcile.controller import ControllerDependencies, JobController, StopCondition
 from engine.reconcile.job_store import TrackedJob
+from engine.reconcile.options import RunOptions
 from engine.reconcile.refusal import Refusals
 from engine.refs import JobKey, Ref
 from engine.render.templates import Templates
@@ -50,37 +51,23 @@ from engine.telemetry.events import AttemptFailed, ErrorReported, Event, LogEnd,
 _SHUTDOWN_TIMEOUT = 10.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class OnceRequest:
-    """Which jobs are to be reconciled, where, and how.
-
-    Times are seconds; a `timeout` of None waits for as long as it takes.
-    """
+    """Which jobs are to be reconciled, where, and how."""
 
     client: Client
     jobs: Sequence[Job]
+    refused: Refusals
+    """Objects that make no job, and why: their status is to say so."""
     config: Config
     templates: Templates
-    source: str
-    is_whole: bool = False
-    """Whether the source has no other jobs for certain: only then can a spec be missed."""
+    options: RunOptions
     records: RecordStore = CONFIG_MAP_RECORDS
     """Where the jobs' records are kept."""
-    refused: Refusals = field(default_factory=dict)
-    """Objects that make no job, and why: their status is to say so."""
-    concurrency: int = 16
-    timeout: float | None = None
-    queue_timeout: float = 600.0
-    until_started: bool = False
-    """Whether it is enough that every job was started."""
-    max_starts: int | None = None
-    """How many new runs may begin; None for what `limits.maxStarts` says."""
+    is_whole: bool = False
+    """Whether the source has no other jobs for certain: only then can a spec be missed."""
     gone: GoneJobs | None = None
     """Jobs that are to be removed afterwards; None where none is."""
-    rerun_failed: bool = False
-    """Whether jobs run again whose last run had failed, or was cancelled, before this one."""
-    cancel_on_exit: bool = False
-    """Whether what this invocation starts is cancelled where it ends before its jobs do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +111,14 @@ class RunOnce:
 
     def __init__(self, request: OnceRequest, dependencies: ControllerDependencies) -> None:
         self._request = request
+        self._options = options = request.options
         self._dependencies = dependencies
         self._controller = JobController(
             request.client,
-            request.source,
-            request.concurrency,
+            options.source,
+            options.concurrency,
             replace(dependencies, emit=self._on_event),
-            StopCondition(request.until_started, request.queue_timeout),
+            StopCondition(options.wait == "applied", options.queue_timeout),
             records=request.records,
         )
         self._controller.configure(request.config, request.templates)
@@ -150,8 +138,8 @@ class RunOnce:
         Errors, before anything is written: InvalidInputError; UsageError where more runs would
         begin than may; ClusterError. Afterwards every error is a job's own.
         """
-        controller, request = self._controller, self._request
-        retry_transient(self._list, controller.on_watch_error, timeout=request.timeout)
+        controller, request, options = self._controller, self._request, self._options
+        retry_transient(self._list, controller.on_watch_error, timeout=options.timeout)
         states = self._preflight()
         self._check_starts(states)
         for key, (seen, words) in request.refused.items():
@@ -159,17 +147,17 @@ class RunOnce:
         # A removal that isn't reported before anything is written doesn't follow afterwards.
         if request.gone is not None:
             for key in request.gone.records.items:
-                words = f"no spec in source {request.source} any more; the job will be removed"
+                words = f"no spec in source {options.source} any more; the job will be removed"
                 controller.emit(Notice(words, key))
         if request.is_whole:
             new = {one.job.key: one.job.spec_fields for one in states if one.record is None}
-            for words in renames(new, missed(self._records(), request.source, self._jobs)):
+            for words in renames(new, missed(self._records(), options.source, self._jobs)):
                 controller.emit(Notice(words))
         for tracked in states:
             key = tracked.job.key
-            if request.rerun_failed and key in self._failed and not self._run_again(tracked):
+            if options.rerun_failed and key in self._failed and not self._run_again(tracked):
                 continue
-            if not tracked.is_finished(request.source) or tracked.needs_cleanup(self._pods(key)):
+            if not tracked.is_finished(options.source) or tracked.needs_cleanup(self._pods(key)):
                 controller.queue.add(key)
             else:
                 controller.report_unchanged(tracked)
@@ -178,14 +166,14 @@ class RunOnce:
         if len(controller.queue):
             try:
                 controller.start()
-                timed_out = not controller.wait_for_completion(len(self._jobs), request.timeout)
+                timed_out = not controller.wait_for_completion(len(self._jobs), options.timeout)
                 cause = "reached its --timeout" if timed_out else ""
             except KeyboardInterrupt as signalled:
                 cause = "was terminated" if signalled.args == (SIGTERM,) else "was interrupted"
             controller.stop(_SHUTDOWN_TIMEOUT)
-        if cause and request.cancel_on_exit:
+        if cause and options.cancel_on_exit:
             cancel = partial(self._cancel, f"engine reconcile {cause} (--cancel-on-exit)")
-            with ThreadPoolExecutor(request.concurrency) as pool:
+            with ThreadPoolExecutor(options.concurrency) as pool:
                 list(pool.map(cancel, self._jobs))
         results = tuple(map(self._result, self._jobs))
         interrupted = bool(cause) and not timed_out
@@ -249,16 +237,17 @@ class RunOnce:
 
     def prune(self) -> PruneResult:
         """Prune once the jobs are reconciled: pods as last seen, records as first seen."""
-        request, pods, records = self._request, list[dict[str, Any]](), self._records()
+        request, options = self._request, self._options
+        pods, records = list[dict[str, Any]](), self._records()
         for name in self._namespaces:
             pods += self._controller.informers.pods(name).all_items()
         is_desired, is_whole = self._jobs.__contains__, request.is_whole
         seen = SourceState(is_desired, is_whole, self._namespaces, pods, records)
         pruner = SourcePruner(
             client=request.client,
-            source=request.source,
+            source=options.source,
             ages=is_whole and request.gone is None,
-            concurrency=request.concurrency,
+            concurrency=options.concurrency,
         )
         return pruner.prune(request.config, seen, lambda _entry: None, request.gone)
 
@@ -268,7 +257,7 @@ class RunOnce:
         for key in (*self._jobs, *request.refused):
             names.setdefault(key.namespace, []).append(key.name)
         others, list_jobs = None, self._controller.informers.list_jobs
-        with ThreadPoolExecutor(request.concurrency, "list") as pool:
+        with ThreadPoolExecutor(self._options.concurrency, "list") as pool:
             done = [pool.submit(check_server_version, request.client)]
             if request.is_whole:
                 done[0].result()  # before it the server's time isn't known
@@ -295,10 +284,10 @@ class RunOnce:
                 continue
             states.append(tracked)
             record = tracked.record
-            over = record is not None and tracked.is_finished(self._request.source)
+            over = record is not None and tracked.is_finished(self._options.source)
             if record is not None and over and record.state is not State.SUCCEEDED:
                 self._failed[key] = record
-                if self._request.rerun_failed:
+                if self._options.rerun_failed:
                     tracked.record = record.again(f"{record.state.lower()} before, {RERUN}")
             if tracked.record is None and not controller.informers.has_objects(key.namespace):
                 to_create.append(job)
@@ -313,7 +302,7 @@ class RunOnce:
 
     def _check_starts(self, states: Iterable[TrackedJob]) -> None:
         """Errors: UsageError where more runs would begin than may."""
-        flag, limits = self._request.max_starts, self._request.config.limits
+        flag, limits = self._options.max_starts, self._request.config.limits
         if flag is None and limits.max_starts is None:
             return
         from engine.lifecycle.max_starts import MaxStarts, new_run  # noqa: PLC0415 - rarely needed
@@ -335,7 +324,7 @@ class RunOnce:
         completed, job = self._controller.completed, self._jobs[key]
         tracked = self._controller.store.checkout(key) or TrackedJob(job)
         record = tracked.unrecorded or tracked.record
-        if record is not None and record.source != self._request.source:
+        if record is not None and record.source != self._options.source:
             record = None  # what another source's job came to is no result of this one
         if record is not None and not record.state.is_final:
             from engine.lifecycle.observed_status import as_observed  # noqa: PLC0415 - if needed

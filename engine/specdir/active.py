@@ -18,7 +18,8 @@ from engine.api.parse import duplicate_defaults
 from engine.api.yaml_reader import Document
 from engine.errors import Diagnostic, Severity, SourceLocation
 from engine.refs import JobKey
-from engine.specdir.compile import CompiledFile, CompileOptions, compile_file, duplicate_jobs
+from engine.specdir.compile import CompiledFile, compile_file, duplicate_jobs
+from engine.specdir.options import SpecOptions
 from engine.specdir.parse_cache import MAX_SOURCE_BYTES, SpecFile
 from engine.specdir.scan import is_below
 
@@ -32,7 +33,7 @@ class ActiveSpecs:
     very same Job comes back while nothing about it has changed.
     """
 
-    def __init__(self, options: CompileOptions) -> None:
+    def __init__(self, options: SpecOptions) -> None:
         self._options = options
         self.newest: dict[str, CompiledFile] = {}
         """Every file by its absolute path, good or not."""

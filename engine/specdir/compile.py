@@ -20,26 +20,13 @@ from engine.api.yaml_reader import MAX_VALUES, Document
 from engine.errors import Diagnostic, SourceLocation, in_order, internal_error
 from engine.limits import judges_pods
 from engine.refs import JobKey
+from engine.specdir.options import SpecOptions
 from engine.specdir.parse_cache import SpecFile
 
 if TYPE_CHECKING:
     from engine.render.templates import Templates
 
 _BYTES_OF_A_VALUE = 32
-
-
-@dataclass(frozen=True, slots=True)
-class CompileOptions:
-    """What the command line says of every file."""
-
-    namespace: str = ""
-    """Goes before that of JobDefaults, for jobs that name none."""
-    context_namespace: str = ""
-    """For jobs that have none still."""
-    strict: bool = False
-    """Whether documents of other API groups are errors."""
-    templates: Path | None = None
-    """The user's own templates, by which the limits judge a job's pod."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +48,7 @@ class CompiledFile:
 
 
 def compile_file(
-    file: SpecFile, layers: tuple[Document, ...], config: Config, options: CompileOptions
+    file: SpecFile, layers: tuple[Document, ...], config: Config, options: SpecOptions
 ) -> CompiledFile:
     """The jobs of `file` under `layers`. Errors: none; a defect is a problem of the file."""
     if file.problem is not None:
@@ -100,7 +87,7 @@ def _jobs_of(
     parsed: ParsedFile,
     layers: tuple[Document, ...],
     config: Config,
-    options: CompileOptions,
+    options: SpecOptions,
 ) -> tuple[Mapping[JobKey, Job], tuple[Diagnostic, ...], int]:
     """Jobs, problems, and how many values the jobs have, defaults and all."""
     problems = [*parsed.problems]
@@ -136,7 +123,7 @@ def _jobs_of(
     return jobs, in_order(problems, {file.source.file: parsed.more}), MAX_VALUES - room
 
 
-def _limit_problems(job: Job, config: Config, options: CompileOptions) -> tuple[Diagnostic, ...]:
+def _limit_problems(job: Job, config: Config, options: SpecOptions) -> tuple[Diagnostic, ...]:
     # Templates are compiled by Jinja, which most commands on specs don't need.
     from engine.lifecycle.attempt import RenderConfig, limit_problems  # noqa: PLC0415
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from operator import attrgetter
-from pathlib import Path
 
 from engine.api.checks import refused_namespaces
 from engine.api.dependencies import dependency_problems
@@ -11,44 +10,32 @@ from engine.api.model import Config, Job, Limits, LoadedJobs
 from engine.api.parse import SpecText
 from engine.errors import InvalidInputError, in_order
 from engine.specdir.active import ActiveSpecs
-from engine.specdir.compile import CompileOptions, duplicate_jobs
+from engine.specdir.compile import duplicate_jobs
+from engine.specdir.options import STDIN, SpecOptions
 from engine.specdir.parse_cache import ParseCache, SpecFile, spec_file
 from engine.specdir.scan import make_roots, require_paths, scan
 
 
-def load_specs(
-    paths: Iterable[str],
-    config: Config,
-    namespace: str = "",
-    defaults_root: Path | None = None,
-    stdin: SpecText | None = None,
-    *,
-    strict: bool = False,
-    templates: Path | None = None,
-) -> LoadedJobs:
-    """Every job below `paths` and in `stdin`, and every problem; `namespace` is for specs that name
-    none; documents of other API groups are errors if `strict`.
+def load_specs(options: SpecOptions, config: Config, stdin: SpecText | None = None) -> LoadedJobs:
+    """Every job below the paths and in `stdin`, and every problem.
 
     Guarantees: one result for one input, whatever the order of the files and the working directory.
     Problems are collected, never raised.
     Errors: UsageError when a path isn't there, or none of them is below `defaults_root`.
     """
-    paths = tuple(paths)
+    paths = tuple(filter(STDIN.__ne__, options.paths))
     require_paths(paths)
-    found = scan(make_roots(paths, defaults_root if paths else None))
+    found = scan(make_roots(paths, options.defaults_root if paths else None))
     cache = ParseCache(config.kubernetes)
     cache.update(found, config.limits)
     if stdin is not None:
         cache.files[stdin.file] = spec_file(stdin, config.kubernetes)
-    options = CompileOptions(namespace, strict=strict, templates=templates)
     loaded = load_files(cache.files, config, options)
     problems = in_order((*found.unreadable_roots, *found.problems, *loaded.problems))
     return replace(loaded, problems=problems, complete=not (found.unseen or cache.unread))
 
 
-def load_files(
-    files: Mapping[str, SpecFile], config: Config, options: CompileOptions
-) -> LoadedJobs:
+def load_files(files: Mapping[str, SpecFile], config: Config, options: SpecOptions) -> LoadedJobs:
     """The same of files that have been read, by absolute path. Guarantees: pure."""
     active = ActiveSpecs(options)
     active.update(files, config)

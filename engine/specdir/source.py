@@ -3,9 +3,8 @@
 import errno
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Protocol
 
 from engine.api.config import parse_config
@@ -14,7 +13,7 @@ from engine.api.other_kinds import ForeignDocument
 from engine.errors import Diagnostic, InvalidInputError, in_order, internal_error
 from engine.refs import JobKey
 from engine.specdir.active import ActiveSpecs
-from engine.specdir.compile import CompileOptions
+from engine.specdir.options import SpecOptions
 from engine.specdir.parse_cache import ParseCache, SpecFile
 from engine.specdir.scan import Scan, ScannedFile, make_roots, scan, signature_of
 from engine.specdir.watch import DirectoryWatch
@@ -60,11 +59,10 @@ class Objects(Protocol):
 
 
 class DirectorySource:
-    """The spec files below `paths`, to be read again whenever `wait` returns True.
+    """The spec files of `options`, to be read again whenever `wait` returns True.
 
-    `config` is the last good content of `config_file`. JobDefaults count from `defaults_root`
-    downwards, if it is given. `poll` polls every so many seconds, for network folders, which report
-    no changes. `on_notice` gets what an operator should know.
+    `config` is the last good content of its file. `poll` polls every so many seconds, for network
+    folders, which report no changes. `on_notice` gets what an operator should know.
 
     Assumptions: `reload` may be called from any thread, even from a signal handler; the other
     methods are called from one.
@@ -72,25 +70,21 @@ class DirectorySource:
 
     def __init__(
         self,
-        paths: Sequence[str],
-        *,
-        config_file: Path | None,
+        options: SpecOptions,
         config: Config,
-        options: CompileOptions,
-        defaults_root: Path | None = None,
-        poll: float | None = None,
         on_notice: Callable[[str], None],
+        poll: float | None = None,
     ) -> None:
         self.objects: Objects | None = None
         """Specs beside those of files."""
-        self.paths = tuple(paths)
-        self._roots = make_roots(paths, defaults_root)
+        self.paths = options.paths
+        self._roots = make_roots(options.paths, options.defaults_root)
         self._watch = DirectoryWatch(poll, on_notice)
         self._cache = ParseCache(config.kubernetes)
         self._active = ActiveSpecs(options)
         self._config = config
-        self._config_shown = str(config_file)
-        self._config_path = str(config_file.absolute()) if config_file is not None else ""
+        self._config_shown = str(options.config)
+        self._config_path = str(options.config.absolute()) if options.config is not None else ""
         self._config_file: SpecFile | None = None
         self._config_problems: tuple[Diagnostic, ...] = ()
         self._snapshot = Snapshot({}, config, (), "", complete=False, files=0)

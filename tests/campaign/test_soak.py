@@ -20,6 +20,7 @@ from engine.api.model import Config
 from engine.sandbox import Fault, Run, Sandbox, ServerError
 from engine.sandbox.furnishing import ROOT_CERTIFICATE
 from engine.specdir.load import load_specs
+from engine.specdir.options import SpecOptions
 from tests.campaign.random_files import RandomFiles
 from tests.support.clusters import NAMESPACE, engine_on
 from tests.support.engine import Engine
@@ -158,7 +159,7 @@ def _wait_until_settled(
     sandbox: Sandbox, engine: Engine, files: RandomFiles, staying: EngineProcess
 ) -> None:
     """Until every file's job is over in its current revision, and no other job is known."""
-    jobs = load_specs([str(engine.folder)], Config(), NAMESPACE).jobs
+    jobs = load_specs(SpecOptions(paths=(str(engine.folder),), namespace=NAMESPACE), Config()).jobs
     wanted = {job.name: (job.spec_hash, _state_of(job.name)) for job in jobs}
     assert set(wanted) == files.names
     deadline = time.monotonic() + 120

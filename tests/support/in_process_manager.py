@@ -7,9 +7,9 @@ from typing import Self
 from engine.api.model import Config
 from engine.cluster.connect import connect
 from engine.reconcile.controller import ControllerDependencies
-from engine.reconcile.controller_manager import ControllerManager, ManagerOptions
+from engine.reconcile.controller_manager import ControllerManager
+from engine.reconcile.options import RunOptions
 from engine.render.templates import Templates
-from engine.specdir.compile import CompileOptions
 from engine.specdir.source import DirectorySource
 from engine.telemetry.events import Event
 from engine.telemetry.redact import Redactor
@@ -22,20 +22,15 @@ class InProcessManager:
     def __init__(self, kubeconfig: Path, folder: Path, *, lease_duration: float = 3.0) -> None:
         self.events: list[Event] = []
         self.failure: BaseException | None = None
-        source = DirectorySource(
-            [str(folder)],
-            config_file=None,
-            config=Config(),
-            options=CompileOptions(NAMESPACE),
-            on_notice=lambda _message: None,
-        )
-        options = ManagerOptions(
+        options = RunOptions(
+            paths=(str(folder),),
             source="campaign",
             namespace=NAMESPACE,
             concurrency=4,
             prune=True,
             lease_duration=lease_duration,
         )
+        source = DirectorySource(options, Config(), lambda _message: None)
         dependencies = ControllerDependencies({}, Redactor(), self.events.append)
         client = connect(str(kubeconfig), connections=64).client
         self.manager = ControllerManager(client, source, Config(), Templates, options, dependencies)

@@ -9,8 +9,8 @@ from engine.api.model import Config, Job, LoadedJobs
 from engine.api.parse import SpecText
 from engine.render.manifests import Manifests, SecretValues, render_job
 from engine.render.templates import Templates
-from engine.specdir.compile import CompileOptions
 from engine.specdir.load import load_files
+from engine.specdir.options import SpecOptions
 from engine.specdir.parse_cache import spec_file
 from engine.transform.context import TransformContext
 from tests.support.yaml_text import to_yaml_value
@@ -44,7 +44,7 @@ def load_texts(
 ) -> LoadedJobs:
     """What `engine validate` would find in files that hold these texts."""
     files = {text.file: spec_file(text, config.kubernetes) for text in texts}
-    return load_files(files, config, CompileOptions(namespace))
+    return load_files(files, config, SpecOptions(namespace=namespace))
 
 
 def load_document(

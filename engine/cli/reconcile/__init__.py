@@ -1,10 +1,9 @@
 """`engine reconcile`: make the specs happen, once or from now on; and what both ways share."""
 
-import math
 import resource
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,23 +15,23 @@ from click.core import ParameterSource
 
 from engine.api.model import Config, Job
 from engine.cli import options
-from engine.cli.loading import SpecOptions, load_settings, load_valid_specs
+from engine.cli.loading import load_settings, load_valid_specs
 from engine.cli.output import echo_diagnostic, echo_note, echo_stderr
 from engine.cli.printers.events import JsonPrinter, open_printer
 from engine.cluster.discovery import check_server_version
 from engine.cluster.records import STATUS_RECORDS
 from engine.errors import EngineError, InvalidInputError, UsageError, in_order
-from engine.lifecycle.max_removals import MaxRemovals
 from engine.prune.source import find_gone
 from engine.reconcile.once import OnceRequest
+from engine.reconcile.options import RunOptions
+from engine.reconcile.refusal import Refusals
 from engine.render.templates import Templates
 from engine.runtime.retry import retry_transient
 from engine.specdir.active import ActiveSpecs
-from engine.specdir.compile import CompileOptions
 from engine.specdir.load import with_namespace
+from engine.specdir.options import STDIN, SpecOptions
 from engine.telemetry.events import ErrorReported, Notice, SpecProblem
 from engine.telemetry.redact import REDACTOR
-from engine.wellknown import DEFAULT_SOURCE, OBJECTS_SOURCE
 
 if TYPE_CHECKING:
     from engine.cluster.client import Client
@@ -47,49 +46,20 @@ _NOT_IN_A_DRY_RUN = (*_OF_PIPELINES, "logs_dir")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReconcileOptions(SpecOptions):
-    """A field for each option of the command line. Times are seconds.
+class ReconcileOptions(RunOptions):
+    """A field for each option of the command line.
 
     Fields with a default are those that `engine diff` has no option for.
     """
 
-    kubeconfig: str
-    context: str
-    source: str
-    concurrency: int
-    prune: bool
-    max_removals: int | None
     dry_run: str
     output: str
     verbose: int
     sandbox: bool = False
-    timeout: float | None = None
-    queue_timeout: float = 0.0
-    wait: str = "finished"
-    rerun_failed: bool = False
-    cancel_on_exit: bool = False
-    max_starts: int | None = None
-    yes: bool = False
     logs_dir: Path | None = None
     junit: Path | None = None
-    prune_interval: float = 0.0
-    poll: float | None = None
-    leader_elect: bool = False
-    lease_duration: float = 0.0
-    lease_namespace: str = ""
     metrics_address: str = ""
     log_format: str = "text"
-
-    def __post_init__(self) -> None:
-        """Files and objects of one default source would share a Lease."""
-        if self.from_cluster and self.source == DEFAULT_SOURCE:
-            object.__setattr__(self, "source", OBJECTS_SOURCE)
-
-    def objects_in(self, home: str) -> tuple[str, ...]:
-        """Namespaces whose JobSpec objects are meant, "" for all; none for files."""
-        if not self.from_cluster:
-            return ()
-        return ("",) if self.all_namespaces else (self.namespace or home,)
 
     @property
     def log_archive(self) -> "LogArchive | None":
@@ -99,18 +69,6 @@ class ReconcileOptions(SpecOptions):
         from engine.cluster.logs import LogArchive  # noqa: PLC0415 - valid specs come first
 
         return LogArchive(self.logs_dir, REDACTOR)
-
-    @property
-    def reads_own_folders(self) -> bool:
-        """Whether a missing spec means a removed job: whole folders, and a named source."""
-        has_folders = all(path != options.STDIN and Path(path).is_dir() for path in self.paths)
-        return self.source != DEFAULT_SOURCE and bool(self.paths) and has_folders
-
-    @property
-    def removals(self) -> MaxRemovals:
-        """How many jobs --prune may remove; without a number --yes is for any."""
-        unlimited = self.yes and self.max_removals is None
-        return MaxRemovals(math.inf if unlimited else self.max_removals)
 
 
 @options.verb(
@@ -228,7 +186,7 @@ def command(once: bool, **given: Any) -> None:
     _refuse_what_has_no_effect(once=once or is_dry, is_dry=is_dry)
     if asked.prune:
         options.require_whole_source(asked.paths)
-    if options.STDIN in asked.paths and not (once or is_dry):
+    if STDIN in asked.paths and not (once or is_dry):
         raise click.UsageError("- is read once: it needs --once or --dry-run")
     # Each way of running has imports of its own, and `--help` needs none of them.
     try:
@@ -285,8 +243,12 @@ def make_request(asked: ReconcileOptions) -> OnceRequest:
     """
     is_own = asked.reads_own_folders
     settings = load_settings(asked)
+    templates = Templates(asked.templates, settings.kubernetes)
     if asked.from_cluster:
-        return _request_of_objects(asked, settings)
+        connection = open_connection(asked, (), asked.concurrency + 4)
+        asked = replace(asked, context_namespace=connection.namespace)
+        objects = _read_objects(asked, connection.client, settings)
+        return OnceRequest(connection.client, *objects, settings, templates, asked, STATUS_RECORDS)
     loaded = load_valid_specs(asked, settings)
     if asked.prune and not loaded.complete:
         words = "--prune would remove the jobs behind a link that is not followed"
@@ -299,19 +261,19 @@ def make_request(asked: ReconcileOptions) -> OnceRequest:
         named = {connection.namespace, asked.namespace, *(job.namespace for job in jobs)}
         living = {job.key for job in jobs}
         gone = find_gone(connection.client, asked.source, living, sorted(named - {""}))
-    request = _request(asked, settings, connection.client, jobs)
+    request = OnceRequest(connection.client, jobs, {}, settings, templates, asked)
     return replace(request, is_whole=loaded.complete and is_own, gone=gone)
 
 
-def _request_of_objects(asked: ReconcileOptions, settings: Config) -> OnceRequest:
-    """The same for JobSpec objects: one that is invalid stops no other."""
+def _read_objects(
+    asked: ReconcileOptions, client: "Client", settings: Config
+) -> tuple[tuple[Job, ...], Refusals]:
+    """Jobs of JobSpec objects, and those that make none: one that is invalid stops no other."""
     from engine.reconcile.object_source import files_of, list_objects, refusals  # noqa: PLC0415
 
-    connection = open_connection(asked, (), asked.concurrency + 4)
-    retry_transient(partial(check_server_version, connection.client))
-    namespaces = asked.objects_in(connection.namespace)
-    found = list_objects(connection.client, namespaces, asked.selector)
-    active = ActiveSpecs(CompileOptions(templates=asked.templates))
+    retry_transient(partial(check_server_version, client))
+    found = list_objects(client, asked.objects, asked.selector)
+    active = ActiveSpecs(SpecOptions(templates=asked.templates))
     active.update(files_of(found, settings.kubernetes), settings)
     for problem in in_order(active.problems):
         echo_diagnostic(problem, err=True)
@@ -319,27 +281,7 @@ def _request_of_objects(asked: ReconcileOptions, settings: Config) -> OnceReques
     jobs = tuple(active.jobs.values())
     if not (jobs or refused or asked.allow_empty):
         raise UsageError("no JobSpec objects found", hint="--allow-empty, if that is meant")
-    request = _request(asked, settings, connection.client, jobs)
-    return replace(request, records=STATUS_RECORDS, refused=refused)
-
-
-def _request(
-    asked: ReconcileOptions, settings: Config, client: "Client", jobs: Sequence[Job]
-) -> OnceRequest:
-    return OnceRequest(
-        client=client,
-        jobs=jobs,
-        config=settings,
-        templates=Templates(asked.templates, settings.kubernetes),
-        source=asked.source,
-        concurrency=asked.concurrency,
-        timeout=asked.timeout,
-        queue_timeout=asked.queue_timeout,
-        until_started=asked.wait == "applied",
-        rerun_failed=asked.rerun_failed,
-        cancel_on_exit=asked.cancel_on_exit,
-        max_starts=asked.max_starts,
-    )
+    return jobs, refused
 
 
 def open_connection(asked: ReconcileOptions, jobs: Iterable[Job], connections: int) -> "Connection":
@@ -349,7 +291,6 @@ def open_connection(asked: ReconcileOptions, jobs: Iterable[Job], connections: i
     over its own connections, and the soft limit is meant for programs that use select().
     Errors: those of `connect`.
     """
-    from engine.cluster.connect import connect  # noqa: PLC0415 - valid specs come first
 
     def on_silence(words: str) -> None:  # the printer of events is not there yet
         if asked.log_format == "json":
@@ -360,11 +301,10 @@ def open_connection(asked: ReconcileOptions, jobs: Iterable[Job], connections: i
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    kubeconfig, context = asked.kubeconfig, asked.context
     if asked.sandbox:
-        sandbox = _sandbox_kubeconfig(jobs)
-        kubeconfig, context = click.get_current_context().with_resource(sandbox), ""
-    return connect(kubeconfig, context, connections, on_silence)
+        context = click.get_current_context()
+        context.obj = context.with_resource(_sandbox_kubeconfig(jobs)), ""
+    return options.connect(connections, on_silence)
 
 
 @contextmanager

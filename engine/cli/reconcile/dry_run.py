@@ -27,18 +27,18 @@ def print_plan(options: ReconcileOptions, *, as_diff: bool = False) -> None:
         client=request.client,
         jobs={job.key: job for job in request.jobs},
         config=request.config,
-        render_config=RenderConfig(request.templates, request.source, request.config.limits),
+        render_config=RenderConfig(request.templates, options.source, request.config.limits),
         environment=os.environ,
         redactor=REDACTOR,
         server_side=mode is DryRun.SERVER,
-        concurrency=request.concurrency,
+        concurrency=options.concurrency,
         records=request.records,
     )
-    jobs = planner.plan(request.max_starts)
+    jobs = planner.plan(options.max_starts)
     pruned = planner.prune(mode, is_whole=request.is_whole, gone=request.gone)
     if planner.refusal is None and request.gone is not None:
         keys = request.gone.records.items
-        planner.refusal = options.removals.refusal(request.source, keys, request.gone.jobs)
+        planner.refusal = options.removals.refusal(options.source, keys, request.gone.jobs)
     codes = [job.error.exit_code for job in jobs if job.error is not None]
     code = max(*codes, pruned.exit_code, ExitCode.OK)
     if planner.refusal is not None:

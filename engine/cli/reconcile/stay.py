@@ -20,10 +20,9 @@ from engine.cli.reconcile import ReconcileOptions, open_connection
 from engine.cluster.client import Client
 from engine.errors import ExitCode, UsageError
 from engine.reconcile.controller import ControllerDependencies
-from engine.reconcile.controller_manager import ControllerManager, ManagerOptions
+from engine.reconcile.controller_manager import ControllerManager
 from engine.render.templates import Templates
 from engine.runtime.lease import MAX_DURATION
-from engine.specdir.compile import CompileOptions
 from engine.specdir.load import load_specs
 from engine.specdir.scan import require_paths
 from engine.specdir.source import DirectorySource
@@ -52,8 +51,9 @@ def run_manager(options: ReconcileOptions) -> None:
     settings = load_settings(options)
     jobs: tuple[Job, ...] = ()
     if options.sandbox:
-        jobs = load_specs(options.paths, settings, options.namespace, options.defaults_root).jobs
+        jobs = load_specs(options, settings).jobs
     connection = open_connection(options, jobs, _CONNECTIONS)
+    options = replace(options, context_namespace=connection.namespace)
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     printer_of = open_printer(options.verbose, options.log_format)
     with printer_of as printer, ExitStack() as stack:
@@ -78,38 +78,11 @@ def run_manager(options: ReconcileOptions) -> None:
                 on_queue_latency=metrics.queue_wait.observe,
             )
         source = DirectorySource(
-            options.paths,
-            config_file=options.config,
-            config=settings,
-            options=CompileOptions(
-                options.namespace,
-                connection.namespace,
-                strict=options.strict,
-                templates=options.templates,
-            ),
-            defaults_root=options.defaults_root,
-            poll=options.poll,
-            on_notice=lambda message: emit(Notice(message)),
-        )
-        manager_options = ManagerOptions(
-            source=options.source,
-            namespace=options.namespace or connection.namespace,
-            concurrency=options.concurrency,
-            prune=options.prune,
-            max_removals=options.removals,
-            ages=options.reads_own_folders,
-            allow_empty=options.allow_empty,
-            prune_interval=options.prune_interval,
-            leader_elect=options.leader_elect,
-            lease_duration=options.lease_duration,
-            lease_namespace=options.lease_namespace,
-            max_starts=options.max_starts,
-            objects=options.objects_in(connection.namespace),
-            selector=options.selector,
+            options, settings, lambda message: emit(Notice(message)), options.poll
         )
         templates = partial(Templates, options.templates, settings.kubernetes)
         manager = ControllerManager(
-            connection.client, source, settings, templates, manager_options, dependencies
+            connection.client, source, settings, templates, options, dependencies
         )
         if metrics is not None:
             address = options.metrics_address

@@ -24,12 +24,13 @@ from engine.errors import UnreachableError
 from engine.reconcile.controller import ControllerDependencies
 from engine.reconcile.object_source import files_of, list_objects
 from engine.reconcile.once import OnceRequest, OnceResult, RunOnce
+from engine.reconcile.options import RunOptions
 from engine.render.templates import Templates
 from engine.runtime.retry import retry_transient
 from engine.sandbox import Sandbox
 from engine.specdir.active import ActiveSpecs
-from engine.specdir.compile import CompileOptions
 from engine.specdir.load import load_specs
+from engine.specdir.options import SpecOptions
 from engine.telemetry.events import Event
 from engine.telemetry.redact import Redactor
 from tests.support.api import Api
@@ -117,21 +118,23 @@ def _reconcile_patiently(kubeconfig: Path, specs: list[str]) -> OnceResult:
 
 def _reconcile(kubeconfig: Path, specs: list[str]) -> OnceResult:
     client = connect(str(kubeconfig)).client
-    jobs: Sequence[Job] = load_specs(specs, Config(), NAMESPACE).jobs
+    jobs: Sequence[Job] = load_specs(
+        SpecOptions(paths=tuple(specs), namespace=NAMESPACE), Config()
+    ).jobs
     if not specs:
         ask = partial(list_objects, client, (NAMESPACE,), "")
-        active = ActiveSpecs(CompileOptions())
+        active = ActiveSpecs(SpecOptions())
         active.update(files_of(retry_transient(ask), SHIPPED), Config())
         jobs = tuple(active.jobs.values())
     dependencies = ControllerDependencies({}, Redactor(), _say_nothing)
     request = OnceRequest(
         client=client,
         jobs=jobs,
+        refused={},
         config=Config(),
         templates=Templates(),
-        source="campaign",
+        options=RunOptions(source="campaign", timeout=TIMEOUT),
         records=CONFIG_MAP_RECORDS if specs else STATUS_RECORDS,
-        timeout=TIMEOUT,
     )
     return RunOnce(request, dependencies).run()
 

@@ -17,14 +17,14 @@ from engine.informers.pods import PodInformer
 from engine.lifecycle.actions import CreatePod
 from engine.prune.source import SourcePruner
 from engine.reconcile.controller import ControllerDependencies
-from engine.reconcile.controller_manager import ControllerManager, ManagerOptions
+from engine.reconcile.controller_manager import ControllerManager
 from engine.reconcile.job_store import JobStore
+from engine.reconcile.options import RunOptions
 from engine.reconcile.reconciler import EXECUTORS
 from engine.refs import JobKey
 from engine.render.templates import Templates
 from engine.runtime.membership import Membership
 from engine.sandbox import Sandbox
-from engine.specdir.compile import CompileOptions
 from engine.specdir.source import DirectorySource
 from engine.status.outcome import State
 from engine.telemetry.events import Event, InternalError, StateChanged
@@ -41,20 +41,15 @@ class Engine:
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         self.folder = folder
         self.events: list[Event] = []
-        self.directory = DirectorySource(
-            [str(folder)],
-            config_file=None,
-            config=Config(),
-            options=CompileOptions("ci"),
-            on_notice=lambda _message: None,
-        )
-        options = ManagerOptions(
+        options = RunOptions(
+            paths=(str(folder),),
             source="test",
             namespace="ci",
             concurrency=2,
             prune_interval=0.1,
             lease_duration=1.5,
         )
+        self.directory = DirectorySource(options, Config(), lambda _message: None)
         client = connect(str(sandbox.write_kubeconfig(folder.parent / "kubeconfig"))).client
         self.manager = ControllerManager(
             client,

@@ -13,6 +13,7 @@ from engine.reconcile.job_store import TrackedJob
 from engine.render.secret_values import resolve_secrets
 from engine.render.templates import Templates
 from engine.specdir.load import load_specs
+from engine.specdir.options import SpecOptions
 from engine.telemetry.redact import Redactor
 from tests.unit.builders import document, make_job, write
 
@@ -22,7 +23,7 @@ ANY = Limits(allowed_secret_env=("*",))
 def job_in(folder: Path, below: str = "", **sources: Any) -> Job:
     """A job in `folder`, or `below` it, whose one secret T comes from there."""
     write(folder / below, "job.yaml", document(secrets={"T": sources}))
-    loaded = load_specs([str(folder)], Config(limits=ANY), "ci")
+    loaded = load_specs(SpecOptions(paths=(str(folder),), namespace="ci"), Config(limits=ANY))
     (job,) = loaded.jobs
     return job
 
@@ -211,7 +212,9 @@ def test_every_missing_value_is_told(tmp_path: Path) -> None:
     login = {"registry": "r", "username": "u", "password": {"fromEnv": "B"}}
     spec = document(secrets={"T": {"fromEnv": "A"}}, registryCredentials=[login])
     write(tmp_path, "job.yaml", spec)
-    (job,) = load_specs([str(tmp_path)], Config(limits=ANY), "ci").jobs
+    (job,) = load_specs(
+        SpecOptions(paths=(str(tmp_path),), namespace="ci"), Config(limits=ANY)
+    ).jobs
     assert len(resolve_secrets(job, {}, ANY)[1]) == 2
 
 

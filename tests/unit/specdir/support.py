@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.api.model import Config, Job
-from engine.specdir.compile import CompileOptions
+from engine.specdir.options import SpecOptions
 from engine.specdir.source import DirectorySource, Snapshot
 from tests.support.yaml_text import to_yaml_value
 from tests.unit.builders import API_VERSION, document
@@ -27,15 +27,14 @@ def make_source(
     poll: float | None = None,
     on_notice: Callable[[str], None] = print,
 ) -> DirectorySource:
-    return DirectorySource(
-        [str(path) for path in paths],
-        config_file=config_file,
-        config=NO_CONFIG,
-        options=CompileOptions(namespace, "ci"),
+    options = SpecOptions(
+        paths=tuple(map(str, paths)),
+        config=config_file,
+        namespace=namespace,
+        context_namespace="ci",
         defaults_root=defaults_root,
-        poll=poll,
-        on_notice=on_notice,
     )
+    return DirectorySource(options, NO_CONFIG, on_notice, poll)
 
 
 def spec(name: str = "build", **fields: Any) -> str:

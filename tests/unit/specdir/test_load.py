@@ -8,6 +8,7 @@ import pytest
 
 from engine.errors import UsageError
 from engine.specdir.load import load_specs
+from engine.specdir.options import SpecOptions
 from engine.specdir.parse_cache import read_file
 from engine.specdir.scan import make_roots, scan
 from tests.unit.builders import NO_CONFIG, document, lines_of, write
@@ -17,14 +18,14 @@ DEFAULTS = "apiVersion: jobs.engine/v1alpha1\nkind: JobDefaults\nspec: {timeout:
 
 def names(*paths: Path) -> list[str]:
     """Names of the jobs below these paths."""
-    loaded = load_specs(map(str, paths), NO_CONFIG, "ci")
+    loaded = load_specs(SpecOptions(paths=tuple(map(str, paths)), namespace="ci"), NO_CONFIG)
     assert loaded.problems == ()
     return sorted(job.name for job in loaded.jobs)
 
 
 def lines(path: Path) -> list[str]:
     """What is wrong below `path`."""
-    return lines_of(load_specs([str(path)], NO_CONFIG, "ci"))
+    return lines_of(load_specs(SpecOptions(paths=(str(path),), namespace="ci"), NO_CONFIG))
 
 
 def test_a_folder_is_read_with_all_below_it(tmp_path: Path) -> None:
@@ -61,14 +62,14 @@ def test_a_file_that_is_named_twice_is_read_once(tmp_path: Path) -> None:
 def test_the_order_is_that_of_the_names(tmp_path: Path) -> None:
     for name in ("b", "z/a", "a", "c"):
         write(tmp_path, f"{name}.yaml", document(name[-1] + name[0]))
-    jobs = load_specs([str(tmp_path)], NO_CONFIG).jobs
+    jobs = load_specs(SpecOptions(paths=(str(tmp_path),)), NO_CONFIG).jobs
     assert [job.name for job in jobs] == ["aa", "bb", "cc", "az"]
 
 
 def test_the_defaults_beside_a_single_file_hold_for_it(tmp_path: Path) -> None:
     write(tmp_path, "defaults.yaml", DEFAULTS)
     path = write(tmp_path, "job.yaml", document())
-    (job,) = load_specs([str(path)], NO_CONFIG).jobs
+    (job,) = load_specs(SpecOptions(paths=(str(path),)), NO_CONFIG).jobs
     assert job.timeout == 420
 
 
@@ -91,14 +92,14 @@ def test_the_defaults_of_a_root_hold_whichever_way_a_spec_is_named(
     monkeypatch.chdir(tmp_path)
     found = set()
     for path in (".", "web", "web/job.yaml", str(tmp_path / "web")):
-        (job,) = load_specs([path], NO_CONFIG, defaults_root=tmp_path).jobs
+        (job,) = load_specs(SpecOptions(paths=(path,), defaults_root=tmp_path), NO_CONFIG).jobs
         found.add(job.timeout)
     assert found == {420}
 
 
 def test_what_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as error:
-        load_specs([str(tmp_path / "nope")], NO_CONFIG)
+        load_specs(SpecOptions(paths=(str(tmp_path / "nope"),)), NO_CONFIG)
     assert str(error.value) == f"{tmp_path}/nope: no such file or folder"
 
 
@@ -109,7 +110,7 @@ def test_an_empty_folder_has_no_jobs(tmp_path: Path) -> None:
 def test_a_link_to_nothing_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
     write(tmp_path, "a.yaml", document("a"))
     (tmp_path / "gone.yaml").symlink_to("nowhere")
-    loaded = load_specs([str(tmp_path)], NO_CONFIG)
+    loaded = load_specs(SpecOptions(paths=(str(tmp_path),)), NO_CONFIG)
     assert len(loaded.jobs) == 1
     assert lines_of(loaded) == [f"{tmp_path}/gone.yaml: can't be read: No such file or directory"]
 
@@ -118,7 +119,7 @@ def test_links_that_go_round_in_circles_are_told(tmp_path: Path) -> None:
     write(tmp_path, "a.yaml", document("a"))
     (tmp_path / "loop.yaml").symlink_to("loop.yaml")
     (tmp_path / "folder").symlink_to(tmp_path)
-    loaded = load_specs([str(tmp_path)], NO_CONFIG)
+    loaded = load_specs(SpecOptions(paths=(str(tmp_path),)), NO_CONFIG)
     assert len(loaded.jobs) == 1
     to_folder, loop = lines_of(loaded)
     assert to_folder.startswith(
@@ -151,7 +152,7 @@ def test_a_file_that_may_not_be_read_is_told(open_folder: Path) -> None:
     write(open_folder, "a.yaml", document("a")).chmod(0)
     write(open_folder, "b.yaml", document("b"))
     with as_ordinary_user():
-        loaded = load_specs([str(open_folder)], NO_CONFIG)
+        loaded = load_specs(SpecOptions(paths=(str(open_folder),)), NO_CONFIG)
     assert lines_of(loaded) == [f"{open_folder}/a.yaml: can't be read: Permission denied"]
     assert len(loaded.jobs) == 1
 
@@ -209,7 +210,9 @@ def test_a_pipe_that_is_named_itself_is_never_waited_for(tmp_path: Path) -> None
 def test_defaults_beside_a_file_are_found_however_their_kind_is_written(tmp_path: Path) -> None:
     head = '"apiVersion": "jobs.engine/v1alpha1"'
     (tmp_path / "d.yaml").write_text(f'{{{head}, "kind": "JobDefaults", "spec": {{"timeout": 7}}}}')
-    (job,) = load_specs([str(write(tmp_path, "job.yaml", document()))], NO_CONFIG).jobs
+    (job,) = load_specs(
+        SpecOptions(paths=(str(write(tmp_path, "job.yaml", document())),)), NO_CONFIG
+    ).jobs
     assert job.timeout == 7
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from engine.errors import Severity
 from engine.specdir.load import load_specs
+from engine.specdir.options import SpecOptions
 from tests.unit.builders import make_config, write
 from tests.unit.specdir.support import engine_yaml, lines, make_source, names, spec
 
@@ -25,7 +26,7 @@ def test_a_source_with_too_many_jobs_is_one_error(tmp_path: Path) -> None:
     write(tmp_path, "a.yaml", many("a", 3))
     write(tmp_path, "b.yaml", many("b", 2))
     write(tmp_path, "c.yaml", many("c", 4))
-    (problem,) = load_specs([str(tmp_path)], make_config(LIMIT)).problems
+    (problem,) = load_specs(SpecOptions(paths=(str(tmp_path),)), make_config(LIMIT)).problems
     assert problem.severity is Severity.ERROR
     assert str(problem) == (
         f"{tmp_path}/a.yaml: more jobs than the 3 that a source may have, with those of this file "
@@ -35,7 +36,7 @@ def test_a_source_with_too_many_jobs_is_one_error(tmp_path: Path) -> None:
 
 def test_as_many_as_may_be_are_no_error(tmp_path: Path) -> None:
     write(tmp_path, "a.yaml", many("a", 3))
-    assert load_specs([str(tmp_path)], make_config(LIMIT)).problems == ()
+    assert load_specs(SpecOptions(paths=(str(tmp_path),)), make_config(LIMIT)).problems == ()
 
 
 def test_no_large_file_keeps_small_ones_out(tmp_path: Path, config_file: Path) -> None:
