@@ -30,6 +30,14 @@ def custom_resources() -> list[dict[str, Any]]:
     return found
 
 
+@cache
+def other_names() -> Mapping[str, str]:
+    """What to do here in place of fields that other tools' jobs have, by their names there."""
+    text = (resource_dir("schemas") / SCHEMAS[API_VERSION, JOB_SPEC]).read_bytes()
+    found: Mapping[str, str] = json.loads(text)["definitions"]["spec"]["x-other-names"]
+    return found
+
+
 def bundled_schema(api_version: str, kind: str) -> str:
     """The schema of `kind` with everything that it refers to, for an editor that has it alone."""
     start = SCHEMAS[api_version, kind]

@@ -20,16 +20,11 @@ from engine.specdir.options import STDIN
 
 @options.verb(
     "engine convert job.yaml",
-    "engine convert .gitlab-ci.yml --only test",
+    "engine convert .gitlab-ci.yml",
     "engine convert -",
-    params=(
-        click.Argument(["file"], metavar="FILE"),
-        options.option(
-            "--only", multiple=True, metavar="NAME", help="Convert this job alone; may be repeated."
-        ),
-    ),
+    params=[click.Argument(["file"], metavar="FILE")],
 )
-def command(file: str, only: tuple[str, ...]) -> None:
+def command(file: str) -> None:
     """Print another tool's job as a JobSpec.
 
     FILE has Jobs or CronJobs of batch/v1, or is a .gitlab-ci.yml; - is standard input. A comment
@@ -40,17 +35,12 @@ def command(file: str, only: tuple[str, ...]) -> None:
     if problems:
         raise InvalidInputError(problems)
     made = [one for document in documents for one in convert_document(document)]
-    names = {name for one in made for name in (one.original, one.metadata["name"])}
-    if missing := [name for name in only if name not in names]:
-        there = ", ".join(sorted(names))
-        raise UsageError(f"{file} has no job {missing[0]!r}", hint=f"it has: {there}")
-    chosen = [one for one in made if not only or {one.original, one.metadata["name"]} & {*only}]
-    text = "".join(map(_print, chosen))
+    text = "".join(map(_print, made))
     click.echo(text, nl=False)
     for problem in parse_file(SpecText("<result>", "", text.encode())).problems:
         echo_diagnostic(problem, err=True)
-    left = sum(len(one.remarks) for one in chosen)
-    echo_note(f"note: {pluralise(len(chosen), 'job')}, {pluralise(left, 'remark')}")
+    left = sum(len(one.remarks) for one in made)
+    echo_note(f"note: {pluralise(len(made), 'job')}, {pluralise(left, 'remark')}")
 
 
 def _read(file: str) -> bytes:

@@ -23,7 +23,7 @@ from engine.prune.delete import Deleter
 from engine.prune.result import PruneAction, PruneEntry
 from engine.prune.run import PruneOptions, prune
 from engine.reconcile.controller import ControllerDependencies
-from engine.reconcile.once import JobResult, OnceRequest, RunOnce
+from engine.reconcile.once import OnceRequest, RunOnce
 from engine.reconcile.options import RunOptions
 from engine.render.templates import Templates
 from engine.sandbox import FOREVER, Clock, Run, Sandbox
@@ -47,140 +47,117 @@ class DemoError(EngineError):
 
 
 @dataclass(frozen=True, slots=True)
-class DemoEnv:
-    """What a step works with: one sandbox, one namespace; `print` prints a line."""
+class Demo:
+    """What a step works with: one sandbox, one namespace."""
 
     sandbox: Sandbox
     client: Client
-    print: Callable[[str], None]
 
-    def run(self, *examples: str) -> Sequence[JobResult]:
-        """`engine reconcile --once` over examples that are shipped, each event as a line."""
+    def run(self, *examples: str, ends: Sequence[Reason]) -> None:
+        """`engine reconcile --once` over examples that are shipped, each event as a line.
+
+        Errors: DemoError unless all of their attempts end as `ends`.
+        """
         paths = tuple(str(resource_dir("examples") / name) for name in examples)
-        options = RunOptions(paths=paths, namespace=NAMESPACE, source="demo", timeout=60.0)
+        asked = RunOptions(paths=paths, namespace=NAMESPACE, source="demo", timeout=60.0)
         redactor = Redactor()
 
         def print_event(event: Event) -> None:
-            line = format_event(mask_event(event, redactor), verbose=True)
-            self.print(f"    {sanitize_line(line)}")
+            _print(sanitize_line(format_event(mask_event(event, redactor), verbose=True)))
 
-        dependencies = ControllerDependencies(ENVIRONMENT, redactor, print_event)
-        request = OnceRequest(
-            client=self.client,
-            jobs=load_specs(options, CONFIG).jobs,
-            refused={},
-            config=CONFIG,
-            templates=Templates(),
-            options=options,
-        )
-        result = RunOnce(request, dependencies).run()
-        self.check(not result.timed_out and not result.interrupted, "every job comes to its end")
-        return result.jobs
+        jobs, templates = load_specs(asked, CONFIG).jobs, Templates()
+        request = OnceRequest(self.client, jobs, {}, CONFIG, templates, asked)
+        result = RunOnce(request, ControllerDependencies(ENVIRONMENT, redactor, print_event)).run()
+        records = [job.record for job in result.jobs if job.record]
+        found = [attempt.outcome for record in records for attempt in record.attempts]
+        if found != [*ends]:
+            words = (
+                f"the demo expected the ends {', '.join(ends)}, not {', '.join(map(str, found))}"
+            )
+            raise DemoError(words, hint="this is a defect: report it")
 
-    def run_one(self, example: str, *outcomes: Reason) -> None:
-        """The same over one example. Errors: DemoError unless its attempts end as `outcomes`."""
-        (job,) = self.run(example)
-        attempts = job.record.attempts if job.record else ()
-        ends = tuple(attempt.outcome for attempt in attempts)
-        self.check(ends == outcomes, f"the attempts end with {', '.join(outcomes)}")
-
-    def check(self, true: object, what: str) -> None:
-        """Errors: DemoError, when `what` was announced and isn't so."""
-        if not true:
-            raise DemoError(f"the demo expected that {what}", hint="this is a defect: report it")
-
-    def wait(self, ready: Callable[[], bool], what: str) -> None:
-        """Errors: DemoError, when it isn't so within 20 seconds."""
-        deadline = time.monotonic() + 20.0
-        while not ready():
-            self.check(time.monotonic() < deadline, what)
-            time.sleep(0.02)
-
-    def objects(self, *kinds: str, job: str = "") -> list[dict[str, Any]]:
-        """What there is of these kinds, of a job or of all, but for what Kubernetes makes."""
+    def objects(self, *kinds: str) -> list[dict[str, Any]]:
+        """What the engine has made of these kinds."""
         found = (item for kind in kinds for item in self.sandbox.objects(kind, NAMESPACE))
-        own = ((item["metadata"].get("labels", {}).get(JOB), item) for item in found)
-        return [item for name, item in own if name and job in ("", name)]
+        return [one for one in found if JOB in one["metadata"].get("labels", {})]
+
+    def dependents(self) -> list[dict[str, Any]]:
+        """What pods own."""
+        found = self.objects("secrets", "configmaps")
+        return [one for one in found if "ownerReferences" in one["metadata"]]
 
 
-def owner_references(env: DemoEnv) -> None:
+def owner_references(demo: Demo) -> None:
     """Owned from birth: pod, then what it owns, then the record, and only then it runs."""
-    env.sandbox.requests.clear()
-    env.run_one("environment-files-secrets", Reason.SUCCEEDED)
-    writes = env.sandbox.requests.writes[:5]
-    for write in writes:
-        env.print(f"    {write.verb:7} {write.resource}/{write.name}")
-    steps = [(write.verb, write.resource) for write in writes]
-    env.check(steps[0] == ("create", "pods") and steps[4] == ("patch", "pods"), "gate comes last")
-    (pod,) = env.objects("pods")
-    owned = [item for item in env.objects("secrets", "configmaps") if not _is_record(item)]
-    owners = {item["metadata"]["ownerReferences"][0]["uid"] for item in owned}
-    env.check(owners == {pod["metadata"]["uid"]}, "the pod owns Secret and ConfigMap")
-    env.print(f"    Secret and ConfigMap are owned by pod {pod['metadata']['name']}")
+    demo.sandbox.requests.clear()
+    demo.run("environment-files-secrets", ends=[Reason.SUCCEEDED])
+    for write in demo.sandbox.requests.writes[:5]:
+        _print(f"{write.verb:7} {write.resource}/{write.name}")
+    owners = {one["metadata"]["ownerReferences"][0]["name"] for one in demo.dependents()}
+    _print(f"Secret and ConfigMap are owned by pod {', '.join(owners)}")
 
 
-def registry_outage(env: DemoEnv) -> None:
+def registry_outage(demo: Demo) -> None:
     """A registry outage survived: the next pull policy finds the image on the node."""
-    env.sandbox.images.cache(BUSYBOX)
-    env.sandbox.images.down("docker.io")
-    env.print("    docker.io is down; the node has the image")
-    env.run_one("fallback", Reason.IMAGE_PULL_FAILED, Reason.SUCCEEDED)
-    env.sandbox.images.up("docker.io")
+    demo.sandbox.images.cache(BUSYBOX)
+    demo.sandbox.images.down("docker.io")
+    _print("docker.io is down; the node has the image")
+    demo.run("fallback", ends=[Reason.IMAGE_PULL_FAILED, Reason.SUCCEEDED])
+    demo.sandbox.images.up("docker.io")
 
 
-def deadline(env: DemoEnv) -> None:
+def deadline(demo: Demo) -> None:
     """A deadline: the job is ended when its timeout is over."""
-    env.sandbox.node.will(Run(duration=FOREVER), pod="deadline-*")
-    env.run_one("deadline", Reason.DEADLINE_EXCEEDED)
+    demo.sandbox.node.will(Run(duration=FOREVER), pod="deadline-*")
+    demo.run("deadline", ends=[Reason.DEADLINE_EXCEEDED])
 
 
-def quota_queue(env: DemoEnv) -> None:
+def quota_queue(demo: Demo) -> None:
     """A quota that opens: the job waits with nothing in the cluster but its record, then runs."""
-    env.sandbox.quota(NAMESPACE, "demo-quota", pods="0")
+    demo.sandbox.quota(NAMESPACE, "demo-quota", pods="0")
+    before = len(demo.objects("pods")) + len(demo.dependents())
 
     def open_it() -> None:
-        left = [
-            one for one in env.objects("pods", "configmaps", job="hello") if not _is_record(one)
-        ]
-        env.print(f"    objects of the queued job: {len(left)}; the quota opens now")
-        env.sandbox.quota(NAMESPACE, "demo-quota", pods="100")
+        count = len(demo.objects("pods")) + len(demo.dependents()) - before
+        _print(f"objects of the queued job: {count}; the quota opens now")
+        demo.sandbox.quota(NAMESPACE, "demo-quota", pods="100")
 
     opener = threading.Timer(1.0, open_it)
     opener.start()
-    env.run_one("hello", Reason.SUCCEEDED)
+    demo.run("hello", ends=[Reason.SUCCEEDED])
     opener.join()
 
 
-def ttl_prune(env: DemoEnv) -> None:
+def ttl_prune(demo: Demo) -> None:
     """A TTL: two hours later the finished pods go, with all they own; the records stay."""
-    env.sandbox.clock.advance(2 * 3600)
+    demo.sandbox.clock.advance(2 * 3600)
 
     def print_entry(entry: PruneEntry) -> None:
         if entry.action is PruneAction.DELETED:
-            env.print(f"    {entry.ref}: deleted: {entry.reason}")
+            _print(f"{entry.ref}: deleted: {entry.reason}")
 
-    result = prune(Deleter(env.client), PruneOptions(namespaces=(NAMESPACE,)), print_entry)
-    env.check(result.exit_code == 0, "all that should go goes")
-
-    def left() -> list[dict[str, Any]]:
-        return env.objects("pods", "secrets", "configmaps")
-
-    env.wait(lambda: all(map(_is_record, left())), "the pods go, with what they own")
-    env.check(left(), "the records stay")
-    env.print(f"    pods: 0, Secrets: 0; records: {len(left())}")
+    prune(Deleter(demo.client), PruneOptions(namespaces=(NAMESPACE,)), print_entry)
+    late = time.monotonic() + 20.0
+    while demo.dependents() and time.monotonic() < late:
+        time.sleep(0.02)
+    pods, secrets, records = map(len, map(demo.objects, ("pods", "secrets", "configmaps")))
+    _print(f"pods: {pods}, Secrets: {secrets}; records: {records}")
 
 
-def unchanged(env: DemoEnv) -> None:
+def unchanged(demo: Demo) -> None:
     """A second run changes nothing: finished jobs stay finished, although their pods are gone."""
-    env.sandbox.requests.clear()
-    jobs = env.run("environment-files-secrets", "fallback", "deadline", "hello")
-    env.check(not any(job.changed for job in jobs), "no job changes")
-    writes, count = len(env.sandbox.requests.writes), len(env.sandbox.requests)
-    env.check(writes == 0, "nothing is written")
-    env.print(f"    {len(jobs)} jobs, {count} requests, {writes} writes: nothing changed")
+    demo.sandbox.requests.clear()
+    names = ("environment-files-secrets", "fallback", "deadline", "hello")
+    ends = (Reason.DEADLINE_EXCEEDED, Reason.SUCCEEDED, Reason.IMAGE_PULL_FAILED)
+    demo.run(*names, ends=(*ends, Reason.SUCCEEDED, Reason.SUCCEEDED))
+    requests = demo.sandbox.requests
+    _print(
+        f"{len(names)} jobs, {len(requests)} requests, {len(requests.writes)} writes:"
+        " nothing changed"
+    )
 
 
-STEPS: tuple[Callable[[DemoEnv], None], ...] = (
+STEPS: tuple[Callable[[Demo], None], ...] = (
     owner_references,
     registry_outage,
     deadline,
@@ -188,10 +165,6 @@ STEPS: tuple[Callable[[DemoEnv], None], ...] = (
     ttl_prune,
     unchanged,
 )
-
-
-def _is_record(item: dict[str, Any]) -> bool:
-    return str(item["metadata"]["name"]).endswith(".record")
 
 
 @options.verb("engine demo")
@@ -208,7 +181,7 @@ def command() -> None:
     ):
         sandbox.namespace(NAMESPACE)
         kubeconfig = sandbox.write_kubeconfig(Path(folder, "kubeconfig"), namespace=NAMESPACE)
-        demo = DemoEnv(sandbox, connect(str(kubeconfig)).client, _print)
+        demo = Demo(sandbox, connect(str(kubeconfig)).client)
         for number, step in enumerate(STEPS, start=1):
             click.echo(f"\n{number}. {(step.__doc__ or '').strip()}")
             step(demo)
@@ -218,4 +191,4 @@ def command() -> None:
 def _print(line: str) -> None:
     """Workers print, too, and go on if the output is closed; the next step's title ends it."""
     with suppress(BrokenPipeError):
-        click.echo(line)
+        click.echo(f"    {line}")

@@ -1,10 +1,11 @@
 """A JobSpec made of another tool's job, and what could not be carried over."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.api.versions import API_VERSION, JOB_SPEC
+from engine.api.versions import API_VERSION, JOB_SPEC, other_names
 from engine.api.yaml_reader import Document, Path
 from engine.refs import MAIN_CONTAINER
 
@@ -21,40 +22,39 @@ class Conversion:
     """The job's name there."""
     metadata: dict[str, Any] = field(default_factory=dict)
     spec: dict[str, Any] = field(default_factory=dict)
+    patch: dict[str, Any] = field(default_factory=dict)
+    """Fields of the pod that a JobSpec has no name for."""
     remarks: list[tuple[int, str]] = field(default_factory=list)
     """What the reader has to do by hand, each behind the line that asked for it."""
 
-    def remark(self, path: Path, words: str) -> None:
-        """Say that the value at `path` is not carried over as it is, and what to do instead."""
-        line = self.document.locate(path, key=True).line
-        self.remarks.append((line, f"{path[-1]}: {words}"))
-
-    def __post_init__(self) -> None:
-        """Name the job as the other tool does, if Kubernetes takes that name."""
-        self.metadata["name"] = job_name(self.original)
-
-    def patch(self, **fields: Any) -> None:
-        """Keep fields of the pod that a JobSpec has no name for, in its pod patch."""
-        self.spec.setdefault("podPatch", {}).setdefault("spec", {}).update(fields)
-
-    def patch_container(self, kind: str, name: str, fields: dict[str, Any]) -> None:
-        """The same of a container of the pod; `kind` is the list of the pod that has it."""
-        if fields:
-            pod = self.spec.setdefault("podPatch", {}).setdefault("spec", {})
-            pod.setdefault(kind, []).append({"name": name, **fields})
+    @property
+    def name(self) -> str:
+        """As the other tool has it, if Kubernetes takes that name."""
+        return job_name(self.original)
 
     @property
     def manifest(self) -> dict[str, Any]:
         """The JobSpec."""
-        spec = dict(self.spec)
-        patch = spec.pop("podPatch", None)
-        whole = spec | ({"podPatch": patch} if patch else {})
         return {
             "apiVersion": API_VERSION,
             "kind": JOB_SPEC,
-            "metadata": self.metadata,
-            "spec": whole,
+            "metadata": {"name": self.name, **self.metadata},
+            "spec": self.spec | ({"podPatch": {"spec": self.patch}} if self.patch else {}),
         }
+
+    def remark(self, path: Path, words: str = "") -> None:
+        """Say that the value at `path` is not carried over as it is, and what to do instead.
+
+        Without `words` these are the schema's own for a field of another tool.
+        """
+        words = words or other_names().get(str(path[-1]), "no field of a JobSpec is the same")
+        line = self.document.locate(path, key=True).line
+        self.remarks.append((line, f"{path[-1]}: {words}"))
+
+
+def renamed(given: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of `names` under their names here; they are taken out of `given`."""
+    return {ours: given.pop(theirs) for theirs, ours in names.items() if theirs in given}
 
 
 def job_name(text: str) -> str:

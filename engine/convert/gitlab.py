@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from engine.api.effective import merge_mappings
 from engine.api.yaml_reader import Document, Path
 from engine.convert.conversion import Conversion, job_name
 
@@ -11,31 +12,6 @@ _GLOBAL = ("default", "stages", "variables", "workflow", "include", "spec")
 _INHERITED = ("image", "services", "before_script", "after_script", "cache", "variables")
 _STAGES = (".pre", "build", "test", "deploy", ".post")
 _POLICIES = {"always": "Always", "if-not-present": "IfNotPresent", "never": "Never"}
-_REASONS = {
-    "script_failure": ("ScriptFailed", "OOMKilled"),
-    "runner_system_failure": ("Evicted", "Preempted", "NodeLost", "ImagePullFailed"),
-    "stuck_or_timeout_failure": ("StartTimeout",),
-    "job_execution_timeout": ("DeadlineExceeded",),
-}
-_UNITS = {"w": "w", "d": "d", "h": "h", "m": "m", "s": "s"}
-_BY_HAND = {
-    "after_script": "use a trap in the script: trap '...' EXIT",
-    "allow_failure": "run the job with an engine reconcile of its own, and ignore its exit code",
-    "artifacts": "upload results in the script, to a bucket or to a volume",
-    "cache": "use volumes with a PersistentVolumeClaim",
-    "dependencies": "download artifacts in the script",
-    "environment": "pass its name in env",
-    "except": "the pipeline that calls engine chooses the files",
-    "id_tokens": "use serviceAccountName and a projected token in podPatch",
-    "only": "the pipeline that calls engine chooses the files",
-    "parallel": "use matrix, one job for each element",
-    "resource_group": "use a ResourceQuota, which queues jobs",
-    "rules": "the pipeline that calls engine chooses the files",
-    "secrets": "use secrets with fromSecret",
-    "tags": "use nodeSelector and tolerations",
-    "trigger": "call engine reconcile in the other pipeline",
-    "when": "the pipeline that calls engine chooses the files",
-}
 _MOST_EXTENDS = 11
 """As in GitLab."""
 _PREDEFINED = re.compile(r"\$\{?(CI_[A-Z0-9_]+)")
@@ -78,16 +54,8 @@ def _extend(data: Mapping[str, Any], name: str, depth: int = 0) -> dict[str, Any
     merged: dict[str, Any] = {}
     for parent in [parents] if isinstance(parents, str) else parents:
         if depth < _MOST_EXTENDS:
-            merged = _merge(merged, _extend(data, parent, depth + 1))
-    return _merge(merged, {key: value for key, value in job.items() if key != "extends"})
-
-
-def _merge(base: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(base)
-    for key, value in above.items():
-        both = isinstance(value, dict) and isinstance(base.get(key), dict)
-        merged[key] = _merge(base[key], value) if both else value
-    return merged
+            merged = merge_mappings(merged, _extend(data, parent, depth + 1))
+    return merge_mappings(merged, {key: value for key, value in job.items() if key != "extends"})
 
 
 def _convert(
@@ -100,11 +68,9 @@ def _convert(
     spec |= _container(made, job.pop("image", None), (name, "image"))
     before, script = (_lines(job.pop(key, [])) for key in ("before_script", "script"))
     spec["script"] = "".join(f"{line}\n" for line in (*before, *script)) or "true\n"
-    env = {key: _text(value) for key, value in job.pop("variables").items()}
+    env = _texts(job.pop("variables"))
     job.pop("stage", None)
-    needs = [
-        need if isinstance(need, str) else need.get("job", "") for need in job.pop("needs", waits)
-    ]
+    needs = [one if isinstance(one, str) else one.get("job") for one in job.pop("needs", waits)]
     if parallel := _matrix(job.get("parallel")):
         job.pop("parallel")
         spec["matrix"] = parallel
@@ -120,7 +86,7 @@ def _convert(
     if "retry" in job:
         spec["retry"] = _retry(made, job.pop("retry"), (name, "retry"))
     for keyword in job:
-        made.remark((name, keyword), _BY_HAND.get(keyword, "a JobSpec has no such field"))
+        made.remark((name, keyword))
     if found := sorted({*_PREDEFINED.findall(f"{spec['script']} {env} {spec['image']}")}):
         lines.append(f"{', '.join(found)}: set by GitLab alone; replace them with envsubst")
     for words in lines:
@@ -148,24 +114,20 @@ def _service(made: Conversion, service: Any, path: Path) -> dict[str, Any]:
     image = given["name"]
     alias = given.get("alias") or re.split("[:@]", image.rpartition("/")[2])[0]
     fields: dict[str, Any] = {"name": job_name(alias), **_container(made, given, path)}
-    if entry := given.get("entrypoint"):
-        fields["command"] = _lines(entry)
-    if command := given.get("command"):
-        fields["args"] = _lines(command)
+    for theirs, ours in ("entrypoint", "command"), ("command", "args"):
+        if given.get(theirs):
+            fields[ours] = _lines(given[theirs])
     if variables := given.get("variables"):
-        fields["env"] = {key: _text(value) for key, value in variables.items()}
+        fields["env"] = _texts(variables)
     return fields
 
 
 def _retry(made: Conversion, retry: Any, path: Path) -> dict[str, Any]:
     if isinstance(retry, int):
         return {"max": retry}
-    wanted: list[str] = []
-    for when in _lines(retry.get("when", [])):
-        if when != "always" and when not in _REASONS:
-            made.remark((*path, "when"), f"{when} has no reason here; see retry.on")
-        wanted += _REASONS.get(when, ())
-    return {"max": retry.get("max", 0)} | ({"on": list(dict.fromkeys(wanted))} if wanted else {})
+    if _lines(retry.get("when", "always")) != ["always"]:
+        made.remark((*path, "when"), "retry.on names the outcomes that are tried again")
+    return {"max": retry.get("max", 0)}
 
 
 def _matrix(parallel: Any) -> dict[str, list[str]]:
@@ -183,6 +145,10 @@ def _lines(value: Any) -> list[Any]:
     return [line for part in value for line in _lines(part)]
 
 
+def _texts(variables: Mapping[str, Any]) -> dict[str, str]:
+    return {key: _text(value) for key, value in variables.items()}
+
+
 def _text(value: Any) -> str:
     if isinstance(value, dict):
         value = value.get("value", "")
@@ -193,5 +159,4 @@ def _duration(words: Any) -> str | int:
     """`1h 30m` and `90 minutes` as `1h30m` and `90m`."""
     if isinstance(words, int):
         return words
-    parts = re.findall(r"(\d+)\s*([a-z])", words.lower())
-    return "".join(count + _UNITS.get(unit, unit) for count, unit in parts) or words
+    return re.sub(r"(\d+)\s*([a-z])[a-z]*\s*", r"\1\2", words.lower())

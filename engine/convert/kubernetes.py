@@ -4,10 +4,12 @@ What a JobSpec has no field for becomes a pod patch.
 """
 
 from collections.abc import Mapping
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 from engine.api.yaml_reader import Document, Path
-from engine.convert.conversion import Conversion
+from engine.convert.conversion import Conversion, renamed
 from engine.refs import MAIN_CONTAINER
 
 SHAPES: Mapping[tuple[str, str], Path] = {
@@ -16,8 +18,12 @@ SHAPES: Mapping[tuple[str, str], Path] = {
 }
 """Where the Job's own fields are."""
 
-_SAME = ("image", "command", "args", "workingDir", "resources", "securityContext")
-_POD_FIELDS = {
+_OF_CONTAINER = {
+    **{same: same for same in ("image", "command", "args", "workingDir", "resources")},
+    "securityContext": "securityContext",
+    "imagePullPolicy": "pullPolicy",
+}
+_OF_POD = {
     "serviceAccountName": "serviceAccountName",
     "automountServiceAccountToken": "automountServiceAccountToken",
     "nodeSelector": "nodeSelector",
@@ -26,24 +32,8 @@ _POD_FIELDS = {
     "activeDeadlineSeconds": "timeout",
 }
 _SERVERS_OWN = ("batch.kubernetes.io/", "controller-uid", "job-name", "kubectl.kubernetes.io/")
-_IMPLIED = {
-    "completions": 1,
-    "parallelism": 1,
-    "completionMode": "NonIndexed",
-    "podReplacementPolicy": "TerminatingOrFailed",
-    "manualSelector": False,
-    "suspend": False,
-    "selector": None,
-}
-"""Fields that change nothing with these values; None is any value."""
-_BY_HAND = {
-    "completions": "use matrix, one job for each element",
-    "parallelism": "use matrix, one job for each element",
-    "completionMode": "use matrix, whose element replaces the index",
-    "podFailurePolicy": "retry.on names the outcomes that are retried",
-    "suspend": "the engine starts a job when its spec is applied",
-    "schedule": "a scheduler changes spec.rerun, and the job runs again",
-}
+_IMPLIED = {"completions": 1, "parallelism": 1, "completionMode": "NonIndexed"}
+"""Fields that change nothing with these values."""
 
 
 def convert_workload(document: Document) -> Conversion:
@@ -52,48 +42,42 @@ def convert_workload(document: Document) -> Conversion:
     made = Conversion(document, str(data["metadata"]["name"]))
     path = SHAPES[data["apiVersion"], data["kind"]]
     if data["kind"] == "CronJob":
-        made.remark(("spec", "schedule"), _BY_HAND["schedule"])
-    job = data
-    for step in path:
-        job = job[step]
-    template = job["template"]
+        made.remark(("spec", "schedule"))
+    job = dict(reduce(getitem, path, data))
+    template = job.pop("template")
     if namespace := data["metadata"].get("namespace"):
         made.metadata["namespace"] = namespace
     for kind in ("labels", "annotations"):
-        found = {**(data["metadata"].get(kind) or {})}
-        found |= template.get("metadata", {}).get(kind) or {}
-        kept = {k: v for k, v in found.items() if not k.startswith(_SERVERS_OWN)}
-        if kept:
+        of_pod = template.get("metadata", {}).get(kind) or {}
+        found = (data["metadata"].get(kind) or {}) | of_pod
+        if kept := {k: v for k, v in found.items() if not k.startswith(_SERVERS_OWN)}:
             made.metadata[kind] = kept
     _convert_pod(made, dict(template["spec"]), (*path, "template", "spec"))
-    _convert_tries(made, job, path)
-    return made
-
-
-def _convert_tries(made: Conversion, job: Mapping[str, Any], path: Path) -> None:
+    if job.pop("suspend", False):
+        made.spec["suspend"] = True
+    if "activeDeadlineSeconds" in job:
+        made.spec["timeout"] = job.pop("activeDeadlineSeconds")
+        words = "a Job counts all of its retries, timeout one attempt"
+        made.remark((*path, "activeDeadlineSeconds"), words)
+    if "backoffLimit" in job:
+        made.spec["retry"] = {"max": min(job.pop("backoffLimit"), 10)}
+    else:
+        words = "a Job tries 6 times more; retry.max says it here"
+        made.remark((*path, "template"), words)
+    if "ttlSecondsAfterFinished" in job:
+        seconds = job.pop("ttlSecondsAfterFinished")
+        made.spec["ttlAfterFinished"] = {"success": seconds, "failure": seconds}
     for name, value in job.items():
-        match name:
-            case "template":
-                pass
-            case "activeDeadlineSeconds":
-                made.spec["timeout"] = value
-                made.remark((*path, name), "a Job counts all of its retries, timeout one attempt")
-            case "backoffLimit":
-                made.spec["retry"] = {"max": min(value, 10)}
-            case "ttlSecondsAfterFinished":
-                made.spec["ttlAfterFinished"] = {"success": value, "failure": value}
-            case _ if name not in _IMPLIED or _IMPLIED[name] not in (None, value):
-                made.remark((*path, name), _BY_HAND.get(name, "a JobSpec has no such field"))
-    if "backoffLimit" not in job:
-        made.remark((*path, "template"), "a Job tries 6 times more; retry.max says it here")
+        if _IMPLIED.get(name) != value:
+            made.remark((*path, name))
+    return made
 
 
 def _convert_pod(made: Conversion, pod: dict[str, Any], path: Path) -> None:
     main, *others = pod.pop("containers")
     if pod.pop("restartPolicy", "Never") == "OnFailure":
-        words = "a container is never restarted in its pod; retry starts a new pod"
-        made.remark((*path, "restartPolicy"), words)
-    made.spec.update(_convert_container(made, main, "containers", MAIN_CONTAINER))
+        made.remark((*path, "restartPolicy"))
+    made.spec.update(_container(made, "containers", main, MAIN_CONTAINER))
     for index, other in enumerate(others, 1):
         words = f"{other['name']} is a service here, and is stopped when {main['name']} ends"
         made.remark((*path, "containers", index, "name"), words)
@@ -102,41 +86,36 @@ def _convert_pod(made: Conversion, pod: dict[str, Any], path: Path) -> None:
         is_sidecar = container.get("restartPolicy") == "Always"
         plain = {k: v for k, v in container.items() if k != "restartPolicy"}
         _add(made, "services" if is_sidecar else "initContainers", plain)
-    for name, ours in _POD_FIELDS.items():
-        if name in pod:
-            made.spec[ours] = pod.pop(name)
+    made.spec.update(renamed(pod, _OF_POD))
     if logins := pod.pop("imagePullSecrets", None):
-        made.spec["registryCredentials"] = [
-            {"fromSecret": {"name": login["name"]}} for login in logins
-        ]
-    if pod:
-        made.patch(**pod)
+        names = [{"fromSecret": {"name": login["name"]}} for login in logins]
+        made.spec["registryCredentials"] = names
+    made.patch.update(pod)
 
 
 def _add(made: Conversion, kind: str, container: dict[str, Any]) -> None:
     name = container["name"]
-    fields = _convert_container(made, container, "initContainers", name)
+    fields = _container(made, "initContainers", container, name)
     made.spec.setdefault(kind, []).append({"name": name, **fields})
 
 
-def _convert_container(
-    made: Conversion, container: dict[str, Any], kind: str, name: str
+def _container(
+    made: Conversion, kind: str, container: Mapping[str, Any], name: str
 ) -> dict[str, Any]:
     """The fields of a container; those without a name here go to the pod patch."""
     rest = {k: v for k, v in container.items() if k != "name"}
-    fields = {same: rest.pop(same) for same in _SAME if same in rest}
-    if policy := rest.pop("imagePullPolicy", None):
-        fields["pullPolicy"] = policy
-    plain, secrets, others = {}, {}, []
+    fields = renamed(rest, _OF_CONTAINER)
+    others = []
     for variable in rest.pop("env", None) or ():
         key = variable.get("valueFrom", {}).get("secretKeyRef")
         if "valueFrom" not in variable:
-            plain[variable["name"]] = variable.get("value", "")
+            fields.setdefault("env", {})[variable["name"]] = variable.get("value", "")
         elif key and name == MAIN_CONTAINER and not key.get("optional"):
-            secrets[variable["name"]] = {"fromSecret": {"name": key["name"], "key": key["key"]}}
+            source = {"fromSecret": {"name": key["name"], "key": key["key"]}}
+            fields.setdefault("secrets", {})[variable["name"]] = source
         else:
             others.append(variable)
-    fields |= {"env": plain} if plain else {}
-    fields |= {"secrets": secrets} if secrets else {}
-    made.patch_container(kind, name, rest | ({"env": others} if others else {}))
+    rest |= {"env": others} if others else {}
+    if rest:
+        made.patch.setdefault(kind, []).append({"name": name, **rest})
     return fields
