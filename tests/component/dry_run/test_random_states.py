@@ -231,7 +231,10 @@ class World:
                 for _ in range(self.chance.choice((0, 1, 1, 2))):
                     event = self.chance.choice(EVENTS)
                     self.note(job, event.__name__)
-                    event(self, job)
+                    # Node and garbage collector change nothing between its reading and its writing.
+                    with self.sandbox.clock.paused():
+                        self.sandbox.clock.settle()
+                        event(self, job)
             self._befall()
         self.advance(3.5)  # what an engine may yet record has had its time
 
