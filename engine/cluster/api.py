@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from engine.api import versions
 from engine.api.versions import API_VERSION, JOB_SPEC
-from engine.cluster.client import JSON, READ_TIMEOUT, Client, Query
+from engine.cluster.client import JSON, READ_TIMEOUT, Client, Keep, Query
 from engine.errors import ExpiredError, NotFoundError, OwnershipError, UsageError
 from engine.lifecycle.ownership import Proof
 from engine.refs import Ref, ref_of
@@ -30,7 +30,6 @@ _LIST_TRIES = 3
 
 Metadata = dict[str, Any]
 Answer = dict[str, Any]
-Keep = Callable[[Answer], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,10 +207,7 @@ def list_page(
     A server writes an empty list of metadata as null; its items are a list here.
     """
     options: dict[str, Any] = {"query": query, "accept": accept, "timeout": timeout}
-    if keep is None:
-        answer = _request(client, "GET", path, **options)
-    else:
-        answer = _checked(client, client.request_list(path, keep=keep, **options))
+    answer = _request(client, "GET", path, keep=keep, **options)
     items = answer.get("items") or []
     if not isinstance(items, list):
         raise client.not_an_api("is no list of objects")
@@ -262,10 +258,7 @@ def _request(client: Client, method: str, path: str, **options: Any) -> Answer:
 
     Errors: UnreachableError for anything else. Taken for an empty list, it would hide every record.
     """
-    return _checked(client, client.request(method, path, **options))
-
-
-def _checked(client: Client, answer: Answer) -> Answer:
+    answer = client.request(method, path, **options)
     if not isinstance(answer.get("metadata"), dict):
         raise client.not_an_api("is no object of the API")
     return answer

@@ -35,6 +35,7 @@ _RESOLUTION = timedelta(seconds=1)
 """A Date has no fractions."""
 
 Query = list[tuple[str, str]]
+Keep = Callable[[dict[str, Any]], Any]
 _utc_now = partial(datetime.now, UTC)
 
 
@@ -90,43 +91,26 @@ class Client:
         query: Query | None = None,
         accept: str = JSON,
         timeout: float | None = None,
+        keep: Keep | None = None,
     ) -> dict[str, Any]:
-        """The JSON object that the server answers with, in all within `timeout` seconds."""
+        """The JSON object that the server answers with, in all within `timeout` seconds.
+
+        With `keep` the items of a list are what it makes of each; one that it makes None of is left
+        out. They are decoded one by one, so that no more is held than is kept, and the server may
+        send them in gzip, a twentieth of the bytes.
+        """
         headers = {"Accept": accept}
         if body is not None:
             headers["Content-Type"] = JSON_PATCH if method == "PATCH" else JSON
+        if keep is not None:
+            headers["Accept-Encoding"] = "gzip"
         limit = Timeout(connect=_CONNECT_TIMEOUT, read=READ_TIMEOUT, total=timeout)
         response = self._send(method, path, query, headers, limit, body)
+        items, text = list[Any](), None
         try:
-            answer = json.loads(response.data)
-        except HTTPError as error:
-            raise network_error(error, self.server) from error
-        except ValueError:
-            raise self.not_an_api("is not JSON") from None
-        if not isinstance(answer, dict):
-            raise self.not_an_api("is no JSON object")
-        return answer
-
-    def request_list(
-        self,
-        path: str,
-        *,
-        query: Query,
-        accept: str = JSON,
-        timeout: float | None = None,
-        keep: Callable[[dict[str, Any]], Any],
-    ) -> dict[str, Any]:
-        """A list whose items are what `keep` makes of each; one that it makes None of is left out.
-
-        The server may send it in gzip, a twentieth of the bytes.
-        Guarantees: the items are decoded one by one, so that no more is held than is kept.
-        """
-        limit = Timeout(connect=_CONNECT_TIMEOUT, read=READ_TIMEOUT, total=timeout)
-        headers = {"Accept": accept, "Accept-Encoding": "gzip"}
-        response = self._send("GET", path, query, headers, limit)
-        try:
-            items, rest = _split_items(response.stream(_CHUNK_SIZE, decode_content=True), keep)
-            answer = json.loads(rest)
+            if keep is not None:
+                items, text = _split_items(response.stream(_CHUNK_SIZE, decode_content=True), keep)
+            answer = json.loads(response.data if text is None else text)
         except HTTPError as error:
             raise network_error(error, self.server) from error
         except ValueError:
@@ -220,9 +204,7 @@ _NEXT_ITEM = re.compile(r"[\s,]*(?={)")
 _decode_json = json.JSONDecoder().raw_decode
 
 
-def _split_items(
-    chunks: Iterable[bytes], keep: Callable[[dict[str, Any]], Any]
-) -> tuple[list[Any], str]:
+def _split_items(chunks: Iterable[bytes], keep: Keep) -> tuple[list[Any], str]:
     """What `keep` makes of the items of a list, and the text of the list without them.
 
     Errors: ValueError for what is not UTF-8.
@@ -240,7 +222,7 @@ def _split_items(
     return items, head + (_take_items(text, keep, items) if head else text)
 
 
-def _take_items(text: str, keep: Callable[[dict[str, Any]], Any], items: list[Any]) -> str:
+def _take_items(text: str, keep: Keep, items: list[Any]) -> str:
     """The text after the items that it begins with."""
     at = 0
     while (begin := _NEXT_ITEM.match(text, at)) is not None:

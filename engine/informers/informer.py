@@ -8,7 +8,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from engine.cluster import api
 from engine.cluster.api import version_number
@@ -22,6 +22,17 @@ Manifest = dict[str, Any]
 TOMBSTONES = 10_000
 MAX_NAMES = 100
 """Of jobs in one selector, which is part of a URL."""
+
+
+class Found(NamedTuple, Generic[Item]):
+    """What is kept of one object."""
+
+    key: JobKey
+    """Its job."""
+    uid: str
+    """What identifies the object in its namespace for good."""
+    version: int
+    item: Item
 
 
 class Informer(ABC, Generic[Item]):
@@ -56,11 +67,7 @@ class Informer(ABC, Generic[Item]):
         What has changed or gone is reported.
         """
         pages = self._pages(selector)
-        found = {}
-        for page in pages:
-            for manifest in page["items"]:
-                if (index := self._index(manifest)) is not None:
-                    found[index] = manifest
+        found: list[Found[Item]] = [one for page in pages for one in page["items"]]
         with self._lock:
             self._version = str(pages[0]["metadata"]["resourceVersion"])
             changed = self._replace(found, version_number(self._version))
@@ -88,10 +95,10 @@ class Informer(ABC, Generic[Item]):
 
     def upsert(self, manifest: Manifest) -> None:
         """Take in what a write answered, unless the watch already knows better."""
-        index = self._index(manifest)
-        if index is not None:
+        found = self._read(manifest)
+        if found is not None:
             with self._lock:
-                self._upsert(*index, manifest)
+                self._upsert(found)
 
     def refresh(self, names: Iterable[str]) -> None:
         """Ask the API for the objects of some jobs, where the store may not have them.
@@ -101,12 +108,13 @@ class Informer(ABC, Generic[Item]):
         left = sorted(names)
         for first in range(0, len(left), MAX_NAMES):
             for page in self._pages(of_jobs(left[first : first + MAX_NAMES])):
-                for manifest in page["items"]:
-                    self.upsert(manifest)
+                with self._lock:
+                    for found in page["items"]:
+                        self._upsert(found)
 
     def _pages(self, selector: str) -> Sequence[Manifest]:
         both = ",".join(filter(None, (self._selector, selector)))
-        return api.list_all(self._context.client, self._path, both, keep=self._slim)
+        return api.list_all(self._context.client, self._path, both, keep=self._read)
 
     @abstractmethod
     def _index(self, manifest: Manifest) -> tuple[JobKey, str] | None:
@@ -116,54 +124,50 @@ class Informer(ABC, Generic[Item]):
     def _convert(self, manifest: Manifest) -> Item:
         """What is kept of an object."""
 
-    def _slim(self, manifest: Manifest) -> Manifest | None:
-        """Hook: no more of an object of a list than is kept; it may be the same object."""
-        return manifest if self._index(manifest) is not None else None
-
-    def _before_upsert(self, key: JobKey, uid: str, manifest: Manifest) -> None:
+    def _before_upsert(self, key: JobKey, uid: str, item: Item) -> None:
         """Hook: any state of an object that is not deleted, in whichever order they come."""
 
-    def _before_delete(self, key: JobKey, uid: str, last: Manifest | None) -> None:
+    def _before_delete(self, key: JobKey, uid: str, last: Item | None) -> None:
         """Hook: the object is gone; `last` is its last state, if the watch gave it."""
 
+    def _read(self, manifest: Manifest) -> Found[Item] | None:
+        index, version = self._index(manifest), manifest["metadata"].get("resourceVersion", "")
+        return Found(*index, version_number(version), self._convert(manifest)) if index else None
+
     def _on_event(self, kind: str, manifest: Manifest) -> None:
-        index = self._index(manifest)
-        if index is None:
+        found = self._read(manifest)
+        if found is None:
             return
         with self._lock:
             if kind == "DELETED":
-                version = version_number(manifest["metadata"].get("resourceVersion", ""))
-                self._delete(*index, version, manifest)
-            elif not self._upsert(*index, manifest):
+                self._delete(found.key, found.uid, found.version, found.item)
+            elif not self._upsert(found):
                 return
-        self._context.on_change(index[0])
+        self._context.on_change(found.key)
 
-    def _replace(self, found: dict[tuple[JobKey, str], Manifest], version: int) -> set[JobKey]:
+    def _replace(self, found: Sequence[Found[Item]], version: int) -> set[JobKey]:
         """Make `found` the store; what the list is too old to know of stays. What has changed."""
-        changed = set()
-        for key, items in [*self._items.items()]:
-            for uid in [*items]:
-                if (key, uid) not in found and self._versions[uid] <= version:
-                    self._delete(key, uid, version)
-                    changed.add(key)
-        for (key, uid), manifest in found.items():
-            if self._upsert(key, uid, manifest):
+        known = {(key, uid) for key, items in self._items.items() for uid in items}
+        changed = set[JobKey]()
+        for key, uid in known - {(one.key, one.uid) for one in found}:
+            if self._versions[uid] <= version:
+                self._delete(key, uid, version)
                 changed.add(key)
-        return changed
+        return changed.union(one.key for one in found if self._upsert(one))
 
-    def _upsert(self, key: JobKey, uid: str, manifest: Manifest) -> bool:
+    def _upsert(self, found: Found[Item]) -> bool:
         """Whether this is newer than what was known."""
-        version = version_number(manifest["metadata"].get("resourceVersion", ""))
+        key, uid, version, item = found
         if version < self._tombstones.get(uid, -1):
             return False
-        self._before_upsert(key, uid, manifest)
+        self._before_upsert(key, uid, item)
         if version <= self._versions.get(uid, -1):
             return False
-        self._items.setdefault(key, {})[uid] = self._convert(manifest)
-        self._versions[uid] = version  # last: what can't be converted is not known
+        self._items.setdefault(key, {})[uid] = item
+        self._versions[uid] = version
         return True
 
-    def _delete(self, key: JobKey, uid: str, version: int, last: Manifest | None = None) -> None:
+    def _delete(self, key: JobKey, uid: str, version: int, last: Item | None = None) -> None:
         self._before_delete(key, uid, last)
         self._tombstones[uid] = max(version, self._tombstones.pop(uid, -1))
         if len(self._tombstones) > TOMBSTONES:

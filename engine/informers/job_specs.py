@@ -23,8 +23,6 @@ from engine.lifecycle.record import Record
 from engine.refs import JobKey
 from engine.wellknown import MANAGED_BY, MANAGED_BY_ENGINE, TOOLS_PREFIXES
 
-_IDENTITY = ("name", "namespace", "resourceVersion")
-
 
 @dataclass(frozen=True, slots=True)
 class SpecObject:
@@ -102,16 +100,13 @@ class SpecInformer(RecordInformer):
         return item.record if item is not None else None
 
     def _convert(self, manifest: Manifest) -> SpecObject:
-        made: SpecObject = manifest.get("made") or read_object(self._resource, manifest)
-        before = self._items.get(made.key, {}).get(str(made.key))
-        if before is None or (before.text, before.object) != (made.text, made.object):
-            self._on_spec()
-        return made
+        return read_object(self._resource, manifest)
 
-    def _before_delete(self, key: JobKey, uid: str, last: Manifest | None) -> None:
+    def _before_upsert(self, key: JobKey, uid: str, item: SpecObject) -> None:
+        before = self._items.get(key, {}).get(uid)
+        if before is None or (before.text, before.object) != (item.text, item.object):
+            self._on_spec()
+
+    def _before_delete(self, key: JobKey, uid: str, last: SpecObject | None) -> None:
         del key, uid, last
         self._on_spec()
-
-    def _slim(self, manifest: Manifest) -> Manifest:
-        metadata = {key: manifest["metadata"][key] for key in _IDENTITY}
-        return {"metadata": metadata, "made": read_object(self._resource, manifest)}

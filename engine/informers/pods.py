@@ -6,13 +6,12 @@ from typing import Any
 from engine.cluster import api
 from engine.informers.informer import TOMBSTONES, Informer, Manifest
 from engine.informers.reflector import WatchContext
-from engine.lifecycle.state import slim_pod
+from engine.lifecycle.state import is_finished, slim_pod
 from engine.refs import JobKey, Ref, parse_pod_name
 from engine.status.deletion import UNSEEN, Deletion, read_gone
 from engine.status.outcome import Outcome
 
 _SHORT = 64
-_FINISHED = frozenset({"Succeeded", "Failed"})
 
 
 class PodInformer(Informer[Manifest]):
@@ -69,17 +68,13 @@ class PodInformer(Informer[Manifest]):
 
     def _convert(self, manifest: Manifest) -> Manifest:
         """Without what no decision needs, which is most of a pod."""
-        manifest = slim_pod(manifest)
-        finished = (manifest.get("status") or {}).get("phase") in _FINISHED
-        return intern_strings(manifest) if finished else manifest
+        pod = slim_pod(manifest)
+        return intern_strings(pod) if is_finished(pod) else pod
 
-    def _slim(self, manifest: Manifest) -> Manifest | None:
-        return slim_pod(manifest) if self._index(manifest) is not None else None
-
-    def _before_upsert(self, key: JobKey, uid: str, manifest: Manifest) -> None:
+    def _before_upsert(self, key: JobKey, uid: str, item: Manifest) -> None:
         """Each state with a deletion, in any order, may say when it was asked for."""
         known = self._items.get(key, {}).get(uid)
-        deletion = self._deletions.get(uid, UNSEEN).seen(manifest, known)
+        deletion = self._deletions.get(uid, UNSEEN).seen(item, known)
         if deletion is not UNSEEN:
             self._deletions[uid] = deletion
 

@@ -13,8 +13,6 @@ from engine.informers.reflector import WatchContext
 from engine.lifecycle.record import Record
 from engine.refs import JobKey
 
-_IDENTITY = ("name", "namespace", "resourceVersion")
-
 
 class RecordInformer(Informer[Any]):
     """Records by job; one that can't be read is kept as the error, and is its job's alone."""
@@ -62,10 +60,4 @@ class RecordInformer(Informer[Any]):
         return (key, str(key)) if key is not None else None
 
     def _convert(self, manifest: Manifest) -> Any:
-        return manifest["record"] if "record" in manifest else self._store.read_item(manifest)
-
-    def _slim(self, manifest: Manifest) -> Manifest | None:
-        if self._store.key_of(manifest) is None:
-            return None
-        metadata = {key: manifest["metadata"][key] for key in _IDENTITY}
-        return {"metadata": metadata, "record": self._store.read_item(manifest)}
+        return self._store.read_item(manifest)

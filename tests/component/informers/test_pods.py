@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.cluster import api
-from engine.cluster.client import Client
+from engine.cluster.client import Client, Keep
 from engine.informers.pods import PodInformer
 from engine.informers.reflector import WatchContext
 from engine.lifecycle.state import slim_pod
@@ -164,8 +164,11 @@ def test_an_older_list_or_version_takes_back_nothing_that_was_written(
         informer.upsert(pod)
     assert informer.get(f"gone-{RUN}-1", uid) is None
 
+    def list_older(*_: object, keep: Keep, **__: object) -> list[dict[str, Any]]:
+        return [{**page, "items": [*map(keep, page["items"])]} for page in listed]
+
     with monkeypatch.context() as slow:
-        slow.setattr(api, "list_all", lambda *_, **__: listed)
+        slow.setattr(api, "list_all", list_older)
         informer.list()
     informer.upsert(older)
     assert names(informer) == ["changed", "created"]

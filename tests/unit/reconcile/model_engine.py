@@ -5,12 +5,11 @@ between any two actions.
 """
 
 import copy
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from engine.api.model import Job, Limits, PullSettings
-from engine.cluster.client import JSON, Client, Query
+from engine.cluster.client import JSON, Client, Keep, Query
 from engine.cluster.records import read_record
 from engine.errors import (
     AdmissionRefusedError,
@@ -61,19 +60,6 @@ class ModelClient(Client):
     def now(self) -> datetime:
         return self.cluster.now
 
-    def request_list(
-        self,
-        path: str,
-        *,
-        query: Query,
-        accept: str = JSON,
-        timeout: float | None = None,
-        keep: Callable[[dict[str, Any]], Any],
-    ) -> dict[str, Any]:
-        answer = self.request("GET", path, query=query, accept=accept, timeout=timeout)
-        kept = [one for item in answer.get("items") or () if (one := keep(item)) is not None]
-        return {**answer, "items": kept}
-
     def request(
         self,
         method: str,
@@ -83,11 +69,16 @@ class ModelClient(Client):
         query: Query | None = None,
         accept: str = JSON,
         timeout: float | None = None,
+        keep: Keep | None = None,
     ) -> dict[str, Any]:
         del accept, timeout
         resource, _, name = path.partition(f"/namespaces/{NAMESPACE}/")[2].partition("/")
         if method == "GET":
-            return copy.deepcopy(self.cluster.read(resource, name))
+            answer = copy.deepcopy(self.cluster.read(resource, name))
+            if keep is None:
+                return answer
+            kept = [one for item in answer.get("items") or () if (one := keep(item)) is not None]
+            return {**answer, "items": kept}
         due = self.fault if self.writes_before_fault <= 0 else ""
         self.writes_before_fault -= 1
         if due == "failed":
