@@ -129,9 +129,12 @@ def update(
     return _request(client, "PUT", path, body=manifest, query=_WRITE_OPTIONS, timeout=timeout)
 
 
-def patch(client: Client, ref: Ref, operations: list[dict[str, Any]]) -> Answer:
-    """Apply a JSON patch, all of it or nothing."""
-    return _request(client, "PATCH", _path(ref, None), body=operations, query=_WRITE_OPTIONS)
+def patch(client: Client, ref: Ref, change: list[dict[str, Any]] | dict[str, Any]) -> Answer:
+    """Apply a JSON patch, a list, or a merge patch, all of it or nothing.
+
+    A merge patch with a `metadata.uid` is refused by any other object than that one.
+    """
+    return _request(client, "PATCH", _path(ref, None), body=change, query=_WRITE_OPTIONS)
 
 
 def delete(

@@ -20,7 +20,7 @@ from engine.errors import UnauthorizedError, UnreachableError
 from engine.times import boottime
 
 JSON = "application/json"
-JSON_PATCH = "application/json-patch+json"
+JSON_PATCH, MERGE_PATCH = "application/json-patch+json", "application/merge-patch+json"
 READ_TIMEOUT = 30.0
 _CONNECT_TIMEOUT = 5.0
 _NO_RETRIES = Retry(total=False, redirect=False)
@@ -101,7 +101,9 @@ class Client:
         """
         headers = {"Accept": accept}
         if body is not None:
-            headers["Content-Type"] = JSON_PATCH if method == "PATCH" else JSON
+            headers["Content-Type"] = JSON
+        if method == "PATCH":
+            headers["Content-Type"] = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
         if keep is not None:
             headers["Accept-Encoding"] = "gzip"
         limit = Timeout(connect=_CONNECT_TIMEOUT, read=READ_TIMEOUT, total=timeout)

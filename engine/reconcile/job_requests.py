@@ -112,12 +112,10 @@ def adopt_job(client: Client, key: JobKey, source: str, *, dry_run: bool = False
     pages = api.list_all(client, PODS.path(key.namespace), selector)
     pods = [one["metadata"] for page in pages for one in page["items"]]
     ours = [pod for pod in pods if before.pods.get(pod["uid"]) == pod["name"]]
-    label = f"/metadata/labels/{SOURCE.replace('/', '~1')}"
     for pod in () if dry_run else ours:
-        this_pod = {"op": "test", "path": "/metadata/uid", "value": pod["uid"]}
-        relabel = {"op": "add", "path": label, "value": source}
         with suppress(NotFoundError):
-            api.patch(client, PODS.ref(pod), [this_pod, relabel])
+            relabelled = {"uid": pod["uid"], "labels": {SOURCE: source}}
+            api.patch(client, PODS.ref(pod), {"metadata": relabelled})
     words = f"moved from source {before.source}" if moved else f"belongs to source {source} already"
     pods_too = f"; {len(ours)} pod{'' if len(ours) == 1 else 's'} relabelled" if ours else ""
     return f"{words}{pods_too}{' (dry run)' if dry_run else ''}"

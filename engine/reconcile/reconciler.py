@@ -364,7 +364,10 @@ class Reconciler:
         """
         path = "/spec/schedulingGates"
         ours = f"{path}/{action.gate_index}"
-        operations = [{"op": "test", "path": f"{ours}/name", "value": GATE}]
+        operations = [
+            {"op": "test", "path": "/metadata/uid", "value": action.uid},
+            {"op": "test", "path": f"{ours}/name", "value": GATE},
+        ]
         if action.gate_count > 1:
             mark = f"/metadata/annotations/{TTL_FROM.replace('/', '~1')}"
             operations.append({"op": "add", "path": mark, "value": SCHEDULING})
@@ -432,16 +435,13 @@ class Reconciler:
                 found = api.get_metadata(self.client, ref) or {}
                 owners = [owner["uid"] for owner in found.get("ownerReferences") or ()]
                 if action.uid in owners:
-                    operations = _metadata_patch(found, labels, annotations)
-                    test = {"op": "test", "path": "/metadata/uid", "value": found["uid"]}
-                    api.patch(self.client, ref, [test, *operations])
-        pods = tracked.observed.pods
-        live = next(pod["metadata"] for pod in pods if uid_of(pod) == action.uid)
-        operations = _metadata_patch(live, action.labels, action.annotations)
+                    own = {"uid": found["uid"], "labels": labels, "annotations": annotations}
+                    api.patch(self.client, ref, {"metadata": own})
+        changed = {"uid": action.uid, "labels": action.labels, "annotations": action.annotations}
+        change: dict[str, Any] = {"metadata": changed}
         if action.deadline is not None:
-            path = "/spec/activeDeadlineSeconds"
-            operations.append({"op": "replace", "path": path, "value": action.deadline})
-        refused = self._patch_pod(tracked, action, operations)
+            change["spec"] = {"activeDeadlineSeconds": action.deadline}
+        refused = self._patch_pod(tracked, action, change)
         if refused is not None:
             tracked.writes -= 1
             words = f"pod {action.pod} can't be updated ({', '.join(action.fields)})"
@@ -464,14 +464,13 @@ class Reconciler:
         self,
         tracked: TrackedJob,
         action: RemoveSchedulingGate | UpdatePod,
-        operations: list[dict[str, Any]],
+        change: list[dict[str, Any]] | dict[str, Any],
     ) -> tuple[dict[str, Any], AdmissionRefusedError | ForbiddenError] | None:
         """Patch this very pod; if that is refused, the pod as it is now, and the refusal."""
-        this_pod = {"op": "test", "path": "/metadata/uid", "value": action.uid}
         tracked.writes += 1
         ref = Ref("Pod", tracked.job.namespace, action.pod)
         try:
-            pod = api.patch(self.client, ref, [this_pod, *operations])
+            pod = api.patch(self.client, ref, change)
         except (NotFoundError, ConflictError, AdmissionRefusedError, ForbiddenError) as error:
             found = self._get_pod(tracked, action.pod, action.uid)
             if found is not None and isinstance(error, AdmissionRefusedError | ForbiddenError):
@@ -600,26 +599,6 @@ def _count_conflict(tracked: TrackedJob, error: EngineError) -> None:
     if tracked.conflicts > _MOST_CONFLICTS:
         words = f"the server keeps refusing a write as a conflict: {error.cause}"
         raise ConflictError(words, status=409, reason="Conflict") from error
-
-
-def _metadata_patch(
-    metadata: Mapping[str, Any],
-    labels: Mapping[str, str | None],
-    annotations: Mapping[str, str | None],
-) -> list[dict[str, Any]]:
-    """The JSON patch that makes these changes to an object with `metadata`."""
-    operations: list[dict[str, Any]] = []
-    for part, changes in (("labels", labels), ("annotations", annotations)):
-        live, path = metadata.get(part), f"/metadata/{part}"
-        if live is None and changes:
-            operations.append({"op": "add", "path": path, "value": {}})
-        for key, value in changes.items():
-            there = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
-            if value is not None:
-                operations.append({"op": "add", "path": there, "value": value})
-            elif key in (live or {}):
-                operations.append({"op": "remove", "path": there})
-    return operations
 
 
 def _has_content(existing: dict[str, Any], manifest: dict[str, Any]) -> bool:

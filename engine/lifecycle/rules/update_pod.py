@@ -19,20 +19,15 @@ from engine.lifecycle.state import (
 )
 from engine.status.outcome import Reason
 from engine.times import format_time
-from engine.transform.set_ttl_annotation import PROTECTION, is_protected, kept_mark, kept_metadata
-from engine.wellknown import (
-    DISRUPTION,
-    EXPIRES_AT,
-    HOLD,
-    LAST_APPLIED,
-    MANAGED_BY,
-    NOT_EVICTED,
-    PROTECT,
-    RESERVED_PREFIX,
+from engine.transform.set_ttl_annotation import (
+    is_protected,
+    kept_mark,
+    kept_metadata,
+    read_mark,
 )
+from engine.wellknown import DISRUPTION, EXPIRES_AT, LAST_APPLIED
 
 Changes = dict[str, dict[str, str | None]]
-_STAMP = f"annotations/{EXPIRES_AT}"
 
 
 def update_pod(state: LifecycleState) -> UpdatePod | None:
@@ -64,36 +59,28 @@ def pod_update(job: Job, record: Record, pod: Pod) -> UpdatePod | None:
 
 
 def _changes(job: Job, attempt: Attempt, pod: Pod) -> Changes:
-    """Of labels and annotations: the new value, or None for what is to be removed."""
-    live = {field: pod["metadata"].get(field) or {} for field in ("labels", "annotations")}
-    changes: Changes = {field: {} for field in live}
-    before, kept = live["annotations"].get(LAST_APPLIED, ""), kept_metadata(job)
-    mark, applied = kept_mark(kept), before.split()[1:]
-    if before and before.split()[0] != mark.split()[0]:
-        for field, wanted in kept.items():
-            values = live[field]
-            changes[field] |= {k: v for k, v in wanted.items() if values.get(k) != v}
-        for name in applied:
-            field, _, key = name.partition("/")
-            is_own = key == MANAGED_BY or (key.startswith(RESERVED_PREFIX) and key != HOLD)
-            if key in live.get(field, ()) and key not in kept[field] and not is_own:
-                changes[field][key] = None
-    was_protected = protects = PROTECTION in applied
-    if before and attempt.is_open and not has_ended(pod):
-        protects = is_protected(job)
-    if protects is not was_protected:
-        changes["labels"][DISRUPTION] = PROTECT if protects else None
-        for key in NOT_EVICTED.keys() - kept["annotations"].keys():
-            changes["annotations"][key] = NOT_EVICTED[key] if protects else None
-    at, stamp = _expires_at(job, attempt, pod), live["annotations"].get(EXPIRES_AT)
-    if at != stamp and (stamp is None or _STAMP in applied):
-        changes["annotations"][EXPIRES_AT] = at
-    if before:
-        mark += f" {PROTECTION}" if protects else ""
-        if at is not None and (stamp is None or _STAMP in applied):
-            mark += f" {_STAMP}"
-        if mark != before:
-            changes["annotations"][LAST_APPLIED] = mark
+    """Of labels and annotations: the new value, or None for what is to be removed.
+
+    A pod without a mark is in another hand, and left as it is.
+    """
+    live = pod["metadata"].get("annotations") or {}
+    changes: Changes = {"labels": {}, "annotations": {}}
+    before = live.get(LAST_APPLIED)
+    if before is None:
+        return changes
+    last, is_over = read_mark(before), not attempt.is_open or has_ended(pod)
+    was_protected = ("labels", DISRUPTION) in last
+    wanted = kept_metadata(job, protects=was_protected if is_over else is_protected(job))
+    at, is_free = _expires_at(job, attempt, pod), EXPIRES_AT not in live
+    if at is not None and (is_free or ("annotations", EXPIRES_AT) in last):
+        wanted["annotations"][EXPIRES_AT] = at
+    mark = kept_mark(wanted)
+    now = read_mark(mark)
+    for field, key in {**now, **last}:
+        if now.get((field, key)) != last.get((field, key)):
+            changes[field][key] = wanted[field].get(key)
+    if mark != before:
+        changes["annotations"][LAST_APPLIED] = mark
     return changes
 
 

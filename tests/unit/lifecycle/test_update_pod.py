@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from engine.api.model import Job
-from engine.lifecycle.actions import Done, UpdatePod, Wait
+from engine.lifecycle.actions import Action, Done, UpdatePod, Wait
 from engine.lifecycle.record import Record
 from engine.lifecycle.rules import decide
 from engine.status.outcome import Reason, State
@@ -37,13 +37,16 @@ POD = f"build-{BOTH.run}-1"
 
 
 def done_pod(phase: str = "Succeeded", **annotations: str) -> dict[str, Any]:
-    pod = job_pod(BOTH, phase=phase)
-    pod["metadata"]["annotations"] = {"jobs.engine/ttl": "4500", **annotations}
+    pod = kept_pod(BOTH, phase=phase)
+    pod["metadata"]["annotations"] |= annotations
     return pod
 
 
-def stamp(at: str) -> UpdatePod:
-    return UpdatePod(POD, UID, {}, {EXPIRES_AT: at})
+def stamped(action: Action) -> str | None:
+    assert isinstance(action, UpdatePod)
+    assert (action.pod, action.uid, action.labels) == (POD, UID, {})
+    assert action.fields == (EXPIRES_AT,)
+    return action.annotations[EXPIRES_AT]
 
 
 @pytest.mark.parametrize(
@@ -57,13 +60,13 @@ def stamp(at: str) -> UpdatePod:
 def test_the_time_counts_from_the_recorded_end_and_depends_on_the_outcome(
     reason: Reason, phase: str, at: str
 ) -> None:
-    assert act(BOTH, finished(reason, job=BOTH), done_pod(phase)) == stamp(at)
+    assert stamped(act(BOTH, finished(reason, job=BOTH), done_pod(phase))) == at
 
 
 def test_a_pod_whose_phase_has_yet_to_follow_its_end_gets_its_time_as_well() -> None:
-    pod = job_pod(BOTH, ended(0), phase="Running")
+    pod = kept_pod(BOTH, ended(0), phase="Running")
     action = act(BOTH, finished(job=BOTH), pod)
-    assert action == stamp("2026-01-01T12:10:15.000Z")
+    assert stamped(action) == "2026-01-01T12:10:15.000Z"
     going_on = job_pod(BOTH, ended(0), others={"redis": running()})
     assert not isinstance(act(BOTH, finished(job=BOTH), going_on), UpdatePod)
 
@@ -85,12 +88,10 @@ def test_without_a_ttl_for_this_outcome_nothing_is_written() -> None:
     assert act(JOB, finished(), job_pod(JOB, phase="Succeeded")) == Done()
 
 
-def test_a_pod_without_annotations_gets_its_first() -> None:
+def test_a_pod_whose_mark_another_hand_took_off_is_left_as_it_is() -> None:
     pod = done_pod()
     del pod["metadata"]["annotations"]
-    action = act(BOTH, finished(job=BOTH), pod)
-    assert isinstance(action, UpdatePod)
-    assert [*action.annotations] == [EXPIRES_AT]
+    assert act(BOTH, finished(job=BOTH), pod) == Done()
 
 
 def test_a_pod_that_is_being_deleted_needs_no_time() -> None:
@@ -165,11 +166,11 @@ def test_what_another_hand_wrote_stays_until_the_spec_changes() -> None:
 
 def test_a_mark_that_names_the_engines_own_labels_removes_none_of_them() -> None:
     pod = kept_pod(JOB, ended(0), phase="Succeeded")
-    forged = f"00000000 labels/{RUN} labels/{MANAGED_BY} annotations/jobs.engine/ttl-from x y/z"
+    forged = f"labels/{RUN}=1 labels/{MANAGED_BY} annotations/jobs.engine/ttl-from=2 x y/z"
     pod["metadata"]["annotations"] |= {LAST_APPLIED: forged, "jobs.engine/ttl-from": "scheduling"}
     action = act(JOB, finished(), pod)
     assert isinstance(action, UpdatePod)
-    assert (action.labels, [*action.annotations]) == ({}, [LAST_APPLIED])
+    assert (action.labels, [*action.annotations]) == ({}, [TTL, LAST_APPLIED])
 
 
 def test_a_time_to_expire_follows_its_spec_and_goes_with_it() -> None:

@@ -153,12 +153,9 @@ class Cluster:
         self.dependents[place] = manifest
         return manifest
 
-    def _patch_dependent(self, kind: str, name: str, operations: list[Object]) -> Object:
+    def _patch_dependent(self, kind: str, name: str, change: Object) -> Object:
         found = self.dependents.get((kind, name)) or _not_found(name)
-        test, *changes = operations
-        if test["value"] != uid_of(found):
-            raise _error("PATCH", 422, "Invalid")
-        if sum(self._update(found, change) for change in changes):
+        if self._update(found, change):
             self.writes += 1
         return found
 
@@ -169,41 +166,38 @@ class Cluster:
         self.writes += 1
         return self.dependents.pop((kind, name))
 
-    def _patch_pod(self, name: str, operations: list[Object]) -> Pod:
+    def _patch_pod(self, name: str, body: list[Object] | Object) -> Pod:
         """Open the gate, or update the pod in place.
 
         A patch of nothing is no write.
         """
         pod = self.pods.get(name) or _not_found(name)
-        test, *changes = operations
-        if test["value"] != uid_of(pod):
-            raise _error("PATCH", 422, "Invalid")
-        if any(change["path"].startswith("/spec/schedulingGates") for change in changes):
+        if isinstance(body, list):
+            test, *changes = body
+            if test["value"] != uid_of(pod):
+                raise _error("PATCH", 422, "Invalid")
             self._open_gate(pod, changes)
-        elif not sum(self._update(pod, change) for change in changes):
+        elif not self._update(pod, body):
             return pod
         self.writes += 1
         self._put(pod)
         return pod
 
-    def _update(self, pod: Pod, change: Object) -> bool:
-        """Whether this operation changes a label, an annotation or the deadline."""
-        _, part, field, *rest = change["path"].split("/")
-        if (part, field) == ("spec", "activeDeadlineSeconds"):
-            assert change["value"] < pod["spec"][field], "a deadline can only become shorter"
-            pod["spec"][field] = change["value"]
-            return True
-        assert part == "metadata"
-        values = pod["metadata"].setdefault(field, {})
-        if not rest:
-            return False
-        key = rest[0].replace("~1", "/").replace("~0", "~")
-        before = values.get(key)
-        if change["op"] == "remove":
-            del values[key]
-        else:
-            values[key] = change["value"]
-        return bool(values.get(key) != before)
+    def _update(self, found: Object, change: Object) -> bool:
+        """Whether a merge patch changes a label, an annotation or the deadline."""
+        metadata = change["metadata"]
+        if metadata["uid"] != uid_of(found):
+            raise _error("PATCH", 422, "Invalid")
+        before = copy.deepcopy(found)
+        if "spec" in change:
+            (deadline,) = change["spec"].values()
+            longest = found["spec"]["activeDeadlineSeconds"]
+            assert deadline < longest, "a deadline can only become shorter"
+            found["spec"]["activeDeadlineSeconds"] = deadline
+        for part in ("labels", "annotations"):
+            values = {**(found["metadata"].get(part) or {}), **metadata[part]}
+            found["metadata"][part] = {k: v for k, v in values.items() if v is not None}
+        return found != before
 
     def _open_gate(self, pod: Pod, operations: list[Object]) -> None:
         names = [gate["name"] for gate in pod["spec"].get("schedulingGates", ())]
