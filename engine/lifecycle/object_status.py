@@ -73,7 +73,7 @@ def decode_status(
 def _shown(record: Record, seen: JobObject) -> tuple[str, str, str]:
     is_new = not (record.state.is_final or record.attempts)
     if seen.suspend and is_new:
-        return SUSPENDED, "", "spec.suspend is true"
+        return SUSPENDED, "", record.message
     if seen.outdated and record.state.is_final:
         return State.QUEUED, "", "its spec has changed"
     return record.state, record.reason or "", record.message

@@ -28,8 +28,6 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(500)]
 
 IDENTITY = {"metadata.name", "metadata.namespace", "spec.matrix"}
 """A change of these makes another job."""
-WHETHER = {"spec.suspend", "spec.managedBy"}
-"""These say whether the engine starts the job at all."""
 RETRIED_AFTER = sorted(RETRIED)
 RUNTIME_DEFAULT = {"seccompProfile": {"type": "RuntimeDefault"}}
 SAME: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -74,6 +72,8 @@ BUT = {
     ("timeout", "running"): "updated in place",  # it is shorter
     ("disruption", "running"): "updated in place",
     ("ttlafterfinished", "running"): "nothing",  # it is written at the end
+    ("suspend", "queued"): "waits",  # as its record says, also when there is room
+    **{(name, state): "nothing" for name in ("suspend", "managedby") for state in STATES[1:]},
 }
 
 
@@ -87,7 +87,7 @@ class Jobs:
         self.after: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
 
     def write(self) -> None:
-        for path in sorted(every_field() - IDENTITY - WHETHER):
+        for path in sorted(every_field() - IDENTITY):
             top, name = path.split(".", 1)
             job = name.lower().replace(".", "-")
             self.kinds[job] = field_kind(path.split("."))
@@ -159,6 +159,8 @@ class Jobs:
             "rerun": (None, "once-more"),
             "disruption": (None, "protect"),
             "volumes": (None, [{"name": "v", "emptyDir": {}, "mountPath": "/v"}]),
+            "suspend": (None, True),
+            "managedBy": (None, "jobs.engine/engine"),
             "template": (None, "other"),
             "podPatch": (None, {"metadata": {"labels": {"patched": "yes"}}}),
         }
@@ -256,6 +258,8 @@ def what_happened(job: str, writes: list[tuple[str, str, str]], state: str) -> s
     created, deleted = done["create", "pods"], done["delete", "pods"]
     if not done:
         return "nothing"
+    if done == {("update", "configmaps"): 1}:
+        return "waits"
     if (created, deleted) == (0, 0):
         return "updated in place" if done["patch", "pods"] == 1 else f"{done}"
     if (created, deleted) == (1, 0) and state != "running":

@@ -214,4 +214,4 @@ def job_exit_code(job: "JobResult") -> ExitCode:
         and record.open_attempt is None
         and not (record.message and not record.refused)
     )
-    return ExitCode.REFUSED if queues and job.over and not job.job.suspend else ExitCode.OK
+    return ExitCode.REFUSED if queues and job.over else ExitCode.OK

@@ -2,8 +2,13 @@
 follows every edit of it.
 """
 
+from dataclasses import replace
+
 from engine.lifecycle.actions import WriteRecord
 from engine.lifecycle.state import LifecycleState
+from engine.status.outcome import State
+
+SUSPENDED = "spec.suspend is true"
 
 
 def follow_spec(state: LifecycleState) -> WriteRecord | None:
@@ -15,8 +20,13 @@ def follow_spec(state: LifecycleState) -> WriteRecord | None:
     if observed.refused:
         return None
     is_new = record is None or (record.open_attempt is None and not record.is_of(job))
-    says_so = job.suspend or (job.object is not None and record is not None)
-    if is_new and says_so and not observed.suspended:
+    if job.suspend:
+        run = state.run_record
+        has_begun = run.attempts or run.state.is_final
+        if (is_new or (not has_begun and run.message != SUSPENDED)) and not observed.suspended:
+            waiting = replace(run, state=State.QUEUED, reason=None, message=SUSPENDED, refused="")
+            return WriteRecord(replace(waiting, queued_at=None))
+    elif is_new and job.object is not None and record is not None and not observed.suspended:
         return WriteRecord(state.run_record)
     if job.object is not None and record is not None and record.object != job.object:
         return WriteRecord(record)

@@ -1,9 +1,11 @@
 """A job that `limits.maxStarts` suspends begins nothing, and what runs of it is seen through."""
 
+from dataclasses import replace
+
 from engine.lifecycle.actions import Action, DeletePod, Wait, WriteRecord
 from engine.lifecycle.record import Record
 from engine.lifecycle.rules import decide
-from engine.status.outcome import Reason
+from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
 from tests.unit.lifecycle.states import JOB, NOW, at, attempt, finished, make_state, record
 from tests.unit.pods import ended, job_pod, running
@@ -42,3 +44,16 @@ def test_the_outcome_of_a_suspended_jobs_old_run_is_not_lost() -> None:
     closed = suspended(record(attempt()), pod)
     assert isinstance(closed, WriteRecord)
     assert (closed.record.reason, closed.record.exit_code) == (Reason.SCRIPT_FAILED, 3)
+
+
+def test_the_record_of_a_suspended_job_no_longer_says_what_refused_it_before() -> None:
+    """`spec.suspend` of a job that waits for a quota."""
+    job = make_job(suspend=True)
+    waiting = replace(record(), state=State.QUEUED, reason=Reason.QUOTA_EXCEEDED, message="full")
+    waiting = replace(waiting, refused="QuotaExceeded quota", queued_at=NOW)
+    written = decide(make_state(job, waiting))
+    assert isinstance(written, WriteRecord)
+    after = written.record
+    assert (after.state, after.reason, after.refused) == (State.QUEUED, None, "")
+    assert after.message == "spec.suspend is true"
+    assert isinstance(decide(make_state(job, after)), Wait)
