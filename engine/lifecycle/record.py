@@ -186,10 +186,11 @@ class Record(Run):
         return f"{self.source} (JobSpec object)" if self.object is not None else self.source
 
     def is_of(self, job: Job) -> bool:
-        """Whether `job` has no run to begin: what runs is the same, and what failed would be tried
-        in the same way again.
+        """Whether `job` has no run to begin: what runs is the same, what failed would be tried in
+        the same way again, and no other revision has ended it.
         """
-        return self.spec_hash == job.spec_hash and not self.tried_anew(job)
+        is_same = self.spec_hash == job.spec_hash and self.reason is not Reason.SUPERSEDED
+        return is_same and not self.tried_anew(job)
 
     def tried_anew(self, job: Job) -> tuple[str, ...]:
         """The fields that say how a job is tried, and have changed since this run of it failed."""
@@ -387,6 +388,8 @@ class Record(Run):
                 cause = RERUN
         elif fields := self.tried_anew(job):
             cause = f"failed before, {', '.join(fields)} changed"
+        elif self.reason is Reason.SUPERSEDED:
+            cause = "superseded before"
         else:
             return self
         return self.next_run(job.spec_hash, job.spec_fields, cause)

@@ -86,7 +86,8 @@ class TrackedJob:
         self.read_at = self.read_at or now
         if record is None:
             return False
-        if record.spec_hash == job.spec_hash and not record.changed_fields(job, FieldKind.TRIED):
+        is_same = record.spec_hash == job.spec_hash and record.reason is not Reason.SUPERSEDED
+        if is_same and not record.changed_fields(job, FieldKind.TRIED):
             self.has_run = True
         since = record.queued_at
         return not record.is_of(job) and (

@@ -23,12 +23,17 @@ def report_superseded(state: LifecycleState) -> Action | None:
     So does a pod of a run that is over.
     """
     record = state.record
-    if record is None or not state.observed.superseded or record.spec_hash == state.job.spec_hash:
+    if record is None or not state.observed.superseded:
         return None
-    differs = record.changed_fields(state.job)
-    words = f"superseded by run {record.run} of source {record.source!r}"
-    words += f", begun by engine {record.engine}" if record.engine else ""
-    words += f"; {', '.join(differs)} differs" if differs else ""
+    if record.spec_hash == state.job.spec_hash:
+        if record.reason is not Reason.SUPERSEDED:
+            return None
+        words = f"superseded: {record.message}"
+    else:
+        differs = record.changed_fields(state.job)
+        words = f"superseded by run {record.run} of source {record.source!r}"
+        words += f", begun by engine {record.engine}" if record.engine else ""
+        words += f"; {', '.join(differs)} differs" if differs else ""
     for pod in state.observed.pods:
         uid, why = uid_of(pod), ""
         if uid in state.recorded and record.state.is_final and not has_ended(pod):

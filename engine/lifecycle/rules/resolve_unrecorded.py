@@ -51,8 +51,11 @@ def resolve_unrecorded(state: LifecycleState) -> Action | None:
             action = discard(state, pod, is_wanted=name_of(pod) == wanted)
             if action is not None:
                 return action
-    # Without a record, and with no pod of its own yet, the engine can't have begun.
-    knows_nothing = state.record is None and len(unknown) == len(state.observed.pods)
+    # Without a record of any attempt, and with no pod of its own yet, the engine can't have begun.
+    runs = (record, *record.history)
+    knows_nothing = not any(run.attempts for run in runs) and len(unknown) == len(
+        state.observed.pods
+    )
     for pod in unknown:
         if name_of(pod) == wanted or (knows_nothing and _may_be_the_jobs(state, pod)):
             if gate_position(pod) is None and not state.is_unrecorded(pod):

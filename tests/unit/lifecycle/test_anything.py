@@ -28,6 +28,7 @@ from engine.lifecycle.state import (
     name_of,
     uid_of,
 )
+from engine.status.outcome import Reason
 from tests.unit.lifecycle.strategies import lifecycle_states
 
 
@@ -73,6 +74,8 @@ def a_new_pod_never_joins_one_that_may_still_run(state: LifecycleState) -> None:
 def a_final_run_stays_as_it_is(state: LifecycleState) -> None:
     record = state.record
     if record is None or record.spec_hash != state.job.spec_hash or not record.state.is_final:
+        return
+    if record.reason is Reason.SUPERSEDED:  # its revision is asked for once more
         return
     action = decide(state)
     allowed = Done | DeletePod | RefreshPod | ReportError | UpdatePod | Wait

@@ -77,3 +77,12 @@ def test_a_pod_that_its_run_left_behind_goes() -> None:
     assert isinstance(removal, DeletePod)
     assert (removal.uid, removal.why) == (UID, "its attempt ended: DeadlineExceeded")
     assert isinstance(superseded(OWN, over, job_pod(JOB, ended(0))), ReportError)
+
+
+def test_a_run_that_another_revision_ended_begins_anew_once_its_spec_is_read_again() -> None:
+    """The other revision may be gone before it has a run; the process that asked first waits."""
+    over = finished(Reason.SUPERSEDED, spec_fields=JOB.spec_fields)
+    over = replace(over, message="run 0000000b replaced it: spec changed")
+    words = f"superseded: {over.message}"
+    assert superseded(JOB, over) == ReportError(words, HINT, SupersededError)
+    assert decide(make_state(JOB, over)) == CreatePod(2, {})

@@ -558,6 +558,12 @@ class Cluster:
             self.replaced |= {uid for _, _, uid in self.starts}
             self.changes += 1
             assert self.changes <= self.asks, "two processes replace each other's runs"
+        elif self.record is not None and (
+            self.record.reason is Reason.SUPERSEDED is not record.reason
+        ):
+            self.replaced |= {uid for _, _, uid in self.starts}
+            self.changes += 1
+            assert self.changes <= self.asks, "a revision was asked for once more than read"
         for attempt in record.attempts:
             assert attempt.uid not in self.forged, f"a stranger's pod was recorded: {record}"
             if attempt.outcome is None:

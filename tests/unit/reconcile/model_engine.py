@@ -186,6 +186,10 @@ class Engine:
             pods._on_event(kind, copy.deepcopy(pod))
             self._position += 1
 
+    def hear_record(self) -> None:
+        """The watch of records delivers the one that there is."""
+        self._state.record = self.cluster.record
+
     def _boot(self) -> None:
         """Records first, then pods, and something may happen in between."""
         self._booting -= 1

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -56,7 +56,9 @@ POLICIES = st.sampled_from(((), ("Always",), ("Always", "IfNotPresent"), ("Alway
 WHICH = st.integers(0, 1)
 YES_OR_NO = st.booleans()
 SETTINGS = settings(
-    max_examples=int(os.environ.get("ENGINE_MACHINE_EXAMPLES", "100")), stateful_step_count=50
+    max_examples=int(os.environ.get("ENGINE_MACHINE_EXAMPLES", "100")),
+    stateful_step_count=50,
+    phases=set(Phase) - {Phase.explain},  # it traces every line, and takes minutes
 )
 
 
@@ -250,6 +252,7 @@ class Undisturbed(RuleBasedStateMachine):
             last: list[Result | None] = []
             for engine in self.engines:
                 engine.hear(len(cluster.log))
+                engine.hear_record()
                 last.append(engine.work())
             for engine in self.engines:
                 cluster.heed(engine.refused)
@@ -432,6 +435,7 @@ class Lifecycle(Undisturbed):
         assert record.reason in caused, f"nobody caused this: {record}"
 
 
+@pytest.mark.timeout(600)  # a failure takes five minutes to shrink
 @pytest.mark.parametrize("machine", [Undisturbed, Lifecycle])
 def test_the_promises_hold_in_any_order_of_events(machine: type[Undisturbed]) -> None:
     run_state_machine_as_test(machine, settings=SETTINGS)
