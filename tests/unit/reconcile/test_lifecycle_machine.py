@@ -498,3 +498,33 @@ def test_an_engine_that_looks_at_a_pod_that_is_gone_leaves_what_the_next_one_own
     history.work(which=0, steps=1)
     history.work(which=1, steps=2)
     history.teardown()
+
+
+def test_a_pod_whose_record_is_gone_is_refused_also_beside_a_gated_one_that_is_given_up() -> None:
+    """The record that gives up the gated pod knows of no attempt, so it says nothing of the other."""
+    history = begun()
+    history.work(which=0, steps=6)
+    (pod,) = history.cluster.pods.values()
+    assert "schedulingGates" not in pod["spec"]
+    history.somebody_deletes_the_record()
+    history.crash(which=0)
+    history.change_spec()
+    history.somebody_forges_a_pod(gated=True, number=1, same_run=False)
+    history.teardown()
+
+
+def test_a_run_that_another_revision_ended_begins_anew_where_its_own_is_read_again() -> None:
+    history = begun()
+    history.work(which=0, steps=6)
+    history.cluster.refuse_pods = "quota"
+    history.change_spec()
+    history.work(which=0, steps=1)
+    record = history.cluster.record
+    assert record is not None
+    assert record.reason is Reason.SUPERSEDED
+    history.runs -= 1
+    history.engines[0].job = history._revision()
+    history.cluster.asks += 1
+    history.teardown()
+    assert history.cluster.record is not None
+    assert history.cluster.record.state is State.SUCCEEDED
