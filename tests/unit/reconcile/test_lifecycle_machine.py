@@ -501,7 +501,7 @@ def test_an_engine_that_looks_at_a_pod_that_is_gone_leaves_what_the_next_one_own
 
 
 def test_a_pod_whose_record_is_gone_is_refused_also_beside_a_gated_one_that_is_given_up() -> None:
-    """The record that gives up the gated pod knows of no attempt, so it says nothing of the other."""
+    """The record that gives up the gated pod knows of no attempt: it says nothing of the other."""
     history = begun()
     history.work(which=0, steps=6)
     (pod,) = history.cluster.pods.values()
