@@ -304,6 +304,7 @@ def test_engines_share_the_jobs_of_a_source_and_go_on_without_one_that_is_killed
     assert both[0] | both[1] == {*names}
     assert both[0]
     assert both[1]
+    assert both[0] != both[1], "each took every job"
     assert all(len(job["attempts"]) == 1 for job in engine.status().values())
 
 

@@ -86,3 +86,14 @@ def test_a_run_that_another_revision_ended_begins_anew_once_its_spec_is_read_aga
     words = f"superseded: {over.message}"
     assert superseded(JOB, over) == ReportError(words, HINT, SupersededError)
     assert decide(make_state(JOB, over)) == CreatePod(2, {})
+
+
+def test_an_end_that_no_engine_would_try_again_is_recorded_at_once() -> None:
+    closed = superseded(OWN, OTHERS, job_pod(JOB, ended(0), phase="Succeeded"))
+    assert isinstance(closed, WriteRecord)
+    assert closed.record.reason is Reason.SUCCEEDED
+
+
+def test_a_pod_that_is_in_no_record_is_not_deleted_for_a_run_that_is_over() -> None:
+    stranger = job_pod(JOB, running(), uid="uid-9")
+    assert isinstance(superseded(OWN, finished(), stranger), ReportError)
