@@ -1,4 +1,5 @@
 import base64
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -185,3 +186,24 @@ def test_a_template_that_makes_another_kind_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "job/pod.yaml.j2", "apiVersion: v1\nkind: Secret\n")
     with pytest.raises(RenderError, match=r"must make a v1 Pod, not v1 Secret"):
         render_job(Templates(tmp_path), make_job(), 1, secrets=None)
+
+
+def test_four_times_the_containers_and_files_are_no_more_than_four_times_the_work() -> None:
+    def calls(count: int) -> int:
+        some = [{"name": f"c{n}", "image": "redis:7"} for n in range(2 * count)]
+        files = {f"f{n}": "a" for n in range(count)}
+        job = make_job(files=files, services=some[:count], initContainers=some[count:])
+        seen = [0]
+
+        def count_call(_frame: object, event: str, _argument: object) -> None:
+            seen[0] += event in ("call", "c_call")
+
+        sys.setprofile(count_call)
+        try:
+            containers(job)
+        finally:
+            sys.setprofile(None)
+        return seen[0]
+
+    few, many = calls(25), calls(100)
+    assert many < 5 * few
