@@ -85,6 +85,19 @@ def test_a_recorded_pod_that_is_removed_for_a_quota_is_created_again_later() -> 
     assert act(JOB, queued, rejection=quota(), gone=[UID], now=at(5)) == CreatePod(1, {})
 
 
+def test_an_attempt_that_is_taken_back_for_a_quota_leaves_the_ones_before() -> None:
+    closed = attempt(outcome=Reason.EVICTED, finished_at=at(-9), uid="uid-0")
+    gated = job_pod(JOB, gated=True, attempt=2)
+    queued = written(JOB, record(closed, attempt(2)), gated, rejection=quota(uid=UID))
+    assert queued.attempts == (closed,)
+
+
+def test_a_recorded_pod_that_admission_refuses_is_the_attempt_that_failed() -> None:
+    gated = job_pod(JOB, gated=True)
+    over = written(JOB, record(attempt()), gated, rejection=admission(uid=UID))
+    assert [(one.uid, one.outcome) for one in over.attempts] == [(UID, Reason.ADMISSION_REFUSED)]
+
+
 def test_a_running_job_is_not_touched_by_a_refusal() -> None:
     known = replace(record(attempt()), state=State.RUNNING)
     assert act(JOB, known, job_pod(JOB, running()), rejection=quota()) == Wait()

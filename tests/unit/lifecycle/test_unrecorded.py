@@ -110,6 +110,12 @@ def test_a_pod_that_another_engine_is_about_to_record_is_left_beside_a_run_that_
         assert removal == DeletePod(name, "uid-9", 0, NEVER_RAN)
 
 
+def test_a_gated_pod_beside_an_attempt_that_is_under_way_is_left_alone() -> None:
+    stray = job_pod(JOB, gated=True, attempt=2, uid="uid-9")
+    under_way = record(attempt(), state=State.RUNNING)
+    assert act(JOB, under_way, RUNS, stray, made=()) == Wait()
+
+
 def test_a_gated_pod_of_another_source_is_refused_by_name() -> None:
     theirs = job_pod(JOB, gated=True, labels={"jobs.engine/source": "nightly"})
     words = "belongs to source 'nightly', not to 'default'"
