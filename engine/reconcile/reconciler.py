@@ -127,6 +127,8 @@ class Reconciler:
     """This process, as records name it."""
     no_objects: dict[str, datetime] = field(default_factory=dict)
     """Until when JobSpec objects aren't asked for in a namespace: there can be none, or may not."""
+    on_created: Callable[[JobKey], None] = lambda _key: None
+    """Gets the job whose pod is there: the next one in a quota's line may ask."""
     scout: PullScout | None = None
     """What is known of images; None where each job finds out by itself."""
 
@@ -237,6 +239,7 @@ class Reconciler:
             version = tracked.record.version if tracked.record is not None else ""
             tracked.observed.created[pod["metadata"]["uid"]] = version
             self.informers.pods(job.namespace).upsert(pod)
+            self.on_created(job.key)
         tracked.observed.create_unanswered = False
 
     def _refresh_namesake(self, tracked: TrackedJob, pod: dict[str, Any]) -> None:

@@ -1,10 +1,13 @@
-"""An engine that lost a job while it was paused writes nothing more for it."""
+"""What others may do between two steps of a job, and what the engine does then."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain, repeat
+from typing import Any
 
 import pytest
 
+from engine.reconcile.reconciler import Result
 from tests.unit.builders import make_job
 from tests.unit.reconcile.model_cluster import Cluster
 from tests.unit.reconcile.model_engine import Engine
@@ -12,20 +15,35 @@ from tests.unit.reconcile.model_engine import Engine
 JOB = make_job(secrets={"TOKEN": {"value": "anything"}})
 
 
-@pytest.mark.parametrize("steps", range(5))
-def test_an_engine_that_loses_a_job_between_two_steps_takes_no_further_step(steps: int) -> None:
-    """Another engine may have taken over, and may go by a newer spec."""
-    cluster = Cluster()
+def start(cluster: Cluster, **hooks: Callable[..., Any]) -> Result:
+    """One reconcile of a job without a pod, as far as it goes."""
     engine = Engine(cluster, JOB)
     engine.step()
     engine.step()
-    is_own = chain(repeat(True, steps), repeat(False))
-    engine._reconciler = replace(engine._reconciler, owns=lambda _key: next(is_own))
     engine.client.actions = 9
-    result = engine._reconciler.reconcile(engine._state)
+    return replace(engine._reconciler, **hooks).reconcile(engine._state)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("steps", range(5))
+def test_an_engine_that_loses_a_job_between_two_steps_takes_no_further_step(steps: int) -> None:
+    """It was paused, another engine has taken over, and may go by a newer spec."""
+    cluster, is_own = Cluster(), chain(repeat(True, steps), repeat(False))
+    result = start(cluster, owns=lambda _key: next(is_own))
     assert (result.finished, result.requeue_at) == (False, cluster.now)
     pods = [*cluster.pods.values()]
     assert bool(pods) == (steps > 0)
     assert bool(cluster.dependents) == (steps > 1)
     assert bool(cluster.record) == (steps > 2)
     assert all("schedulingGates" in pod["spec"] for pod in pods) == (steps < 4)
+
+
+def test_the_next_job_in_a_quotas_line_waits_for_the_pod_of_the_one_before_and_for_no_more() -> (
+    None
+):
+    cluster, seen = Cluster(), list[tuple[object, ...]]()
+
+    def look(key: object) -> None:
+        seen.append((key, len(cluster.pods), len(cluster.dependents)))
+
+    assert start(cluster, on_created=look).started
+    assert seen == [(JOB.key, 1, 0)]
