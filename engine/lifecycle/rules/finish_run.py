@@ -20,6 +20,7 @@ def finish_run(state: LifecycleState) -> Action | None:
         return None
     if (update := update_pod(state)) is not None:
         return update
+    rejection = state.rejected_record()
     for pod in state.observed.pods:
         if has_ended(pod):
             continue
@@ -27,7 +28,9 @@ def finish_run(state: LifecycleState) -> Action | None:
             removal = state.delete(pod, f"its attempt ended: {record.reason}")
             if not isinstance(removal, Wait):
                 return removal
-        elif gate_position(pod) is not None and not state.rejected_record():
+        elif gate_position(pod) is None:
+            continue
+        elif rejection is None or state.now >= rejection.retry_at:
             given_up = discard(state, pod)
             if given_up is not None:
                 return given_up

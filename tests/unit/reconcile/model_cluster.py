@@ -73,6 +73,8 @@ class Cluster:
     changes: int = 0
     """How often a run of another revision took the record."""
     blind: set[str] = field(default_factory=set)
+    let_go: set[str] = field(default_factory=set)
+    """UIDs of pods that somebody's deleted record had, or whose gate was open by then."""
     forged: set[str] = field(default_factory=set)
     watched: set[str] = field(default_factory=set)
     fence: int = 0
@@ -326,6 +328,9 @@ class Cluster:
 
     def forget_record(self) -> None:
         """Somebody deletes the record: what it knew of pods that are gone is lost by intent."""
+        pods = self.pods.values()
+        self.let_go |= {uid_of(pod) for pod in pods if "schedulingGates" not in pod["spec"]}
+        self.let_go |= {a.uid for a in self.record.attempts} if self.record else set()
         self.record, self.fence = None, 0
         present = {
             uid_of(pod) for pod in self.pods.values() if "deletionTimestamp" not in pod["metadata"]
@@ -343,6 +348,7 @@ class Cluster:
 
     def rerun_by_hand(self, record: Record) -> None:
         """As `engine rerun`: what ran before was another run, by intent."""
+        self.asks += 1
         self.write_record(record.again())
         self.forgotten |= {uid for run, _, uid in self.starts if run == record.run}
 
@@ -537,7 +543,7 @@ class Cluster:
         assert not others, f"two pods run at once: {others} and {pod}"
         if self.record is not None:
             known = {a.uid for a in self.record.attempts} | {u for _, u in self.closed}
-            assert uid in known, f"started but not recorded: {pod}"
+            assert uid in known | self.let_go, f"started but not recorded: {pod}"
         for other_run, other_number, other_uid in self.starts:
             if other_run == run and not {other_uid, uid} & self.blind:
                 if other_uid in self.forgotten:
