@@ -5,11 +5,9 @@ the record is, too, so that the next pass can go on.
 """
 
 import time
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from engine.cluster import api
 from engine.cluster.api import PODS
 from engine.cluster.records import RecordList, read_record
 from engine.lifecycle.ownership import OwnRecord
@@ -21,7 +19,6 @@ from engine.prune.rule import Verdict, waiting_for_finalizers
 from engine.wellknown import HOLD
 
 _MAX_END = 90.0
-_GONE = (PruneAction.DELETED, PruneAction.WOULD_DELETE)
 
 
 class JobRemover:
@@ -45,22 +42,31 @@ class JobRemover:
             self._report(PruneEntry(record_ref(key), PruneAction.INVALID, str(error)))
         if gone.items:
             with ThreadPoolExecutor(concurrency, "remove") as pool:
-                list(pool.map(self.remove, gone.items.values()))
+                list(pool.map(self._remove_to_its_end, gone.items.values()))
 
-    def remove(self, judged: Record) -> bool:
-        """Whether something failed, so that another try soon may succeed.
+    def _remove_to_its_end(self, judged: Record) -> None:
+        deadline, wait = time.monotonic() + _MAX_END, 0.05
+        while self.remove(judged) is None:
+            if time.monotonic() > deadline:
+                words = f"{self._reason}; something of it is still there"
+                self._report(PruneEntry(record_ref(judged.key), PruneAction.FAILED, words))
+                return
+            time.sleep(wait)
+            wait = min(1.0, wait * 2)
+
+    def remove(self, judged: Record) -> PruneAction | None:
+        """Delete what may go now; what became of the job, None while something is yet to go.
 
         `judged` is the record as it was when the job was found without a spec.
         """
         try:
-            return self._remove(judged) is PruneAction.FAILED
+            return self._remove(judged)
         except Exception as error:  # noqa: BLE001 - one job must not stop the others
-            words = error_text(error)
-            self._report(PruneEntry(record_ref(judged.key), PruneAction.FAILED, words))
-        return True
+            entry = PruneEntry(record_ref(judged.key), PruneAction.FAILED, error_text(error))
+            return self._report(entry)
 
-    def _remove(self, judged: Record) -> PruneAction:
-        """The action for the job as a whole. Errors: ClusterError."""
+    def _remove(self, judged: Record) -> PruneAction | None:
+        """Errors: ClusterError."""
         action, why = self._judge_record(judged)
         if action is not PruneAction.DELETED:
             entry = PruneEntry(record_ref(judged.key), action, why)
@@ -70,46 +76,21 @@ class JobRemover:
         if any(self._evaluate(candidate)[0] is PruneAction.PROTECTED for candidate in own):
             words = f"{self._reason}; {HOLD} is true on an object of its job"
             return self._report(PruneEntry(record_ref(judged.key), PruneAction.PROTECTED, words))
-        stuck = [one for one in own if "deletionTimestamp" in one.metadata and self._is_stuck(one)]
-        action = self._delete_all(one for one in own if one.resource is PODS)
-        if stuck or action not in _GONE:
-            return PruneAction.FAILED if stuck else action
-        if self._deleter.dry_run is DryRun.NONE and not self._wait_until_gone(own):
+        stuck = [one for one in own if self._is_stuck(one)]
+        actions = {
+            self._report(self._deleter.delete(one, self._reason, self._evaluate))
+            for one in own
+            if one.resource is PODS and "deletionTimestamp" not in one.metadata
+        }
+        if stuck or PruneAction.FAILED in actions:
             return PruneAction.FAILED
+        if stays := actions - {PruneAction.DELETED, PruneAction.WOULD_DELETE}:
+            return min(stays)
+        if own and self._deleter.dry_run is DryRun.NONE:
+            return None  # a pod ends, or the garbage collector deletes what it owned
         candidate = record_candidate(judged, OwnRecord(judged.key))
         evaluate = partial(self._evaluate_record, judged)
         return self._report(self._deleter.delete(candidate, self._reason, evaluate))
-
-    def _delete_all(self, candidates: Iterable[PruneCandidate]) -> PruneAction:
-        """FAILED before anything that stays for a reason; DELETED if all are gone or going."""
-        actions = {PruneAction.DELETED}
-        for candidate in candidates:
-            if "deletionTimestamp" not in candidate.metadata:
-                entry = self._deleter.delete(candidate, self._reason, self._evaluate)
-                actions.add(self._report(entry))
-        if PruneAction.FAILED in actions:
-            return PruneAction.FAILED
-        return min(actions - {PruneAction.DELETED}, default=PruneAction.DELETED)
-
-    def _wait_until_gone(self, own: list[PruneCandidate]) -> bool:
-        """Whether each is gone: a pod, or what the garbage collector deletes with its pod.
-
-        What a finalizer holds is reported, and not waited for.
-        """
-        deadline, wait = time.monotonic() + _MAX_END, 0.05
-        for one in own:
-            metadata = api.get_metadata(self._client, one.ref, one.resource)
-            while metadata is not None and metadata["uid"] == one.uid:
-                if self._is_stuck(PruneCandidate(one.resource, metadata, one.proof)):
-                    return False
-                if time.monotonic() > deadline:
-                    words = f"{self._reason}; {one.ref} is still there"
-                    self._report(one.entry(PruneAction.FAILED, words))
-                    return False
-                time.sleep(wait)
-                wait = min(1.0, wait * 2)
-                metadata = api.get_metadata(self._client, one.ref, one.resource)
-        return True
 
     def _is_stuck(self, candidate: PruneCandidate) -> bool:
         """Whether a finalizer holds an object that is being deleted; that is reported."""

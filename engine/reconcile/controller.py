@@ -152,8 +152,8 @@ class JobController:
         """What `configure` was given last."""
         self.membership: Membership | None = None
         """Which jobs are this engine's; None where all are."""
-        self.claim: Callable[[JobKey], bool] | None = None
-        """Takes over a job that is to be removed; the queue's `done` gives it back."""
+        self.remove: Callable[[JobKey], float | None] = lambda _key: None
+        """Removes a job whose spec is gone, and says when to go on; None for any other job."""
         self.completed: dict[JobKey, EngineError | None] = {}
         """Jobs that need no more, as `until` says; why each was given up, if it was."""
         self._completion = threading.Condition()
@@ -372,19 +372,13 @@ class JobController:
             if key is None:
                 return
             thread.expect(_MAX_RECONCILE)
-            claimed = False
             try:
-                claimed = self.claim is not None and self.owns(key) and self.claim(key)
-                if claimed:
-                    self.forget(key)
-                else:
-                    self._handle(key)
+                self._handle(key)
             except Exception:
                 self.queue.add_after(key, _RETRY_AFTER)
                 raise
             finally:
-                if not claimed:
-                    self.queue.done(key)
+                self.queue.done(key)
 
     def _handle(self, key: JobKey) -> None:
         """Reconcile one job, if it is this engine's turn."""
@@ -394,6 +388,10 @@ class JobController:
         if key in self.refused and self.owns(key):
             seen, words = self.refused[key]
             self.report_refusal(key, seen, INVALID, words)
+        if self.owns(key) and (wait := self.remove(key)) is not None:
+            self.forget(key)
+            self.queue.add_after(key, wait)
+            return
         tracked = self.store.checkout(key)
         if tracked is None or key in self.completed:
             return
