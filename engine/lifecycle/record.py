@@ -40,8 +40,6 @@ class PullFailure:
     """
     image: str
     """The image, as the pod's status names it."""
-    unknown: Mapping[str, Any] = field(default_factory=dict)
-    """Keys that a later version wrote; so everywhere below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,6 @@ class Attempt:
     """Whether no pull policy was left, and a retry begins with the first ones again."""
     last_words: tuple[LastWords, ...] = ()
     """What the container that failed wrote last."""
-    unknown: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_open(self) -> bool:
@@ -115,7 +112,6 @@ class Run:
     """Why it began."""
     defaulted_fields: str = ""
     """What its last attempt had from defaults: a digest of each such field that says what runs."""
-    unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def position(self, attempt: Attempt) -> int:
         """Which of the run's attempts it is, as people count them: from 1 in every run."""
@@ -324,7 +320,7 @@ class Record(Run):
         past = self.history[0] if self.history else None
         if self.attempts or past is None or past.run != self.run or not past.attempts:
             return None
-        kept = {f.name: getattr(past, f.name) for f in fields(Run) if f.name != "unknown"}
+        kept = {f.name: getattr(past, f.name) for f in fields(Run)}
         return replace(self, history=self.history[1:], **kept) if past.state.is_final else None
 
     @property
@@ -397,7 +393,7 @@ class Record(Run):
     def next_run(self, spec_hash: str, spec_fields: str = "", cause: str = "") -> "Record":
         """Record of a new run of the same job, this one in its history."""
         used = self.next_number - (0 if self.open_attempt else 1)
-        kept = {f.name: getattr(self, f.name) for f in fields(Run) if f.name != "unknown"}
+        kept = {f.name: getattr(self, f.name) for f in fields(Run)}
         past = RunHistoryEntry(self.run, used, self.last.uid if self.last else "", **kept)
         record = Record(
             self.key,
@@ -407,7 +403,6 @@ class Record(Run):
             numbers=self.numbers,
             spec_fields=spec_fields,
             cause=cause,
-            unknown=self.unknown,
             annotations=self.annotations,
             fence=self.fence,
             object=self.object,

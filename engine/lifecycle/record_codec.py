@@ -5,7 +5,7 @@ it can't have written itself: another type, a time without a zone, a pod's name 
 number don't give.
 
 Each field of the record's dataclasses is a key of a JSON object, and its annotation says the type.
-A key that no field has may be a later version's: it is kept with its object, and written back.
+A key that no field has may be a later version's, and says nothing to this one.
 """
 
 import json
@@ -32,8 +32,8 @@ MAX_NUMBER = 2**31 - 1
 """Of an attempt, and of an exit code."""
 _MESSAGE_LENGTHS = (32_768, 4096, 512, 64)
 """How long a message may be: the shorter ones only where the record gets too large."""
-_MAX_DEPTH, _MAX_SHOWN = 16, 100
-_NOT_WRITTEN = frozenset({"key", "version", "annotations", "object", "conditions", "unknown"})
+_MAX_SHOWN = 100
+_NOT_WRITTEN = frozenset({"key", "version", "annotations", "object", "conditions"})
 """What the object that holds the record says."""
 _KEYS = {"pull_class": "class", "policies": "pullPolicies"}
 """Keys that aren't the field's name."""
@@ -118,27 +118,19 @@ def _refused(value: object, place: str) -> ValueError:
 
 
 def _values(of: type, data: Any, place: str) -> dict[str, Any]:
-    """The attributes that a JSON object gives, and as `unknown` the keys that no field has.
+    """The attributes that a JSON object gives.
 
     Errors: ValueError for what the engine can't have written, and where it is.
     """
     if not isinstance(data, dict):
         raise _refused(data, place)
     found: dict[str, Any] = {}
-    data = dict(data)  # what is read stays as it is: an object is read more than once
     for name, key, kind, check, default in _fields(of):
         if key in data:
-            found[name] = _read(kind, check, data.pop(key), f"{place}.{key}")
+            found[name] = _read(kind, check, data[key], f"{place}.{key}")
         elif default is MISSING:
             raise _refused(None, f"{place}.{key}")
-    if data and not _is_flat(data, _MAX_DEPTH):
-        raise ValueError(f"{place.removeprefix('.') or 'it'} is nested too deep")
-    if data:
-        try:
-            json.dumps(data, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise ValueError(f"{place.removeprefix('.') or 'it'} holds half a character") from None
-    return {**found, "unknown": data}
+    return found
 
 
 def _read(kind: Any, check: Any, value: Any, place: str) -> Any:
@@ -177,7 +169,7 @@ def _data(value: Any) -> Any:
     """A time, or an object without what is empty, as JSON."""
     if isinstance(value, datetime):
         return format_time(value)
-    data = dict(value.unknown)
+    data = {}
     for name, key, _, _, default in _fields(value.__class__):
         if (found := getattr(value, name)) != default:
             data[key] = found
@@ -188,8 +180,8 @@ def encode_record(record: Record) -> str:
     """The text that `decode_record` reads back to an equal record, but for what was cut.
 
     Guarantees: at most MAX_SIZE bytes, as far as that can be had by cutting messages and, if that
-    isn't enough, by leaving out unknown keys, attempts of past runs, past runs, and the pull
-    policies that attempts had.
+    isn't enough, by leaving out attempts of past runs, past runs, and the pull policies that
+    attempts had.
     """
     text = ""
     for smaller in _ever_less(record):
@@ -204,8 +196,8 @@ def _ever_less(record: Record) -> Iterator[Record]:
     for length in _MESSAGE_LENGTHS:
         record = map_messages(record, partial(_cut, length=length))
         yield record
-    past_runs = (replace(run, attempts=(), unknown={}) for run in record.history)
-    record = replace(record, history=tuple(past_runs), unknown={})
+    past_runs = (replace(run, attempts=()) for run in record.history)
+    record = replace(record, history=tuple(past_runs))
     yield record
     record = record.with_history(0)
     yield record
@@ -279,12 +271,3 @@ def _check_attempts(job: str, run: str, attempts: tuple[Attempt, ...], place: st
 def _cut(message: str, *, length: int) -> str:
     message = message.encode(errors="replace").decode()
     return message if len(message) <= length else f"{message[: length - 1]}…"
-
-
-def _is_flat(value: object, depth: int) -> bool:
-    """Whether it is nested no deeper than that: what can be read can then be written, too."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    return not isinstance(value, list) or (
-        depth > 0 and all(_is_flat(item, depth - 1) for item in value)
-    )

@@ -1,9 +1,7 @@
 """The vocabulary of ends: states a job can be in, reasons an attempt can end with."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from engine.errors import ExitCode
 
@@ -119,8 +117,6 @@ class LastWords:
     """The container's name."""
     message: str
     """At most 80 lines and 2 KiB."""
-    unknown: Mapping[str, Any] = field(default_factory=dict)
-    """Keys that a later version wrote."""
 
 
 @dataclass(frozen=True, slots=True)
