@@ -13,8 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -40,12 +39,16 @@ from engine.lifecycle.predecessors import JobOrder
 from engine.lifecycle.record import Attempt, Record
 from engine.lifecycle.state import Observation
 from engine.prune.result import PruneEntry
+from engine.reconcile.drain_reporter import DrainReporter
 from engine.reconcile.failure_policy import judge_failure
+from engine.reconcile.image_locator import ImageLocator
 from engine.reconcile.job_store import Changes, JobStore, Rendered, TrackedJob
 from engine.reconcile.pull_scout import PullScout
+from engine.reconcile.quota_queue import QuotaQueue
 from engine.reconcile.reconciler import Reconciler, Result
 from engine.reconcile.refusal import CLAIMED, Refusals, report_refusal
 from engine.reconcile.reporter import AttemptReporter
+from engine.reconcile.start_limiter import StartLimiter
 from engine.refs import JobKey
 from engine.render.templates import Templates
 from engine.runtime.retry import RateLimiter, retry_transient
@@ -65,10 +68,6 @@ from engine.wellknown import SOURCE
 
 if TYPE_CHECKING:
     from engine.cluster.logs import LogArchive
-    from engine.reconcile.drain_reporter import DrainReporter
-    from engine.reconcile.image_locator import ImageLocator
-    from engine.reconcile.quota_queue import QuotaQueue
-    from engine.reconcile.start_limiter import StartLimiter
     from engine.runtime.membership import Membership
 
 _TICK, _SYNC_TICK = 1.0, 0.02
@@ -141,12 +140,12 @@ class JobController:
         self.on_watch_error = WatchErrorReporter(self.emit)
         self.context = WatchContext(client, self.supervisor, self._on_change, self.on_watch_error)
         self.informers = InformerFactory(self.context, source, records)
-        self._max_starts = max_starts
-        self._lock = threading.Lock()
         self._retry_limiter = RateLimiter(rate=100, burst=500)
-        self._quota_queue: QuotaQueue | None = None
-        """Imported, and made, once a quota has no room for a job."""
-        self._image_locator: ImageLocator | None = None
+        self.quota_queue = QuotaQueue(self.context, self.queue.add_after)
+        self.start_limiter = StartLimiter(self.store, self.informers, max_starts)
+        """Of an engine that stays; `--once` counts its new runs before it starts any."""
+        self._image_locator = ImageLocator(client)
+        self._drain_reporter = DrainReporter(client, self.emit)
         self._pull_scout = PullScout(self.queue.add)
         self.config: Config
         """What `configure` was given last."""
@@ -173,14 +172,13 @@ class JobController:
     def configure(self, config: Config, templates: Templates) -> None:
         """Put `config` in force; what was prepared under another one is prepared anew."""
         self.config = config
-        if self._until is None:
-            self.start_limiter.configure(config.limits)
+        self.start_limiter.configure(config.limits)
         self._render_config = RenderConfig(templates, self.source, config.limits)
         self._reconciler = Reconciler(
             self.client,
             self.informers,
             self._render_config,
-            self._hosts_with,
+            self._image_locator.hosts_with,
             AttemptReporter(self.client, self.emit, config.features.events, self.on_attempt_end),
             self._dependencies.redactor,
             config.pull,
@@ -192,38 +190,12 @@ class JobController:
             scout=self._pull_scout if config.pull.scout else None,
         )
 
-    @cached_property
-    def start_limiter(self) -> "StartLimiter":
-        """Of an engine that stays; `--once` counts its new runs before it starts any."""
-        from engine.reconcile.start_limiter import StartLimiter  # noqa: PLC0415
-
-        return StartLimiter(self.store, self.informers, self._max_starts)
-
     def on_attempt_end(self, record: Record, attempt: Attempt) -> None:
         """Save its log, if logs are to be kept."""
         if self._dependencies.logs is not None:
             from engine.reconcile.attempt_logs import AttemptLogs  # noqa: PLC0415 - rarely needed
 
             AttemptLogs(self.client, self.emit, self._dependencies.logs).save(record.key, attempt)
-
-    @cached_property
-    def _drain_reporter(self) -> "DrainReporter":
-        from engine.reconcile.drain_reporter import DrainReporter  # noqa: PLC0415 - only if it stays
-
-        return DrainReporter(self.client, self.emit)
-
-    def _hosts_with(self, image: str) -> tuple[str, ...]:
-        from engine.reconcile.image_locator import ImageLocator  # noqa: PLC0415 - rarely needed
-
-        with self._lock:
-            if self._image_locator is None:
-                self._image_locator = ImageLocator(self.client)
-        return self._image_locator.hosts_with(image)
-
-    @property
-    def quota_waiting(self) -> int:
-        """How many jobs wait for room in a quota."""
-        return len(self._quota_queue) if self._quota_queue is not None else 0
 
     def start(self) -> None:
         """Begin to reconcile what is in the queue."""
@@ -291,7 +263,7 @@ class JobController:
 
     def complete(self, key: JobKey, error: EngineError | None = None) -> None:
         """The job needs no more; `error` is why it was given up."""
-        self._dequeue(key)
+        self.quota_queue.dequeue(key)
         self._pull_scout.release(key)
         with self._completion:
             self.completed[key] = error
@@ -309,7 +281,7 @@ class JobController:
 
     def forget(self, key: JobKey) -> None:
         """Nothing is left to be done for a job without a spec; one that has a spec is kept."""
-        self._dequeue(key)
+        self.quota_queue.dequeue(key)
         self._blocked.discard(key)
         self._pull_scout.release(key)
         if self.store.forget(key):
@@ -318,8 +290,7 @@ class JobController:
 
     def reflectors(self) -> list[Reflector]:
         """Every watch there is."""
-        quotas = self._quota_queue.reflectors() if self._quota_queue is not None else ()
-        return [*self.informers.reflectors(), *quotas]
+        return [*self.informers.reflectors(), *self.quota_queue.reflectors()]
 
     @property
     def failing(self) -> list[Reflector]:
@@ -414,7 +385,7 @@ class JobController:
     def _leave_to_owner(self, tracked: TrackedJob) -> None:
         """Another engine reconciles the job: it leaves the line here, and its secrets go."""
         key = tracked.job.key
-        self._dequeue(key)
+        self.quota_queue.dequeue(key)
         self._report_to_followers(tracked)
         tracked.rendered = Rendered()
         if key not in self.store.desired and self.informers.has_synced(key.namespace):
@@ -442,23 +413,21 @@ class JobController:
             self._reconciler.reporter.report_end(tracked)
             self.forget(key)
             return None
-        if self._until is None:
-            tracked.observed.suspended = key in self.start_limiter
-            if tracked.observed.suspended and tracked.record is None:
-                return None
+        tracked.observed.suspended = key in self.start_limiter
+        if tracked.observed.suspended and tracked.record is None:
+            return None
         tracked.observed.refused = key in self.refused
         self.prepare(tracked)
         waits_in_vain = self._look_at_predecessors(tracked)
         rejection = tracked.observed.rejection
-        queue = self._quota_queue
-        if rejection is not None and queue is not None and queue.take_turn(key):
+        if rejection is not None and self.quota_queue.take_turn(key):
             tracked.observed.rejection = replace(rejection, retry_at=self.client.now())
         result = self._reconciler.reconcile(tracked)
         record = tracked.unrecorded or tracked.record
         if tracked.observed.rejection is None or result.finished:
-            self._dequeue(key)
+            self.quota_queue.dequeue(key)
         elif record is not None:
-            self._enqueue(key, record.queued_at or self.client.now())
+            self.quota_queue.enqueue(key, record.queued_at or self.client.now())
         requeue_after = self._on_success(tracked, result)
         if waits_in_vain and not (record and record.attempts):
             self.complete(key)
@@ -501,18 +470,6 @@ class JobController:
     def _call_followers(self, key: JobKey) -> None:
         for follower in self.store.followers.get(key, ()):
             self.queue.add(follower)
-
-    def _enqueue(self, key: JobKey, since: datetime) -> None:
-        from engine.reconcile.quota_queue import QuotaQueue  # noqa: PLC0415 - rarely needed
-
-        with self._lock:
-            if self._quota_queue is None:
-                self._quota_queue = QuotaQueue(self.context, self.queue.add_after)
-        self._quota_queue.enqueue(key, since)
-
-    def _dequeue(self, key: JobKey) -> None:
-        if self._quota_queue is not None:
-            self._quota_queue.dequeue(key)
 
     def prepare(self, tracked: TrackedJob) -> None:
         """Resolve secrets, and render the next attempt where users wrote templates or patches.

@@ -8,7 +8,7 @@ counts from before its write, so it always stops leading first.
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -26,8 +26,6 @@ MAX_MEMBERS = 64
 """Engines of one source; a further one waits for a Lease."""
 MAX_DURATION = 3600.0
 """Seconds; no engine writes a longer duration, and a longer one is read as none."""
-_MAX_TRANSITIONS = 2**31 - 1
-"""The API's own limit of the field."""
 
 LeaseObject = dict[str, Any]
 
@@ -42,8 +40,6 @@ class LeaseRecord:
     """leaseDurationSeconds, at most an hour; 0 for none."""
     renewed: str = ""
     """renewTime, only ever compared for equality."""
-    transitions: int = 0
-    """leaseTransitions: how often it changed hands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +59,7 @@ class ObservedLease:
         """
         if self.record.holder in ("", identity):
             return 0.0
-        return max(0.0, self.since + self._term(duration) - now)
-
-    def _term(self, duration: float) -> float:
-        return min(self.record.seconds or duration, duration)
+        return max(0.0, self.since + min(self.record.seconds or duration, duration) - now)
 
 
 def next_look(duration: float) -> float:
@@ -89,11 +82,11 @@ def is_stale(record: LeaseRecord, now: datetime, duration: float) -> bool:
 def read_lease_record(lease: LeaseObject | None) -> LeaseRecord:
     """The record of a Lease; a field that makes no sense counts as missing."""
     spec = _spec(lease)
+    seconds = spec.get("leaseDurationSeconds")
     return LeaseRecord(
         str(spec.get("holderIdentity") or ""),
-        _count(spec.get("leaseDurationSeconds"), MAX_DURATION),
+        seconds if isinstance(seconds, int) and 0 < seconds <= MAX_DURATION else 0,
         str(spec.get("renewTime") or ""),
-        _count(spec.get("leaseTransitions"), _MAX_TRANSITIONS),
     )
 
 
@@ -111,35 +104,23 @@ def observe(before: ObservedLease | None, record: LeaseRecord, now: float) -> Ob
     return before if before.record == record else ObservedLease(record, now, renewed)
 
 
-def acquired(
-    lease: LeaseObject | None,
-    namespace: str,
-    source: str,
-    identity: str,
-    duration: float,
-    now: datetime,
-    number: int = 0,
+def with_holder(
+    lease: LeaseObject, holder: str, source: str, duration: float, now: datetime
 ) -> LeaseObject:
-    """The Lease to write so that `identity` holds it: a change of holder, or a renewal."""
-    before = read_lease_record(lease)
-    spec = {
-        "holderIdentity": identity,
-        "leaseDurationSeconds": max(1, math.ceil(duration)),
-        "renewTime": micro_time(now),
+    """The Lease to write so that `holder` has it: a change of holder, a renewal, or ("") none."""
+    metadata, time = lease["metadata"], micro_time(now)
+    spec = {**_spec(lease), "holderIdentity": holder, "renewTime": time}
+    spec["leaseDurationSeconds"] = max(1, math.ceil(duration))
+    if holder not in ("", read_lease_record(lease).holder):
+        spec["acquireTime"] = time
+    labels = {**(metadata.get("labels") or {}), MANAGED_BY: MANAGER, SOURCE: source}
+    return {
+        **lease,
+        "apiVersion": "coordination.k8s.io/v1",  # no item of a list says so
+        "kind": "Lease",
+        "metadata": {**metadata, "labels": labels},
+        "spec": spec,
     }
-    if before.holder != identity:
-        spec["acquireTime"] = spec["renewTime"]
-        transitions = before.transitions + (lease is not None)
-        spec["leaseTransitions"] = min(transitions, _MAX_TRANSITIONS)
-    if lease is None:
-        lease = {"metadata": {"name": lease_name(source, number), "namespace": namespace}}
-    return _written(lease, spec, source)
-
-
-def released(lease: LeaseObject, *, source: str, now: datetime) -> LeaseObject:
-    """The Lease to write so that it has no holder."""
-    spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": micro_time(now)}
-    return _written(lease, spec, source)
 
 
 def lease_name(source: str, number: int = 0) -> str:
@@ -171,22 +152,6 @@ def owner(key: str, members: Iterable[int]) -> int | None:
     return max(members, key=weight, default=None)
 
 
-def _written(lease: LeaseObject, spec: Mapping[str, Any], source: str) -> LeaseObject:
-    metadata = lease["metadata"]
-    labels = {**(metadata.get("labels") or {}), MANAGED_BY: MANAGER, SOURCE: source}
-    return {
-        **lease,
-        "apiVersion": "coordination.k8s.io/v1",  # no item of a list says so
-        "kind": "Lease",
-        "metadata": {**metadata, "labels": labels},
-        "spec": {**_spec(lease), **spec},
-    }
-
-
 def _spec(lease: LeaseObject | None) -> dict[str, Any]:
     spec = (lease or {}).get("spec")
     return spec if isinstance(spec, dict) else {}
-
-
-def _count(value: Any, most: float) -> int:
-    return value if isinstance(value, int) and 0 < value <= most else 0

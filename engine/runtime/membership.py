@@ -30,7 +30,6 @@ from engine.runtime.lease import (
     LeaseObject,
     LeaseRecord,
     ObservedLease,
-    acquired,
     is_stale,
     lease_name,
     lease_number,
@@ -38,7 +37,7 @@ from engine.runtime.lease import (
     observe,
     owner,
     read_lease_record,
-    released,
+    with_holder,
 )
 from engine.runtime.retry import backoff
 from engine.telemetry.events import Emit, LeaderChanged, Notice
@@ -102,8 +101,9 @@ class LeaseLock:
         Errors: ConflictError or AlreadyExistsError when the Lease has changed since it was read.
         """
         began, now = boottime(), self._client.now()
-        before, where = self._leases.get(number), (self._namespace, self.source)
-        mine = acquired(before, *where, self.identity, self.duration, now, number)
+        new = {"metadata": {"name": lease_name(self.source, number), "namespace": self._namespace}}
+        lease = self._leases.get(number, new)
+        mine = with_holder(lease, self.identity, self.source, self.duration, now)
         self._may_be_ours = True  # also if the answer is lost
         try:
             self._leases[number] = self._write(mine, self._timeout)
@@ -132,7 +132,7 @@ class LeaseLock:
                 for number, record in self.list(max(_MIN_TIMEOUT, left)).items():
                     if record.holder == self.identity:
                         lease, now = self._leases[number], self._client.now()
-                        empty = released(lease, source=self.source, now=now)
+                        empty = with_holder(lease, "", self.source, 1.0, now)
                         self._write(empty, max(_MIN_TIMEOUT, until - boottime()))
                 self._may_be_ours = False
             except EngineError as error:

@@ -375,7 +375,10 @@ def test_a_time_that_was_not_written_before_a_crash_is_written_by_the_next_engin
     engine.reconcile(ends=0)
     pod = objects.pod("job")
     stamp = pod["metadata"]["annotations"]["jobs.engine/expires-at"]
-    patch = {"metadata": {"annotations": {"jobs.engine/expires-at": None}}}
+    applied = pod["metadata"]["annotations"]["jobs.engine/last-applied"].split()
+    mark = " ".join(name for name in applied if "expires-at" not in name)
+    before = {"jobs.engine/expires-at": None, "jobs.engine/last-applied": mark}
+    patch = {"metadata": {"annotations": before}}
     objects.api.patch("pods", pod["metadata"]["name"], patch, NAMESPACE)
     engine.reconcile(ends=0)
     assert objects.pod("job")["metadata"]["annotations"]["jobs.engine/expires-at"] == stamp

@@ -6,7 +6,7 @@ import pytest
 
 from engine.cluster import api
 from engine.cluster.connect import connect
-from engine.runtime.lease import acquired
+from engine.runtime.lease import lease_name, with_holder
 from engine.sandbox import FOREVER, Fault, Refuse, Run, Sandbox
 from tests.support.engine import Engine
 from tests.support.engine_process import EngineProcess
@@ -64,7 +64,8 @@ def test_a_tenant_of_the_jobs_namespace_holds_no_engine_up_by_a_lease_there(
     engine: Engine, sandbox: Sandbox
 ) -> None:
     sandbox.namespace("engine")
-    theirs = acquired(None, engine.namespace, "web", "tenant", 3600.0, datetime.now(UTC))
+    new = {"metadata": {"name": lease_name("web"), "namespace": engine.namespace}}
+    theirs = with_holder(new, "tenant", "web", 3600.0, datetime.now(UTC))
     client = connect(str(engine.kubeconfig)).client
     api.create(client, theirs)
     engine.spec("a", script="true")

@@ -126,7 +126,7 @@ def _serve(
     controller = manager.controller
     metrics.bind(
         {
-            "engine_quota_waiting_jobs": lambda: controller.quota_waiting,
+            "engine_quota_waiting_jobs": lambda: len(controller.quota_queue),
             "engine_held_jobs": lambda: len(controller.start_limiter.suspended),
             "engine_spec_problems": lambda: manager.specs.problems,
             "engine_workqueue_depth": lambda: len(controller.queue),

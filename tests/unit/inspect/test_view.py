@@ -10,7 +10,7 @@ from engine.inspect.view import JobView, QueuePosition, next_step, read_lease_ho
 from engine.lifecycle.observed_status import observed_status, recorded_status
 from engine.lifecycle.record import Attempt, Record
 from engine.refs import JobKey
-from engine.runtime.lease import acquired, released
+from engine.runtime.lease import with_holder
 from engine.status.outcome import Reason, State
 from tests.unit.pods import UID, ended, pod, running, waiting
 
@@ -75,24 +75,22 @@ def test_there_is_a_next_step_whatever_is_known(record: Record) -> None:
 
 
 def test_a_lease_tells_who_follows_and_since_when_nobody_does() -> None:
-    lease = acquired(
-        None, namespace="ci", source="default", identity="host_1", duration=15, now=NOW
-    )
+    new = {"metadata": {"name": "engine-default", "namespace": "ci"}}
+    lease = with_holder(new, "host_1", "default", 15, NOW)
     alive = read_lease_holder(lease, NOW + timedelta(seconds=20))
     assert alive is not None
     assert (alive.source, alive.holder, alive.is_alive) == ("default", "host_1", True)
     late = read_lease_holder(lease, NOW + timedelta(minutes=5))
     assert late is not None
     assert (late.is_alive, late.renewed_at) == (False, NOW)
-    given_up = read_lease_holder(released(lease, source="default", now=NOW), NOW)
+    given_up = read_lease_holder(with_holder(lease, "", "default", 1, NOW), NOW)
     assert given_up is not None
     assert (given_up.is_alive, given_up.holder) == (False, "")
 
 
 def test_a_lease_that_no_engine_wrote_says_nothing() -> None:
-    lease = acquired(
-        None, namespace="ci", source="default", identity="host_1", duration=15, now=NOW
-    )
+    new = {"metadata": {"name": "engine-default", "namespace": "ci"}}
+    lease = with_holder(new, "host_1", "default", 15, NOW)
     assert read_lease_holder({**lease, "metadata": {"name": "engine-default"}}, NOW) is None
     assert read_lease_holder({**lease, "metadata": {**lease["metadata"], "name": "x"}}, NOW) is None
     lease["spec"]["renewTime"] = "yesterday"

@@ -12,32 +12,25 @@ from engine.runtime.lease import (
     MAX_DURATION,
     LeaseRecord,
     ObservedLease,
-    acquired,
     is_stale,
     lease_name,
     lease_number,
     next_look,
     observe,
     read_lease_record,
-    released,
+    with_holder,
 )
 from engine.times import micro_time
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 SOURCES = st.from_regex(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", fullmatch=True)
-THEIRS = LeaseRecord("two", 10, "2020-01-01T00:00:00.000000Z", 3)
+THEIRS = LeaseRecord("two", 10, "2020-01-01T00:00:00.000000Z")
 
 
 def take(lease: dict[str, Any] | None, duration: float = 15.0) -> dict[str, Any]:
-    return acquired(
-        lease,
-        namespace="ci",
-        source="web",
-        identity="one",
-        duration=duration,
-        now=NOW,
-    )
+    new = {"metadata": {"name": lease_name("web"), "namespace": "ci"}}
+    return with_holder(lease or new, "one", "web", duration, NOW)
 
 
 def remaining(seen: ObservedLease, now: float) -> float:
@@ -58,7 +51,7 @@ def test_a_holder_is_alive_only_once_it_was_seen_to_write() -> None:
     first = observe(None, THEIRS, 100.0)
     assert (remaining(first, 109.0), first.renewed) == (1.0, False)
     assert observe(first, THEIRS, 105.0) == first
-    renewed = observe(first, LeaseRecord("two", 10, "another", 3), 105.0)
+    renewed = observe(first, LeaseRecord("two", 10, "another"), 105.0)
     assert (remaining(renewed, 114.0), renewed.renewed) == (1.0, True)
 
 
@@ -99,9 +92,9 @@ def test_looks_are_several_per_renewal(seconds: int, look: float) -> None:
         {},
         {"spec": None},
         {"spec": {"holderIdentity": None, "leaseDurationSeconds": None}},
-        {"spec": {"leaseDurationSeconds": -5, "leaseTransitions": "x"}},
-        {"spec": {"leaseDurationSeconds": 2147483647, "leaseTransitions": 2**31}},
-        {"spec": {"leaseDurationSeconds": "15", "leaseTransitions": 1.5}},
+        {"spec": {"leaseDurationSeconds": -5}},
+        {"spec": {"leaseDurationSeconds": 2147483647}},
+        {"spec": {"leaseDurationSeconds": "15"}},
         {"spec": {"leaseDurationSeconds": MAX_DURATION + 1}},
         {"spec": ["holderIdentity"]},
         {"spec": "two"},
@@ -118,12 +111,6 @@ def test_a_ghost_that_would_hold_for_years_holds_no_longer_than_we_would() -> No
     assert remaining(first, 115.0) == 0
 
 
-def test_changes_of_holder_are_counted_as_far_as_the_api_can() -> None:
-    lease = take(None)
-    lease["spec"] |= {"holderIdentity": "two", "leaseTransitions": 2**31 - 1}
-    assert take(lease)["spec"]["leaseTransitions"] == 2**31 - 1
-
-
 def test_a_new_lease_has_everything() -> None:
     assert take(None, duration=0.4) == {
         "apiVersion": "coordination.k8s.io/v1",
@@ -138,7 +125,6 @@ def test_a_new_lease_has_everything() -> None:
             "leaseDurationSeconds": 1,
             "acquireTime": "2026-01-01T12:00:00.250000Z",
             "renewTime": "2026-01-01T12:00:00.250000Z",
-            "leaseTransitions": 0,
         },
     }
 
@@ -160,18 +146,16 @@ def test_an_item_of_a_list_is_written_as_an_object() -> None:
 
 
 @pytest.mark.parametrize("former", ["two", ""])
-def test_a_change_of_holder_is_counted(former: str) -> None:
+def test_a_change_of_holder_has_its_time(former: str) -> None:
     lease = take(None)
-    lease["spec"] |= {"holderIdentity": former, "leaseTransitions": 4, "acquireTime": "before"}
-    spec = take(lease)["spec"]
-    assert (spec["leaseTransitions"], spec["acquireTime"]) == (5, micro_time(NOW))
+    lease["spec"] |= {"holderIdentity": former, "acquireTime": "before"}
+    assert take(lease)["spec"]["acquireTime"] == micro_time(NOW)
 
 
 def test_giving_up_leaves_no_holder_and_nothing_to_wait_for() -> None:
-    lease = released(take(None), source="web", now=NOW)
+    lease = with_holder(take(None), "", "web", 1.0, NOW)
     assert remaining(observe(None, read_lease_record(lease), 0.0), 0.0) == 0
     assert lease["spec"]["leaseDurationSeconds"] == 1
-    assert lease["spec"]["leaseTransitions"] == 0
 
 
 @pytest.mark.parametrize("seconds", [0.1, 1.0, 1.01, 14.5])
