@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 
 from engine.api.model import Job, Limits
 from engine.errors import BrokenRecordError, UsageError
@@ -20,23 +19,12 @@ _MORE_MAY_FOLLOW = 3.0
 """Seconds after the last record that went."""
 
 
-@dataclass(slots=True)
-class _Batch:
-    """Jobs that one reading of the specs added or changed, and that may not begin yet."""
-
-    keys: frozenset[JobKey]
-    suspended: frozenset[JobKey] = frozenset()
-    """Those of them that are too many."""
-    due: float = 0.0
-    """When they may be counted. Jobs whose records are gone have one: more may follow."""
-
-
 class StartLimiter:
     """Holds back the new runs of an engine that stays, until they are counted.
 
-    Each reading of the specs is one batch, so that too many jobs of one author suspend no others. A
-    batch is counted once its namespaces have been read, without those that can't be read, and again
-    as long as it is suspended. Safe to use from several threads.
+    What one reading of the specs brings is counted together, once its namespaces have been read,
+    without those that can't be read. Jobs that are too many suspend no later ones. They are counted
+    again as long as they are suspended. Safe to use from several threads.
     """
 
     def __init__(self, store: JobStore, informers: InformerFactory, flag: int | None) -> None:
@@ -45,17 +33,21 @@ class StartLimiter:
         self._informers = informers
         self._flag = flag
         self._lock = threading.Lock()
-        self._batches: list[_Batch] = []
+        self._uncounted: frozenset[JobKey] = frozenset()
+        """Jobs that the specs added or changed, and that may not begin yet."""
+        self._suspended: frozenset[JobKey] = frozenset()
+        """Jobs that are too many."""
+        self._due = 0.0
+        """When they may be counted: where records have gone, more may follow."""
 
     def __contains__(self, key: JobKey) -> bool:
         with self._lock:
-            return any(key in batch.keys for batch in self._batches)
+            return key in self._uncounted or key in self._suspended
 
     @property
     def suspended(self) -> list[JobKey]:
         """Jobs that are too many."""
-        with self._lock:
-            return sorted(key for batch in self._batches for key in batch.suspended)
+        return sorted(self._suspended)
 
     def configure(self, limits: Limits) -> None:
         """Put `limits` in force."""
@@ -66,48 +58,43 @@ class StartLimiter:
         with self._lock:
             changes = self._store.update(jobs)
             new = frozenset((*changes.added, *changes.changed))
-            for batch in self._batches:
-                batch.keys -= new.union(changes.removed)
-                batch.suspended &= batch.keys
+            self._suspended -= new.union(changes.removed)
+            self._uncounted -= frozenset(changes.removed)
             if self.limit.limit is not None:
-                self._batches.append(_Batch(new))
+                self._uncounted |= new
             return changes
 
     def recount(self, key: JobKey) -> None:
-        """A job's record is gone: it counts with the others of which that is so, as one reading."""
+        """A job's record is gone: it counts with the others of which that is so."""
         with self._lock:
             if self.limit.limit is not None:
-                lost = next((batch for batch in self._batches if batch.due), _Batch(frozenset()))
-                if not lost.due:
-                    self._batches.append(lost)
-                lost.keys |= {key}
-                lost.due = time.monotonic() + _MORE_MAY_FOLLOW
+                self._uncounted |= {key}
+                self._due = time.monotonic() + _MORE_MAY_FOLLOW
 
     def release(self) -> tuple[frozenset[JobKey], list[UsageError]]:
-        """The jobs that may go on now, and an error for each batch that is newly suspended."""
-        released: frozenset[JobKey] = frozenset()
-        errors: list[UsageError] = []
-        informers = self._informers
+        """The jobs that may go on now, and an error where more are suspended."""
         with self._lock:
-            for batch in self._batches:
-                if time.monotonic() < batch.due:
-                    continue
-                keys = frozenset(k for k in batch.keys if not informers.is_failing(k.namespace))
-                found = self.new_runs(keys)
-                if found is None:
-                    continue
-                suspended: frozenset[JobKey] = frozenset()
-                try:
-                    self.limit.check(found)
-                except UsageError as error:
-                    suspended = frozenset(found)
-                    if not suspended <= batch.suspended:
-                        errors.append(error)
-                released |= keys - suspended
-                batch.keys -= keys - suspended
-                batch.suspended = suspended
-            self._batches = [batch for batch in self._batches if batch.keys]
-        return released, errors
+            if time.monotonic() < self._due:
+                return frozenset(), []
+            released, too_many, errors = self._judge(self._uncounted)
+            self._uncounted -= released | too_many
+            again, _, _ = self._judge(self._suspended)
+            self._suspended = (self._suspended - again) | too_many
+            return released | again, errors
+
+    def _judge(
+        self, keys: frozenset[JobKey]
+    ) -> tuple[frozenset[JobKey], frozenset[JobKey], list[UsageError]]:
+        """Those that may go on, those that are too many, and the error that says so."""
+        readable = frozenset(k for k in keys if not self._informers.is_failing(k.namespace))
+        found = self.new_runs(readable)
+        if found is None:
+            return frozenset(), frozenset(), []
+        try:
+            self.limit.check(found)
+        except UsageError as error:
+            return readable - found.keys(), frozenset(found), [error]
+        return readable, frozenset(), []
 
     def new_runs(self, keys: Iterable[JobKey]) -> dict[JobKey, NewRun] | None:
         """The jobs that would start a new run; None before all of their namespaces were read."""

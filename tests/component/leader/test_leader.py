@@ -34,7 +34,6 @@ def test_the_lease_tells_who_holds_it_and_carries_no_ttl(
     assert not lease["metadata"].get("annotations")
     spec = lease["spec"]
     assert (spec["holderIdentity"], spec["leaseDurationSeconds"]) == ("one", 2)
-    assert spec.get("leaseTransitions", 0) == 0
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", spec["renewTime"])
     assert spec["acquireTime"] == spec["renewTime"]
 
@@ -71,8 +70,7 @@ def test_the_lease_of_an_engine_that_died_is_taken_over(
     assert (second.elector.is_member, second.elector.holder) == (True, "two")
     assert second.hears("was last held by one")
     assert second.hears("over from one")
-    spec = place.spec()
-    assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("two", 1)
+    assert place.spec()["holderIdentity"] == "two"
 
 
 @pytest.mark.real
@@ -85,7 +83,7 @@ def test_a_lease_that_was_given_up_is_taken_at_once(place: Target, candidate: Ca
     second.lead()
     assert time.monotonic() - began < 20.0
     assert second.said == []
-    assert place.spec()["leaseTransitions"] == 1
+    assert place.spec()["holderIdentity"] == "two"
 
 
 @pytest.mark.parametrize(("theirs", "ours"), [(1.0, 30.0), (30.0, 1.0)])
@@ -144,7 +142,6 @@ def test_a_holder_that_cannot_renew_pauses_and_goes_on_later(
     assert first.elector.is_member is False
     first.cut.clear()
     eventually(lambda: first.changes == [True, False, True])
-    assert place.spec().get("leaseTransitions", 0) == 0
 
 
 def test_a_displaced_engine_that_does_not_wait_is_refused(candidate: Candidates) -> None:
