@@ -130,6 +130,7 @@ class _Ends:
 
     def _take(self, event: dict[str, Any], at: float) -> None:
         record = CONFIG_MAP_RECORDS.parse(event["object"])
+        assert record is not None
         if record.state.is_final:
             self._states[record.key.name] = record.state
             if len(self._states) == self._wanted:

@@ -1,11 +1,10 @@
 """Run records, in the store that each is kept in: read them all, write one by compare-and-swap."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from engine.api.model import JobObject
 from engine.api.versions import API_VERSION, JOB_SPEC
@@ -36,32 +35,47 @@ class RecordList:
     """When a record was last written, where the server says so."""
 
 
-class RecordStore(ABC):
-    """Where run records are kept: in objects of one kind, one record each."""
+class RecordStore:
+    """Where run records are kept: in objects of one kind, one record each.
 
-    resource: ClassVar[Resource]
-    selector: ClassVar[str]
+    Those of jobs whose specs are files: a ConfigMap each, whose annotations by others stay.
+    """
+
+    resource: Resource = api.CONFIG_MAPS
+    selector = SELECTOR
     """Labels of the objects that hold records."""
 
-    @abstractmethod
     def ref(self, key: JobKey) -> Ref:
         """The object that holds the record of a job."""
+        return Ref("ConfigMap", key.namespace, record_name(key.name))
 
-    @abstractmethod
     def key_of(self, item: dict[str, Any]) -> JobKey | None:
-        """The job whose record the object is to hold, by its name; None for any other object."""
+        """The job whose record the object is to hold, by its name: its labels prove nothing.
 
-    @abstractmethod
+        None for any other object.
+        """
+        metadata = item["metadata"]
+        name = metadata["name"].removesuffix(_SUFFIX)
+        return JobKey(metadata["namespace"], name) if name != metadata["name"] else None
+
     def parse(self, item: dict[str, Any]) -> Record | None:
         """The record in the object; None if it has none yet. Errors: BrokenRecordError."""
+        metadata = item["metadata"]
+        key = JobKey(metadata["namespace"], metadata["name"].removesuffix(_SUFFIX))
+        text = (item.get("data") or {}).get(KEY)
+        record = decode_record(key, text, metadata["resourceVersion"])
+        annotations = metadata.get("annotations")
+        return replace(record, annotations=annotations) if annotations else record
 
-    @abstractmethod
     def write(self, client: Client, record: MaskedRecord) -> Record:
         """`record` with its new version.
 
         Errors: ConflictError or AlreadyExistsError when the record has changed since it was read,
         BrokenRecordError for one that could not be read again.
         """
+        check_record(record)
+        written = (api.update if record.version else api.create)(client, _manifest(record))
+        return self.parse(written) or record
 
     def read(self, client: Client, key: JobKey) -> Record | None:
         """The record of one job; None if it has none. Errors: BrokenRecordError, and the API's."""
@@ -113,35 +127,6 @@ class RecordStore(ABC):
         return (key, _written_at(item), record) if key is not None and record is not None else None
 
 
-class ConfigMapRecords(RecordStore):
-    """Of jobs whose specs are files: a ConfigMap each, whose annotations by others stay."""
-
-    resource = api.CONFIG_MAPS
-    selector = SELECTOR
-
-    def ref(self, key: JobKey) -> Ref:
-        return Ref("ConfigMap", key.namespace, record_name(key.name))
-
-    def key_of(self, item: dict[str, Any]) -> JobKey | None:
-        """Its labels alone prove nothing."""
-        metadata = item["metadata"]
-        name = metadata["name"].removesuffix(_SUFFIX)
-        return JobKey(metadata["namespace"], name) if name != metadata["name"] else None
-
-    def parse(self, item: dict[str, Any]) -> Record:
-        metadata = item["metadata"]
-        key = JobKey(metadata["namespace"], metadata["name"].removesuffix(_SUFFIX))
-        text = (item.get("data") or {}).get(KEY)
-        record = decode_record(key, text, metadata["resourceVersion"])
-        annotations = metadata.get("annotations")
-        return replace(record, annotations=annotations) if annotations else record
-
-    def write(self, client: Client, record: MaskedRecord) -> Record:
-        check_record(record)
-        manifest = _manifest(record)
-        return self.parse((api.update if record.version else api.create)(client, manifest))
-
-
 class StatusRecords(RecordStore):
     """Of JobSpec objects: the status of each, which is written by itself."""
 
@@ -170,7 +155,7 @@ class StatusRecords(RecordStore):
         return self.parse(write_status(client, record.key, uid, record.version, status)) or record
 
 
-CONFIG_MAP_RECORDS = ConfigMapRecords()
+CONFIG_MAP_RECORDS = RecordStore()
 STATUS_RECORDS = StatusRecords()
 
 

@@ -19,7 +19,6 @@ from engine.errors import (
 from engine.lifecycle.record import Record, mask_record
 from engine.lifecycle.state import gate_position, is_finished, is_terminating
 from engine.prune.candidate import PruneCandidate
-from engine.refs import JobKey
 from engine.status.containers import started_at
 from engine.status.deletion import read_end
 from engine.status.outcome import Outcome, Reason
@@ -28,6 +27,7 @@ from engine.wellknown import JOB, RUN
 
 _LIST_AFTER = 20
 _MAX_WRITES = 5
+_NOT_SAVED = "its outcome could not be recorded"
 
 
 class NotSavedError(EngineError):
@@ -59,17 +59,11 @@ class RecordFinalizer:
         Errors: NotSavedError, BrokenRecordError, UnrecordedError; and those of `dry_run`.
         """
         key = candidate.job
-        if key is None:
+        if key is None or self._is_known_closed(candidate):
             return
-        if not self._is_known_closed(candidate):
-            self._close_attempt(key, candidate, reason, dry_run)
-
-    def _close_attempt(
-        self, key: JobKey, candidate: PruneCandidate, reason: str, dry_run: Callable[[], bool]
-    ) -> None:
-        checked, words = False, "its outcome could not be recorded"
+        checked = False
         for _ in range(_MAX_WRITES):
-            with _not_saved(words):
+            with _not_saved():
                 record = read_record(self.client, key)
             attempt = record.open_attempt if record is not None else None
             if record is None or candidate.uid not in record.pods:
@@ -89,10 +83,10 @@ class RecordFinalizer:
             attempt = replace(attempt, started_at=attempt.started_at or started_at(pod))
             closed = record.with_attempt_closed(attempt, outcome, self.client.now())
             # A record that has changed since it was read is read again.
-            with _not_saved(words), suppress(ConflictError, AlreadyExistsError, NotFoundError):
+            with _not_saved(), suppress(ConflictError, AlreadyExistsError, NotFoundError):
                 write_record(self.client, mask_record(closed, REDACTOR.of(key)))
                 return
-        raise NotSavedError(f"{words}: the record keeps changing")
+        raise NotSavedError(f"{_NOT_SAVED}: the record keeps changing")
 
     def _is_known_closed(self, candidate: PruneCandidate) -> bool:
         """After some pods of a namespace its records are read at once, not one by one."""
@@ -123,14 +117,11 @@ def _check_unrecorded(client: Client, candidate: PruneCandidate, record: Record 
 
 
 @contextmanager
-def _not_saved(words: str) -> Iterator[None]:
-    """Errors: NotSavedError that begins with the words, for one of the cluster or the disk."""
+def _not_saved() -> Iterator[None]:
+    """Errors: NotSavedError for one of the cluster."""
     try:
         yield
     except BrokenRecordError:
         raise
-    except OSError as error:
-        cause = (error.strerror or str(error)).lower()
-        raise NotSavedError(f"{words}: {cause}: {error.filename2 or error.filename}") from error
     except EngineError as error:
-        raise NotSavedError(f"{words}: {error.cause}") from error
+        raise NotSavedError(f"{_NOT_SAVED}: {error.cause}") from error

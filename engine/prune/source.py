@@ -99,10 +99,10 @@ class SourcePruner:
     leads: Callable[[], bool] | None = None
     asks_first: bool = False
     """Whether it asks for its rights before a list: a refused one is in the server's audit log."""
-    _pods: list[dict[str, Any]] | None = None
-    """Those in namespaces that no spec names any more, as last read; None before that."""
+    _pods: list[dict[str, Any]] = field(default_factory=list)
+    """Those in namespaces that no spec names any more, as last read."""
     _day: date | None = None
-    """When that was: with each day other marked records may be due."""
+    """When that was: with each day other marked records may be due. None to read them again."""
     _records: dict[JobKey, Record] = field(default_factory=dict)
     """The same of records."""
     _tried: set[str] = field(default_factory=set)
@@ -141,7 +141,8 @@ class SourcePruner:
             words = f"{failed} of the removed specs' objects could not be deleted"
             errors = (EngineError(words),) if failed else ()
         try:
-            self._read_unwatched(seen.namespaces, now, ttl)
+            if self._day != now.date():
+                self._read_unwatched(seen.namespaces, now, ttl)
         except EngineError as error:
             warnings.append(f"pruning in namespaces that no spec names: {error}")
         orphans = self._orphans(seen) if self.ages and seen.is_whole else []
@@ -149,7 +150,7 @@ class SourcePruner:
             marked, refused = self._mark(orphans, now)
             warnings += [f"marking records whose spec is gone: {error}" for error in refused]
         taken = {entry.ref for entry in entries}
-        pods = {pod["metadata"]["uid"]: pod for pod in (*(self._pods or ()), *seen.pods)}
+        pods = {pod["metadata"]["uid"]: pod for pod in (*self._pods, *seen.pods)}
         expired = [
             pod
             for pod in pods.values()
@@ -157,7 +158,7 @@ class SourcePruner:
         ]
         outdated = [record for record in orphans if _is_due(_evaluate_record(record, now, ttl))]
         if expired or outdated:
-            from engine.prune.candidate import record_candidate  # noqa: PLC0415
+            from engine.prune.candidate import record_candidate, record_ref  # noqa: PLC0415
             from engine.prune.run import PruneOptions, TtlPruner  # noqa: PLC0415 - rarely needed
 
             deleter = deleter or self._deleter(config)
@@ -167,6 +168,10 @@ class SourcePruner:
             found += [record_candidate(record, Marked((ORPHANED_SINCE,))) for record in outdated]
             options = PruneOptions(concurrency=self.concurrency, records_ttl=ttl)
             TtlPruner(deleter, options, add).judge(found)
+            deleted = {one.ref for one in entries if one.action is PruneAction.DELETED}
+            unwatched = {PODS.ref(pod["metadata"]) for pod in self._pods}
+            if deleted & unwatched.union(map(record_ref, self._records)):
+                self._day = None  # what was read is old
         if deleter is not None:
             warnings += deleter.warnings
         words = "1 job has no spec any more; its record is kept"
@@ -220,14 +225,6 @@ class SourcePruner:
         self, namespaces: Collection[str], now: datetime, ttl: float | None
     ) -> None:
         """Errors: those of the lists, once they have failed several times."""
-        if self._pods is not None:
-            verdicts = (
-                *(evaluate(pod["metadata"], now) for pod in self._pods),
-                *(_evaluate_record(record, now, ttl) for record in self._records.values()),
-            )
-            is_due = any(verdict and verdict[0] is PruneAction.DELETED for verdict in verdicts)
-            if not is_due and self._day == now.date():
-                return
         outside = sorted(namespaces)[:_MAX_TERMS]
         fields = ",".join(map("metadata.namespace!={}".format, outside))
         lists_records = self.ages and self._may_list(CONFIG_MAPS)
@@ -269,7 +266,7 @@ class SourcePruner:
                     masked = mask_record(record, REDACTOR.of(record.key))
                     written.append(write_record(self.client, masked))
             except (ConflictError, NotFoundError):
-                self._pods = None  # what was read is old
+                self._day = None  # what was read is old
             except EngineError as error:
                 errors[namespace] = error
 

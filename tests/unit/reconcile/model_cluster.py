@@ -240,7 +240,9 @@ class Cluster:
         if self.refuse_records and (is_create or self.refuse_records != "quota"):
             raise _refusal(self.refuse_records)
         manifest["metadata"].setdefault("resourceVersion", "")
-        return _manifest(self.write_record(CONFIG_MAP_RECORDS.parse(manifest)))
+        record = CONFIG_MAP_RECORDS.parse(manifest)
+        assert record is not None
+        return _manifest(self.write_record(record))
 
     def _is_record(self, name: str) -> bool:
         return name.endswith(record_name(""))
