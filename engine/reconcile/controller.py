@@ -186,7 +186,7 @@ class JobController:
             self.records,
             self.owns,
             _NOT_OF_A_NAME.sub("", f"{socket.gethostname()}_{os.getpid()}"),
-            on_created=self._dequeue,
+            on_created=self.quota_queue.dequeue,
             scout=self._pull_scout if config.pull.scout else None,
         )
 
