@@ -18,6 +18,8 @@ _REASONS: Mapping[str, Reason] = {
 }
 _NO_ROOM = "OutOf"
 _CONDITION = "DisruptionTarget"
+_KUEUE = "TerminationTarget"
+"""Kueue sets it before it deletes a pod to make room: kueue/pkg/controller/jobs/pod."""
 _PREEMPTION = "PreemptionByScheduler"
 _NODE_CAUSES = frozenset({"DeletionByPodGC", "DeletionByTaintManager"})
 
@@ -44,12 +46,12 @@ def read_announced_disruption(pod: Mapping[str, Any]) -> Outcome | None:
     if reason is not None:
         return Outcome(reason, status.get("message") or named, code)
     for condition in status.get("conditions") or ():
-        if condition.get("type") == _CONDITION and condition.get("status") == "True":
+        if condition.get("type") in (_CONDITION, _KUEUE) and condition.get("status") == "True":
             words = condition.get("message") or condition.get("reason", "")
             cause = condition.get("reason")
             if cause not in _NODE_CAUSES:
-                reason = Reason.PREEMPTED if cause == _PREEMPTION else Reason.EVICTED
-                return Outcome(reason, words, code)
+                is_preempted = cause == _PREEMPTION or condition["type"] == _KUEUE
+                return Outcome(Reason.PREEMPTED if is_preempted else Reason.EVICTED, words, code)
             node = (pod.get("spec") or {}).get("nodeName")
             if node and not (main and main.terminated):
                 words = f"{words}; its containers may still run on node {node}"

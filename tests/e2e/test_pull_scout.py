@@ -1,5 +1,6 @@
 """One of many jobs pulls their image first; the others wait without a pod, and end as it does."""
 
+import time
 from typing import Any
 
 import pytest
@@ -123,6 +124,31 @@ def test_many_jobs_of_an_image_that_is_there_all_run(
     names = write(engine, target.image, 12)
     run = engine.reconcile(ends=0, timeout=240)
     assert {run.job(name)["reason"] for name in names} == {"Succeeded"}
+
+
+@pytest.mark.only("real")
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_a_thousand_jobs_of_a_bad_tag_cost_the_registry_no_more_than_one(
+    target: ClusterUnderTest, engine: Engine, objects: Objects
+) -> None:
+    """Prints how long one such job takes, and how long a thousand of them."""
+    bad = f"{target.image.rpartition(':')[0]}:missing"
+    took = []
+    for count in (1, 1000):
+        names = write(engine, bad, count)
+        begun = time.monotonic()
+        run = engine.reconcile(ends=4, timeout=500)
+        took.append(time.monotonic() - begun)
+        for name in names:
+            (engine.folder / f"{name}.yaml").unlink()
+    events = objects.api.list("events", objects.namespace)
+    pulls = sum(event.get("count") or 1 for event in events if event["reason"] == "Pulling")
+    print(f"one {took[0]:.1f} s, a thousand {took[1]:.1f} s, {pulls} pulls")  # noqa: T201
+    assert {run.job(name)["reason"] for name in names} == {"ImagePullFailed"}
+    (words,) = {run.job(name)["message"] for name in names}
+    assert ":missing: not found" in words
+    assert pulls <= 4
 
 
 @pytest.mark.clock(1.0)

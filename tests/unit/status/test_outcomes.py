@@ -17,6 +17,12 @@ pending, failed = partial(pod, phase="Pending"), partial(pod, phase="Failed")
 succeeded, late = partial(pod, phase="Succeeded"), partial(failed, reason="DeadlineExceeded")
 
 
+EVICTED_BY_KUEUE = {
+    "type": "TerminationTarget", "status": "True", "reason": "WorkloadEvictedDueToPreempted",
+    "message": "Preempted to accommodate a workload",
+}  # fmt: skip
+
+
 def disrupted(reason: str, message: str = "", status: str = "True") -> list[dict[str, str]]:
     words = {"message": message} if message else {}
     return [{"type": "DisruptionTarget", "status": status, "reason": reason, **words}]
@@ -140,6 +146,11 @@ FINISHED: dict[Reason, dict[str, tuple[dict[str, Any], str, int | None]]] = {
     },
     Reason.PREEMPTED: {
         "by the kubelet": (failed(reason="Preempting"), "Preempting", None),
+        "by Kueue": (
+            failed(ended(143), conditions=[EVICTED_BY_KUEUE]),
+            "Preempted to accommodate a workload",
+            143,
+        ),
         "by the scheduler": (
             failed(ended(137), conditions=disrupted("PreemptionByScheduler", "preempted")),
             "preempted",
