@@ -4,9 +4,12 @@ import json
 from collections.abc import Mapping
 from functools import cache, reduce
 from operator import getitem
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.files import resource_dir
+
+if TYPE_CHECKING:
+    from jsonschema_rs import Draft202012Validator
 
 API_VERSION = "jobs.engine/v1alpha1"
 JOB_SPEC = "JobSpec"
@@ -71,3 +74,12 @@ def bundled_schema(api_version: str, kind: str) -> str:
     named = {"$schema": made.pop("$schema"), "$id": f"https://jobs.engine/{start}"}
     whole = {**named, **made, "definitions": definitions}
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+
+
+@cache
+def record_validator() -> "Draft202012Validator":
+    """Of a run record, which is a stranger's text."""
+    from jsonschema_rs import Draft202012Validator  # noqa: PLC0415 - not every command reads one
+
+    text = (resource_dir("schemas") / "record.schema.json").read_bytes()
+    return Draft202012Validator(json.loads(text))

@@ -108,7 +108,7 @@ def may_list(client: Client, resource: Resource, namespace: str = "") -> bool:
 
 
 def find_resources(client: Client, names: Iterable[str]) -> tuple[Resource, ...]:
-    """Resources for names as kubectl takes them: `pods`, `deployments.apps`, `widgets.v1.a.org`.
+    """Resources by their plural names and groups: `pods`, `deployments.apps`.
 
     Guarantees: pods, secrets and configmaps cost no request, any other core kind one, a kind of a
     group two. Errors: UsageError for a kind that the server doesn't have or can't list and delete.
@@ -118,36 +118,27 @@ def find_resources(client: Client, names: Iterable[str]) -> tuple[Resource, ...]
     return tuple(dict.fromkeys(known.get(name) or _discover(read, name) for name in names))
 
 
-def _discover(read: Callable[[str], dict[str, Any] | None], name: str) -> Resource:
+def _discover(read: Callable[[str], dict[str, Any]], name: str) -> Resource:
     plural, _, group = name.lower().partition(".")
     path, version = "/api/v1", "v1"
     if group:
-        first, _, rest = group.partition(".")
-        answer = read(f"/apis/{quote(group, safe='')}")
-        if answer is not None:
-            version = answer["preferredVersion"]["groupVersion"]
-        elif rest and read(f"/apis/{quote(rest, safe='')}") is not None:
-            version = f"{quote(rest, safe='')}/{quote(first, safe='')}"
-        else:
+        found = read(f"/apis/{quote(group, safe='')}").get("preferredVersion")
+        if found is None:
             raise UsageError(f"the server has no API group {group}", where=name)
+        version = found["groupVersion"]
         path = f"/apis/{version}"
-    entries = (read(path) or {"resources": ()})["resources"]
-    entry = next((e for e in entries if _is_called(e, plural)), None)
+    entry = next((e for e in read(path).get("resources", ()) if e["name"] == plural), None)
     if entry is None:
-        hint = "" if group else "name a kind with its group, such as deployments.apps"
+        hint = "name a kind by its plural, and with its group, such as deployments.apps"
         raise UsageError(f"the server has no {plural} in {version}", where=name, hint=hint)
     if not {"list", "delete"} <= set(entry["verbs"]):
         raise UsageError("objects of this kind can't be listed and deleted", where=name)
     return Resource(entry["kind"], entry["name"], version, entry["namespaced"])
 
 
-def _is_called(entry: dict[str, Any], name: str) -> bool:
-    names = (entry["name"], entry.get("singularName"), entry["kind"].lower())
-    return "/" not in entry["name"] and (name in names or name in entry.get("shortNames", ()))
-
-
-def _read(client: Client, path: str) -> dict[str, Any] | None:
+def _read(client: Client, path: str) -> dict[str, Any]:
+    """{} for what isn't there."""
     try:
         return client.request("GET", path)
     except NotFoundError:
-        return None
+        return {}

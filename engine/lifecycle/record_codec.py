@@ -4,22 +4,22 @@ Anyone who may write ConfigMaps in a job's namespace can have written it. So the
 it can't have written itself: another type, a time without a zone, a pod's name that job, run and
 number don't give.
 
-Each field of the record's dataclasses is a key of a JSON object, and its annotation says the type.
+Each field of the record's dataclasses is a key of a JSON object, and its annotation says the type;
+schemas/record.schema.json bounds it.
 A key that no field has may be a later version's, and says nothing to this one.
 """
 
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from reprlib import repr as shortened
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
-from engine.api.model import RUN_LENGTH
+from engine.api.versions import record_validator
 from engine.errors import BrokenRecordError
-from engine.lifecycle.record import OTHER_RUNS, Attempt, Record, map_messages
+from engine.lifecycle.record import Attempt, Record, map_messages
 from engine.refs import JobKey, pod_name, record_name
 from engine.status.outcome import Masked, Reason
 from engine.times import LATEST, format_time
@@ -38,41 +38,6 @@ _NOT_WRITTEN = frozenset({"key", "version", "annotations", "object", "conditions
 _KEYS = {"pull_class": "class", "policies": "pullPolicies"}
 """Keys that aren't the field's name."""
 
-
-Check = Callable[[Any], object]
-_RUN = f"[0-9a-f]{{{RUN_LENGTH}}}"
-_NUMBER: Check = range(MAX_NUMBER + 1).__contains__
-_UID: Check = re.compile("[0-9A-Za-z-]{0,64}").fullmatch
-_CONTAINER: Check = re.compile("[0-9a-z]([-0-9a-z]{0,61}[0-9a-z])?").fullmatch
-_FIELDS: Check = re.compile("([A-Za-z.]{1,64}=[0-9a-f]{8}( |$)){0,100}").fullmatch
-_WORD: Check = re.compile("[0-9A-Za-z]{0,128}").fullmatch
-_CHECKS: Mapping[str, Check] = {
-    "source": re.compile("[0-9A-Za-z]([-_.0-9A-Za-z]{0,61}[0-9A-Za-z])?").fullmatch,
-    "spec_hash": re.compile("[0-9a-f]{64}").fullmatch,
-    "spec_fields": _FIELDS,
-    "defaulted_fields": _FIELDS,
-    "run": re.compile(_RUN).fullmatch,
-    "uid": _UID,
-    "discarded": _UID,
-    "container": _CONTAINER,
-    "reason": _WORD,
-    "refused": re.compile("[-. 0-9A-Za-z]{0,300}").fullmatch,
-    "cause": re.compile("[0-9A-Za-z., ]{0,4000}").fullmatch,
-    "engine": re.compile("[-_.0-9A-Za-z]{0,300}").fullmatch,
-    "kept_timeout": _NUMBER,
-    "base": _NUMBER,
-    "last_number": _NUMBER,
-    "fence": range(2**40).__contains__,
-    "number": range(1, MAX_NUMBER + 1).__contains__,
-    "exit_code": range(-MAX_NUMBER - 1, MAX_NUMBER + 1).__contains__,
-}
-"""What a text or number of this name has to be."""
-_ITEMS: Mapping[str, tuple[Check, type, Check]] = {
-    "policies": (_CONTAINER, str, _WORD),
-    "numbers": (re.compile(f"{_RUN}|{re.escape(OTHER_RUNS)}").fullmatch, int, _NUMBER),
-}
-"""What the names and values of an object have to be."""
-_CONTAINERS: Mapping[Any, type[Any]] = {tuple: list, Mapping: dict}
 _OF_A_POD = frozenset({Reason.SUCCEEDED, Reason.SCRIPT_FAILED})
 """A run ends so because its last attempt has."""
 
@@ -84,8 +49,8 @@ class _Field(NamedTuple):
     key: str
     kind: Any
     """The type of the value; tuple for a list, Mapping for an object."""
-    check: Any
-    """What the value has to be; of a list the type of its entries."""
+    entry: Any
+    """The type of a list's entries."""
     default: Any
     """What isn't written; MISSING for a key that is always there."""
 
@@ -100,15 +65,13 @@ def _fields(of: type) -> tuple[_Field, ...]:
         first, *words = name.split("_")
         key = _KEYS.get(name, first + "".join(map(str.capitalize, words)))
         # Of `X | None` and `tuple[X, ...]` it is X.
-        kind: Any = (*get_args(hint), hint)[0]
-        check: Any = _CHECKS.get(name) if kind in (str, int) else None
-        kind = Masked if name == "message" else kind
-        if (origin := get_origin(hint)) in (tuple, Mapping):
-            kind, check = origin, kind if origin is tuple else _ITEMS[name]
+        entry: Any = (*get_args(hint), hint)[0]
+        origin = get_origin(hint)
+        kind: Any = origin if origin in (tuple, Mapping) else entry
         default = field.default if field.default_factory is MISSING else field.default_factory()
         if name == "state":
             default = MISSING
-        found.append(_Field(name, key, kind, check, default))
+        found.append(_Field(name, key, Masked if name == "message" else kind, entry, default))
     return tuple(found)
 
 
@@ -117,52 +80,42 @@ def _refused(value: object, place: str) -> ValueError:
     return ValueError(f"{place.removeprefix('.') or 'it'} {words}")
 
 
-def _values(of: type, data: Any, place: str) -> dict[str, Any]:
-    """The attributes that a JSON object gives.
+def _check_schema(data: Any) -> None:
+    """Errors: ValueError for what the engine can't have written, and where it is."""
+    for error in record_validator().iter_errors(data):
+        steps = (f"[{at}]" if isinstance(at, int) else f".{at}" for at in error.instance_path)
+        place = "".join(steps)
+        missing = getattr(error.kind, "property", "")
+        raise _refused(None if missing else error.instance, f"{place}.{missing}".rstrip("."))
 
-    Errors: ValueError for what the engine can't have written, and where it is.
-    """
-    if not isinstance(data, dict):
-        raise _refused(data, place)
+
+def _values(of: type, data: dict[str, Any], place: str) -> dict[str, Any]:
+    """The attributes that a JSON object gives. Errors: ValueError, and where it is."""
     found: dict[str, Any] = {}
-    for name, key, kind, check, default in _fields(of):
-        if key in data:
-            found[name] = _read(kind, check, data[key], f"{place}.{key}")
-        elif default is MISSING:
-            raise _refused(None, f"{place}.{key}")
+    for name, key, kind, entry, _ in _fields(of):
+        if key not in data:
+            continue
+        value, at = data[key], f"{place}.{key}"
+        if kind is tuple:
+            every = enumerate(value)
+            found[name] = tuple(entry(**_values(entry, one, f"{at}[{n}]")) for n, one in every)
+        else:
+            found[name] = value if kind is Mapping else _parse(kind, value, at)
     return found
 
 
-def _read(kind: Any, check: Any, value: Any, place: str) -> Any:
-    many = _CONTAINERS.get(kind)
-    if many and (type(value) is not many or len(value) > MAX_ENTRIES):
-        raise _refused(value, place)
-    if kind is tuple:
-        return tuple(check(**_values(check, v, f"{place}[{n}]")) for n, v in enumerate(value))
-    if kind is Mapping:
-        names, kind_of_values, values = check
-        for name, item in value.items():
-            _read(str, names, name, f"{place}.a name")
-            _read(kind_of_values, values, item, f"{place}.{name}")
-        return value
+def _parse(kind: Any, value: Any, place: str) -> Any:
     try:
-        return _parse(kind, check, value)
+        if isinstance(value, str):
+            value.encode()  # a lone surrogate can be read, and neither printed nor written
+        if kind is not datetime:
+            return kind(value)
+        time = datetime.fromisoformat(value)
+        if time.tzinfo is None or time > LATEST:
+            raise ValueError
+        return time.astimezone(UTC)
     except (ValueError, OverflowError):
         raise _refused(value, place) from None
-
-
-def _parse(kind: Any, check: Check | None, value: Any) -> Any:
-    """Errors: ValueError, OverflowError."""
-    if type(value) is not (kind if kind in (int, bool) else str) or (check and not check(value)):
-        raise ValueError
-    if kind in (str, Masked):
-        value.encode()  # a lone surrogate can be read, and neither printed nor written
-    if kind is not datetime:
-        return kind(value)
-    time = datetime.fromisoformat(value)
-    if time.tzinfo is None or time > LATEST:
-        raise ValueError
-    return time.astimezone(UTC)
 
 
 def _data(value: Any) -> Any:
@@ -228,8 +181,9 @@ def decode_record(key: JobKey, text: object, version: str) -> Record:
         raise BrokenRecordError(key.namespace, record_name(key.name), str(error)) from None
 
 
-def read_data(key: JobKey, data: object, version: str) -> Record:
+def read_data(key: JobKey, data: Any, version: str) -> Record:
     """The record that the object `data` of JSON holds. Errors: ValueError, RecursionError."""
+    _check_schema(data)
     record = Record(key=key, version=version, **_values(Record, data, ""))
     _check(record)
     return record

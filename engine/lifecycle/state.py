@@ -12,7 +12,7 @@ from engine.lifecycle.actions import DeletePod, RefreshPod, Wait
 from engine.lifecycle.predecessors import Predecessor
 from engine.lifecycle.record import NO_RECORD, PullFailure, Record
 from engine.refs import GATE, JobKey, parse_pod_name, pod_name
-from engine.status.containers import has_running_container, main_containers_terminated
+from engine.status.containers import container_states, main_containers_terminated
 from engine.status.deletion import Deletion
 from engine.status.outcome import Masked, Outcome, Reason, State
 from engine.times import earliest
@@ -236,7 +236,7 @@ class LifecycleState:
             return self.wait()
         if not self.is_fresh(uid_of(pod)):
             return RefreshPod(name_of(pod), uid_of(pod))
-        grace = None if has_running_container(pod) else 0
+        grace = None if any(one.running for one in container_states(pod)) else 0
         version = pod["metadata"].get("resourceVersion", "")
         return DeletePod(name_of(pod), uid_of(pod), grace, why, version)
 

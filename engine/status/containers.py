@@ -110,11 +110,6 @@ def main_containers_terminated(pod: Mapping[str, Any]) -> bool:
     return are_reported
 
 
-def has_running_container(pod: Mapping[str, Any]) -> bool:
-    """Whether a container runs, sidecars included."""
-    return any(state.running for state in container_states(pod))
-
-
 def started_at(pod: Mapping[str, Any]) -> datetime | None:
     """When the main container started, as the kubelet says."""
     main = main_state(pod)

@@ -1,14 +1,14 @@
 """Which pods hold a drain of their node, and until when."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from engine.status.containers import main_containers_terminated
 from engine.times import format_time, parse_time
 from engine.wellknown import DISRUPTION, PROTECT
 
-_FINAL = ("Succeeded", "Failed")
+_FINAL, _DEADLINE = ("Succeeded", "Failed"), "activeDeadlineSeconds"
 
 
 def runs_on(pod: Mapping[str, Any] | None) -> str:
@@ -26,13 +26,9 @@ def drain_words(pod: Mapping[str, Any] | None) -> str:
         return ""
     if (pod["metadata"].get("labels") or {}).get(DISRUPTION) != PROTECT:
         return ""
-    end = drain_end(pod)
-    until = f"until {format_time(end)} at most" if end else "until it ends"
-    return f"holds a drain of {node} {until}"
-
-
-def drain_end(pod: Mapping[str, Any]) -> datetime | None:
-    """When the kubelet ends the pod, if it is to keep its timeout."""
-    began = parse_time((pod.get("status") or {}).get("startTime"))
-    seconds = (pod.get("spec") or {}).get("activeDeadlineSeconds")
-    return began + timedelta(seconds=seconds) if began is not None and seconds else None
+    began, seconds = parse_time(pod["status"].get("startTime")), pod["spec"].get(_DEADLINE)
+    if began is None or not seconds:
+        return f"holds a drain of {node} until it ends"
+    return (
+        f"holds a drain of {node} until {format_time(began + timedelta(seconds=seconds))} at most"
+    )

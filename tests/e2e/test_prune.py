@@ -258,7 +258,7 @@ def test_deployments_go_by_the_same_rule(place: Namespace) -> None:
     place.api.create("apps/v1/deployments", _deployment("old", "1"), place.namespace)
     place.api.create("apps/v1/deployments", _deployment("new", "1h"), place.namespace)
     expire()
-    run = place.prune("--kinds", "deployments.apps,ReplicaSet.v1.apps,cm")
+    run = place.prune("--kinds", "deployments.apps,replicasets.apps,configmaps")
     assert run.code == 0, run.stderr
     found = actions(run)
     assert (found.pop("old"), found.pop("new")) == ("deleted", "kept")
@@ -277,10 +277,10 @@ def test_custom_resources_go_by_the_same_rule(place: Namespace, widgets: str) ->
     group, _, plural = widgets.split("/")
     expire()
 
-    run = place.prune("--kinds", f"{plural}.{group},cm", "--dry-run=server")
+    run = place.prune("--kinds", f"{plural}.{group},configmaps", "--dry-run=server")
     assert run.code == 0, run.stderr
     assert len(place.names(widgets)) == 5
-    run = place.prune("--kinds", f"Widget.v1.{group},cm")
+    run = place.prune("--kinds", f"{plural}.{group},configmaps")
 
     assert run.code == 0, run.stderr
     assert actions(run) == {"old": "deleted", "new": "kept", "held": "protected", "owned": "kept"}
