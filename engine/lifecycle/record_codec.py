@@ -11,6 +11,7 @@ A key that no field has may be a later version's, and says nothing to this one.
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, fields, replace
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -105,17 +106,15 @@ def _values(of: type, data: dict[str, Any], place: str) -> dict[str, Any]:
 
 
 def _parse(kind: Any, value: Any, place: str) -> Any:
-    try:
+    with suppress(ValueError, OverflowError):
         if isinstance(value, str):
             value.encode()  # a lone surrogate can be read, and neither printed nor written
         if kind is not datetime:
             return kind(value)
         time = datetime.fromisoformat(value)
-        if time.tzinfo is None or time > LATEST:
-            raise ValueError
-        return time.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise _refused(value, place) from None
+        if time.tzinfo is not None and time <= LATEST:
+            return time.astimezone(UTC)
+    raise _refused(value, place)
 
 
 def _data(value: Any) -> Any:
