@@ -1,5 +1,6 @@
 """Kubernetes Events: write ours, read the kubelet's for the first cause of a failure."""
 
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -24,7 +25,7 @@ def record_event(
     message: str,
     now: datetime,
     suffix: str = "",
-) -> bool:
+) -> None:
     """Best effort: an Event is news, and news that may not be written must not stop a job."""
     seen = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     manifest: dict[str, Any] = {
@@ -40,11 +41,8 @@ def record_event(
         "lastTimestamp": seen,
         "count": 1,
     }
-    try:
+    with suppress(EngineError):
         api.create(client, manifest)
-    except EngineError:
-        return False
-    return True
 
 
 def find_pull_cause(client: Client, ref: Ref, uid: str, image: str) -> str:

@@ -59,6 +59,7 @@ from engine.telemetry.events import (
     Emit,
     JobUnchanged,
     JobUnmanaged,
+    Notice,
     ObjectPruned,
     Ready,
     SpecProblem,
@@ -192,10 +193,13 @@ class JobController:
 
     def on_attempt_end(self, record: Record, attempt: Attempt) -> None:
         """Save its log, if logs are to be kept."""
-        if self._dependencies.logs is not None:
-            from engine.reconcile.attempt_logs import AttemptLogs  # noqa: PLC0415 - rarely needed
+        logs = self._dependencies.logs
+        if logs is not None:
+            from engine.reconcile.attempt_logs import save_logs  # noqa: PLC0415 - rarely needed
 
-            AttemptLogs(self.client, self.emit, self._dependencies.logs).save(record.key, attempt)
+            for cause in save_logs(self.client, logs, record.key, attempt):
+                words = f"the log of pod {attempt.pod} could not be saved: {cause}"
+                self.emit(Notice(words, record.key, warning=True))
 
     def start(self) -> None:
         """Begin to reconcile what is in the queue."""
