@@ -7,7 +7,7 @@ from itertools import chain
 from operator import attrgetter
 
 from engine.cluster.records import CONFIG_MAP_RECORDS, STATUS_RECORDS, RecordStore
-from engine.informers.informer import MAX_NAMES, of_jobs
+from engine.informers.informer import MAX_NAMES, Manifest, of_jobs
 from engine.informers.job_specs import SpecInformer, SpecObject
 from engine.informers.pods import PodInformer
 from engine.informers.records import RecordInformer
@@ -115,6 +115,10 @@ class InformerFactory:
             for record in self.records(namespace).all_records()
             if record.source == self._source and record.key.namespace == namespace
         ]
+
+    def all_pods(self) -> list[Manifest]:
+        """The source's pods in every namespace that was listed or watched."""
+        return [pod for name in self.namespaces for pod in self.pods(name).all_items()]
 
     def is_failing(self, namespace: str, *, refused: bool = False) -> bool:
         """Whether pods or records of a namespace can't be read now, and have not been before.

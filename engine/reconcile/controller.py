@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from engine.api.model import Config, Job, JobObject
@@ -39,6 +38,7 @@ from engine.lifecycle.predecessors import JobOrder
 from engine.lifecycle.record import Attempt, Record
 from engine.lifecycle.state import Observation
 from engine.prune.result import PruneEntry
+from engine.prune.source import SourceState
 from engine.reconcile.drain_reporter import DrainReporter
 from engine.reconcile.failure_policy import judge_failure
 from engine.reconcile.image_locator import ImageLocator
@@ -542,6 +542,13 @@ class JobController:
         if tracked.record is not None:
             self.emit(JobUnchanged(tracked.job.key, tracked.record.state))
 
+    def source_state(self, *, is_whole: bool) -> SourceState:
+        """What is known of the source; `is_whole` if a job without a spec has none for certain."""
+        found, contains = self.informers, self.store.__contains__
+        return SourceState(
+            contains, is_whole, found.namespaces, found.all_pods(), found.own_records()
+        )
+
     def report_pruned(self, entry: PruneEntry) -> None:
         """An object that was pruned, or could not be."""
         self.emit(ObjectPruned(entry.ref, entry.action, entry.reason))
@@ -601,9 +608,8 @@ class JobController:
         self._release_starts()
         if now > self._drains_at and self.leads:
             self._drains_at = now + _DRAINS_PERIOD
-            informers = map(self.informers.pods, self.informers.namespaces)
-            pods = chain.from_iterable(informer.all_items() for informer in informers)
-            self._drain_reporter.report(pods, on_pods=self.config.features.events)
+            pods, on_pods = self.informers.all_pods(), self.config.features.events
+            self._drain_reporter.report(pods, on_pods=on_pods)
         if self.informers.becomes_ready():
             self.emit(Ready())
         if not self.failing:

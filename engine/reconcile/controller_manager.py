@@ -11,7 +11,7 @@ from engine.cluster.client import Client
 from engine.cluster.discovery import check_server_version
 from engine.cluster.records import CONFIG_MAP_RECORDS, STATUS_RECORDS
 from engine.errors import EngineError
-from engine.prune.source import SourcePruner, SourceState
+from engine.prune.source import SourcePruner
 from engine.reconcile.controller import ControllerDependencies, JobController
 from engine.reconcile.object_source import ObjectSource
 from engine.reconcile.options import RunOptions
@@ -158,23 +158,13 @@ class ControllerManager:
             heartbeat(_MAX_PASS + self._interval)
             if not self.controller.leads:
                 continue
-            state, config = self._source_state(), self.controller.config
-            result = self._pruner.prune(config, state, self.controller.report_pruned)
+            controller, is_whole = self.controller, not self.specs.incomplete
+            state = controller.source_state(is_whole=is_whole)
+            result = self._pruner.prune(controller.config, state, controller.report_pruned)
             for note in result.notes:
                 self.controller.emit(Notice(note))
             for problem in (*result.errors, *result.warnings):
                 self.controller.emit(ErrorReported(None, f"pruning: {problem}", retrying=True))
-
-    def _source_state(self) -> SourceState:
-        informers, store = self.controller.informers, self.controller.store
-        pods = [pod for name in informers.namespaces for pod in informers.pods(name).all_items()]
-        return SourceState(
-            store.__contains__,
-            not self.specs.incomplete,
-            informers.namespaces,
-            pods,
-            informers.own_records(),
-        )
 
     def _check_server(self, thread: SupervisedThread) -> None:
         del thread

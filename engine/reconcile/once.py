@@ -37,7 +37,7 @@ from engine.lifecycle.record import RERUN, Record, mask_record
 from engine.lifecycle.rename import renames
 from engine.lifecycle.state import name_of, uid_of
 from engine.prune.result import PruneResult
-from engine.prune.source import GoneJobs, SourcePruner, SourceState, missed
+from engine.prune.source import GoneJobs, SourcePruner, missed
 from engine.reconcile.controller import ControllerDependencies, JobController, StopCondition
 from engine.reconcile.job_store import TrackedJob
 from engine.reconcile.options import RunOptions
@@ -123,7 +123,6 @@ class RunOnce:
         )
         self._controller.configure(request.config, request.templates)
         self._jobs = {job.key: job for job in request.jobs}
-        self._namespaces = sorted({key.namespace for key in (*self._jobs, *request.refused)})
         self._logs: dict[JobKey, LogEnd] = {}
         """Of the last attempt that failed of each job."""
         self._failed: dict[JobKey, Record] = {}
@@ -151,7 +150,9 @@ class RunOnce:
                 controller.emit(Notice(words, key))
         if request.is_whole:
             new = {one.job.key: one.job.spec_fields for one in states if one.record is None}
-            for words in renames(new, missed(self._records(), options.source, self._jobs)):
+            for words in renames(
+                new, missed(controller.informers.own_records(), options.source, self._jobs)
+            ):
                 controller.emit(Notice(words))
         for tracked in states:
             key = tracked.job.key
@@ -238,11 +239,7 @@ class RunOnce:
     def prune(self) -> PruneResult:
         """Prune once the jobs are reconciled: pods as last seen, records as first seen."""
         request, options = self._request, self._options
-        pods, records = list[dict[str, Any]](), self._records()
-        for name in self._namespaces:
-            pods += self._controller.informers.pods(name).all_items()
-        is_desired, is_whole = self._jobs.__contains__, request.is_whole
-        seen = SourceState(is_desired, is_whole, self._namespaces, pods, records)
+        is_whole, seen = request.is_whole, self._controller.source_state(is_whole=request.is_whole)
         pruner = SourcePruner(
             client=request.client,
             source=options.source,
@@ -310,11 +307,6 @@ class RunOnce:
         limit = MaxStarts.of(flag, limits)
         found = ((s.job.key, new_run(s.job, s.record, self._pods(s.job.key))) for s in states)
         limit.check({key: why for key, why in found if why is not None})
-
-    def _records(self) -> list[Record]:
-        """Of every source in the jobs' namespaces, as last seen."""
-        informers = self._controller.informers
-        return [one for name in self._namespaces for one in informers.records(name).all_records()]
 
     def _pods(self, key: JobKey) -> tuple[dict[str, Any], ...]:
         """The pods of a job, as last seen."""
