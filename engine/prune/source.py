@@ -158,7 +158,7 @@ class SourcePruner:
         ]
         outdated = [record for record in orphans if _is_due(_evaluate_record(record, now, ttl))]
         if expired or outdated:
-            from engine.prune.candidate import record_candidate, record_ref  # noqa: PLC0415
+            from engine.prune.candidate import record_candidate  # noqa: PLC0415
             from engine.prune.run import PruneOptions, TtlPruner  # noqa: PLC0415 - rarely needed
 
             deleter = deleter or self._deleter(config)
@@ -168,10 +168,9 @@ class SourcePruner:
             found += [record_candidate(record, Marked((ORPHANED_SINCE,))) for record in outdated]
             options = PruneOptions(concurrency=self.concurrency, records_ttl=ttl)
             TtlPruner(deleter, options, add).judge(found)
-            deleted = {one.ref for one in entries if one.action is PruneAction.DELETED}
-            unwatched = {PODS.ref(pod["metadata"]) for pod in self._pods}
-            if deleted & unwatched.union(map(record_ref, self._records)):
-                self._day = None  # what was read is old
+            unwatched = {pod["metadata"]["uid"] for pod in self._pods}
+            if outdated or any(pod["metadata"]["uid"] in unwatched for pod in expired):
+                self._day = None  # what was read is old by the next pass
         if deleter is not None:
             warnings += deleter.warnings
         words = "1 job has no spec any more; its record is kept"
