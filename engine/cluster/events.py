@@ -46,16 +46,17 @@ def record_event(
 
 
 def find_pull_cause(client: Client, ref: Ref, uid: str, image: str) -> str:
-    """First `Failed` event of this pod that names the image; "" if there is none to be read."""
+    """First `Failed` event of this pod that names the image, if there is one to be read."""
     fields = f"involvedObject.uid={uid},reason=Failed"
+    unknown = f'image "{image}" could not be pulled; the cause was not reported'
     try:
         pages = list(api.list_pages(client, api.EVENTS.path(ref.namespace), fields=fields))
     except EngineError:
-        return ""
+        return unknown
     events = [event for page in pages for event in page["items"]]
     events.sort(key=lambda event: event.get("firstTimestamp") or event.get("eventTime") or "")
     for event in events:
         message: str = event.get("message", "")
         if message.startswith("Failed to pull image") and image.rpartition("/")[2] in message:
             return message
-    return ""
+    return unknown

@@ -17,6 +17,7 @@ from engine.api.model import Config, Job
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.discovery import check_server_version, missing_namespaces
+from engine.cluster.events import find_pull_cause
 from engine.cluster.records import RecordList, RecordStore
 from engine.errors import (
     AlreadyExistsError,
@@ -33,6 +34,8 @@ from engine.lifecycle.actions import (
     Action,
     CreateDependents,
     CreatePod,
+    FindCachedImage,
+    FindPullCause,
     RefreshPod,
     ReportError,
     WriteRecord,
@@ -268,6 +271,12 @@ class Planner:
                     job, action
                 ):
                     observed.dependents_looked_up[uid, reported] = now
+                case FindPullCause(name, uid, container, image):
+                    ref = Ref("Pod", job.namespace, name)
+                    cause = find_pull_cause(self.client, ref, uid, image)
+                    observed.pull_causes[uid, container] = cause
+                case FindCachedImage(uid=uid, image=image):
+                    observed.cached_images[uid, image] = False  # only words depend on it
                 case _:
                     return state, action
         raise EngineError(f"job {job.key} does not settle", hint="this is a defect: report it")

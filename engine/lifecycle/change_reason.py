@@ -15,8 +15,6 @@ from engine.lifecycle.actions import (
     CreatePod,
     DeletePod,
     Done,
-    FindCachedImage,
-    FindPullCause,
     RemoveSchedulingGate,
     ReportError,
     UpdatePod,
@@ -33,8 +31,6 @@ _WORDS: Mapping[type[Action], str] = {
     DeletePod: "delete pod {0.pod}: {0.why}",
     CreateDependents: "create what pod {0.pod} owns and lacks",
     RemoveSchedulingGate: "remove the scheduling gate of pod {0.pod}",
-    FindPullCause: "find out why pod {0.pod} has no image",
-    FindCachedImage: "find out whether node {0.node} has image {0.image}",
 }
 
 

@@ -126,11 +126,12 @@ class Deleter:
             raise OwnershipError("another engine leads this source by now")
         is_dry = self.dry_run is not DryRun.NONE
         gone = PruneAction.WOULD_DELETE if is_dry else PruneAction.DELETED
-        if not is_dry:
-            self._finalizer.finalize(
-                candidate, reason, lambda: self._send(candidate, dry_run=True) is not None
-            )
-        elif self.dry_run is DryRun.CLIENT:
+        self._finalizer.finalize(
+            candidate,
+            reason,
+            None if is_dry else lambda: self._send(candidate, dry_run=True) is not None,
+        )
+        if self.dry_run is DryRun.CLIENT:
             return candidate.entry(gone, reason)
         left = self._send(candidate, dry_run=is_dry)
         if left is not None and (waits := waiting_for_finalizers(left)):

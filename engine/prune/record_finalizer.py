@@ -51,11 +51,13 @@ class RecordFinalizer:
     _closed: dict[str, frozenset[str]] = field(default_factory=dict)
     """By namespace, UIDs of pods whose outcome is in a record."""
 
-    def finalize(self, candidate: PruneCandidate, reason: str, dry_run: Callable[[], bool]) -> None:
+    def finalize(
+        self, candidate: PruneCandidate, reason: str, dry_run: Callable[[], bool] | None
+    ) -> None:
         """Save the outcome of a pod; any other object needs nothing.
 
         `dry_run` tries the delete before a job that still runs is recorded as cancelled. It returns
-        whether the pod is still there.
+        whether the pod is still there. Without it nothing is written.
         Errors: NotSavedError, BrokenRecordError, UnrecordedError; and those of `dry_run`.
         """
         key = candidate.job
@@ -69,7 +71,7 @@ class RecordFinalizer:
             if record is None or candidate.uid not in record.pods:
                 _check_unrecorded(self.client, candidate, record)
                 return
-            if attempt is None or attempt.uid != candidate.uid:
+            if dry_run is None or attempt is None or attempt.uid != candidate.uid:
                 return
             pod = api.get(self.client, candidate.ref)
             if pod is None or pod["metadata"]["uid"] != candidate.uid:

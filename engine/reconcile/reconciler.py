@@ -415,8 +415,7 @@ class Reconciler:
         """The first real reason of a pull failure, from the Events."""
         ref = Ref("Pod", tracked.job.namespace, action.pod)
         words = find_pull_cause(self.client, ref, action.uid, action.image)
-        unknown = f'image "{action.image}" could not be pulled; the cause was not reported'
-        tracked.observed.pull_causes[action.uid, action.container] = words or unknown
+        tracked.observed.pull_causes[action.uid, action.container] = words
 
     def find_cached_image(self, tracked: TrackedJob, action: FindCachedImage) -> None:
         """Without the right to list nodes the answer is no."""
