@@ -18,17 +18,17 @@ _NAMESPACE = ("metadata", "namespace")
 _TTL = ("spec", "ttl")
 
 
-def origins(job: Job, namespace: str, mask: str) -> Iterator[tuple[str, Any, str]]:
+def origins(job: Job, namespace: str) -> Iterator[tuple[str, Any, str]]:
     """(field, value, place) of all that holds for `job`, which has to know its origin.
 
-    `namespace` is that of -n; `mask` replaces the values of secrets, unless it is empty. A list is
-    one value unless it has mappings. Guarantees: pure.
+    `namespace` is that of -n. Values of secrets are masked. A list is one value unless it has
+    mappings. Guarantees: pure.
     """
     effective = job.origin
     if effective is None:
         raise ValueError("the configuration has to ask for origins")
     document: Any = {"metadata": {**effective.metadata, "name": job.name}, "spec": effective.spec}
-    document = put_secrets(document, mask) if mask else document
+    document = put_secrets(document, "***")
     cuts = dict(_cuts(effective))
     for path in sorted(_paths(document, ()), key=lambda path: path[0]):
         value, place = cuts.get(path) or (reduce(getitem, path, document), _place(effective, path))

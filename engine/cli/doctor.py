@@ -3,14 +3,11 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from engine.cli import options
 from engine.cli.output import echo_data, echo_table
 from engine.errors import ClusterError, ExitCode
 from engine.inspect.doctor import CheckResult, CheckStatus, diagnose
-
-_WORSE = ("OK", "SKIPPED", "DEGRADED", "FAILED")
 
 
 @options.verb(
@@ -36,11 +33,13 @@ def command(namespaces: tuple[str, ...], output: str) -> None:
     except ClusterError as error:
         where = f"{error.where}: " if error.where else ""
         results = [CheckResult("reach", CheckStatus.FAILED, f"{where}{error.cause}", error.hint)]
+    worst = max((one.status for one in results), key=[*CheckStatus].index)
     if output == "table":
         echo_table(result_rows(results))
     else:
-        echo_data(results_data(results), output)
-    sys.exit(ExitCode.CLUSTER if _worst(results) == "FAILED" else ExitCode.OK)
+        checks = [asdict(one) | {"namespace": one.namespace or None} for one in results]
+        echo_data({"status": worst, "checks": checks}, output)
+    sys.exit(ExitCode.CLUSTER if worst is CheckStatus.FAILED else ExitCode.OK)
 
 
 def result_rows(results: Sequence[CheckResult]) -> list[tuple[str, ...]]:
@@ -50,13 +49,3 @@ def result_rows(results: Sequence[CheckResult]) -> list[tuple[str, ...]]:
         remedy = f" ({one.remedy})" if one.remedy else ""
         rows.append((one.status, one.check, one.namespace, f"{one.message}{remedy}"))
     return rows
-
-
-def results_data(results: Sequence[CheckResult]) -> dict[str, Any]:
-    """The worst status, and every result."""
-    checks = [asdict(one) | {"namespace": one.namespace or None} for one in results]
-    return {"status": _worst(results), "checks": checks}
-
-
-def _worst(results: Sequence[CheckResult]) -> str:
-    return max((one.status for one in results), key=_WORSE.index)

@@ -4,6 +4,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import click
@@ -108,7 +109,7 @@ def command(
     def show(key: JobKey) -> None:
         of_job, prefix = replace(logs, key=key), f"{key} | " if has_prefix else ""
         try:
-            _print(of_job.follow(_echo_wait) if follow else of_job.read(), prefix)
+            _print(of_job.follow(partial(echo, err=True)) if follow else of_job.read(), prefix)
             codes.append(of_job.exit_code() if exit_code else 0)
         except EngineError as error:
             echo_error(error)
@@ -137,10 +138,6 @@ def _print(pieces: Iterator[bytes], prefix: str) -> None:
 def _print_line(line: bytes, prefix: str) -> None:
     with _PRINTING:
         click.echo(prefix + sanitize_log(line.decode(errors="replace")), color=True)
-
-
-def _echo_wait(words: str) -> None:
-    echo(words, err=True)
 
 
 def _at_once(show: Callable[[JobKey], None], keys: list[JobKey]) -> None:

@@ -11,6 +11,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any, TextIO
 
 import click
@@ -18,6 +19,7 @@ import click
 from engine.errors import Diagnostic, EngineError, InvalidInputError
 from engine.status.outcome import State
 from engine.telemetry.redact import REDACTOR
+from engine.times import format_time
 
 LONGEST_TEXT = 40_000
 """Characters: room for the longest message of a record."""
@@ -183,6 +185,17 @@ def to_json(value: Any, **settings: Any) -> str:
     return escape(json.dumps(value, **{"ensure_ascii": False, **settings}))
 
 
+def to_fields(value: object, *names: str) -> dict[str, Any]:
+    """Attributes by their names in JSON; times as texts."""
+    found = {}
+    for name in names:
+        first, *words = name.split("_")
+        given = getattr(value, name)
+        plain = format_time(given) if isinstance(given, datetime) else given
+        found[first + "".join(map(str.capitalize, words))] = plain
+    return found
+
+
 def escape(text: str, astral: Callable[[str], str] = lambda char: json.dumps(char)[1:-1]) -> str:
     """`text`, which is encoded and quoted, with escapes for all that is not harmless.
 
@@ -214,17 +227,11 @@ def truncate_middle(text: str, columns: int) -> str:
     """As much of both ends of `text` as fits: the end of a message has its cause."""
     if len(text) * 2 <= columns or display_width(text) <= columns:
         return text
-    head = _fitting(text, columns // 2 - 1)
-    tail = _fitting(text[::-1], columns - display_width(head) - 1)
+    from rich.cells import chop_cells  # noqa: PLC0415 - rare
+
+    head = chop_cells(text, columns // 2 - 1)[0]
+    tail = chop_cells(text[::-1], columns - display_width(head) - 1)[0]
     return f"{head}…{tail[::-1]}"
-
-
-def _fitting(text: str, columns: int) -> str:
-    for end, char in enumerate(text):
-        columns -= display_width(char)
-        if columns < 0:
-            return text[:end]
-    return text
 
 
 def pluralise(count: int, word: str) -> str:

@@ -1,6 +1,5 @@
 """`engine render`: the manifests of the first attempt, as they would be sent."""
 
-import os
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +10,8 @@ from engine.cli.output import echo_table, to_json
 from engine.cli.printers.manifests import print_json, print_yaml
 from engine.errors import Diagnostic, InvalidInputError, UsageError
 from engine.lifecycle.attempt import RenderConfig, try_render_attempt
-from engine.render.secret_values import resolve_secrets
 from engine.render.templates import Templates
 from engine.specdir.options import SpecOptions
-from engine.telemetry.redact import MASK
 
 
 @options.verb(
@@ -27,7 +24,6 @@ from engine.telemetry.redact import MASK
         *options.SPEC_READING,
         options.NO_SPECS,
         options.SOURCE,
-        options.option("--show-secrets", is_flag=True, help="Print the values of secrets."),
         options.option(
             "--show-origin",
             is_flag=True,
@@ -37,11 +33,11 @@ from engine.telemetry.redact import MASK
         options.output("yaml", "json"),
     ),
 )
-def command(source: str, show_secrets: bool, show_origin: bool, output: str, **given: Any) -> None:
+def command(source: str, show_origin: bool, output: str, **given: Any) -> None:
     """Print the manifests of the specs.
 
     For each job its Pod, its Secret, its ConfigMap.
-    Values of secrets are masked, and needn't be there, unless --show-secrets is given. Owner
+    Values of secrets are masked, and needn't be there. Owner
     references are missing: they need the UID that the pod gets when it is created. It is for
     reading, not for kubectl apply: the pod would wait for ever at its gate, which the engine opens.
 
@@ -55,9 +51,8 @@ def command(source: str, show_secrets: bool, show_origin: bool, output: str, **g
     settings = replace(load_settings(asked), keep_origins=show_origin)
     loaded = load_valid_specs(asked, settings)
     if show_origin:
-        mask = "" if show_secrets else MASK
         for job in loaded.jobs:
-            values = origins(job, asked.namespace, mask)
+            values = origins(job, asked.namespace)
             rows = [(field, to_json(value), place) for field, value, place in values]
             echo_table([("FIELD", "VALUE", "FROM"), *rows])
         return
@@ -67,12 +62,8 @@ def command(source: str, show_secrets: bool, show_origin: bool, output: str, **g
     manifests: list[dict[str, Any]] = []
     problems: list[Diagnostic] = []
     for job in loaded.jobs:
-        secrets, missing = (
-            resolve_secrets(job, os.environ, settings.limits) if show_secrets else (None, ())
-        )
-        policies = first_policies(job)
-        made, found = try_render_attempt(rendering, job, 1, policies, secrets)
-        problems.extend((*missing, *found))
+        made, found = try_render_attempt(rendering, job, 1, first_policies(job), None)
+        problems += found
         manifests.extend((made.pod, *made.dependents) if made else ())
     if problems:
         raise InvalidInputError(tuple(dict.fromkeys(problems)))

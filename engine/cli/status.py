@@ -2,8 +2,9 @@
 
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from http import HTTPStatus
 from typing import Any
 
 import click
@@ -32,7 +33,6 @@ from engine.status.outcome import State
 
 _INTERVAL = 2.0
 """Seconds between two reads of --watch."""
-_BAD_REQUEST = 400
 
 
 @options.verb(
@@ -89,13 +89,17 @@ def command(
     read_from = given
     if specs or (wanted and not all_namespaces):
         read_from = tuple(sorted({key.namespace for key in wanted}))
-    question = _Question(connection.client, read_from, selector, wanted, specs, failed, node)
-    overview, found = question.read()
+
+    def read() -> tuple[Overview, list[JobView]]:
+        overview = _read(connection.client, read_from, selector)
+        return overview, _chosen(overview.jobs, wanted, specs, failed=failed, node=node)
+
+    overview, found = read()
     for job in found:
         if job.error is not None:
             echo_error(job.error)
     if watch:
-        _watch(question.read, wide=output == "wide")
+        _watch(read, wide=output == "wide")
     _print(overview, found, output, with_drains=bool(node))
     if words := explain_outdated((job.outdated or () for job in found), filenames):
         echo(words, err=True)
@@ -110,42 +114,35 @@ def command(
         sys.exit(ExitCode.INVALID)
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """Which jobs are asked for."""
+def _read(client: Client, namespaces: tuple[str, ...], selector: str) -> Overview:
+    """Errors: UsageError for a selector that the server refuses; others of the API."""
+    try:
+        return read_overview(client, namespaces, selector)
+    except ApiError as error:
+        if selector and error.status == HTTPStatus.BAD_REQUEST:
+            raise UsageError(f"the server refuses this selector: {error.cause}") from None
+        raise
 
-    client: Client
-    namespaces: tuple[str, ...]
-    selector: str
-    wanted: set[JobKey]
-    """Their keys; none for all."""
-    specs: Mapping[JobKey, Job]
-    """Those that are known."""
-    failed: bool
-    """Whether only those that failed."""
-    node: str
-    """The node on which their pods are; "" for any."""
 
-    def read(self) -> tuple[Overview, list[JobView]]:
-        """Errors: UsageError for a selector that the server refuses; others of the API."""
-        try:
-            overview = read_overview(self.client, self.namespaces, self.selector)
-        except ApiError as error:
-            if self.selector and error.status == _BAD_REQUEST:
-                raise UsageError(f"the server refuses this selector: {error.cause}") from None
-            raise
-        found = []
-        for job in overview.jobs:
-            if self.wanted and not _names(job) & self.wanted:
-                continue
-            if self.failed and not _has_failed(job):
-                continue
-            if self.node and runs_on(job.pod) != self.node:
-                continue
-            spec = self.specs.get(job.key)
+def _chosen(
+    jobs: Iterable[JobView],
+    wanted: set[JobKey],
+    specs: Mapping[JobKey, Job],
+    *,
+    failed: bool,
+    node: str,
+) -> list[JobView]:
+    """Those that are asked for; `specs` are those that are known."""
+    found = []
+    for job in jobs:
+        is_named = not wanted or _names(job) & wanted
+        # One whose record can't be read may have failed.
+        has_failed = job.status is None or job.status.state is State.FAILED
+        if is_named and (has_failed or not failed) and (not node or runs_on(job.pod) == node):
+            spec = specs.get(job.key)
             outdated = outdated_fields(spec, job.record) if spec is not None else None
             found.append(replace(job, outdated=outdated))
-        return overview, found
+    return found
 
 
 def _read_specs(
@@ -163,11 +160,6 @@ def _read_specs(
 def _names(job: JobView) -> set[JobKey]:
     """Its key, and the same in all namespaces: what -A makes of a name alone."""
     return {job.key, JobKey("", job.key.name)}
-
-
-def _has_failed(job: JobView) -> bool:
-    """One whose record can't be read may have."""
-    return job.status is None or job.status.state is State.FAILED
 
 
 def _print(overview: Overview, jobs: list[JobView], output: str, *, with_drains: bool) -> None:

@@ -132,7 +132,6 @@ def template_variables(job: Job, attempt: int) -> dict[str, Any]:
             "pullSecrets": [*([name] if job.credentials else ()), *job.pull_secrets],
             "hasConfigMap": bool(items),
             "services": [service["name"] for service in spec.get("services", ())],
-            "volumes": [*map(_volume, volumes)],
         },
         "spec": spec,
         "containers": {"initContainers": made[:-1], "containers": made[-1:]},
@@ -202,15 +201,6 @@ def _startup_probe(job: Job, ready: Mapping[str, Any]) -> dict[str, Any]:
     if "tcp" in ready:
         return {"tcpSocket": {"port": ready["tcp"]}, **probe}
     return {"httpGet": {"path": "/", **ready["http"]}, **probe}
-
-
-def _volume(given: Mapping[str, Any]) -> dict[str, Any]:
-    volume = {key: value for key, value in given.items() if key != "mountPath"}
-    if "persistentVolumeClaim" in volume:
-        volume["persistentVolumeClaim"] = {"claimName": volume["persistentVolumeClaim"]}
-    if "image" in volume:
-        volume["image"] = {"reference": volume["image"]}
-    return volume
 
 
 def _env_value(value: str, known: Collection[str]) -> str:

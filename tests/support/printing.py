@@ -3,7 +3,7 @@
 import io
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import patch
@@ -11,7 +11,7 @@ from unittest.mock import patch
 from rich.console import Console
 
 from engine.cli import output
-from engine.cli.doctor import result_rows, results_data
+from engine.cli.doctor import result_rows
 from engine.cli.output import format_rows, sanitize_line, to_json
 from engine.cli.printers.describe import job_data, job_lines
 from engine.cli.printers.events import JsonPrinter, TextPrinter
@@ -167,7 +167,7 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
             "result": result_json(result, pruned),
             "status": to_json(overview_data(overview, jobs)),
             "describe": to_json(job_data(jobs[0], overview)),
-            "doctor": to_json(results_data(results)),
+            "doctor": to_json([asdict(one) for one in results]),
             "prune": prune_json.getvalue(),
             "plan": plan_json(plan),
         },

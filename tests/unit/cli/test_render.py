@@ -84,21 +84,6 @@ def test_secrets_are_masked_and_neednt_be_there(tmp_path: Path, engine: Engine) 
         assert base64.b64encode(VALUE.encode()).decode() not in said.stdout
 
 
-def test_show_secrets_shows_them(tmp_path: Path, engine: Engine) -> None:
-    write(tmp_path, "a.yaml", document(secrets=SECRET))
-    said = engine("render", ".", "--show-secrets", env={"ENGINE_SECRET_TOKEN": VALUE})
-    secret = stream(said.stdout)[1]
-    assert base64.b64decode(secret["data"]["TOKEN"]).decode() == VALUE
-
-
-def test_show_secrets_needs_them(tmp_path: Path, engine: Engine) -> None:
-    write(tmp_path, "a.yaml", document(secrets=SECRET))
-    said = engine("render", ".", "--show-secrets")
-    assert (said.code, said.stdout) == (2, "")
-    assert said.stderr.startswith("a.yaml:1:")
-    assert "fromEnv: the variable ENGINE_SECRET_TOKEN is not set" in said.stderr
-
-
 def test_an_invalid_set_renders_nothing(tmp_path: Path, engine: Engine) -> None:
     write(tmp_path, "a.yaml", document("a"))
     write(tmp_path, "b.yaml", document("b", imgae="x"))

@@ -1,6 +1,5 @@
 """`engine version`: the engine's own always, the server's where one answers."""
 
-import json
 import platform
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,19 +23,12 @@ def test_the_versions_of_client_and_server_are_told(process: Engine, served: Pat
     assert (said.code, own) == (0, f"engine {__version__} (Python {platform.python_version()})")
     assert theirs.startswith("server v1.31")
     assert "http://127.0.0.1" in theirs
-    found = json.loads(process("version", "--kubeconfig", served, "-o", "json").stdout)
-    assert found["client"]["version"] == __version__
-    assert found["server"]["supported"]
-    assert found["server"]["version"].startswith("v1.31")
 
 
 def test_without_a_server_the_engines_own_version_is_told(process: Engine) -> None:
     said = process("version", "--kubeconfig", "nowhere")
     assert (said.code, len(said.stdout.splitlines())) == (6, 1)
     assert "nowhere" in said.stderr
-    said = process("version", "--kubeconfig", "nowhere", "-o", "json")
-    assert said.code == 6
-    assert said.result["server"] is None
     assert process("version", "--client").code == 0
 
 
