@@ -3,19 +3,9 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from engine.api import model
 from engine.api.checks import check_object, check_spec
 from engine.api.effective import AFTER_FINISHED, FROM_SECRET, EffectiveSpec, effective_spec
-from engine.api.model import (
-    Config,
-    Dependency,
-    Job,
-    Limits,
-    OnChange,
-    RegistryCredential,
-    Retry,
-    SecretKey,
-    SecretRef,
-)
 from engine.api.parse import SpecText
 from engine.api.spec_hash import defaulted_fields, spec_hash
 from engine.api.yaml_reader import Document
@@ -26,9 +16,9 @@ def build_job(
     document: Document,
     text: SpecText,
     layers: Sequence[Document],
-    config: Config,
+    config: model.Config,
     namespace: str = "",
-) -> tuple[Job | None, tuple[Diagnostic, ...]]:
+) -> tuple[model.Job | None, tuple[Diagnostic, ...]]:
     """The job of `document` in `text`, None if it has an error; `layers` are its defaults,
     nearest first.
 
@@ -46,13 +36,13 @@ def build_job(
     seconds = {path: time.seconds or 0 for path, time in effective.times.items()}
     timeout, start_timeout = seconds[("timeout",)], seconds[("startTimeout",)]
     longest = start_timeout + timeout + seconds.get(("ttlLeeway",), 0)
-    secrets: dict[str, SecretRef] = {}
-    secret_keys: dict[str, SecretKey] = {}
-    credentials: list[RegistryCredential] = []
+    secrets: dict[str, model.SecretRef] = {}
+    secret_keys: dict[str, model.SecretKey] = {}
+    credentials: list[model.RegistryCredential] = []
     pull_secrets: list[str] = []
     for name, source in spec.get("secrets", {}).items():
         if FROM_SECRET in source:
-            secret_keys[name] = SecretKey(**source[FROM_SECRET])
+            secret_keys[name] = model.SecretKey(**source[FROM_SECRET])
         else:
             secrets[name] = _secret_source(source, effective.place(("spec", "secrets", name)))
     for index, entry in enumerate(spec.get("registryCredentials", ())):
@@ -61,11 +51,13 @@ def build_job(
         else:
             place = effective.place(("spec", "registryCredentials", index, "password"))
             password = _secret_source(entry["password"], place)
-            credentials.append(RegistryCredential(entry["registry"], entry["username"], password))
+            credentials.append(
+                model.RegistryCredential(entry["registry"], entry["username"], password)
+            )
     retry = dict(spec.get("retry", {}))
     if "on" in retry:
         retry["on"] = frozenset(retry["on"])
-    job = Job(
+    job = model.Job(
         name=metadata["name"],
         namespace=metadata["namespace"],
         names_namespace="namespace" in document.data["metadata"],
@@ -86,8 +78,8 @@ def build_job(
         secret_keys=secret_keys,
         credentials=tuple(credentials),
         pull_secrets=tuple(pull_secrets),
-        retry=Retry(**retry),
-        on_change=OnChange(spec["onChange"]),
+        retry=model.Retry(**retry),
+        on_change=model.OnChange(spec["onChange"]),
         matrix=document.matrix,
         depends_on=tuple(_dependencies(effective)),
         spec_hash=whole,
@@ -99,19 +91,21 @@ def build_job(
         folder=text.folder,
         root=text.root or text.folder,
         object=text.object,
-        origin=effective if config.keep_origins or limits != Limits() else None,
+        origin=effective if config.keep_origins or limits != model.Limits() else None,
     )
     return job, problems
 
 
-def _secret_source(source: Mapping[str, str], place: SourceLocation) -> SecretRef:
-    return SecretRef(place, source.get("value"), source.get("fromEnv"), source.get("fromFile"))
+def _secret_source(source: Mapping[str, str], place: SourceLocation) -> model.SecretRef:
+    return model.SecretRef(
+        place, source.get("value"), source.get("fromEnv"), source.get("fromFile")
+    )
 
 
-def _dependencies(effective: EffectiveSpec) -> Iterator[Dependency]:
+def _dependencies(effective: EffectiveSpec) -> Iterator[model.Dependency]:
     for index, one in enumerate(effective.spec.get("dependsOn", ())):
         place = effective.place(("spec", "dependsOn", index))
         if isinstance(one, str):
-            yield Dependency(one, place)
+            yield model.Dependency(one, place)
         else:
-            yield Dependency(one["name"], place, one.get("on") == "finished")
+            yield model.Dependency(one["name"], place, one.get("on") == "finished")

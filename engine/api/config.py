@@ -6,15 +6,8 @@ from itertools import product
 from operator import itemgetter
 from typing import Any
 
+from engine.api import model
 from engine.api.kubernetes_schema import SHIPPED, KubernetesSchema
-from engine.api.model import (
-    SECRET_ENV,
-    Config,
-    Features,
-    Limits,
-    PullSettings,
-    RecordSettings,
-)
 from engine.api.pod_fields import field_path
 from engine.api.schema import check_document
 from engine.api.schema_messages import dotted, show
@@ -39,7 +32,7 @@ def parse_config(
     file: str,
     kubernetes: KubernetesSchema = SHIPPED,
     allow_secret_env: tuple[str, ...] = (),
-) -> Config:
+) -> model.Config:
     """Config of the one EngineConfig document in `text`, and of what the command line allows.
 
     Errors: InvalidInputError with every problem of the file.
@@ -99,7 +92,7 @@ def _unknown_pod_fields(document: Document, kubernetes: KubernetesSchema) -> Ite
 
 def _build(
     document: Document, kubernetes: KubernetesSchema, allow_secret_env: tuple[str, ...]
-) -> Config:
+) -> model.Config:
     data = document.data
 
     def fields(section: str) -> dict[str, Any]:
@@ -112,7 +105,7 @@ def _build(
 
     limits = fields("limits")
     limits["allowed_secret_env"] = (
-        *limits.get("allowed_secret_env", SECRET_ENV),
+        *limits.get("allowed_secret_env", model.SECRET_ENV),
         *allow_secret_env,
     )
     if "allow_pod_patch" in limits:
@@ -122,13 +115,13 @@ def _build(
     pull = fields("pull")
     if "fallback_on" in pull:
         pull["fallback_on"] = frozenset(pull["fallback_on"])
-    return Config(
+    return model.Config(
         defaults=data.get("defaults") or {},
-        limits=Limits(**limits),
-        features=Features(**fields("features")),
-        pull=PullSettings(**pull),
+        limits=model.Limits(**limits),
+        features=model.Features(**fields("features")),
+        pull=model.PullSettings(**pull),
         prune_annotations=fields("prune").get("annotations", ()),
-        records=RecordSettings(**fields("records")),
+        records=model.RecordSettings(**fields("records")),
         kubernetes=kubernetes,
         allow_secret_env=allow_secret_env,
         document=document,

@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from engine.api.versions import read_schema
 from engine.errors import Diagnostic, InvalidInputError, SourceLocation
-from engine.files import resource_dir
 
 TYPES = "kubernetes/types.schema.json"
 """The types as the API server takes them."""
@@ -106,13 +106,7 @@ class KubernetesSchema:
         return found
 
 
-def _read_shipped() -> Mapping[str, Type]:
-    folder = resource_dir("schemas")
-    types, patch = (folder / TYPES).read_bytes(), (folder / PATCH).read_bytes()
-    return {TYPES: json.loads(types), PATCH: json.loads(patch)}
-
-
-SHIPPED = KubernetesSchema(_read_shipped)
+SHIPPED = KubernetesSchema(lambda: {name: read_schema(name) for name in (TYPES, PATCH)})
 """The types of the release that the engine is tested with."""
 
 

@@ -4,7 +4,6 @@ The schemas refer to the types of Kubernetes.
 """
 
 import copy
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -13,16 +12,11 @@ from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from engine.api.kubernetes_schema import (
-    SHIPPED,
-    TYPES,
-    KubernetesSchema,
-)
+from engine.api.kubernetes_schema import SHIPPED, TYPES, KubernetesSchema
 from engine.api.schema_messages import Path, explain, show, suggest, type_name, unknown_names
-from engine.api.versions import API_VERSION, JOB_SPEC, SCHEMAS
+from engine.api.versions import API_VERSION, JOB_SPEC, SCHEMAS, read_schema
 from engine.api.yaml_reader import Document
 from engine.errors import MAX_SHOWN, Diagnostic, SourceLocation
-from engine.files import resource_dir
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -222,10 +216,7 @@ def _registry(kubernetes: KubernetesSchema) -> "Registry[Any]":
 
 def _schema(kubernetes: KubernetesSchema, uri: str) -> dict[str, Any]:
     name = uri.removeprefix(_BASE)
-    if name in kubernetes.files:
-        schema = kubernetes.files[name]
-    else:
-        schema = json.loads((resource_dir("schemas") / name).read_bytes())
+    schema = kubernetes.files.get(name) or read_schema(name)
     # A schema that names its draft would be judged by that, without our keywords.
     return {key: schema[key] for key in schema if key != "$schema"}
 

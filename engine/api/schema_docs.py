@@ -1,17 +1,21 @@
 """The documentation of a field in the schemas: its type, default and meaning."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from engine.api.field_kinds import FieldKind, field_kind
 from engine.api.kubernetes_schema import kubectl_name
 from engine.api.schema_messages import dotted, suggest
-from engine.api.versions import API_VERSION, ENGINE_CONFIG, JOB_DEFAULTS, JOB_SPEC, SCHEMAS
+from engine.api.versions import (
+    API_VERSION,
+    ENGINE_CONFIG,
+    JOB_DEFAULTS,
+    JOB_SPEC,
+    SCHEMAS,
+    read_schema,
+)
 from engine.errors import UsageError
-from engine.files import resource_dir
 
 KINDS = (JOB_SPEC, JOB_DEFAULTS, ENGINE_CONFIG)
 
@@ -149,7 +153,7 @@ def _resolved(node: Mapping[str, Any], holder: Mapping[str, Any]) -> Mapping[str
     if reference is None:
         return {**node, "$file": file}
     name, _, pointer = reference["$ref"].partition("#")
-    target: Any = _file(name or str(file))
+    target: Any = read_schema(name or str(file))
     for step in filter(None, pointer.split("/")):
         target = target[step]
     rest = {key: value for key, value in node.items() if key not in ("$ref", "allOf", "$file")}
@@ -158,10 +162,4 @@ def _resolved(node: Mapping[str, Any], holder: Mapping[str, Any]) -> Mapping[str
 
 def _schema(kind: str) -> Mapping[str, Any]:
     name = SCHEMAS[API_VERSION, kind]
-    return {**_file(name), "$file": name}
-
-
-@cache
-def _file(name: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = json.loads((resource_dir("schemas") / name).read_bytes())
-    return found
+    return {**read_schema(name), "$file": name}

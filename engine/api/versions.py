@@ -23,29 +23,20 @@ SCHEMAS: Mapping[tuple[str, str], str] = {
 }
 """Files in `schemas/`, by `apiVersion` and `kind`. A version may exist for some kinds alone."""
 CUSTOM_RESOURCES = "kubernetes/crds.json"
-"""The file of `custom_resources`, which `make manifests` makes of the others."""
-
-
-def custom_resources() -> list[dict[str, Any]]:
-    """The CustomResourceDefinitions of JobSpec and JobDefaults, and the policies beside them."""
-    text = (resource_dir("schemas") / CUSTOM_RESOURCES).read_bytes()
-    found: list[dict[str, Any]] = json.loads(text)
-    return found
+"""CustomResourceDefinitions of JobSpec and JobDefaults, and the policies beside them, which `make
+manifests` makes of the others.
+"""
 
 
 @cache
-def other_names() -> Mapping[str, str]:
-    """What to do here in place of fields that other tools' jobs have, by their names there."""
-    text = (resource_dir("schemas") / SCHEMAS[API_VERSION, JOB_SPEC]).read_bytes()
-    found: Mapping[str, str] = json.loads(text)["definitions"]["spec"]["x-other-names"]
-    return found
+def read_schema(name: str) -> Any:
+    """What a file in `schemas/` holds."""
+    return json.loads((resource_dir("schemas") / name).read_bytes())
 
 
 def bundled_schema(api_version: str, kind: str) -> str:
     """The schema of `kind` with everything that it refers to, for an editor that has it alone."""
     start = SCHEMAS[api_version, kind]
-    folder = resource_dir("schemas")
-    read = cache(lambda name: json.loads((folder / name).read_bytes()))
     definitions: dict[str, Any] = {}
 
     def bundle(node: Any, file: str) -> Any:
@@ -66,10 +57,10 @@ def bundled_schema(api_version: str, kind: str) -> str:
         name = prefix + ".".join(step for step in steps if step != "definitions")
         if name not in definitions:
             definitions[name] = {}  # a type may be within itself
-            definitions[name] = bundle(reduce(getitem, steps, read(file)), file)
+            definitions[name] = bundle(reduce(getitem, steps, read_schema(file)), file)
         return name
 
-    whole = {key: below for key, below in read(start).items() if key != "definitions"}
+    whole = {key: below for key, below in read_schema(start).items() if key != "definitions"}
     made = bundle(whole, start)
     named = {"$schema": made.pop("$schema"), "$id": f"https://jobs.engine/{start}"}
     whole = {**named, **made, "definitions": definitions}

@@ -14,16 +14,8 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any, NoReturn, cast
 
-from ruamel.yaml import YAML
+from ruamel.yaml import YAML, events
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import (
-    AliasEvent,
-    CollectionEndEvent,
-    CollectionStartEvent,
-    DocumentStartEvent,
-    MappingStartEvent,
-    ScalarEvent,
-)
 from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.resolver import Resolver
@@ -266,19 +258,19 @@ class _Reader:
         with _PARSER_LOCK:
             _PARSER.doc_infos.clear()  # it grows with each text
             for event in _PARSER.parse(text):
-                if isinstance(event, ScalarEvent):
+                if isinstance(event, events.ScalarEvent):
                     self._put(event, self._scalar(event))
-                elif isinstance(event, CollectionStartEvent):
+                elif isinstance(event, events.CollectionStartEvent):
                     self._begin(event)
-                elif isinstance(event, CollectionEndEvent):
+                elif isinstance(event, events.CollectionEndEvent):
                     self._end(self._open.pop())
-                elif isinstance(event, AliasEvent):
+                elif isinstance(event, events.AliasEvent):
                     self._alias(event)
-                elif isinstance(event, DocumentStartEvent):
+                elif isinstance(event, events.DocumentStartEvent):
                     self._anchored.clear()
 
     def _begin(self, event: Any) -> None:
-        is_mapping = isinstance(event, MappingStartEvent)
+        is_mapping = isinstance(event, events.MappingStartEvent)
         if event.tag not in (None, "!", _TAG + ("map" if is_mapping else "seq")):
             self._find(event, *_NO_TAG)
         holder = self._open[-1]
@@ -341,7 +333,7 @@ class _Reader:
 
     def _key(self, holder: _Collection, event: Any, name: Any) -> str | None:
         if not isinstance(name, str):
-            is_scalar = isinstance(event, ScalarEvent)
+            is_scalar = isinstance(event, events.ScalarEvent)
             shown = show(event.value)[1:-1] if is_scalar else "a list or mapping"
             named = "" if holder.secret else f", not {shown}"
             self._find(event, f"a key must be a string{named}", "quote it")

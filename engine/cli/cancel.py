@@ -16,9 +16,7 @@ from engine.reconcile.job_requests import cancel_job, is_half_cancelled
     "engine cancel --all --source web -n ci --dry-run",
     params=(
         *options.SELECTED_JOBS,
-        options.option(
-            "--all", "every", is_flag=True, help="All jobs of --source, or of -l, not yet over."
-        ),
+        options.flag("--all", "every", "All jobs of --source, or of -l, not yet over."),
         options.ONE_SOURCE,
         options.NODE,
         options.option("--reason", default="", help="Why; goes into the record."),

@@ -31,17 +31,15 @@ _PRINTING = threading.Lock()
     "engine logs build -p",
     params=(
         *options.SELECTED_JOBS,
-        options.option("--failed", is_flag=True, help="All jobs whose last run failed."),
-        options.option("--all", "every", is_flag=True, help="All jobs."),
+        options.flag("--failed", "All jobs whose last run failed."),
+        options.flag("--all", "every", "All jobs."),
         options.option(
             "--source",
             type=options.label_value,
             help="All jobs of this source, or with --failed and -l those of them.",
         ),
-        options.option("-f", "--follow", is_flag=True, help="Go on until the job is over."),
-        options.option(
-            "--exit-code", is_flag=True, help="With -f: end with the job's own exit code."
-        ),
+        options.flag("-f", "--follow", "Go on until the job is over."),
+        options.flag("--exit-code", "With -f: end with the job's own exit code."),
         options.option(
             "-c",
             "--container",
@@ -54,7 +52,7 @@ _PRINTING = threading.Lock()
             help="Number of the attempt, as the name of its pod ends.",
         ),
         options.option("--run", default="", help="Short name of the run, as pods have it."),
-        options.option("-p", "--previous", is_flag=True, help="The run before the newest."),
+        options.flag("-p", "--previous", "The run before the newest."),
         options.option(
             "--tail", type=click.IntRange(min=0), help="Begin with the last so many lines."
         ),

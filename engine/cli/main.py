@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -48,6 +48,8 @@ COMMANDS = {
 }
 COMPLETE_VARIABLE = "_ENGINE_COMPLETE"
 _MAX_END = 15
+_SIGNALLED = 128
+"""Exit codes of processes that a signal ends begin here."""
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 """Specs and manifests are trees without cycles: a collection every 700 objects costs a fifth."""
 
@@ -133,23 +135,31 @@ def _run() -> int:
     return 0
 
 
-def on_ending_signals(handler: Callable[[int, Any], Any]) -> None:
-    """Have SIGTERM, and SIGINT unless the parent ignores it, handled for the rest of the command.
+def on_ending_signals(
+    end: Callable[[int], object], close: Callable[[], object] = bool
+) -> list[int]:
+    """Have SIGTERM and SIGINT call `end`; a second one calls `close` and ends the process. What is
+    returned gets the signal's number.
 
     A script ignores SIGINT for a command that it starts with &: Ctrl-C isn't meant for that one.
+    Guarantees: after the first signal the process ends in 15 seconds at the latest, even if it
+    hangs in a write to a full pipe. To end in order takes ten.
     """
-    signal.signal(signal.SIGTERM, handler)
+    received: list[int] = []
+
+    def handle(number: int, _frame: object) -> None:
+        if received:
+            close()
+            os._exit(_SIGNALLED + number)
+        received.append(number)
+        signal.signal(signal.SIGALRM, lambda *_: os._exit(_SIGNALLED + number))
+        signal.alarm(_MAX_END)
+        end(number)
+
+    signal.signal(signal.SIGTERM, handle)
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, handler)
-
-
-def end_at_last(number: int) -> None:
-    """End the process in 15 seconds at the latest, even if it hangs in a write to a full pipe.
-
-    For the handlers of signals that end it in order, which takes ten; `number` is the signal's.
-    """
-    signal.signal(signal.SIGALRM, lambda *_: os._exit(128 + number))
-    signal.alarm(_MAX_END)
+        signal.signal(signal.SIGINT, handle)
+    return received
 
 
 @contextmanager

@@ -153,6 +153,12 @@ def option(*names: str, writes: bool = False, **settings: Any) -> click.Option:
     return click.Option(names, envvar=None if has_none else variable, **settings)
 
 
+def flag(*names_and_help: str) -> click.Option:
+    """A switch: its names, and last what it does."""
+    *names, words = names_and_help
+    return option(*names, is_flag=True, help=words)
+
+
 def connect(connections: int = 16, on_silence: Callable[[str], None] = echo_note) -> "Connection":
     """To the cluster that CLUSTER names. Errors: ClusterError."""
     from engine.cluster import connect as cluster  # noqa: PLC0415 - --help needs no `kubernetes`
@@ -186,7 +192,7 @@ JOBS_NAMESPACE = _ONE_NAMESPACE(help="Namespace; default: the context's.")
 SEVERAL_NAMESPACES = NAMESPACES(
     help="Namespace; default: the context's; may be given several times."
 )
-ALL_NAMESPACES = option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
+ALL_NAMESPACES = flag("-A", "--all-namespaces", "All namespaces.")
 RECORD_SELECTOR = option("-l", "--selector", default="", help="Label selector on the records.")
 NODE = option("--node", default="", help="Only jobs whose pods are on this node.")
 SELECTED_JOBS = (JOB_NAMES(), JOBS_NAMESPACE, ALL_NAMESPACES, RECORD_SELECTOR)
@@ -214,20 +220,17 @@ ONE_SOURCE = option(
     help="Where no job is named: the jobs of this source alone.",
 )
 FROM_CLUSTER = (
-    option(
+    flag(
         "--from-cluster",
-        is_flag=True,
-        help="Take JobSpec objects of -n, or -A, in place of files; the source is then 'objects'.",
+        "Take JobSpec objects of -n, or -A, in place of files; the source is then 'objects'.",
     ),
-    option("-A", "--all-namespaces", is_flag=True, help="With --from-cluster: all namespaces."),
+    flag("-A", "--all-namespaces", "With --from-cluster: all namespaces."),
     option("-l", "--selector", default="", help="With --from-cluster: labels of the objects."),
 )
 SPEC_READING = (
     DEFAULTS_ROOT,
-    option(
-        "--strict",
-        is_flag=True,
-        help="Refuse documents of other API groups among the specs; else they are skipped.",
+    flag(
+        "--strict", "Refuse documents of other API groups among the specs; else they are skipped."
     ),
     CONFIG,
     option(
@@ -250,10 +253,8 @@ SPEC_READING = (
     ),
 )
 RECONCILING = (NAMESPACE, *CLUSTER, *SPEC_READING, SOURCE, *FROM_CLUSTER)
-PRUNE = option(
-    "--prune",
-    is_flag=True,
-    help="Cancel and remove the jobs of --source, which has to be named, whose spec is gone.",
+PRUNE = flag(
+    "--prune", "Cancel and remove the jobs of --source, which has to be named, whose spec is gone."
 )
 MAX_REMOVALS = option(
     "--max-removals",
@@ -261,13 +262,12 @@ MAX_REMOVALS = option(
     help="With --prune: remove no job at all where more than this would go; default: half of the"
     " source's jobs, or ten.",
 )
-YES = option("--yes", is_flag=True, help="With --prune: remove any number of jobs, unasked.")
-ALLOW_EMPTY = option(
+YES = flag("--yes", "With --prune: remove any number of jobs, unasked.")
+ALLOW_EMPTY = flag(
     "--allow-empty",
-    is_flag=True,
-    help="Let there be no specs at all; with --prune every job of the source is removed then.",
+    "Let there be no specs at all; with --prune every job of the source is removed then.",
 )
-NO_SPECS = option("--allow-empty", is_flag=True, help="Let there be no specs at all.")
+NO_SPECS = flag("--allow-empty", "Let there be no specs at all.")
 DRY_RUN = partial(option, "--dry-run", type=click.Choice(_DRY_RUNS), default="none")
 CLIENT_DRY_RUN = DRY_RUN(
     type=click.Choice(_DRY_RUNS[:2]),

@@ -17,14 +17,12 @@ from engine.specdir.options import SpecOptions
 from engine.telemetry.redact import REDACTOR
 from engine.wellknown import FOREIGN_TTLS
 
-_KINDS = ("pods", "secrets", "configmaps")
 
-
-def _kinds(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
-    named = tuple(name.strip() for given in value for name in given.split(",") if name.strip())
-    if value and not named:
-        raise click.BadParameter("name at least one kind", ctx, param)
-    return named or _KINDS
+def _kinds(text: str) -> tuple[str, ...]:
+    """Errors: ValueError."""
+    if named := tuple(filter(None, map(str.strip, text.split(",")))):
+        return named
+    raise ValueError("name at least one kind")
 
 
 @options.verb(
@@ -34,13 +32,12 @@ def _kinds(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
         options.NAMESPACES(
             help="Namespace; may be given several times. With -A: one of kube-* that is meant, too."
         ),
-        options.option("-A", "--all-namespaces", is_flag=True, help="All namespaces but kube-*."),
+        options.flag("-A", "--all-namespaces", "All namespaces but kube-*."),
         options.option("-l", "--selector", default="", help="Label selector on the objects."),
         options.option(
             "--kinds",
-            multiple=True,
-            callback=_kinds,
-            show_default=",".join(_KINDS),
+            type=_kinds,
+            default="pods,secrets,configmaps",
             help="Kinds, with their group: pods,deployments.apps,widgets.example.com.",
         ),
         options.option(

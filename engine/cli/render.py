@@ -24,10 +24,9 @@ from engine.specdir.options import SpecOptions
         *options.SPEC_READING,
         options.NO_SPECS,
         options.SOURCE,
-        options.option(
+        options.flag(
             "--show-origin",
-            is_flag=True,
-            help="Print the values of the effective specs in place of the manifests, and where each"
+            "Print the values of the effective specs in place of the manifests, and where each"
             " comes from.",
         ),
         options.output("yaml", "json"),

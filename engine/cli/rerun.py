@@ -23,11 +23,9 @@ from engine.status.outcome import State
     "engine rerun --outdated -f jobs/",
     params=(
         *options.SELECTED_JOBS,
-        options.option("--failed", is_flag=True, help="All jobs whose last run failed."),
-        options.option(
-            "--outdated",
-            is_flag=True,
-            help="All jobs of -f that ran with other defaults than they would now.",
+        options.flag("--failed", "All jobs whose last run failed."),
+        options.flag(
+            "--outdated", "All jobs of -f that ran with other defaults than they would now."
         ),
         options.FILENAMES(help="Specs of the jobs: no job without a spec there runs again."),
         options.ONE_SOURCE,

@@ -60,7 +60,7 @@ def command(
     the command that has kubectl and the engine use it, and stops on Ctrl-C.
     """
     stop = threading.Event()
-    on_ending_signals(lambda *_: stop.set())
+    on_ending_signals(lambda _: stop.set())
     with (
         tempfile.TemporaryDirectory(prefix="engine-sandbox-") as folder,
         Sandbox(

@@ -4,10 +4,11 @@ import click
 
 from engine.api.versions import (
     API_VERSION,
+    CUSTOM_RESOURCES,
     JOB_SPEC,
     SCHEMAS,
     bundled_schema,
-    custom_resources,
+    read_schema,
 )
 from engine.cli import options
 
@@ -20,10 +21,9 @@ _KINDS = click.Choice(sorted({kind for _, kind in SCHEMAS}), case_sensitive=Fals
     "engine schema --crd",
     params=[
         click.Argument(["kind"], type=_KINDS, default=JOB_SPEC, metavar="[KIND]"),
-        options.option(
+        options.flag(
             "--crd",
-            is_flag=True,
-            help="Print what a cluster needs for JobSpec objects, for kubectl apply --server-side.",
+            "Print what a cluster needs for JobSpec objects, for kubectl apply --server-side.",
         ),
     ],
 )
@@ -39,4 +39,4 @@ def command(kind: str, crd: bool) -> None:
         return
     from engine.cli.printers.manifests import print_yaml  # noqa: PLC0415 - for this flag alone
 
-    print_yaml(custom_resources())
+    print_yaml(read_schema(CUSTOM_RESOURCES))

@@ -11,7 +11,7 @@ from engine.cluster.discovery import OLDEST_SERVER, server_version
 @options.verb(
     "engine version",
     "engine version --client",
-    params=(options.option("--client", is_flag=True, help="Ask no server."), *options.CLUSTER),
+    params=(options.flag("--client", "Ask no server."), *options.CLUSTER),
 )
 def command(client: bool) -> None:
     """Print the versions of the engine and of the server.

@@ -5,11 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.api.versions import API_VERSION, JOB_SPEC, other_names
+from engine.api.versions import API_VERSION, JOB_SPEC, SCHEMAS, read_schema
 from engine.api.yaml_reader import Document, Path
 from engine.refs import MAIN_CONTAINER
 
 LONGEST_NAME = 48
+_SPEC = read_schema(SCHEMAS[API_VERSION, JOB_SPEC])["definitions"]["spec"]
+_OTHERS: Mapping[str, str] = _SPEC["x-other-names"]
+"""What to do here in place of fields that other tools' jobs have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class Conversion:
 
         Without `words` these are the schema's own for a field of another tool.
         """
-        words = words or other_names().get(str(path[-1]), "no field of a JobSpec is the same")
+        words = words or _OTHERS.get(str(path[-1]), "no field of a JobSpec is the same")
         line = self.document.locate(path, key=True).line
         self.remarks.append((line, f"{path[-1]}: {words}"))
 

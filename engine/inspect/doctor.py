@@ -8,17 +8,11 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
+from engine import errors
 from engine.api.quantity import amount
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.discovery import OLDEST_SERVER, TIMEOUT, is_allowed, server_version
-from engine.errors import (
-    ApiError,
-    BusyError,
-    ForbiddenError,
-    NotFoundError,
-    UnauthorizedError,
-)
 from engine.refs import Right
 from engine.wellknown import DISRUPTION, MOST_AVAILABLE, PROTECT
 
@@ -124,10 +118,12 @@ def diagnose(client: Client, namespaces: Iterable[str]) -> list[CheckResult]:
         for name, needs, ask in checks:
             try:
                 found = [*ask(client, namespace)]
-            except (UnauthorizedError, BusyError):
+            except (errors.UnauthorizedError, errors.BusyError):
                 raise
-            except ApiError as error:
-                words = f"needs {needs}" if isinstance(error, ForbiddenError) else error.cause
+            except errors.ApiError as error:
+                words = (
+                    f"needs {needs}" if isinstance(error, errors.ForbiddenError) else error.cause
+                )
                 found = [CheckResult(one, SKIPPED, words) for one in name.split(", ")]
             results += [replace(one, namespace=namespace) for one in found]
             if found and found[0].check == "namespace" and found[0].status is FAILED:
@@ -152,7 +148,7 @@ def check_namespace(client: Client, name: str) -> Iterator[CheckResult]:
     """Whether it exists, and holds pods to a Pod Security Standard."""
     try:
         found = client.request("GET", api.NAMESPACES.path("", name), timeout=TIMEOUT)
-    except NotFoundError:
+    except errors.NotFoundError:
         remedy = f"kubectl create namespace {name}, or choose another with -n"
         yield CheckResult("namespace", FAILED, "it does not exist", remedy)
         return
@@ -209,7 +205,7 @@ def check_quotas(client: Client, namespace: str) -> Iterator[CheckResult]:
 
 def check_protection(client: Client, namespace: str) -> Iterator[CheckResult]:
     """Nothing where the API server has no PodDisruptionBudgets."""
-    with suppress(NotFoundError):
+    with suppress(errors.NotFoundError):
         page = api.list_page(client, api.DISRUPTION_BUDGETS.path(namespace), [], timeout=TIMEOUT)
         yield read_protection(page["items"], namespace)
 

@@ -12,15 +12,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from jinja2 import (
-    FileSystemLoader,
-    StrictUndefined,
-    Template,
-    TemplateNotFound,
-    TemplateSyntaxError,
-    Undefined,
-    pass_context,
-)
+import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from engine.api.kubernetes_schema import SHIPPED, KubernetesSchema
@@ -31,8 +23,8 @@ from engine.files import resource_dir
 SUFFIX = ".yaml.j2"
 BUILT_IN_SET = "job"
 _WHOLE_VALUE = "an {{ expression }} must be a whole value: write {{ 'a-' ~ b }}, not a-{{ b }}"
-_UNREADABLE = (TemplateNotFound, TemplateSyntaxError, UnicodeDecodeError)
-_Unreadable = TemplateNotFound | TemplateSyntaxError | UnicodeDecodeError
+_UNREADABLE = (jinja2.TemplateNotFound, jinja2.TemplateSyntaxError, UnicodeDecodeError)
+_Unreadable = jinja2.TemplateNotFound | jinja2.TemplateSyntaxError | UnicodeDecodeError
 _VALUES: ContextVar[list[Any]] = ContextVar("_VALUES")
 """Of the expressions of the template that is rendered."""
 _MARK = "\U0010fffb"
@@ -51,8 +43,8 @@ class Templates:
         self.has_own = folder is not None
         self._folders = [*([folder] if folder else []), resource_dir("templates")]
         self._environment = ImmutableSandboxedEnvironment(
-            loader=FileSystemLoader(self._folders),
-            undefined=StrictUndefined,
+            loader=jinja2.FileSystemLoader(self._folders),
+            undefined=jinja2.StrictUndefined,
             finalize=_mark,
             autoescape=False,
             trim_blocks=True,
@@ -96,7 +88,7 @@ class Templates:
         path = Path(self._template(template_set, name).filename or "")
         return None if path.is_relative_to(self._folders[-1]) else path
 
-    def _template(self, template_set: str, name: str) -> Template:
+    def _template(self, template_set: str, name: str) -> jinja2.Template:
         path = f"{template_set}/{name}{SUFFIX}"
         try:
             return self._environment.get_template(path)
@@ -107,7 +99,7 @@ class Templates:
             raise RenderError(words, where=SourceLocation(path)) from None
 
     def _unreadable(self, template_set: str, path: str, error: "_Unreadable") -> RenderError:
-        if isinstance(error, TemplateSyntaxError):
+        if isinstance(error, jinja2.TemplateSyntaxError):
             where = SourceLocation(error.filename or path, error.lineno, 1)
             return RenderError(error.message or "syntax error", where=where)
         if isinstance(error, UnicodeDecodeError):
@@ -130,7 +122,8 @@ def _line(error: Exception, path: str) -> SourceLocation:
     return SourceLocation(path)
 
 
-@pass_context  # without a context Jinja calls it for constants, when it compiles the template
+# Without a context Jinja calls it for constants, when it compiles the template.
+@jinja2.pass_context
 def _mark(_context: object, value: Any) -> str:
     """Keep the value of an expression, and have the template write its mark.
 
@@ -147,7 +140,7 @@ def _mark(_context: object, value: Any) -> str:
 
 
 def _refuse(value: object) -> Any:
-    if isinstance(value, Undefined):
+    if isinstance(value, jinja2.Undefined):
         return str(value)  # StrictUndefined raises here, naming the variable
     raise ValueError(f"a {type(value).__name__} is no YAML value")
 

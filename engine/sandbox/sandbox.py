@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from engine.api.versions import custom_resources
+from engine.api.versions import CUSTOM_RESOURCES, read_schema
 from engine.sandbox import kinds
 from engine.sandbox import kubeconfig as kubeconfigs
 from engine.sandbox.api.access import ADMIN, Access, Denial
@@ -82,7 +82,7 @@ class Sandbox:
             self.namespace(name)
         handlers = Handlers(self.context, self._hub, PodSubresources(self.context, self._nodes))
         service = ApiServer(self.context, handlers, self.access, self.faults, self.requests)
-        for made in custom_resources():
+        for made in copy.deepcopy(read_schema(CUSTOM_RESOURCES)):
             if made["kind"] == kinds.CRDS.kind:
                 create(self.context, kinds.CRDS, "", made, _ITSELF)
         self._http = HttpServer(service.handle, self._date)

@@ -180,8 +180,8 @@ def test_an_attempt_has_the_same_number_in_lines_tables_json_and_junit_after_a_r
     (attempt,) = run.job("job")["attempts"]
     assert (attempt["number"], attempt["pod"][-2:]) == (1, "-2")
     text = report.read_text(encoding="utf-8")
-    assert 'name="attempt.1.pod"' in text
-    assert "attempt.2" not in text
+    assert 'name="job"' in text
+    assert "attempt 2" not in text
     said = engine.run("describe", "job", "-n", engine.namespace, ends=0).stdout
     assert f"  1  Succeeded, exit code 0: pod {attempt['pod']}" in said
     assert len(sandbox.objects("pods", engine.namespace)) == 2

@@ -9,17 +9,8 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+from engine.cli import output
 from engine.cli.main import report_crashes
-from engine.cli.output import (
-    LONGEST_TEXT,
-    colourise,
-    pluralise,
-    sanitize_line,
-    sanitize_text,
-    to_json,
-    truncate_middle,
-    wants_colour,
-)
 from engine.errors import Severity
 from engine.refs import JobKey
 from engine.status.outcome import State
@@ -58,7 +49,7 @@ class TextPrinter:
         self._redact = redact
         self._verbose = verbose
         self._colour = colour
-        self._longest = _MAX_COLUMNS if out.isatty() and not verbose else LONGEST_TEXT
+        self._longest = _MAX_COLUMNS if out.isatty() and not verbose else output.LONGEST_TEXT
         self._lock = threading.Lock()
 
     def __call__(self, event: Event) -> None:
@@ -71,15 +62,15 @@ class TextPrinter:
 
     def line(self, event: MaskedEvent) -> str:
         """The line of an event, with its traceback below it."""
-        line = sanitize_line(format_event(event, verbose=self._verbose > 0))
-        line = truncate_middle(line, self._longest)
+        line = output.sanitize_line(format_event(event, verbose=self._verbose > 0))
+        line = output.truncate_middle(line, self._longest)
         if isinstance(event, events.LogEnd):
-            lines = sanitize_text(format_event(event, verbose=True)).split("\n")
-            return "\n".join(truncate_middle(line, self._longest).rstrip() for line in lines)
+            lines = output.sanitize_text(format_event(event, verbose=True)).split("\n")
+            return "\n".join(output.truncate_middle(line, self._longest).rstrip() for line in lines)
         if self._verbose > 1 and isinstance(event, events.InternalError):
-            line = f"{line}\n{sanitize_text(event.traceback).rstrip()}"
+            line = f"{line}\n{output.sanitize_text(event.traceback).rstrip()}"
         if self._colour and isinstance(event, events.StateChanged):
-            return colourise(line, event.state)
+            return output.colourise(line, event.state)
         return line
 
     def close(self) -> None:
@@ -109,8 +100,8 @@ class JsonPrinter(TextPrinter):
             value = getattr(event, field.name)
             if value is not None and value != "":
                 entry[_NAMES.get(field.name, field.name)] = _plain(field.name, value)
-        entry["message"] = truncate_middle(format_event(event, verbose=True), _MAX_VALUE)
-        return to_json(entry, ensure_ascii=True, separators=(",", ":"))
+        entry["message"] = output.truncate_middle(format_event(event, verbose=True), _MAX_VALUE)
+        return output.to_json(entry, ensure_ascii=True, separators=(",", ":"))
 
 
 @contextmanager
@@ -118,7 +109,7 @@ def open_printer(verbose: int, log_format: str, jobs: int | None = None) -> Iter
     """The listener of events and crashes: the live view on a terminal, of so many jobs; lines
     elsewhere and with -v; JSON lines are the same everywhere.
     """
-    out, colour = sys.stderr, wants_colour(sys.stderr)
+    out, colour = sys.stderr, output.wants_colour(sys.stderr)
     if log_format == "json":
         printer: TextPrinter = JsonPrinter(out, REDACTOR, verbose=verbose)
     elif not verbose and out.isatty() and os.environ.get("TERM") not in ("dumb", "unknown"):
@@ -178,7 +169,9 @@ def _plain(name: str, value: Any) -> Any:
     if isinstance(value, datetime):
         return format_time(value)
     text = str(value)
-    return text[-_MAX_TRACEBACK:] if name == "traceback" else truncate_middle(text, _MAX_VALUE)
+    return (
+        text[-_MAX_TRACEBACK:] if name == "traceback" else output.truncate_middle(text, _MAX_VALUE)
+    )
 
 
 def _is_first_reading(event: events.SpecsRead) -> bool:
@@ -195,7 +188,8 @@ def _state_changed(event: events.StateChanged) -> str:
 
 
 def _specs_read(event: events.SpecsRead) -> str:
-    words = f"specs read: {pluralise(event.jobs, 'job')} in {pluralise(event.files, 'file')}"
+    counts = output.pluralise(event.jobs, "job"), output.pluralise(event.files, "file")
+    words = f"specs read: {' in '.join(counts)}"
     if _is_first_reading(event):
         return words
     return f"{words}; {event.added} added, {event.changed} changed, {event.removed} removed"

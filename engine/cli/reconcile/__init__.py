@@ -36,7 +36,6 @@ from engine.telemetry.redact import REDACTOR
 if TYPE_CHECKING:
     from engine.cluster.client import Client
     from engine.cluster.connect import Connection
-    from engine.cluster.logs import LogArchive
 
 _OF_PIPELINES = ("timeout", "queue_timeout", "wait", "junit", "rerun_failed", "cancel_on_exit")
 _ONLY_WITH_ONCE = (*_OF_PIPELINES, "output")
@@ -61,15 +60,6 @@ class ReconcileOptions(RunOptions):
     metrics_address: str = ""
     log_format: str = "text"
 
-    @property
-    def log_archive(self) -> "LogArchive | None":
-        """Where --logs-dir has logs saved."""
-        if self.logs_dir is None:
-            return None
-        from engine.cluster.logs import LogArchive  # noqa: PLC0415 - valid specs come first
-
-        return LogArchive(self.logs_dir, REDACTOR)
-
 
 @options.verb(
     "engine reconcile --once jobs",
@@ -78,7 +68,7 @@ class ReconcileOptions(RunOptions):
     "engine reconcile jobs --source web --leader-elect --metrics-address :8080",
     params=(
         *options.PATHS,
-        options.option("--once", is_flag=True, help="Bring every job to its end, then stop."),
+        options.flag("--once", "Bring every job to its end, then stop."),
         *options.RECONCILING,
         options.CONCURRENCY(default=16, help="How many jobs are worked on at once."),
         options.DURATION("--timeout", help="Longest time to wait for all jobs; exit code 3."),
@@ -93,15 +83,13 @@ class ReconcileOptions(RunOptions):
             default="finished",
             help="What to wait for: the jobs' end, or their start.",
         ),
-        options.option(
+        options.flag(
             "--rerun-failed",
-            is_flag=True,
-            help="Run jobs again that had failed, or were cancelled, before this command began.",
+            "Run jobs again that had failed, or were cancelled, before this command began.",
         ),
-        options.option(
+        options.flag(
             "--cancel-on-exit",
-            is_flag=True,
-            help="Cancel what this command has started if it is interrupted, terminated, or out of"
+            "Cancel what this command has started if it is interrupted, terminated, or out of"
             " --timeout.",
         ),
         options.PRUNE,
@@ -116,11 +104,7 @@ class ReconcileOptions(RunOptions):
             help="Say what would be done, and why, and do nothing; server: ask the server, too."
         ),
         options.ALLOW_EMPTY,
-        options.option(
-            "--sandbox",
-            is_flag=True,
-            help="Use a simulated cluster in this process; runs no container.",
-        ),
+        options.flag("--sandbox", "Use a simulated cluster in this process; runs no container."),
         options.option(
             "--logs-dir",
             writes=True,
@@ -144,9 +128,7 @@ class ReconcileOptions(RunOptions):
             "--poll",
             help="Look for changed files this often instead of using inotify: for network folders.",
         ),
-        options.option(
-            "--leader-elect", is_flag=True, help="Share the jobs with other engines of this source."
-        ),
+        options.flag("--leader-elect", "Share the jobs with other engines of this source."),
         options.DURATION(
             "--lease-duration",
             default="15s",

@@ -3,15 +3,14 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from types import FrameType
 
 import click
 
-from engine.cli.main import end_at_last, on_ending_signals
+from engine.cli.main import on_ending_signals
 from engine.cli.output import echo, echo_result, echo_stderr, pluralise, wants_colour
-from engine.cli.printers.events import TextPrinter, open_printer
+from engine.cli.printers.events import open_printer
 from engine.cli.printers.result import (
     exit_code,
     interruption,
@@ -20,6 +19,7 @@ from engine.cli.printers.result import (
     result_table,
 )
 from engine.cli.reconcile import ReconcileOptions, make_request
+from engine.cluster.logs import LogArchive
 from engine.errors import EngineError, ExitCode, UsageError
 from engine.files import write_whole
 from engine.lifecycle.max_starts import name_jobs
@@ -31,34 +31,23 @@ from engine.reconcile.once import OnceResult, RunOnce
 from engine.telemetry.events import Notice
 from engine.telemetry.redact import REDACTOR
 
-_SIGNALLED = 128
-"""Exit codes of processes that a signal ends begin here."""
-
 
 def run_once(options: ReconcileOptions) -> None:
     """Errors: InvalidInputError and UsageError before anything was written, ClusterError."""
-    received: list[int] = []
-    printers: list[TextPrinter] = []
+    opened = ExitStack()
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        """End in order; a second signal ends the process."""
-        del frame
-        if received:
-            for printer in printers:
-                printer.close()
-            os._exit(_SIGNALLED + number)
-        received.append(number)
-        end_at_last(number)
+    def interrupt(number: int) -> None:
         raise KeyboardInterrupt(number)
 
-    on_ending_signals(interrupt)
+    received = on_ending_signals(interrupt, opened.close)
     with open_reports(options) as report:
-        logs, request = options.log_archive, make_request(options)
+        request = make_request(options)
         if request.gone is not None:
             _confirm(options, request.gone)
         jobs = len(request.jobs)
-        with open_printer(options.verbose, options.log_format, jobs) as printer:
-            printers.append(printer)
+        with opened, open_printer(options.verbose, options.log_format, jobs) as printer:
+            opened.callback(printer.close)
+            logs = LogArchive(options.logs_dir, REDACTOR) if options.logs_dir else None
             run = RunOnce(request, ControllerDependencies(os.environ, REDACTOR, printer, logs=logs))
             result, pruned = run.run(), PruneResult()
             try:
@@ -81,7 +70,7 @@ def run_once(options: ReconcileOptions) -> None:
         echo(line, err=True)
     if result.interrupted or result.timed_out:
         echo_stderr(interruption(result))
-    sys.exit(_SIGNALLED + received[0] if result.interrupted and received else code)
+    sys.exit(128 + received[0] if result.interrupted and received else code)
 
 
 def _confirm(options: ReconcileOptions, gone: GoneJobs) -> None:

@@ -9,15 +9,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
-from types import FrameType
-from typing import TYPE_CHECKING
 
 from engine.api.model import Job
 from engine.cli.loading import load_settings
-from engine.cli.main import end_at_last, on_ending_signals
+from engine.cli.main import on_ending_signals
 from engine.cli.printers.events import open_printer
 from engine.cli.reconcile import ReconcileOptions, open_connection
 from engine.cluster.client import Client
+from engine.cluster.logs import LogArchive
 from engine.errors import ExitCode, UsageError
 from engine.reconcile.controller import ControllerDependencies
 from engine.reconcile.controller_manager import ControllerManager
@@ -26,11 +25,10 @@ from engine.runtime.lease import MAX_DURATION
 from engine.specdir.load import load_specs
 from engine.specdir.scan import require_paths
 from engine.specdir.source import DirectorySource
-from engine.telemetry.events import Emit, Event, Notice
+from engine.telemetry.events import Event, Notice
+from engine.telemetry.health import HealthServer
+from engine.telemetry.metrics import Metrics
 from engine.telemetry.redact import REDACTOR
-
-if TYPE_CHECKING:
-    from engine.telemetry.metrics import Metrics
 
 _CONNECTIONS = 256
 _OBJECTS_BETWEEN_COLLECTIONS = 5_000
@@ -57,26 +55,20 @@ def run_manager(options: ReconcileOptions) -> None:
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     printer_of = open_printer(options.verbose, options.log_format)
     with printer_of as printer, ExitStack() as stack:
-        emit: Emit = printer
+        metrics = Metrics()
+
+        def emit(event: Event) -> None:
+            metrics(event)  # first: who reads the line finds it counted
+            printer(event)
+
         dependencies = ControllerDependencies(
-            os.environ, REDACTOR, printer, logs=options.log_archive
+            os.environ,
+            REDACTOR,
+            emit,
+            on_reconcile=metrics.observe_reconcile,
+            on_queue_latency=metrics.queue_wait.observe,
+            logs=LogArchive(options.logs_dir, REDACTOR) if options.logs_dir else None,
         )
-        metrics = None
-        if options.metrics_address:
-            from engine.telemetry.metrics import Metrics  # noqa: PLC0415 - slow to import
-
-            metrics = Metrics()
-
-            def emit(event: Event) -> None:
-                metrics(event)  # first: who reads the line finds it counted
-                printer(event)
-
-            dependencies = replace(
-                dependencies,
-                emit=emit,
-                on_reconcile=metrics.observe_reconcile,
-                on_queue_latency=metrics.queue_wait.observe,
-            )
         source = DirectorySource(
             options, settings, lambda message: emit(Notice(message)), options.poll
         )
@@ -84,23 +76,12 @@ def run_manager(options: ReconcileOptions) -> None:
         manager = ControllerManager(
             connection.client, source, settings, templates, options, dependencies
         )
-        if metrics is not None:
-            address = options.metrics_address
+        if address := options.metrics_address:
             url = stack.enter_context(_serve(address, manager, metrics, connection.client))
             emit(Notice(f"metrics and probes are served at {url}"))
-        received: list[int] = []
-
-        def end(number: int, frame: FrameType | None) -> None:
-            """End in order; a second signal ends the process."""
-            del frame
-            if received:
-                printer.close()
-                os._exit(128 + number)
-            received.append(number)
-            end_at_last(number)
-            manager.stop(signal.Signals(number).name)
-
-        on_ending_signals(end)
+        received = on_ending_signals(
+            lambda number: manager.stop(signal.Signals(number).name), printer.close
+        )
         signal.signal(signal.SIGHUP, lambda *_: manager.reload())
         manager.run()
     _exit(ExitCode.INTERRUPTED if signal.SIGINT in received else ExitCode.OK)
@@ -118,11 +99,9 @@ def _exit(code: ExitCode) -> None:
 
 @contextmanager
 def _serve(
-    address: str, manager: ControllerManager, metrics: "Metrics", client: Client
+    address: str, manager: ControllerManager, metrics: Metrics, client: Client
 ) -> Iterator[str]:
     """Metrics and probes over HTTP; yields their URL."""
-    from engine.telemetry.health import HealthServer  # noqa: PLC0415 - slow to import
-
     controller = manager.controller
     metrics.bind(
         {
