@@ -3,8 +3,8 @@
 Events may be late or lost, so they only say when to read. A scan finds the files.
 """
 
-# No pathlib: the parts of paths are taken one by one, and the same few paths at every read.
-# ruff: noqa: PTH112, PTH114, PTH115, PTH118, PTH119, PTH120, PTH206
+# Little pathlib: it is the same few paths at every read.
+# ruff: noqa: PTH112, PTH118, PTH119, PTH120
 
 import errno
 import logging
@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -199,7 +200,7 @@ class DirectoryWatch(events.FileSystemEventHandler):
         trees = {os.path.realpath(root.path) for root in roots if os.path.isdir(root.path)}
         targets = set(link_targets)
         paths = {root.path for root in roots} | targets | ({config_file} if config_file else set())
-        ends = {end for path in paths for end in _ends(path)}
+        ends = {end for path in paths for end in _ends(Path(path))}
         folders = {os.path.dirname(end) for end in ends} | targets
         folders.update(folder for root in roots for folder in root.parent_defaults)
         found = {os.path.realpath(folder) for folder in folders if os.path.isdir(folder)}
@@ -235,27 +236,20 @@ class DirectoryWatch(events.FileSystemEventHandler):
         return True
 
 
-def _ends(path: str) -> Iterator[str]:
+def _ends(path: Path, links: int = _MAX_LINKS) -> Iterator[str]:
     """Every link on the way of the absolute `path`, and its end: replaced, it leads elsewhere.
 
     Where the way breaks off, the missing part is the end. Errors: none.
     """
-    done, links = os.sep, 0
-    names = path.split(os.sep)[::-1]
-    while names:
-        name = names.pop()
-        if name in ("", os.curdir):
-            continue
-        here = os.path.dirname(done) if name == os.pardir else os.path.join(done, name)
-        if os.path.islink(here) and links < _MAX_LINKS:
-            links += 1
-            yield here
-            with suppress(OSError):
-                target = os.readlink(here)
-                names += target.split(os.sep)[::-1]
-                done = os.sep if target.startswith(os.sep) else done
-            continue
-        done = here
-        if not os.path.isdir(here):
+    end = ""
+    for here in (*reversed(path.parents), path):
+        end = os.path.join(os.path.realpath(here.parent), here.name)
+        with suppress(OSError):
+            if links and here.is_symlink():
+                yield end
+                target = here.parent / here.readlink() / path.relative_to(here)
+                yield from _ends(target, links - 1)
+                return
+        if not here.is_dir():
             break
-    yield done
+    yield end
