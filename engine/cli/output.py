@@ -189,11 +189,16 @@ def to_fields(value: object, *names: str) -> dict[str, Any]:
     """Attributes by their names in JSON; times as texts."""
     found = {}
     for name in names:
-        first, *words = name.split("_")
         given = getattr(value, name)
         plain = format_time(given) if isinstance(given, datetime) else given
-        found[first + "".join(map(str.capitalize, words))] = plain
+        found[camel_case(name)] = plain
     return found
+
+
+def camel_case(name: str) -> str:
+    """What a name in Python is in JSON."""
+    first, *words = name.split("_")
+    return first + "".join(map(str.capitalize, words))
 
 
 def escape(text: str, astral: Callable[[str], str] = lambda char: json.dumps(char)[1:-1]) -> str:

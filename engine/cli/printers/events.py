@@ -24,14 +24,7 @@ _MAX_COLUMNS = 300
 """Of a line on a terminal."""
 _MAX_VALUE, _MAX_TRACEBACK = 7_000, 16_000
 """Characters. A line holds its cause twice, and container runtimes split lines at 16 KiB."""
-_NAMES = {
-    "key": "job",
-    "ref": "object",
-    "message": "cause",
-    "queued_at": "queuedAt",
-    "started_for": "startedFor",
-    "pull_class": "pullClass",
-}
+_NAMES = {"key": "job", "ref": "object", "message": "cause"}
 
 
 class TextPrinter:
@@ -99,7 +92,9 @@ class JsonPrinter(TextPrinter):
         for field in fields(event) if not isinstance(event, events.Notice) else ():
             value = getattr(event, field.name)
             if value is not None and value != "":
-                entry[_NAMES.get(field.name, field.name)] = _plain(field.name, value)
+                entry[_NAMES.get(field.name, output.camel_case(field.name))] = _plain(
+                    field.name, value
+                )
         entry["message"] = output.truncate_middle(format_event(event, verbose=True), _MAX_VALUE)
         return output.to_json(entry, ensure_ascii=True, separators=(",", ":"))
 
@@ -141,23 +136,24 @@ def format_event(event: MaskedEvent, *, verbose: bool) -> str:
 def level_of(event: Event) -> str:
     """A job that fails is a warning: the engine works. An error is what the engine can't do."""
     match event:
-        case events.InternalError() | events.ErrorReported(retrying=False):
-            return "error"
-        case events.ObjectPruned(action="failed"):
+        case (
+            events.InternalError()
+            | events.ErrorReported(retrying=False)
+            | events.ObjectPruned(action="failed")
+        ):
             return "error"
         case events.SpecProblem(problem):
             is_warning = getattr(problem, "severity", None) is Severity.WARNING
             return "warning" if is_warning else "error"
-        case events.ObjectPruned(action="invalid") | events.StateChanged(state=State.FAILED):
-            return "warning"
         case (
-            events.LogEnd()
+            events.ObjectPruned(action="invalid")
+            | events.StateChanged(state=State.FAILED)
+            | events.Notice(warning=True)
+            | events.LogEnd()
             | events.ErrorReported()
             | events.AttemptFailed()
             | events.PullPolicyFallback()
         ):
-            return "warning"
-        case events.Notice(warning=True):
             return "warning"
         case _:
             return "info"

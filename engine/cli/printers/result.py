@@ -4,7 +4,14 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.cli.output import format_rows, pluralise, sanitize_text, terminal_width, to_json
+from engine.cli.output import (
+    format_rows,
+    pluralise,
+    sanitize_text,
+    terminal_width,
+    to_fields,
+    to_json,
+)
 from engine.errors import (
     AdmissionRefusedError,
     ExitCode,
@@ -71,13 +78,7 @@ def result_json(result: "OnceResult", pruned: PruneResult) -> str:
         if job.error is not None:
             entry["error"] = str(job.error)
         if job.log is not None:
-            log = job.log
-            entry["log"] = {
-                "attempt": log.attempt,
-                "pod": log.pod,
-                "container": log.container,
-                "lines": log.lines,
-            }
+            entry["log"] = to_fields(job.log, "attempt", "pod", "container", "lines")
         jobs.append(entry)
     errors = [job.error for job in result.jobs if job.error is not None] + [*pruned.errors]
     entries = [entry.to_json() for entry in pruned.entries]

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from engine.cli.output import to_fields
 from engine.cli.printers.record import record_json
 from engine.durations import format_age
 from engine.inspect.view import JobView, Overview
@@ -26,14 +27,8 @@ _WIDE = ("POD", "NODE", "RUN", "SOURCE", "ENGINE", "SINCE")
 def overview_data(overview: Overview, jobs: Iterable[JobView]) -> dict[str, Any]:
     """The jobs with their history, as in the contract of `-o json`; why others are broken."""
     engines = overview.holders and [
-        {
-            "source": engine.source,
-            "namespace": engine.namespace,
-            "holder": engine.holder,
-            "renewedAt": format_time(engine.renewed_at),
-            "follows": engine.is_alive,
-        }
-        for engine in overview.holders
+        {**to_fields(one, "source", "namespace", "holder", "renewed_at"), "follows": one.is_alive}
+        for one in overview.holders
     ]
     return {
         "asOf": format_time(overview.as_of),
@@ -68,12 +63,8 @@ def job_json(job: JobView) -> dict[str, Any]:
     if queue is not None:
         entry["queue"] = {"position": queue.position, "waitedSeconds": round(queue.waited, 1)}
     if job.status is not None:
-        entry["observed"] = {
-            "state": job.status.state,
-            "reason": job.status.reason,
-            "message": job.status.message,
-            "recorded": job.status.is_recorded,
-        }
+        seen = to_fields(job.status, "state", "reason", "message")
+        entry["observed"] = {**seen, "recorded": job.status.is_recorded}
     if job.error is not None:
         entry |= {"state": UNKNOWN, "error": str(job.error)}
     return entry
