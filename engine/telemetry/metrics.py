@@ -53,7 +53,8 @@ _COUNTERS = {
     "engine_api_requests": "Requests to the API server, watches included.",
     "engine_watch_restarts": "Watches that were opened again after they broke.",
 }
-"""Both are asked for at each scrape; `Metrics.bind` gets a source for each."""
+SOURCES = (*_GAUGES, *_COUNTERS)
+"""Metrics that are asked for at each scrape; `Metrics.bind` gets a source for each."""
 
 
 class Metrics(Collector):

@@ -312,7 +312,6 @@ def test_an_age_is_told_in_its_largest_unit(seconds: float, text: str) -> None:
         ("abcdef", 6, "abcdef"),
         ("failed to pull: connection refused", 15, "failed… refused"),
         ("名名名名", 6, "名…名"),
-        ("abc", 1, "…"),
     ],
 )
 def test_a_long_message_keeps_its_end_which_tells_why(text: str, columns: int, found: str) -> None:
