@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -61,15 +62,13 @@ def _kinds(text: str) -> tuple[str, ...]:
 def command(
     namespaces: tuple[str, ...],
     all_namespaces: bool,
-    selector: str,
-    kinds: tuple[str, ...],
     annotations: tuple[str, ...],
     dry_run: str,
     max_deletes: int | None,
-    concurrency: int,
     config: Path | None,
     output: str,
     verbose: int,
+    **given: Any,
 ) -> None:
     """Delete what has outlived its TTL.
 
@@ -83,14 +82,12 @@ def command(
     if all_namespaces and not all(name.startswith("kube-") for name in namespaces):
         raise click.UsageError("give namespaces or --all-namespaces, not both")
     settings = load_settings(SpecOptions(config=config))
-    connection = options.connect(concurrency + 2)
+    connection = options.connect(given["concurrency"] + 2)
     chosen = PruneOptions(
         namespaces=("", *namespaces) if all_namespaces else namespaces or (connection.namespace,),
-        kinds=kinds,
-        selector=selector,
         annotations=(*FOREIGN_TTLS, *settings.prune_annotations, *annotations),
-        concurrency=concurrency,
         records_ttl=settings.records.ttl,
+        **given,
     )
     limit = settings.limits.max_deletes_per_pass if max_deletes is None else max_deletes
     deleter = Deleter(connection.client, limit, dry_run=DryRun(dry_run))
