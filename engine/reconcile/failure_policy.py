@@ -1,10 +1,10 @@
 """What becomes of a job whose reconcile raised: one policy for both ways of running.
 
-An error affects its job alone. The job is tried again with back-off: up to 15 s after an error that
-another try, a new namespace or the end of another's run may mend, else up to 5 minutes. An error is
-reported at the third failure in a row, or at once if another try can't mend it. The same error is
-reported once. An engine that doesn't stay gives the job up: at once where trying again can't mend
-it, else after `retry_timeout`.
+An error affects its job alone. The job is tried again with back-off, of 15 s at most where another
+try, a new namespace or the end of another's run may help. Else it is of 5 minutes at most. An error
+is reported at the third failure in a row, or at once if another try can't mend it. The same error
+is reported once. An engine that doesn't stay gives the job up: at once where trying again can't
+mend it, else after `retry_timeout`.
 """
 
 import time
