@@ -33,11 +33,7 @@ _PRINTING = threading.Lock()
         *options.SELECTED_JOBS,
         options.flag("--failed", "All jobs whose last run failed."),
         options.flag("--all", "every", "All jobs."),
-        options.option(
-            "--source",
-            type=options.label_value,
-            help="All jobs of this source, or with --failed and -l those of them.",
-        ),
+        options.OF_SOURCE(help="All jobs of this source, or with --failed and -l those of them."),
         options.flag("-f", "--follow", "Go on until the job is over."),
         options.flag("--exit-code", "With -f: end with the job's own exit code."),
         options.option(
@@ -53,9 +49,7 @@ _PRINTING = threading.Lock()
         ),
         options.option("--run", default="", help="Short name of the run, as pods have it."),
         options.flag("-p", "--previous", "The run before the newest."),
-        options.option(
-            "--tail", type=click.IntRange(min=0), help="Begin with the last so many lines."
-        ),
+        options.COUNT("--tail", help="Begin with the last so many lines."),
         *options.CLUSTER,
     ),
 )

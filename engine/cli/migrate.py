@@ -24,11 +24,8 @@ from engine.wellknown import DEFAULT_SOURCE, OBJECTS_SOURCE
             required=True,
             help="Where the jobs of PATHS are kept from now on.",
         ),
-        options.option(
-            "--source",
-            type=options.label_value,
-            metavar="NAME",
-            help="Their source there; default: that of a reconcile without --source.",
+        options.OF_SOURCE(
+            help="Their source there; default: that of a reconcile without --source."
         ),
         options.CLIENT_DRY_RUN,
         options.NAMESPACE,

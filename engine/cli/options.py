@@ -177,7 +177,10 @@ def output(*choices: str) -> click.Option:
 JOB_NAMES = partial(click.Argument, ["jobs"], nargs=-1)
 FILENAMES = partial(option, "-f", "--filename", "filenames", multiple=True, type=click.Path())
 DURATION = partial(option, type=parse_duration, metavar="DURATION")
+COUNT = partial(option, type=click.IntRange(min=0))
 CONCURRENCY = partial(option, "--concurrency", type=click.IntRange(1, 64))
+OF_SOURCE = partial(option, "--source", type=label_value, metavar="NAME")
+_VERBOSE = partial(option, "-v", "--verbose", count=True)
 _ONE_NAMESPACE = partial(option, "-n", "--namespace", default="", type=namespace)
 NAMESPACES = partial(option, "-n", "--namespace", "namespaces", multiple=True, type=namespace)
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -206,19 +209,11 @@ DEFAULTS_ROOT = option(
     type=_EXISTING_FOLDER,
     help="Let JobDefaults count from this folder downwards, not from the named paths on.",
 )
-SOURCE = option(
-    "--source",
+SOURCE = OF_SOURCE(
     default=DEFAULT_SOURCE,
-    type=label_value,
-    metavar="NAME",
     help="Name of this source of specs; what belongs to another is left alone.",
 )
-ONE_SOURCE = option(
-    "--source",
-    type=label_value,
-    metavar="NAME",
-    help="Where no job is named: the jobs of this source alone.",
-)
+ONE_SOURCE = OF_SOURCE(help="Where no job is named: the jobs of this source alone.")
 FROM_CLUSTER = (
     flag(
         "--from-cluster",
@@ -256,9 +251,8 @@ RECONCILING = (NAMESPACE, *CLUSTER, *SPEC_READING, SOURCE, *FROM_CLUSTER)
 PRUNE = flag(
     "--prune", "Cancel and remove the jobs of --source, which has to be named, whose spec is gone."
 )
-MAX_REMOVALS = option(
+MAX_REMOVALS = COUNT(
     "--max-removals",
-    type=click.IntRange(min=0),
     help="With --prune: remove no job at all where more than this would go; default: half of the"
     " source's jobs, or ten.",
 )
@@ -274,11 +268,5 @@ CLIENT_DRY_RUN = DRY_RUN(
     callback=lambda _context, _option, value: value != "none",
     help="client: say it, and do nothing.",
 )
-VERBOSE = option("-v", "--verbose", count=True, help="Say more on stderr; twice for tracebacks.")
-TRACEBACKS = option(
-    "-v",
-    "--verbose",
-    count=True,
-    expose_value=False,
-    help="Twice: the traceback of an internal error.",
-)
+VERBOSE = _VERBOSE(help="Say more on stderr; twice for tracebacks.")
+TRACEBACKS = _VERBOSE(expose_value=False, help="Twice: the traceback of an internal error.")

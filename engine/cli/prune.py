@@ -49,9 +49,7 @@ def _kinds(text: str) -> tuple[str, ...]:
             " times.",
         ),
         options.DRY_RUN(help="client: say what would go; server: ask the server, too."),
-        options.option(
-            "--max-deletes", type=click.IntRange(min=0), help="Delete no more than this."
-        ),
+        options.COUNT("--max-deletes", help="Delete no more than this."),
         options.CONCURRENCY(default=8, help="How many deletes are under way at once."),
         *options.CLUSTER,
         options.CONFIG,

@@ -95,9 +95,8 @@ class ReconcileOptions(RunOptions):
         options.PRUNE,
         options.MAX_REMOVALS,
         options.YES,
-        options.option(
+        options.COUNT(
             "--max-starts",
-            type=click.IntRange(min=0),
             help="Begin no new run if there would be more than this; default: limits.maxStarts.",
         ),
         options.DRY_RUN(
@@ -120,9 +119,7 @@ class ReconcileOptions(RunOptions):
             help="Write the result as JUnit XML, too, however it ends.",
         ),
         options.DURATION(
-            "--prune-interval",
-            default="1m",
-            help="How often expired pods are looked for.",
+            "--prune-interval", default="1m", help="How often expired pods are looked for."
         ),
         options.DURATION(
             "--poll",
