@@ -4,7 +4,7 @@ The result depends on that file alone, and is valid as long as its text is the s
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from engine.api.effective import has_value
 from engine.api.kubernetes_schema import SHIPPED, KubernetesSchema
@@ -39,21 +39,19 @@ class SpecText:
     """The object in the cluster whose JSON it is; None for a file."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ParsedFile:
     """The documents of a file by their kind, with the fields of the model."""
 
-    folder: str
-    """The folder of the file."""
-    jobs: tuple[Document, ...] = ()
+    jobs: list[Document] = field(default_factory=list)
     """JobSpecs that passed their schema."""
-    invalid_jobs: tuple[Document, ...] = ()
+    invalid_jobs: list[Document] = field(default_factory=list)
     """JobSpecs that didn't, without what is wrong. They make no jobs, but they are checked like
     jobs: all of their errors are reported at once.
     """
-    defaults: tuple[Document, ...] = ()
+    defaults: list[Document] = field(default_factory=list)
     """JobDefaults."""
-    problems: tuple[Diagnostic, ...] = ()
+    problems: list[Diagnostic] = field(default_factory=list)
     more: int = 0
     """How many errors there are besides."""
     foreign: tuple[ForeignDocument, ...] = ()
@@ -71,50 +69,37 @@ def parse_file(text: SpecText, kubernetes: KubernetesSchema = SHIPPED) -> Parsed
     read = read_yaml if text.object is None else read_object
     documents, unreadable = read(text.text, text.file)
     if unreadable and (strangers := foreign_text(text.text, text.file)):
-        return ParsedFile(text.folder, foreign=strangers)
-    has_defaults = any(map(is_defaults, documents))
+        return ParsedFile(foreign=strangers)
+    found = ParsedFile(problems=[*unreadable])
+    found.has_defaults = any(map(is_defaults, documents))
     if unreadable:
-        has_defaults = _NAMES_DEFAULTS.search(text.text) is not None
-    problems = [*unreadable]
-    more = 0
-    jobs: list[Document] = []
-    invalid_jobs: list[Document] = []
-    defaults: list[Document] = []
-    foreign: list[ForeignDocument] = []
+        found.has_defaults = _NAMES_DEFAULTS.search(text.text) is not None
     expander = MatrixExpander(kubernetes)
     for document in documents:
         if text.defaults_only and not is_defaults(document):
             continue
         if (stranger := foreign_document(document)) is not None:
-            foreign.append(stranger)
+            found.foreign += (stranger,)
             continue
         for one in expander.expand(document):
-            refused, others, rest = check_document(one, kubernetes, MAX_SHOWN - len(problems))
-            problems += refused
-            more += others
+            room = MAX_SHOWN - len(found.problems)
+            refused, others, rest = check_document(one, kubernetes, room)
+            found.problems += refused
+            found.more += others
             if is_defaults(one) and (problem := _defaults_problem(one)) is not None:
-                problems.append(problem)
+                found.problems.append(problem)
             elif rest is not None and rest.data["kind"] == JOB_DEFAULTS:
-                defaults.append(rest)
+                found.defaults.append(rest)
             elif rest is not None and rest.data["kind"] == ENGINE_CONFIG:
                 message = f"an {ENGINE_CONFIG} among the specs has no effect"
                 hint = "it is the operator's: give it with --config"
-                problems.append(Diagnostic(one.place, message, hint, Severity.WARNING))
+                found.problems.append(Diagnostic(one.place, message, hint, Severity.WARNING))
             elif rest is not None:
-                (invalid_jobs if refused or others else jobs).append(rest)
+                (found.invalid_jobs if refused or others else found.jobs).append(rest)
             if refused or others:
                 break  # the other jobs of a matrix have the same fields
-    problems += expander.problems
-    return ParsedFile(
-        text.folder,
-        tuple(jobs),
-        tuple(invalid_jobs),
-        tuple(defaults),
-        tuple(problems),
-        more,
-        tuple(foreign),
-        has_defaults,
-    )
+    found.problems += expander.problems
+    return found
 
 
 def _defaults_problem(document: Document) -> Diagnostic | None:

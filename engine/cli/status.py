@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Any
 
 import click
@@ -21,7 +22,8 @@ from engine.cli.output import (
     wants_colour,
 )
 from engine.cli.printers.status import overview_data, overview_rows, source_lines, succeeded_last
-from engine.errors import EngineError, ExitCode, UsageError, no_record
+from engine.cluster.client import Client
+from engine.errors import ApiError, EngineError, ExitCode, UsageError, no_record
 from engine.inspect.view import JobView, Overview, read_overview
 from engine.lifecycle.outdated import explain_outdated, outdated_fields
 from engine.refs import JobKey
@@ -89,7 +91,7 @@ def command(
         read_from = tuple(sorted({key.namespace for key in wanted}))
 
     def read() -> tuple[Overview, list[JobView]]:
-        overview = read_overview(connection.client, read_from, selector)
+        overview = _read(connection.client, read_from, selector)
         return overview, _chosen(overview.jobs, wanted, specs, failed=failed, node=node)
 
     overview, found = read()
@@ -110,6 +112,16 @@ def command(
         echo_error(no_record(", ".join(sorted(str(key).lstrip("/") for key in keys))))
     if missing:
         sys.exit(ExitCode.INVALID)
+
+
+def _read(client: Client, namespaces: tuple[str, ...], selector: str) -> Overview:
+    """Errors: UsageError for a selector that the server refuses; others of the API."""
+    try:
+        return read_overview(client, namespaces, selector)
+    except ApiError as error:
+        if selector and error.status == HTTPStatus.BAD_REQUEST:
+            raise UsageError(f"the server refuses this selector: {error.cause}") from None
+        raise
 
 
 def _chosen(
