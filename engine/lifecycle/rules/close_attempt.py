@@ -32,7 +32,7 @@ def close_attempt(state: LifecycleState) -> Action | None:
     end, pod = attempt_end(state, attempt), state.pod_of(attempt.uid)
     if isinstance(end, Outcome):
         return close(state, attempt, end)
-    if end is not None or pod is None:
+    if pod is None:
         return end
     return state.wait() if is_terminating(pod) else _close_stuck(state, attempt, pod)
 

@@ -48,7 +48,7 @@ def resolve_unrecorded(state: LifecycleState) -> Action | None:
     unknown = list(filterfalse(state.is_owned, state.observed.pods))
     for pod in unknown:
         if gate_position(pod) is not None:
-            action = discard(state, pod, is_wanted=name_of(pod) == wanted)
+            action = discard(state, pod)
             if action is not None:
                 return action
     # Without a record of any attempt, and with no pod of its own yet, the engine can't have begun.
@@ -70,11 +70,11 @@ def _may_be_the_jobs(state: LifecycleState, pod: Pod) -> bool:
     return not is_gated and (run_of(pod) == state.job.run or not has_ended(pod))
 
 
-def discard(state: LifecycleState, pod: Pod, *, is_wanted: bool = False) -> Action | None:
+def discard(state: LifecycleState, pod: Pod) -> Action | None:
     """Give up a gated pod in no record; None for one that is left alone."""
     uid, record = uid_of(pod), state.run_record
     if foreign_label(pod, state.source) or is_terminating(pod):
-        return _make_way(state, pod) if is_wanted else None
+        return None
     claimable = datetime.fromisoformat(pod["metadata"]["creationTimestamp"]) + CLAIM_TIME
     if state.now < claimable:
         return state.wait(claimable)

@@ -214,6 +214,15 @@ class World:
         data: Object | None = json.loads(found["data"]["record.json"]) if found else None
         return data
 
+    @property
+    def lacks_room_for_records(self) -> bool:
+        quotas = self.sandbox.objects("resourcequotas", NAMESPACE)
+        return any(one["spec"]["hard"]["configmaps"] != ROOM[1] for one in quotas)
+
+    def may_run(self, name: str) -> bool:
+        pod = self.sandbox.get("pods", NAMESPACE, name)
+        return pod is not None and pod["status"].get("phase") not in ("Succeeded", "Failed")
+
     def _change_record(self, job: str, change: Callable[[Object], None]) -> None:
         found = self.sandbox.get("configmaps", NAMESPACE, f"{job}.record")
         if found is not None:
@@ -309,7 +318,9 @@ def _judge(world: World, figures: Counter[str]) -> list[str]:
     jobs = {job["name"]: job for job in plan.result["jobs"]}
     offline = {job["name"]: job for job in brief.result["jobs"]}
     expected, pruned = went(plan, "would-delete"), went(done, "deleted")
-    by_time = {("delete", "pods", name) for kind, name in pruned if kind == "Pod"}
+    # One that a finalizer keeps was asked to go all the same.
+    by_time = {("delete", "pods", one["name"]) for one in done.result["pruned"]}
+    left = {pod["metadata"]["name"] for pod in sandbox.objects("pods", NAMESPACE)}
     for name, job in jobs.items():
         figures[job["action"]] += 1
         own = [w for w in writes if w[2] == f"{name}.record" or w[2].startswith(f"{name}-")]
@@ -323,6 +334,8 @@ def _judge(world: World, figures: Counter[str]) -> list[str]:
         reason = next((e["reason"] for e in done.result["pruned"] if e["name"] == name), "")
         if (kind, name) in pruned and overdue(reason) <= took + 1:
             continue  # it has expired since
+        if (kind, name) in expected and name not in left:
+            continue  # the job's own reconcile was first
         # What ends in the reconcile may expire in it, too.
         if (kind, name) in expected or jobs.get(job, {"action": "leave"})["action"] == "leave":
             is_kept = "not " if (kind, name) in expected else ""
@@ -349,11 +362,17 @@ def _judge_job(world: World, job: Object, offline: str, own: list[Write]) -> str
     refused = (world.record(job["name"]) or {}).get("refused", "")
     if action in ("start", "fail") and refused.startswith("QuotaExceeded"):
         return ""  # each of the jobs alone has room
+    if told and not own and world.lacks_room_for_records and not refused:
+        return ""  # whether a record has room only its write can tell
+    if "is in no record" in reason and not world.may_run(reason.split()[1]):
+        return ""  # the stranger's pod has ended since
     if own[: len(told)] != told:
         return "another step"
     # Its pod may start, or run out of time, at any moment; or it only looks first.
     is_open = reason.startswith("Starting in pod") or (action not in ("leave", "fail") and not told)
     if not is_open and bool(own) != (action not in ("leave", "fail")):
         return "another action"
-    is_the_servers = any(words in reason for words in ("quota", "already exists"))
+    is_the_servers = any(
+        words in reason for words in ("quota", "already exists", "ImagePullFailed")
+    )
     return f"the client's plan is {offline}" if offline != action and not is_the_servers else ""

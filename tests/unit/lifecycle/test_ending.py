@@ -180,6 +180,29 @@ def test_a_pod_that_does_not_start_in_time_tells_what_it_waited_for() -> None:
     assert over.message == "not started within 60s: not scheduled: 0/1 nodes are available"
 
 
+def test_a_pod_that_lacks_something_for_too_long_ends_with_what_it_lacks() -> None:
+    job, words = make_job(startTimeout="1m"), 'secret "other" not found'
+    pod = job_pod(job, waiting("CreateContainerConfigError", words), **PENDING)
+    over = written(job, record(attempt(job=job), job=job), pod, now=at(400))
+    assert (over.reason, over.message) == (Reason.CONTAINER_CONFIG_ERROR, f"main: {words}")
+
+
+def test_a_pod_that_waits_in_time_is_not_asked_for_again() -> None:
+    pod = job_pod(JOB, waiting("ContainerCreating"), **PENDING)
+    assert isinstance(act(JOB, OPEN, pod, asked={}), Wait)
+
+
+def test_a_script_that_failed_is_not_tried_again_for_a_timeout_that_was_raised_meanwhile() -> None:
+    raised = make_job(timeout="3h")
+    known = replace(OPEN, spec_fields=make_job(timeout="1h").spec_fields)
+    pod = job_pod(raised, ended(3), phase="Failed")
+    pod["spec"]["activeDeadlineSeconds"] = 3600
+    assert written(raised, known, pod).is_of(raised)
+    pod = job_pod(raised, ended(137), phase="Failed", reason="DeadlineExceeded")
+    pod["spec"]["activeDeadlineSeconds"] = 3600
+    assert not written(raised, known, pod).is_of(raised)
+
+
 def test_a_started_job_has_no_start_timeout() -> None:
     job = make_job(startTimeout="1m")
     open_run = record(attempt(job=job), job=job, state=State.RUNNING)

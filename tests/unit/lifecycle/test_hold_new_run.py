@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from engine.lifecycle.actions import Action, DeletePod, Wait, WriteRecord
+from engine.lifecycle.actions import Action, DeletePod, RefreshPod, Wait, WriteRecord
 from engine.lifecycle.record import Record
 from engine.lifecycle.rules import decide
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
-from tests.unit.lifecycle.states import JOB, NOW, at, attempt, finished, make_state, record
-from tests.unit.pods import ended, job_pod, running
+from tests.unit.lifecycle.states import JOB, NOW, act, at, attempt, finished, make_state, record
+from tests.unit.pods import UID, ended, job_pod, running
 
 SHORT = make_job(script="other", timeout="10s")
 
@@ -57,3 +57,22 @@ def test_the_record_of_a_suspended_job_no_longer_says_what_refused_it_before() -
     assert (after.state, after.reason, after.refused) == (State.QUEUED, None, "")
     assert after.message == "spec.suspend is true"
     assert isinstance(decide(make_state(job, after)), Wait)
+
+
+def test_what_a_suspended_job_has_left_is_asked_for_before_anything_is_concluded() -> None:
+    gone = suspended(record(attempt()))
+    assert gone == RefreshPod(f"build-{JOB.run}-1", UID)
+    pod = job_pod(JOB, running(), phase="Running")
+    pod["status"]["startTime"] = "2026-01-01T12:00:05Z"
+    state = make_state(SHORT, record(attempt()), pod, asked={})
+    state.observed.suspended = True
+    assert decide(state) == gone
+
+
+def test_a_job_that_is_suspended_by_its_spec_goes_on_with_an_attempt_that_is_under_way() -> None:
+    job = make_job(suspend=True)
+    begun = record(attempt(job=job), job=job)
+    closed = act(job, begun, job_pod(job, ended(0), phase="Succeeded"))
+    assert isinstance(closed, WriteRecord)
+    assert closed.record.reason is Reason.SUCCEEDED
+    assert isinstance(act(job, record(job=job, message="spec.suspend is true")), Wait)

@@ -97,3 +97,13 @@ def test_an_end_that_no_engine_would_try_again_is_recorded_at_once() -> None:
 def test_a_pod_that_is_in_no_record_is_not_deleted_for_a_run_that_is_over() -> None:
     stranger = job_pod(JOB, running(), uid="uid-9")
     assert isinstance(superseded(OWN, finished(), stranger), ReportError)
+
+
+def test_a_pod_that_the_other_run_has_recorded_or_that_has_ended_is_not_deleted() -> None:
+    assert isinstance(superseded(OWN, OTHERS, job_pod(JOB, gated=True)), ReportError)
+    evicted = job_pod(JOB, phase="Failed", reason="Evicted")
+    assert isinstance(superseded(OWN, finished(Reason.EVICTED), evicted), ReportError)
+
+
+def test_the_pod_of_the_other_run_is_asked_for_before_it_counts_as_gone() -> None:
+    assert superseded(OWN, OTHERS) == RefreshPod(OTHERS.attempts[0].pod, UID)

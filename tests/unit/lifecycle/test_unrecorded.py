@@ -116,6 +116,19 @@ def test_a_gated_pod_beside_an_attempt_that_is_under_way_is_left_alone() -> None
     assert act(JOB, under_way, RUNS, stray, made=()) == Wait()
 
 
+def test_a_strangers_gated_pod_keeps_no_other_from_being_given_up() -> None:
+    theirs = job_pod(JOB, gated=True, attempt=5, labels={"jobs.engine/source": "nightly"})
+    stray = job_pod(JOB, gated=True, attempt=2, uid="uid-9")
+    assert written(JOB, None, theirs, stray, made=()).discarded == "uid-9"
+
+
+def test_a_pod_of_another_number_is_no_matter_to_an_engine_that_has_begun() -> None:
+    stray = job_pod(JOB, running(), attempt=7, uid="uid-9")
+    assert act(JOB, None, GATED, stray, made=[UID]) == CreateDependents(POD, UID, 1, {})
+    again = finished(Reason.EVICTED).again()
+    assert act(JOB, again, stray, made=(), gone=[UID]) == CreatePod(2, {})
+
+
 def test_a_gated_pod_of_another_source_is_refused_by_name() -> None:
     theirs = job_pod(JOB, gated=True, labels={"jobs.engine/source": "nightly"})
     words = "belongs to source 'nightly', not to 'default'"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from engine.api.model import Job
-from engine.lifecycle.actions import Action, Done, UpdatePod, Wait
+from engine.lifecycle.actions import Action, DeletePod, Done, UpdatePod, Wait
 from engine.lifecycle.record import Record
 from engine.lifecycle.rules import decide
 from engine.status.outcome import Reason, State
@@ -75,6 +75,14 @@ def test_an_update_that_was_refused_is_not_asked_for_again_at_once() -> None:
     state = make_state(BOTH, finished(job=BOTH), done_pod())
     state.observed.given_up.add(UID)
     assert decide(state) == Done()
+
+
+def test_a_pod_that_has_not_ended_gets_no_time_to_expire() -> None:
+    running_pod = kept_pod(BOTH, running())
+    known = record(attempt(started_at=NOW), state=State.RUNNING)
+    assert isinstance(act(BOTH, known, running_pod), Wait)
+    stuck = finished(Reason.START_TIMEOUT, job=BOTH)
+    assert isinstance(act(BOTH, stuck, kept_pod(BOTH, phase="Pending")), DeletePod)
 
 
 def test_a_pod_that_has_its_time_is_left_alone() -> None:
