@@ -52,10 +52,9 @@ def resolve_unrecorded(state: LifecycleState) -> Action | None:
             if action is not None:
                 return action
     # Without a record of any attempt, and with no pod of its own yet, the engine can't have begun.
-    runs = (record, *record.history)
-    knows_nothing = not any(run.attempts for run in runs) and len(unknown) == len(
-        state.observed.pods
-    )
+    has_begun = any(run.attempts for run in (record, *record.history))
+    own = [pod for pod in state.observed.pods if state.is_owned(pod) and not has_ended(pod)]
+    knows_nothing = not has_begun and not own
     for pod in unknown:
         if name_of(pod) == wanted or (knows_nothing and _may_be_the_jobs(state, pod)):
             if gate_position(pod) is None and not state.is_unrecorded(pod):
