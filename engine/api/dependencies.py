@@ -51,8 +51,8 @@ def needs_of(jobs: Mapping[JobKey, Job]) -> Needs:
     }
 
 
-def dependency_problems(jobs: Iterable[Job]) -> Iterator[Diagnostic]:
-    """An error for each name that no job has, and for each circle of jobs.
+def dependency_problems(jobs: Iterable[Job], *, more: bool = False) -> Iterator[Diagnostic]:
+    """An error for each name that no job has, unless `more` may come, and for each circle of jobs.
 
     A job without a namespace may be in any, as long as the context isn't known.
     """
@@ -64,7 +64,7 @@ def dependency_problems(jobs: Iterable[Job]) -> Iterator[Diagnostic]:
     for key, job in by_key.items():
         for name in filter(None, (key.name, job.matrix)):
             namespaces.setdefault(name, set()).add(key.namespace)
-    for key in needs:
+    for key in () if more else needs:
         for one in by_key[key].depends_on:
             found = namespaces.get(one.name, set())
             if found.isdisjoint({key.namespace, ""}) and (key.namespace or not found):

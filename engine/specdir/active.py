@@ -186,7 +186,9 @@ class ActiveSpecs:
         # A broken file still has the jobs of its last good version.
         for compiled in {**self.newest, **self._good}.values():
             claimed += compiled.jobs.values()
-        for problem in (*duplicate_jobs(claimed), *dependency_problems(claimed)):
+        # Objects are applied one by one, in any order.
+        order = dependency_problems(claimed, more=self._options.from_cluster)
+        for problem in (*duplicate_jobs(claimed), *order):
             self.problems.append(problem)
             self._refused.add(problem.where.file)
         jobs: dict[JobKey, Job] = {}
