@@ -33,20 +33,12 @@ def check_server_version(client: Client) -> None:
     request.
     """
     version = server_version(client.request("GET", "/version"))
-    oldest = "{}.{}".format(*OLDEST_SERVER)
     if version is None:
-        raise ClusterError(
-            f"the server doesn't report a version; {oldest} is the oldest supported one",
-            where=client.server,
-            hint="is this an API server, or a proxy before it?",
-        )
+        raise client.not_an_api("says no version")
     if version < OLDEST_SERVER:
-        raise ClusterError(
-            "the server is Kubernetes {}.{}, ".format(*version)
-            + f"older than {oldest}, the oldest supported version",
-            where=client.server,
-            hint="upgrade the cluster, or use another context",
-        )
+        words = "the server is Kubernetes {}.{}, older than {}.{}, the oldest supported version"
+        hint = "upgrade the cluster, or use another context"
+        raise ClusterError(words.format(*version, *OLDEST_SERVER), where=client.server, hint=hint)
 
 
 def server_version(answer: Mapping[str, Any]) -> tuple[int, int] | None:

@@ -175,18 +175,13 @@ class LifecycleState:
 
     def pod_of(self, uid: str) -> Pod | None:
         """The pod with this UID, if there is one."""
-        for pod in self.observed.pods:
-            if uid_of(pod) == uid:
-                return pod
-        return None
+        return next((pod for pod in self.observed.pods if uid_of(pod) == uid), None)
 
     def pod_of_attempt(self, number: int) -> Pod | None:
         """The pod with the name of this attempt of the spec's own run, one of ours if there is."""
-        name, found = pod_name(self.job.name, self.job.run, number), None
-        for pod in self.observed.pods:
-            if name_of(pod) == name and (found is None or self.is_owned(pod)):
-                found = pod
-        return found
+        name = pod_name(self.job.name, self.job.run, number)
+        named = [pod for pod in self.observed.pods if name_of(pod) == name]
+        return max(named, key=self.is_owned, default=None)
 
     def is_owned(self, pod: Pod) -> bool:
         """Whether the pod was made for this job for certain; what it says of itself proves nothing.

@@ -75,18 +75,13 @@ def _is_sidecar(pod: Mapping[str, Any], name: str) -> bool:
 
 def main_state(pod: Mapping[str, Any]) -> ContainerState | None:
     """State of the job's own container, once the kubelet has reported it."""
-    for state in container_states(pod):
-        if state.name == MAIN_CONTAINER:
-            return state
-    return None
+    return next((one for one in container_states(pod) if one.name == MAIN_CONTAINER), None)
 
 
 def failed_init(pod: Mapping[str, Any]) -> ContainerState | None:
     """State of the init container that failed before the main one could start."""
-    for state in container_states(pod):
-        if state.is_init and not state.is_sidecar and state.terminated.get("exitCode"):
-            return state
-    return None
+    inits = (one for one in container_states(pod) if one.is_init and not one.is_sidecar)
+    return next((one for one in inits if one.terminated.get("exitCode")), None)
 
 
 def has_started(pod: Mapping[str, Any]) -> bool:

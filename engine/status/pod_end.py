@@ -85,7 +85,5 @@ OUTCOME_RULES: tuple[Callable[[Mapping[str, Any]], Outcome | None], ...] = (
 
 def read_outcome(pod: Mapping[str, Any]) -> Outcome | None:
     """How the pod ended, by the first rule that knows; None while it has not."""
-    for rule in OUTCOME_RULES:
-        if (found := rule(pod)) is not None:
-            return found
-    return None
+    found = (rule(pod) for rule in OUTCOME_RULES)
+    return next((outcome for outcome in found if outcome is not None), None)

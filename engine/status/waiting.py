@@ -110,10 +110,8 @@ def read_config_error(pod: Mapping[str, Any]) -> Outcome | None:
 def lacks_dependents(pod: Mapping[str, Any]) -> bool:
     """Whether a container waits for the pod's own Secret or ConfigMap, which have its name."""
     missing = f'"{pod["metadata"]["name"]}" not found'
-    for state in container_states(pod):
-        if state.waiting.get("reason") == _CONFIG_ERROR and missing in state.message:
-            return True
-    return False
+    waiting = (one for one in container_states(pod) if one.waiting.get("reason") == _CONFIG_ERROR)
+    return any(missing in one.message for one in waiting)
 
 
 def _config_words(state: ContainerState) -> str:
@@ -130,10 +128,9 @@ def _config_words(state: ContainerState) -> str:
 
 def read_start_cause(pod: Mapping[str, Any]) -> str:
     """The scheduler's words while unscheduled, else the container that is not there yet."""
-    for condition in (pod.get("status") or {}).get("conditions") or ():
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            words = condition.get("message") or condition.get("reason", "")
-            return f"not scheduled: {words}"
+    scheduled = _scheduled(pod)
+    if scheduled.get("status") == "False":
+        return f"not scheduled: {scheduled.get('message') or scheduled.get('reason', '')}"
     for state in container_states(pod):
         if state.is_sidecar and state.running and not state.is_ready:
             return f"service {state.name} runs, and is not ready"
@@ -149,7 +146,12 @@ def read_start_cause(pod: Mapping[str, Any]) -> str:
 
 def scheduled_at(pod: Mapping[str, Any]) -> datetime | None:
     """When the pod was given its node; None while it has none."""
-    for condition in (pod.get("status") or {}).get("conditions") or ():
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
-            return parse_time(condition.get("lastTransitionTime"))
-    return None
+    scheduled = _scheduled(pod)
+    is_so = scheduled.get("status") == "True"
+    return parse_time(scheduled.get("lastTransitionTime")) if is_so else None
+
+
+def _scheduled(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The condition PodScheduled; {} without one."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return next((one for one in conditions if one.get("type") == "PodScheduled"), {})
