@@ -8,9 +8,10 @@ counts from before its write, so it always stops leading first.
 import hashlib
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from engine.times import micro_time, parse_time
@@ -139,8 +140,12 @@ def lease_name(source: str, number: int = 0) -> str:
 
 def lease_number(lease: LeaseObject, source: str) -> int | None:
     """Which of a source's Leases it is, by its name; None for any other."""
-    numbers = {lease_name(source, number): number for number in range(MAX_MEMBERS)}
-    return numbers.get(lease["metadata"]["name"])
+    return _numbers(source).get(lease["metadata"]["name"])
+
+
+@cache
+def _numbers(source: str) -> Mapping[str, int]:
+    return {lease_name(source, number): number for number in range(MAX_MEMBERS)}
 
 
 def owner(key: str, members: Iterable[int]) -> int | None:

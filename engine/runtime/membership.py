@@ -13,12 +13,10 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.errors import (
-    AlreadyExistsError,
     ConflictError,
     EngineError,
     ForbiddenError,
@@ -42,7 +40,6 @@ from engine.runtime.lease import (
 from engine.runtime.retry import backoff
 from engine.telemetry.events import Emit, LeaderChanged, Notice
 from engine.times import boottime
-from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
 
 _RENEWALS, _RETRIES = 3, 5
 """How often a Lease is renewed within its duration, and how often after a failure."""
@@ -70,8 +67,6 @@ class LeaseLock:
         self._client = client
         self._namespace = namespace
         self._leases: dict[int, LeaseObject] = {}
-        self._unlabelled: set[int] = set()
-        """Those that are there, and that the list doesn't show."""
         self._expires = 0.0
         """By `boottime`: another engine may begin while this machine sleeps."""
         self._may_be_ours = False
@@ -82,15 +77,12 @@ class LeaseLock:
         return max(0.0, self._expires - boottime())
 
     def list(self, timeout: float | None = None) -> dict[int, LeaseRecord]:
-        """Read every Lease of the source. Errors: any of the client's."""
-        names = (lease_name(self.source, number) for number in self._unlabelled)
-        selectors = [
-            ("labelSelector", f"{MANAGED_BY}={MANAGER},{SOURCE}={self.source}"),
-            *(("fieldSelector", f"metadata.name={name}") for name in names),
-        ]
+        """Read every Lease of the source: by its name, for labels can be taken off.
+
+        Errors: any of the client's.
+        """
         path, timeout = api.LEASES.path(self._namespace), timeout or self._timeout
-        ask = partial(api.list_page, self._client, path, timeout=timeout)
-        items = [one for selector in selectors for one in ask([selector])["items"]]
+        items = api.list_page(self._client, path, [], timeout=timeout)["items"]
         named = ((lease_number(item, self.source), item) for item in items)
         self._leases = {number: item for number, item in named if number is not None}
         return {number: read_lease_record(item) for number, item in self._leases.items()}
@@ -105,11 +97,7 @@ class LeaseLock:
         lease = self._leases.get(number, new)
         mine = with_holder(lease, self.identity, self.source, self.duration, now)
         self._may_be_ours = True  # also if the answer is lost
-        try:
-            self._leases[number] = self._write(mine, self._timeout)
-        except AlreadyExistsError:
-            self._unlabelled.add(number)
-            raise
+        self._leases[number] = self._write(mine, self._timeout)
         self._expires = began + self.duration
 
     def lose(self) -> None:
