@@ -156,18 +156,13 @@ class PullScout:
     def _known(self, pull_key: PullKey, now: datetime) -> _Pull | None:
         """Also where a scout has waited for a node for too long: from then on no job waits."""
         pull = self._pulls.get(pull_key)
-        if pull is not None and now >= pull.until:
-            self._forget(pull_key)
+        if pull is None:
             return None
-        if (
-            pull is not None
-            and pull.scout
-            and not pull.has_node
-            and now >= pull.since + _SCHEDULING
-        ):
+        if now >= pull.until:
+            self._forget(pull_key)
+        elif pull.scout and not pull.has_node and now >= pull.since + _SCHEDULING:
             self._settle(pull.scout, pull_key, now)
-            return self._pulls[pull_key]
-        return pull
+        return self._pulls.get(pull_key)
 
     def _forget(self, pull_key: PullKey) -> None:
         for one in self._pulls.pop(pull_key).waiting:

@@ -27,8 +27,7 @@ def drain_words(pod: Mapping[str, Any] | None) -> str:
     if (pod["metadata"].get("labels") or {}).get(DISRUPTION) != PROTECT:
         return ""
     began, seconds = parse_time(pod["status"].get("startTime")), pod["spec"].get(_DEADLINE)
-    if began is None or not seconds:
-        return f"holds a drain of {node} until it ends"
-    return (
-        f"holds a drain of {node} until {format_time(began + timedelta(seconds=seconds))} at most"
-    )
+    until = "it ends"
+    if began is not None and seconds:
+        until = f"{format_time(began + timedelta(seconds=seconds))} at most"
+    return f"holds a drain of {node} until {until}"

@@ -31,9 +31,8 @@ def read_container_end(state: ContainerState) -> Outcome:
     if reason == "OOMKilled":
         return Outcome(Reason.OOM_KILLED, "out of memory", code)
     if reason in _NEVER_STARTED:
-        named = (
-            Reason.NODE_LOST if was_interrupted(state.terminated) else Reason.CONTAINER_CONFIG_ERROR
-        )
+        is_lost = was_interrupted(state.terminated)
+        named = Reason.NODE_LOST if is_lost else Reason.CONTAINER_CONFIG_ERROR
         return Outcome(named, words or reason, code)
     cause = f": {words}" if words else ""
     return Outcome(Reason.SCRIPT_FAILED, f"exit code {code}{_signal(code)}{cause}", code)
