@@ -42,7 +42,9 @@ def report_superseded(state: LifecycleState) -> Action | None:
             why = words if gate_position(pod) is not None else ""
         if why and not isinstance(removal := state.delete(pod, why), Wait):
             return removal
-    step, attempt = see_through(state, record), record.open_attempt
+    attempt, rejection = record.open_attempt, state.rejected_record()
+    is_refused = rejection is not None and state.now < rejection.retry_at
+    step = None if is_refused else see_through(state, record)
     if attempt is not None and isinstance(step, WriteRecord) and step.record.reason not in _FINAL:
         if attempt.uid not in state.observed.refreshed_at:
             return RefreshPod(attempt.pod, attempt.uid)

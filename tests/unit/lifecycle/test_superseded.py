@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from engine.api.model import Job
-from engine.errors import SupersededError
+from engine.errors import AdmissionRefusedError, SupersededError
 from engine.lifecycle.actions import (
     Action,
     CreatePod,
@@ -17,7 +17,15 @@ from engine.lifecycle.record import Record
 from engine.lifecycle.rules import decide
 from engine.status.outcome import Reason
 from tests.unit.builders import make_job
-from tests.unit.lifecycle.states import JOB, at, attempt, finished, make_state, record
+from tests.unit.lifecycle.states import (
+    JOB,
+    at,
+    attempt,
+    finished,
+    make_state,
+    record,
+    refused_record,
+)
 from tests.unit.pods import UID, ended, job_pod, running
 
 OWN = make_job(script="make other\n")
@@ -92,6 +100,14 @@ def test_an_end_that_no_engine_would_try_again_is_recorded_at_once() -> None:
     closed = superseded(OWN, OTHERS, job_pod(JOB, ended(0), phase="Succeeded"))
     assert isinstance(closed, WriteRecord)
     assert closed.record.reason is Reason.SUCCEEDED
+
+
+def test_an_end_whose_record_was_just_refused_is_not_written_again_at_once() -> None:
+    refused = refused_record(AdmissionRefusedError, OTHERS.version)
+    over = job_pod(JOB, ended(0), phase="Succeeded")
+    assert isinstance(superseded(OWN, OTHERS, over, rejection=refused), ReportError)
+    due = replace(refused, retry_at=at(0))
+    assert isinstance(superseded(OWN, OTHERS, over, rejection=due), WriteRecord)
 
 
 def test_a_pod_that_is_in_no_record_is_not_deleted_for_a_run_that_is_over() -> None:
