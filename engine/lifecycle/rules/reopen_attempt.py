@@ -8,6 +8,7 @@ script that has begun would be cut off, and started again.
 from dataclasses import replace
 
 from engine.lifecycle.actions import WriteRecord
+from engine.lifecycle.record import Attempt
 from engine.lifecycle.state import LifecycleState, is_terminating
 from engine.status.containers import has_main_started
 from engine.status.outcome import Reason, State
@@ -24,14 +25,5 @@ def reopen_attempt(state: LifecycleState) -> WriteRecord | None:
     pod = state.pod_of(last.uid)
     if pod is None or is_terminating(pod) or not has_main_started(pod):
         return None
-    again = replace(
-        last,
-        outcome=None,
-        message="",
-        exit_code=None,
-        finished_at=None,
-        failures=(),
-        retry_at=None,
-        exhausted=False,
-    )
+    again = Attempt(last.number, last.pod, last.uid, last.policies, last.claimed_at)
     return WriteRecord(replace(record.with_attempt(again), state=State.STARTING, message=""))

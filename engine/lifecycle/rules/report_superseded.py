@@ -35,12 +35,10 @@ def report_superseded(state: LifecycleState) -> Action | None:
         words += f", begun by engine {record.engine}" if record.engine else ""
         words += f"; {', '.join(differs)} differs" if differs else ""
     for pod in state.observed.pods:
-        uid, why = uid_of(pod), ""
-        if uid in state.recorded and record.state.is_final and not has_ended(pod):
-            why = f"its attempt ended: {record.reason}"
-        elif uid in state.observed.created and uid not in state.recorded:
-            why = words if gate_position(pod) is not None else ""
-        if why and not isinstance(removal := state.delete(pod, why), Wait):
+        goes = uid_of(pod) in state.observed.created and gate_position(pod) is not None
+        if uid_of(pod) in state.recorded:
+            goes = record.state.is_final and not has_ended(pod)
+        if goes and not isinstance(removal := state.delete(pod, "its run is over"), Wait):
             return removal
     attempt, rejection = record.open_attempt, state.rejected_record()
     is_refused = rejection is not None and state.now < rejection.retry_at

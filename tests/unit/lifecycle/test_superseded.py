@@ -83,7 +83,7 @@ def test_a_pod_that_its_run_left_behind_goes() -> None:
     over = finished(Reason.DEADLINE_EXCEEDED)
     removal = superseded(OWN, over, job_pod(JOB, running()))
     assert isinstance(removal, DeletePod)
-    assert (removal.uid, removal.why) == (UID, "its attempt ended: DeadlineExceeded")
+    assert (removal.uid, removal.why) == (UID, "its run is over")
     assert isinstance(superseded(OWN, over, job_pod(JOB, ended(0))), ReportError)
 
 
