@@ -334,6 +334,10 @@ def _judge(world: World, figures: Counter[str]) -> list[str]:
         reason = next((e["reason"] for e in done.result["pruned"] if e["name"] == name), "")
         if (kind, name) in pruned and overdue(reason) <= took + 1:
             continue  # it has expired since
+        if (kind, name) in pruned and "gate" in world.log.get(job, ()):
+            continue  # the simulated node had taken it up before
+        if (kind, name) in expected and jobs.get(job, {"action": ""})["action"] == "continue":
+            continue  # how long it is kept is what the job's next step changes
         if (kind, name) in expected and name not in left:
             continue  # the job's own reconcile was first
         # What ends in the reconcile may expire in it, too.
@@ -362,6 +366,8 @@ def _judge_job(world: World, job: Object, offline: str, own: list[Write]) -> str
     refused = (world.record(job["name"]) or {}).get("refused", "")
     if action in ("start", "fail") and refused.startswith("QuotaExceeded"):
         return ""  # each of the jobs alone has room
+    if action == "leave" and "exceeded quota" in reason:
+        return ""  # another job's pod has made room since
     if told and not own and world.lacks_room_for_records and not refused:
         return ""  # whether a record has room only its write can tell
     if "is in no record" in reason and not world.may_run(reason.split()[1]):
