@@ -270,6 +270,18 @@ def test_the_last_line_of_the_container_that_failed_is_the_cause_of_its_exit_cod
     assert (closed.message, closed.last_words[0].message) == ("Evicted", "stopping")
 
 
+def test_a_success_has_no_last_words_whatever_became_of_its_services() -> None:
+    services = {"db": ended(1, message="out of memory")}
+    over = written(JOB, OPEN, job_pod(JOB, ended(0), sidecars=services, phase="Succeeded"))
+    assert (over.reason, over.attempts[0].last_words) == (Reason.SUCCEEDED, ())
+
+
+def test_a_start_that_is_recorded_stays_as_it_is() -> None:
+    known = record(attempt(started_at=at(-60)))
+    over = written(JOB, known, job_pod(JOB, ended(0), phase="Succeeded"))
+    assert over.attempts[0].started_at == at(-60)
+
+
 def test_no_last_words_are_kept_where_a_secret_could_not_be_masked_in_them() -> None:
     state = make_state(JOB, OPEN, job_pod(JOB, ended(3, message="hunter2"), phase="Failed"))
     state.observed.masks_secrets = False

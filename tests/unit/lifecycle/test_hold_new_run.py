@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from engine.lifecycle.actions import Action, DeletePod, RefreshPod, Wait, WriteRecord
+from engine.lifecycle.actions import Action, DeletePod, Done, RefreshPod, Wait, WriteRecord
 from engine.lifecycle.record import Record
 from engine.lifecycle.rules import decide
 from engine.status.outcome import Reason, State
@@ -76,3 +76,14 @@ def test_a_job_that_is_suspended_by_its_spec_goes_on_with_an_attempt_that_is_und
     assert isinstance(closed, WriteRecord)
     assert closed.record.reason is Reason.SUCCEEDED
     assert isinstance(act(job, record(job=job, message="spec.suspend is true")), Wait)
+
+
+def test_a_suspended_job_that_was_completed_is_over() -> None:
+    job = make_job(suspend=True)
+    assert act(job, replace(finished(job=job), attempts=(), completed=True)) == Done()
+
+
+def test_an_object_that_is_invalid_by_now_begins_nothing() -> None:
+    state = make_state(JOB)
+    state.observed.refused = True
+    assert isinstance(decide(state), Wait)

@@ -82,7 +82,8 @@ def test_a_pod_that_has_not_ended_gets_no_time_to_expire() -> None:
     known = record(attempt(started_at=NOW), state=State.RUNNING)
     assert isinstance(act(BOTH, known, running_pod), Wait)
     stuck = finished(Reason.START_TIMEOUT, job=BOTH)
-    assert isinstance(act(BOTH, stuck, kept_pod(BOTH, phase="Pending")), DeletePod)
+    waits = kept_pod(BOTH, phase="Pending", activeDeadlineSeconds=99_999)
+    assert isinstance(act(BOTH, stuck, waits), DeletePod)
 
 
 def test_a_pod_that_has_its_time_is_left_alone() -> None:
