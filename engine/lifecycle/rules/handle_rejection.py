@@ -33,12 +33,13 @@ def handle_rejection(state: LifecycleState) -> Action | None:
         return WriteRecord(state.queued(taken_back, rejection))
     if pod is not None:
         return state.delete(pod, rejection.message)
-    is_due = state.now >= rejection.retry_at
+    if state.now >= rejection.retry_at:
+        return None
     if rejection.kind is ForbiddenError:
-        return None if is_due else ReportError(rejection.message, rejection.hint, rejection.kind)
+        return ReportError(rejection.message, rejection.hint, rejection.kind)
     if not state.says_queued(rejection):
         return WriteRecord(state.queued(record, rejection))
-    return None if is_due else state.wait(rejection.retry_at)
+    return state.wait(rejection.retry_at)
 
 
 def _is_obsolete(state: LifecycleState, record: Record, rejection: Rejection) -> bool:

@@ -46,7 +46,7 @@ def test_a_job_waits_for_a_quota_in_whatever_words_its_record_has_the_refusal() 
 
 def test_a_queued_job_keeps_the_time_it_was_queued_at() -> None:
     queued = written(JOB, None, rejection=quota())
-    again = written(JOB, queued, rejection=quota(message="exceeded quota: r"), now=at(60))
+    again = written(JOB, queued, rejection=quota(70, "exceeded quota: r"), now=at(60))
     assert again.queued_at == NOW
     assert again.message == "exceeded quota: r"
 

@@ -10,7 +10,7 @@ from engine.lifecycle.state import ImageHold
 from engine.refs import JobKey
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
-from tests.unit.lifecycle.states import JOB, NOW, PULL_FAILURE, at, make_state
+from tests.unit.lifecycle.states import JOB, NOW, PULL_FAILURE, at, make_state, quota
 
 HOLD = ImageHold("main", "main:1", "Always", NOW, JobKey("ci", "first"), at(3))
 
@@ -34,6 +34,19 @@ def test_it_waits_for_the_scout_and_is_recorded_as_waiting_only_after_a_while() 
     assert waiting.message == "image main:1 is pulled by job ci/first first"
     assert decided(scheduled, known=replace(waiting, version="7"), now=9) == Wait()
     assert isinstance(decided(known=replace(waiting, version="7"), now=9), CreatePod)
+
+
+def test_a_job_whose_turn_in_a_quotas_line_has_come_says_what_it_waits_for_once() -> None:
+    state = make_state(JOB, now=at(9))
+    state.observed.image_holds = (replace(HOLD, due=None),)
+    state.observed.rejection = quota(8)
+    action = decide(state)
+    assert isinstance(action, WriteRecord)
+    assert action.record.reason is Reason.WAITING_FOR_IMAGE
+    again = make_state(JOB, replace(action.record, version="7"), now=at(9))
+    again.observed.image_holds = state.observed.image_holds
+    again.observed.rejection = state.observed.rejection
+    assert decide(again) == Wait()
 
 
 def test_what_has_failed_for_the_scout_has_failed_for_it_with_the_same_words() -> None:
