@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from tests.cluster.images import Images
 from tests.cluster.quota import set_quota
 from tests.deploy.account import Account, Right, account
 from tests.support.api import Api, ApiError, Object
+from tests.support.definitions import install_definitions
 from tests.support.engine import COMMAND, Engine
+from tests.support.job_specs import JOB_SPECS
 
 pytestmark = [pytest.mark.node, pytest.mark.registry, pytest.mark.timeout(600)]
 
@@ -40,6 +43,8 @@ UNPLAYED: set[Right] = {
 """What the story doesn't always need: the garbage collector may be first at what a crash has left,
 and no TTL is edited while a pod runs. tests/e2e/test_kinds_of_fields.py uses the others.
 """
+OVER: dict[str, Any] = {"ttlAfterFinished": {"success": "1s", "failure": "1s"}}
+OWNS = {"script": "true", "secrets": {"TOKEN": {"value": "some-value"}}, **OVER}
 ENGINES: dict[str, tuple[list[str], set[Right]]] = {
     "as it is": ([], set()),
     "all that can be on": (
@@ -64,6 +69,7 @@ ENGINES: dict[str, tuple[list[str], set[Right]]] = {
         OPTIONAL,
     ),
     "all namespaces": (['engine.jobs={"allNamespaces": true, "namespaces": []}'], set()),
+    "objects": (['engine.specs={"from": "objects"}', 'crds={"install": false}'], set()),
 }
 
 
@@ -86,17 +92,23 @@ def test_an_engine_uses_all_its_rights_and_is_refused_nothing(
     documents = helm.template(settings=settings, release="ci", namespace=namespace)
     specs = tmp_path / "specs"
     specs.mkdir()
-    author = Engine(cluster.kubeconfig, namespace, specs, images.busybox)
+    files = Engine(cluster.kubeconfig, namespace, specs, images.busybox)
+    author = replace(files, objects=features == "objects")
+    if author.objects:
+        install_definitions(api.client)
     set_quota(api, namespace, {"pods": 3})
     write_specs(author, images)
-    for leftover in leftovers(author):
+    for leftover in leftovers(files):
         api.create(f"{leftover['kind'].lower()}s", leftover, namespace)
     with (
         account(cluster, api, documents, tmp_path) as acting,
         running(acting, arguments_of(documents, tmp_path), tmp_path),
     ):
         play(author, api)
-    assert_least(acting, without, UNPLAYED)
+    # A record that is a status is never deleted, as the ConfigMaps of files are.
+    assert_least(
+        acting, without, UNPLAYED | {("delete", "configmaps")} if author.objects else UNPLAYED
+    )
 
 
 def source_in(namespace: str) -> str:
@@ -116,11 +128,11 @@ def assert_least(
 
 def write_specs(author: Engine, images: Images) -> None:
     """Jobs that take what an engine may do: three have room at once."""
-    over: dict[str, Any] = {"ttlAfterFinished": {"success": "1s", "failure": "1s"}}
+    over = OVER
     nowhere: dict[str, Any] = {"nodeSelector": {"disk": "none"}}
     author.spec("pulls", image=images.absent(), pullPolicy=["Always", "IfNotPresent"], **over)
     author.spec("backs-off", pullPolicy="Always", **nowhere)
-    author.spec("owns", script="true", secrets={"TOKEN": {"value": "some-value"}}, **over)
+    author.spec("owns", **OWNS)
     login = {"fromSecret": {"name": "login", "key": "token"}}
     author.spec("refers", script="true", secrets={"TOKEN": login}, **over)
     author.spec("waits", script="true", **over)
@@ -129,6 +141,7 @@ def write_specs(author: Engine, images: Images) -> None:
 
 def leftovers(author: Engine) -> Iterator[Object]:
     """What is in the way of a job: a Secret and a ConfigMap of its names, whose pod is gone."""
+    author.spec("owns", **OWNS)
     rendered = author.run(
         "render", str(author.folder / "owns.yaml"), "-o", "json",
         f"--source={source_in(author.namespace)}", ends=0,
@@ -203,14 +216,20 @@ def play(author: Engine, api: Api) -> None:
         "backs-off": "ImagePullFailed",
         **dict.fromkeys(("owns", "refers", "waits", "goes"), "Succeeded"),
     }
-    api.wait(lambda: reasons(api, namespace) == expected, "end of every job", 240)
-    (author.folder / "goes.yaml").unlink()
-    api.wait(lambda: "goes" not in reasons(api, namespace), "end of a record without a spec", 120)
+    api.wait(lambda: reasons(author, api) == expected, "end of every job", 240)
+    if author.objects:
+        api.delete(JOB_SPECS, "goes", namespace)
+    else:
+        (author.folder / "goes.yaml").unlink()
+    api.wait(lambda: "goes" not in reasons(author, api), "end of a record without a spec", 120)
     api.wait(lambda: not pods("owns"), "end of an expired pod", 120)
 
 
-def reasons(api: Api, namespace: str) -> dict[str, str]:
-    records = api.list("configmaps", namespace, labels="jobs.engine/component=record")
+def reasons(author: Engine, api: Api) -> dict[str, str]:
+    if author.objects:
+        found = api.list(JOB_SPECS, author.namespace)
+        return {one["metadata"]["name"]: one["status"].get("reason", "") for one in found}
+    records = api.list("configmaps", author.namespace, labels="jobs.engine/component=record")
     return {
         record["metadata"]["labels"]["jobs.engine/job"]: json.loads(record["data"][KEY]).get(
             "reason"
