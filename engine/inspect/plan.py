@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from engine import errors
 from engine.api.dependencies import Needs, needs_of
 from engine.api.model import Config, Job
 from engine.cluster import api
@@ -19,36 +20,9 @@ from engine.cluster.client import Client
 from engine.cluster.discovery import check_server_version, missing_namespaces
 from engine.cluster.events import find_pull_cause
 from engine.cluster.records import RecordList, RecordStore
-from engine.errors import (
-    AlreadyExistsError,
-    EngineError,
-    ForbiddenError,
-    InvalidInputError,
-    OwnershipError,
-    QuotaExceededError,
-    UsageError,
-    in_order,
-)
 from engine.inspect.manifest_diff import comparable, map_values, masked
-from engine.lifecycle.actions import (
-    Action,
-    CreateDependents,
-    CreatePod,
-    FindCachedImage,
-    FindPullCause,
-    RefreshPod,
-    ReportError,
-    WriteRecord,
-)
+from engine.lifecycle import actions, change_reason
 from engine.lifecycle.attempt import RenderConfig, try_render_attempt
-from engine.lifecycle.change_reason import (
-    PlannedAction,
-    describe_action,
-    explain_rest,
-    explain_start,
-    fields_changed,
-    planned_action,
-)
 from engine.lifecycle.max_starts import MaxStarts, new_run
 from engine.lifecycle.outdated import outdated_fields, with_outdated
 from engine.lifecycle.predecessors import JobOrder, waiting_words
@@ -68,7 +42,7 @@ from engine.telemetry.redact import Redactor
 from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
 
 _MAX_READS = 100
-_STARTS = (PlannedAction.START, PlannedAction.REPLACE)
+_STARTS = (change_reason.PlannedAction.START, change_reason.PlannedAction.REPLACE)
 Object = dict[str, Any]
 
 
@@ -89,14 +63,14 @@ class JobPlan:
     """The next step for one job, and its cause."""
 
     job: Job
-    action: PlannedAction
+    action: change_reason.PlannedAction
     reason: str
     fields: tuple[str, ...] = ()
     """In which the spec differs from the one that ran last, as far as the record says."""
     next: str = ""
     """The next write, in words."""
     objects: tuple[ObjectDiff, ...] = ()
-    error: EngineError | None = None
+    error: errors.EngineError | None = None
     """Unmasked; `reason` has its words."""
     outdated: tuple[str, ...] = ()
     """Fields that ran with other defaults, and would not run again by themselves."""
@@ -119,7 +93,7 @@ class Planner:
     """Whether the objects of a next attempt are sent as a dry run."""
     concurrency: int
     records: RecordStore
-    refusal: UsageError | None = None
+    refusal: errors.UsageError | None = None
     """Why a reconcile would start nothing; the plan says what it would have started."""
     _records: RecordList = field(default_factory=RecordList)
     _pods: dict[JobKey, list[Object]] = field(default_factory=dict)
@@ -139,10 +113,10 @@ class Planner:
         with ThreadPoolExecutor(self.concurrency, "plan") as pool:
             plans = tuple(pool.map(self._plan, self.jobs.values()))
         for plan in plans:
-            if isinstance(plan.error, InvalidInputError):
+            if isinstance(plan.error, errors.InvalidInputError):
                 problems += plan.error.problems
         if problems:
-            raise InvalidInputError(in_order(problems))
+            raise errors.InvalidInputError(errors.in_order(problems))
         new_runs = {
             job.key: why
             for job in self.jobs.values()
@@ -151,7 +125,7 @@ class Planner:
         }
         try:
             MaxStarts.of(max_starts, self.config.limits).check(new_runs)
-        except UsageError as error:
+        except errors.UsageError as error:
             self.refusal = error
         return plans
 
@@ -204,8 +178,8 @@ class Planner:
     def _plan(self, job: Job) -> JobPlan:
         try:
             plan = self._plan_job(job)
-        except EngineError as error:
-            plan = JobPlan(job, PlannedAction.FAIL, str(error), error=error)
+        except errors.EngineError as error:
+            plan = JobPlan(job, change_reason.PlannedAction.FAIL, str(error), error=error)
         mask = self.redactor.of(job.key)
         return replace(plan, reason=mask(plan.reason), next=mask(plan.next))
 
@@ -214,21 +188,21 @@ class Planner:
         if job.key in self._records.invalid:
             raise self._records.invalid[job.key]
         state, action = self._decide(job)
-        record, planned = state.record, planned_action(state, action)
-        if isinstance(action, ReportError):
-            raise OwnershipError(action.message, hint=action.hint)
-        following = describe_action(state, action)
-        plan = JobPlan(job, planned, "", fields_changed(job, record), following)
+        record, planned = state.record, change_reason.planned_action(state, action)
+        if isinstance(action, actions.ReportError):
+            raise errors.OwnershipError(action.message, hint=action.hint)
+        following = change_reason.describe_action(state, action)
+        plan = JobPlan(job, planned, "", change_reason.fields_changed(job, record), following)
         manifests = self._render(state, planned)
         if planned not in _STARTS:
             plan = replace(plan, outdated=outdated_fields(job, record))
-        if planned is PlannedAction.LEAVE:
-            reason = with_outdated(explain_rest(job, record, action), plan.outdated)
+        if planned is change_reason.PlannedAction.LEAVE:
+            reason = with_outdated(change_reason.explain_rest(job, record, action), plan.outdated)
             return replace(plan, reason=reason)
         if planned not in _STARTS or manifests is None:
             return replace(plan, reason=plan.next)
         waits = waiting_words(state.observed.predecessors)
-        reason = "; ".join(filter(None, (explain_start(job, record), waits)))
+        reason = "; ".join(filter(None, (change_reason.explain_start(job, record), waits)))
         plan = replace(plan, reason=reason)
         if not self.server_side:
             return plan
@@ -236,19 +210,19 @@ class Planner:
         try:
             for one in self._compare(state, action, manifests):
                 objects.append(one)
-        except QuotaExceededError as error:
+        except errors.QuotaExceededError as error:
             plan = replace(plan, reason=f"queued: {error.cause}")
-            if objects or not isinstance(action, CreatePod):
+            if objects or not isinstance(action, actions.CreatePod):
                 return plan  # the pod is made, and goes again
             again = Rejection(type(error), Masked(error.cause), state.now, quota=error.quota)
             if state.says_queued(again):
                 # The record says so already: the next refusal writes nothing.
-                return replace(plan, action=PlannedAction.LEAVE, next="")
-            queued = WriteRecord(state.queued(state.run_record, again))
-            return replace(plan, next=describe_action(state, queued))
+                return replace(plan, action=change_reason.PlannedAction.LEAVE, next="")
+            queued = actions.WriteRecord(state.queued(state.run_record, again))
+            return replace(plan, next=change_reason.describe_action(state, queued))
         return replace(plan, objects=tuple(objects))
 
-    def _decide(self, job: Job) -> tuple[LifecycleState, Action]:
+    def _decide(self, job: Job) -> tuple[LifecycleState, actions.Action]:
         """The next write, or the wait. What the rules want to be read is read."""
         now, record = self.client.now(), self._records.items.get(job.key)
         pods = {uid_of(pod): pod for pod in self._pods.get(job.key, ())}
@@ -261,34 +235,38 @@ class Planner:
             state = LifecycleState(job, record, observed, now, source, pull, kept_runs)
             action = decide(state)
             match action:
-                case RefreshPod(name, uid):
+                case actions.RefreshPod(name, uid):
                     pod = api.get(self.client, Ref("Pod", job.namespace, name))
                     pods.pop(uid, None)
                     pods |= {uid_of(pod): pod} if pod is not None else {}
                     gone = observed.deleted_uids | ({uid} - pods.keys())
                     observed = replace(_observe(pods.values(), now), deleted_uids=gone)
-                case CreateDependents(uid=uid, reported=bool(reported)) if not self._lacks_one(
-                    job, action
+                case actions.CreateDependents(uid=uid, reported=bool(reported)) if (
+                    not self._lacks_one(job, action)
                 ):
                     observed.dependents_looked_up[uid, reported] = now
-                case FindPullCause(name, uid, container, image):
+                case actions.FindPullCause(name, uid, container, image):
                     ref = Ref("Pod", job.namespace, name)
                     cause = find_pull_cause(self.client, ref, uid, image)
                     observed.pull_causes[uid, container] = cause
-                case FindCachedImage(uid=uid, image=image):
+                case actions.FindCachedImage(uid=uid, image=image):
                     observed.cached_images[uid, image] = False  # only words depend on it
                 case _:
                     return state, action
-        raise EngineError(f"job {job.key} does not settle", hint="this is a defect: report it")
+        raise errors.EngineError(
+            f"job {job.key} does not settle", hint="this is a defect: report it"
+        )
 
-    def _lacks_one(self, job: Job, action: CreateDependents) -> bool:
+    def _lacks_one(self, job: Job, action: actions.CreateDependents) -> bool:
         """Whether an object that the pod should own is missing; only its name is read."""
         config, number, policies = self.render_config, action.attempt, action.policies
         made, _ = try_render_attempt(config, job, number, policies, None)
         names = [ref_of(manifest) for manifest in made.dependents] if made is not None else []
         return any(api.get_metadata(self.client, name) is None for name in names)
 
-    def _render(self, state: LifecycleState, planned: PlannedAction) -> Manifests | None:
+    def _render(
+        self, state: LifecycleState, planned: change_reason.PlannedAction
+    ) -> Manifests | None:
         """The objects of the next attempt, with its secrets; None where none is to be created.
 
         Errors: InvalidInputError, as a reconcile has it before it writes anything.
@@ -308,11 +286,11 @@ class Planner:
             config = self.render_config
             manifests, problems = try_render_attempt(config, job, number, policies, secrets)
         if problems:
-            raise InvalidInputError(problems)
+            raise errors.InvalidInputError(problems)
         return manifests
 
     def _compare(
-        self, state: LifecycleState, action: Action, sent: Manifests
+        self, state: LifecycleState, action: actions.Action, sent: Manifests
     ) -> Iterator[ObjectDiff]:
         """What the server would make of each object, beside that of the newest pod of the record.
 
@@ -326,14 +304,14 @@ class Planner:
         for manifest in (sent.pod, *sent.dependents):
             try:
                 admitted = api.create(self.client, manifest, dry_run=True)
-            except AlreadyExistsError:
-                if manifest is sent.pod and isinstance(action, CreatePod):
+            except errors.AlreadyExistsError:
+                if manifest is sent.pod and isinstance(action, actions.CreatePod):
                     raise
                 continue
             name, before = ref_of(manifest), pod
             if pod is not None and name.kind != "Pod":
                 before = None
-                with suppress(ForbiddenError):
+                with suppress(errors.ForbiddenError):
                     ref = Ref(name.kind, name.namespace, pod["metadata"]["name"])
                     before = api.get(self.client, ref)
             if before is None:

@@ -10,14 +10,8 @@ import click
 
 from engine.cli.main import on_ending_signals
 from engine.cli.output import echo, echo_result, echo_stderr, pluralise, wants_colour
+from engine.cli.printers import result as printing
 from engine.cli.printers.events import open_printer
-from engine.cli.printers.result import (
-    exit_code,
-    interruption,
-    mask_result,
-    result_json,
-    result_table,
-)
 from engine.cli.reconcile import ReconcileOptions, make_request
 from engine.cluster.logs import LogArchive
 from engine.errors import EngineError, ExitCode, UsageError
@@ -58,18 +52,18 @@ def run_once(options: ReconcileOptions) -> None:
             if words := explain_outdated((job.outdated for job in result.jobs), options.paths):
                 printer(Notice(words))
         invalid = ExitCode.INVALID if request.refused else ExitCode.OK
-        code = max(exit_code(result), pruned.exit_code, invalid)
-        result, pruned = mask_result(result, pruned, REDACTOR)
+        code = max(printing.exit_code(result), pruned.exit_code, invalid)
+        result, pruned = printing.mask_result(result, pruned, REDACTOR)
         report(result)
     if options.output == "json":
-        echo_result(result_json(result, pruned))
+        echo_result(printing.result_json(result, pruned))
     else:
         colour = wants_colour(sys.stdout)
-        echo_result(result_table(result, pruned, colour=colour), color=colour)
+        echo_result(printing.result_table(result, pruned, colour=colour), color=colour)
     for line in pruned.lines:
         echo(line, err=True)
     if result.interrupted or result.timed_out:
-        echo_stderr(interruption(result))
+        echo_stderr(printing.interruption(result))
     sys.exit(128 + received[0] if result.interrupted and received else code)
 
 
