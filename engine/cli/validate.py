@@ -13,7 +13,7 @@ from engine.api.yaml_reader import Document
 from engine.cli import options
 from engine.cli.loading import first_policies, load_named, load_settings, require_specs
 from engine.cli.output import echo_data, echo_diagnostic, pluralise
-from engine.errors import END, Diagnostic, ExitCode, RenderError, Severity, in_order
+from engine.errors import END, Diagnostic, ExitCode, Severity, in_order
 from engine.lifecycle.attempt import RenderConfig, has_to_be_rendered, try_render_attempt
 from engine.render.manifests import SecretValues
 from engine.render.secret_values import resolve_secrets
@@ -50,17 +50,7 @@ def command(output: str, **given: Any) -> None:
     rendering = RenderConfig(
         Templates(asked.templates, settings.kubernetes), "default", settings.limits
     )
-    broken = set()
-    for name, job in {job.spec["template"]: job for job in reversed(loaded.jobs)}.items():
-        try:
-            rendering.templates.check(name)
-        except RenderError as error:
-            broken.add(name)
-            where = job.place if isinstance(error.where, str) else error.where
-            problems.append(Diagnostic(where, error.cause, error.hint))
     for job in loaded.jobs:
-        if job.spec["template"] in broken:
-            continue
         if has_to_be_rendered(rendering, job):
             problems += try_render_attempt(rendering, job, 1, first_policies(job), None)[1]
         secrets, missing = resolve_secrets(job, os.environ, settings.limits)

@@ -59,11 +59,6 @@ class Templates:
         }
         return sorted(found)
 
-    def check(self, template_set: str) -> None:
-        """Compile all of a set. Errors: RenderError when one is missing or broken."""
-        for name in ("pod", "secret", "configmap"):
-            self._template(template_set, name)
-
     def render(self, template_set: str, name: str, variables: dict[str, Any]) -> dict[str, Any]:
         """Manifest that `template_set/name.yaml.j2` makes of `variables`."""
         template = self._template(template_set, name)

@@ -5,7 +5,7 @@ import pytest
 
 from engine.errors import RenderError
 from engine.render.templates import Templates
-from tests.unit.builders import TEMPLATES, write
+from tests.unit.builders import write
 
 HEAD = "apiVersion: v1\nkind: Pod\n"
 
@@ -100,22 +100,16 @@ def test_a_template_that_makes_no_manifest_is_refused_with_its_file(
 def test_a_missing_set_names_those_that_are_there(tmp_path: Path) -> None:
     write(tmp_path, "own/pod.yaml.j2", HEAD)
     with pytest.raises(RenderError) as error:
-        Templates(tmp_path).check("nope")
+        Templates(tmp_path).render("nope", "pod", {})
     assert str(error.value) == "there is no template set nope (there are: job, own)"
 
 
 def test_a_set_that_lacks_a_file_says_which_and_where_it_was_looked_for(tmp_path: Path) -> None:
     write(tmp_path, "own/pod.yaml.j2", HEAD)
     with pytest.raises(RenderError) as error:
-        Templates(tmp_path).check("own")
+        Templates(tmp_path).render("own", "secret", {})
     assert "the template set own has no own/secret.yaml.j2" in str(error.value)
     assert str(tmp_path) in str(error.value)
-
-
-@pytest.mark.parametrize("name", ["pod", "secret", "configmap"])
-def test_the_built_in_set_compiles(name: str) -> None:
-    TEMPLATES.check("job")
-    assert "job" in TEMPLATES.sets(), name
 
 
 def test_a_template_cant_change_what_the_next_one_sees(tmp_path: Path) -> None:
