@@ -1,20 +1,19 @@
 """`engine convert`: a job of another tool as a JobSpec, with a comment on what is left to do."""
 
-import sys
 from typing import Any
 
 import click
 
 from engine.api.parse import SpecText, parse_file
-from engine.api.yaml_reader import MAX_BYTES, Document, read_yaml
+from engine.api.yaml_reader import Document, read_yaml
 from engine.cli import options
+from engine.cli.loading import read_input
 from engine.cli.output import echo_diagnostic, echo_note, pluralise
 from engine.cli.printers.manifests import to_yaml
 from engine.convert.conversion import Conversion
 from engine.convert.gitlab import convert_pipeline, is_pipeline
 from engine.convert.kubernetes import SHAPES, convert_workload
-from engine.errors import Diagnostic, InvalidInputError, UsageError
-from engine.files import read_regular
+from engine.errors import Diagnostic, InvalidInputError
 from engine.specdir.options import STDIN
 
 
@@ -31,7 +30,7 @@ def command(file: str) -> None:
     above each JobSpec names what is not carried over, its line in FILE and what to do instead.
     stderr says what the result still lacks to be valid. Exit code 2 if FILE has none of these.
     """
-    documents, problems = read_yaml(_read(file), "<stdin>" if file == STDIN else file)
+    documents, problems = read_yaml(read_input(file), "<stdin>" if file == STDIN else file)
     if problems:
         raise InvalidInputError(problems)
     made = [one for document in documents for one in convert_document(document)]
@@ -41,15 +40,6 @@ def command(file: str) -> None:
         echo_diagnostic(problem, err=True)
     left = sum(len(one.remarks) for one in made)
     echo_note(f"note: {pluralise(len(made), 'job')}, {pluralise(left, 'remark')}")
-
-
-def _read(file: str) -> bytes:
-    try:
-        if file == STDIN:
-            return sys.stdin.buffer.read(MAX_BYTES + 1)
-        return read_regular(file, MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"can't be read: {error.strerror}", where=file) from None
 
 
 def convert_document(document: Document) -> list[Conversion]:

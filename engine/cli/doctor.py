@@ -13,11 +13,7 @@ from engine.inspect.doctor import CheckResult, CheckStatus, diagnose
 @options.verb(
     "engine doctor -n ci",
     "engine doctor -n ci -n dev -o json",
-    params=(
-        options.SEVERAL_NAMESPACES,
-        *options.CLUSTER,
-        options.output("table", "json", "yaml"),
-    ),
+    params=(options.SEVERAL_NAMESPACES, *options.CLUSTER, options.output("table", "json", "yaml")),
 )
 def command(namespaces: tuple[str, ...], output: str) -> None:
     """Find what keeps the engine from working on this cluster.

@@ -37,6 +37,20 @@ def load_settings(options: SpecOptions) -> Config:
         raise InvalidInputError((problem,)) from None
 
 
+def read_input(path: str) -> bytes:
+    """A file, or standard input: to its end, or far enough to show that it is too large.
+
+    Errors: UsageError.
+    """
+    try:
+        if path == STDIN:
+            return sys.stdin.buffer.read(MAX_BYTES + 1)
+        return read_regular(path, MAX_BYTES + 1)
+    except OSError as error:
+        where = "<stdin>" if path == STDIN else path
+        raise UsageError(f"can't be read: {error.strerror}", where=where) from None
+
+
 def load_named(options: SpecOptions, config: Config) -> LoadedJobs:
     """Jobs of the paths; `-` is standard input. Notes on what has no effect go to stderr.
 
@@ -46,11 +60,7 @@ def load_named(options: SpecOptions, config: Config) -> LoadedJobs:
     """
     stdin = None
     if STDIN in options.paths:
-        try:  # to its end, or far enough to show that it is too large
-            text = sys.stdin.buffer.read(MAX_BYTES + 1)
-        except OSError as error:
-            raise UsageError(f"can't be read: {error.strerror}", where="<stdin>") from None
-        stdin = SpecText("<stdin>", str(absolute(Path())), text)
+        stdin = SpecText("<stdin>", str(absolute(Path())), read_input(STDIN))
     loaded = load_specs(options, config, stdin)
     for note in foreign_notes(loaded.foreign):
         echo_note(f"note: {note}")

@@ -37,9 +37,6 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
             "--scenario", type=_FILE, help="What containers and registries do: a YAML or JSON file."
         ),
         options.option(
-            "--server-version", default="1.36", show_default=True, help="Version that it reports."
-        ),
-        options.option(
             "--speed",
             type=click.FloatRange(0.001, 1000),
             default=1.0,
@@ -47,13 +44,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
         ),
     ),
 )
-def command(
-    port: int,
-    write_kubeconfig: Path | None,
-    scenario: Path | None,
-    server_version: str,
-    speed: float,
-) -> None:
+def command(port: int, write_kubeconfig: Path | None, scenario: Path | None, speed: float) -> None:
     """Serve a simulated cluster on loopback.
 
     It is a Kubernetes API with a simulated node, which runs no container. Prints
@@ -63,9 +54,7 @@ def command(
     on_ending_signals(lambda _: stop.set())
     with (
         tempfile.TemporaryDirectory(prefix="engine-sandbox-") as folder,
-        Sandbox(
-            clock=Clock(speed=speed), version=server_version, scenario=scenario, port=port
-        ) as sandbox,
+        Sandbox(clock=Clock(speed=speed), scenario=scenario, port=port) as sandbox,
     ):
         path = sandbox.write_kubeconfig(write_kubeconfig or Path(folder, "kubeconfig"))
         click.echo(f"export KUBECONFIG={shlex.quote(str(path.absolute()))}")

@@ -270,7 +270,4 @@ CHECKS: tuple[tuple[str, str, Callable[[Client, str], Iterable[CheckResult]]], .
     ("protection", "list on poddisruptionbudgets", check_protection),
 )
 """The checks of a namespace, and the right without which each is skipped."""
-_OF_THE_CLUSTER = (
-    CHECKS[1],
-    ("user namespaces", "list on nodes", check_user_namespaces),
-)
+_OF_THE_CLUSTER = (CHECKS[1], ("user namespaces", "list on nodes", check_user_namespaces))

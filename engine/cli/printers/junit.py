@@ -7,12 +7,7 @@ error.
 from xml.etree import ElementTree as ET  # writes only: nothing is parsed
 
 from engine.cli.output import sanitize_line, sanitize_text
-from engine.cli.printers.result import (
-    current_record,
-    format_attempts,
-    job_exit_code,
-    left_words,
-)
+from engine.cli.printers.result import current_record, format_attempts, job_exit_code, left_words
 from engine.errors import EngineError, ExitCode, InvalidInputError
 from engine.reconcile.once import JobResult, OnceResult
 
