@@ -151,21 +151,15 @@ def from_openapi(
     types that `explained` kinds are made of keep the first sentence of their descriptions.
     Errors: TypeError.
     """
-    definitions = document.get("definitions") if isinstance(document, dict) else None
-    if not isinstance(definitions, dict):
-        raise TypeError("this is no OpenAPI v2 document: it has no definitions")
-    needed = (*RENDERED, *_IN_SPECS)
-    for name in needed:
-        if not isinstance(definitions.get(name), dict):
-            raise TypeError(f"this is no OpenAPI of Kubernetes: it has no {name}")
     try:
+        definitions = document["definitions"]
         with_words = _closure(definitions, explained)
-        made = {
-            name: _definition(definitions, name, words=name in with_words)
-            for name in sorted(_closure(definitions, (*kinds, *needed)))
-        }
+        names = sorted(_closure(definitions, (*kinds, *RENDERED, *_IN_SPECS)))
+        made = {one: _definition(definitions, one, words=one in with_words) for one in names}
     except (AttributeError, TypeError, KeyError) as error:
-        raise TypeError(f"this OpenAPI v2 document can't be understood: {error}") from None
+        words = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        message = f"this is no OpenAPI v2 document of Kubernetes: {words}"
+        raise TypeError(message) from None
     return {"definitions": made}
 
 

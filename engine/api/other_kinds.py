@@ -43,10 +43,7 @@ class ForeignDocument:
         """The error of --strict."""
         hint = "it is skipped without --strict"
         if self.is_workload:
-            hint = (
-                f"its container's image, command and env are fields of the spec of a {JOB_SPEC} of"
-                f" {API_VERSION}: engine init writes one, engine explain spec lists them"
-            )
+            hint = f"engine convert writes the {JOB_SPEC} of a Job or a CronJob"
         words = f"a {self.kind} of {self.api_version} is no {JOB_SPEC}"
         return Diagnostic(self.place, words, hint)
 

@@ -10,9 +10,7 @@ from tests.unit.cli.conftest import Engine
 DEPLOYMENT = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
 BATCH = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: x}\nspec: {template: {}}\n"
 BATCH_WORD = (
-    "a Job of batch/v1 is no JobSpec (its container's image, command and env are fields of the"
-    " spec of a JobSpec of jobs.engine/v1alpha1: engine init writes one, engine explain spec"
-    " lists them)"
+    "a Job of batch/v1 is no JobSpec (engine convert writes the JobSpec of a Job or a CronJob)"
 )
 NO_SPECS = "error: no job specs found (--allow-empty, if that is meant)"
 DEFAULTS = "apiVersion: jobs.engine/v1alpha1\nkind: JobDefaults\nspec: {timeout: 7m}\n"

@@ -103,8 +103,8 @@ def test_a_file_that_is_no_openapi_is_said(tmp_path: Path, engine: Engine) -> No
         2,
         [
             (
-                "openapi.json: this is no OpenAPI v2 document: it has no definitions"
-                " (make it with: kubectl get --raw /openapi/v2)"
+                "openapi.json: this is no OpenAPI v2 document of Kubernetes: it has no"
+                " 'definitions' (make it with: kubectl get --raw /openapi/v2)"
             )
         ],
     )
