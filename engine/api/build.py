@@ -65,9 +65,7 @@ def build_job(
         annotations=metadata.get("annotations", {}),
         spec=spec,
         timeout=timeout,
-        has_active_deadline=config.features.active_deadline_seconds,
-        has_user_namespaces=config.features.user_namespaces,
-        has_last_words=config.features.last_words,
+        features=config.features,
         start_timeout=start_timeout,
         ttl=seconds.get(("ttl",), min(longest, limits.max_ttl or math.inf)),
         ttl_after_finished={

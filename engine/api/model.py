@@ -138,12 +138,8 @@ class Job:
     """The effective spec: what templates and transforms read, defaults merged in."""
     timeout: float
     """Seconds it may run."""
-    has_active_deadline: bool
-    """Whether its pods carry the timeout as activeDeadlineSeconds; else the engine keeps it."""
-    has_user_namespaces: bool
-    """Whether root in its pod is to be another user on the node."""
-    has_last_words: bool
-    """Whether its containers' last lines are in their status once they have failed."""
+    features: "Features"
+    """What the operator has switched on."""
     start_timeout: float
     """Seconds it may wait for a node and for its images."""
     ttl: float

@@ -12,7 +12,7 @@ def set_host_users(manifest: dict[str, Any], context: TransformContext) -> dict[
     """Only where the operator asks for it, and the pod for nothing that the API or a kubelet
     refuses beside it: namespaces of the host, block devices, NFS.
     """
-    if not context.job.has_user_namespaces or manifest["kind"] != "Pod":
+    if not context.job.features.user_namespaces or manifest["kind"] != "Pod":
         return manifest
     spec = manifest["spec"]
     containers = (one for name in CONTAINER_FIELDS for one in spec.get(name) or ())

@@ -114,7 +114,7 @@ def run_deadline(state: LifecycleState, pod: Pod) -> datetime | None:
 
 def is_ended_by_kubelet(state: LifecycleState, pod: Pod) -> bool:
     """Whether the pod carries its deadline."""
-    return state.job.has_active_deadline and "activeDeadlineSeconds" in pod["spec"]
+    return state.job.features.active_deadline_seconds and "activeDeadlineSeconds" in pod["spec"]
 
 
 def _timeout(state: LifecycleState) -> int:

@@ -49,7 +49,7 @@ def pod_update(job: Job, record: Record, pod: Pod) -> UpdatePod | None:
     if attempt is None or is_terminating(pod) or gate_position(pod) is not None:
         return None
     changes, deadline = _changes(job, attempt, pod), None
-    if job.has_active_deadline and attempt.is_open:
+    if job.features.active_deadline_seconds and attempt.is_open:
         longest = pod["spec"].get("activeDeadlineSeconds")
         if longest is not None and longest > job.deadline_seconds:
             deadline = job.deadline_seconds

@@ -234,4 +234,4 @@ def test_the_namespace_comes_from_the_nearest_who_says_one(
 def test_the_deadline_feature_can_be_switched_off() -> None:
     config = make_config("features: {activeDeadlineSeconds: false}")
     job = make_job(config=config, timeout="1h")
-    assert (job.timeout, job.has_active_deadline) == (3600, False)
+    assert (job.timeout, job.features.active_deadline_seconds) == (3600, False)

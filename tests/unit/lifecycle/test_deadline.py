@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.api.model import PullSettings
+from engine.api.model import Features, PullSettings
 from engine.lifecycle.actions import CreatePod, DeletePod, RefreshPod, Wait
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_config, make_job
@@ -76,7 +76,7 @@ def test_a_pull_that_may_fail_for_a_while_is_not_waited_for_any_longer() -> None
 
 
 def test_what_the_pod_carries_is_the_kubelets_affair() -> None:
-    job = replace(JOB, has_active_deadline=True)
+    job = replace(JOB, features=Features())
     pod = taken_up(OVERDUE, running(), spec={"activeDeadlineSeconds": 10})
     assert act(job, replace(OPEN, state=State.RUNNING), pod) == Wait()
 
@@ -87,7 +87,7 @@ def test_a_longer_one_from_a_patch_or_a_template_does_not_lengthen_the_timeout()
 
 
 def test_a_pod_from_before_the_feature_was_switched_on_is_ended_all_the_same() -> None:
-    job = replace(JOB, has_active_deadline=True)
+    job = replace(JOB, features=Features())
     assert written(job, OPEN, taken_up(OVERDUE, running())).reason is Reason.DEADLINE_EXCEEDED
 
 

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from engine.api.model import Job, OnChange, Retry
+from engine.api.model import Features, Job, OnChange, Retry
 from engine.lifecycle.record import Record
 from engine.reconcile.reconciler import Result
 from engine.status.outcome import Reason, State
@@ -41,6 +41,7 @@ from tests.unit.reconcile.model_engine import Engine
 
 ROUNDS = 200
 RUN_TIMEOUT = 300.0
+OFF = Features(active_deadline_seconds=False)
 MOST_IDLE = 60
 """Seconds that a node may do nothing where nothing is disturbed."""
 LABELS = st.sampled_from((MANAGED_BY, SOURCE, JOB, RUN, ATTEMPT))
@@ -111,9 +112,9 @@ class Undisturbed(RuleBasedStateMachine):
         policies = {name: wanted for name, wanted in lists.items() if wanted}
         self.base = replace(self.base, retry=retry, policies=policies, on_change=on_change)
         if keeps_timeout and self.disturbed:
-            self.base = replace(self.base, timeout=RUN_TIMEOUT, has_active_deadline=False)
+            self.base = replace(self.base, timeout=RUN_TIMEOUT, features=OFF)
         self.cluster = Cluster(
-            timeout=float("inf") if self.base.has_active_deadline else RUN_TIMEOUT,
+            timeout=float("inf") if self.base.features.active_deadline_seconds else RUN_TIMEOUT,
             retried=retry.on if retry.max else frozenset(),
             start_timeout=self.base.start_timeout,
             registry_up=up or not self.disturbed,
