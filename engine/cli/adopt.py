@@ -14,7 +14,7 @@ from engine.specdir.options import SpecOptions
     "engine adopt --source web jobs/build.yaml --dry-run",
     params=(
         *options.PATHS,
-        options.OF_SOURCE(required=True, help="The source that the jobs belong to from now on."),
+        options.OF_SOURCE("The source that the jobs belong to from now on.", required=True),
         options.CLIENT_DRY_RUN,
         options.NAMESPACE,
         *options.SPEC_READING,

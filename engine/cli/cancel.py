@@ -19,7 +19,7 @@ from engine.reconcile.job_requests import cancel_job, is_half_cancelled
         options.flag("--all", "every", "All jobs of --source, or of -l, not yet over."),
         options.ONE_SOURCE,
         options.NODE,
-        options.option("--reason", default="", help="Why; goes into the record."),
+        options.option("--reason", "Why; goes into the record.", default=""),
         options.CLIENT_DRY_RUN,
         *options.CLUSTER,
     ),

@@ -15,9 +15,9 @@ from engine.specdir.options import SpecOptions
     'engine complete build test -f jobs/ --reason "ran on the old cluster"',
     params=(
         options.JOB_NAMES(required=True),
-        options.FILENAMES(help="Specs of the JOBS: needed for those that have no record yet."),
+        options.FILENAMES("Specs of the JOBS: needed for those that have no record yet."),
         options.JOBS_NAMESPACE,
-        options.option("--reason", required=True, help="Why; goes into the record."),
+        options.option("--reason", "Why; goes into the record.", required=True),
         options.SOURCE,
         options.DEFAULTS_ROOT,
         options.CONFIG,

@@ -16,7 +16,7 @@ from engine.errors import EngineError, ExitCode
     params=(
         *options.PATHS,
         *options.RECONCILING,
-        options.CONCURRENCY(default=16, help="How many jobs are looked at at once."),
+        options.CONCURRENCY("How many jobs are looked at at once.", default=16),
         options.PRUNE,
         options.MAX_REMOVALS,
         options.ALLOW_EMPTY,

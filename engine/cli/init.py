@@ -34,11 +34,11 @@ spec:
         click.Argument(["name"], default="hello"),
         options.option(
             "--directory",
+            "Folder of the spec; it is made if it is missing.",
             writes=True,
             type=click.Path(path_type=Path, file_okay=False),
             default=Path("jobs"),
             show_default=True,
-            help="Folder of the spec; it is made if it is missing.",
         ),
     ),
 )

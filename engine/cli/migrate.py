@@ -20,13 +20,11 @@ from engine.wellknown import DEFAULT_SOURCE, OBJECTS_SOURCE
         *options.PATHS,
         options.option(
             "--to",
+            "Where the jobs of PATHS are kept from now on.",
             type=click.Choice(["objects", "files"]),
             required=True,
-            help="Where the jobs of PATHS are kept from now on.",
         ),
-        options.OF_SOURCE(
-            help="Their source there; default: that of a reconcile without --source."
-        ),
+        options.OF_SOURCE("Their source there; default: that of a reconcile without --source."),
         options.CLIENT_DRY_RUN,
         options.NAMESPACE,
         *options.SPEC_READING,

@@ -140,23 +140,18 @@ def require_whole_source(paths: Collection[str]) -> None:
         )
 
 
-def option(*names: str, writes: bool = False, **settings: Any) -> click.Option:
-    """`click.Option` with ENGINE_<LONG_NAME> as its variable; the long name is first or second.
+def option(*names_and_help: str, writes: bool = False, **settings: Any) -> click.Option:
+    """`click.Option` by its names, the long one first or second, and last by what it does.
 
-    No variable that was set elsewhere may select or destroy jobs, or name a file that the engine
-    `writes`: a switch has none, and such an option has none.
+    Its variable is ENGINE_<LONG_NAME>. No variable that was set elsewhere may select or destroy
+    jobs, or name a file that the engine `writes`: a switch has none, and such an option has none.
     """
+    *names, words = names_and_help
     long = names[0] if names[0].startswith("--") else names[1]
     variable = "ENGINE_" + long.lstrip("-").replace("-", "_").upper()
     settings.setdefault("show_default", bool(settings.get("default")))
     has_none = writes or settings.get("is_flag")
-    return click.Option(names, envvar=None if has_none else variable, **settings)
-
-
-def flag(*names_and_help: str) -> click.Option:
-    """A switch: its names, and last what it does."""
-    *names, words = names_and_help
-    return option(*names, is_flag=True, help=words)
+    return click.Option(names, help=words, envvar=None if has_none else variable, **settings)
 
 
 def connect(connections: int = 16, on_silence: Callable[[str], None] = echo_note) -> "Connection":
@@ -170,12 +165,12 @@ def connect(connections: int = 16, on_silence: Callable[[str], None] = echo_note
 def output(*choices: str) -> click.Option:
     """-o with these formats; the first is the default."""
     kind = click.Choice(choices)
-    words = "Format on stdout."
-    return option("-o", "--output", type=kind, default=choices[0], help=words)
+    return option("-o", "--output", "Format on stdout.", type=kind, default=choices[0])
 
 
 JOB_NAMES = partial(click.Argument, ["jobs"], nargs=-1)
 FILENAMES = partial(option, "-f", "--filename", "filenames", multiple=True, type=click.Path())
+flag = partial(option, is_flag=True)
 DURATION = partial(option, type=parse_duration, metavar="DURATION")
 COUNT = partial(option, type=click.IntRange(min=0))
 CONCURRENCY = partial(option, "--concurrency", type=click.IntRange(1, 64))
@@ -188,39 +183,36 @@ _EXISTING_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
 PATHS = (
     click.Argument(["paths"], nargs=-1, type=click.Path()),
-    FILENAMES(help="File, folder, or - (stdin)."),
+    FILENAMES("File, folder, or - (stdin)."),
 )
-NAMESPACE = _ONE_NAMESPACE(help="Namespace for specs that name none.")
-JOBS_NAMESPACE = _ONE_NAMESPACE(help="Namespace; default: the context's.")
-SEVERAL_NAMESPACES = NAMESPACES(
-    help="Namespace; default: the context's; may be given several times."
-)
+NAMESPACE = _ONE_NAMESPACE("Namespace for specs that name none.")
+JOBS_NAMESPACE = _ONE_NAMESPACE("Namespace; default: the context's.")
+SEVERAL_NAMESPACES = NAMESPACES("Namespace; default: the context's; may be given several times.")
 ALL_NAMESPACES = flag("-A", "--all-namespaces", "All namespaces.")
-RECORD_SELECTOR = option("-l", "--selector", default="", help="Label selector on the records.")
-NODE = option("--node", default="", help="Only jobs whose pods are on this node.")
+RECORD_SELECTOR = option("-l", "--selector", "Label selector on the records.", default="")
+NODE = option("--node", "Only jobs whose pods are on this node.", default="")
 SELECTED_JOBS = (JOB_NAMES(), JOBS_NAMESPACE, ALL_NAMESPACES, RECORD_SELECTOR)
 CLUSTER = (
-    option("--kubeconfig", default="", type=click.Path(), help="Path of the kubeconfig."),
-    option("--context", default="", help="Context in the kubeconfig."),
+    option("--kubeconfig", "Path of the kubeconfig.", default="", type=click.Path()),
+    option("--context", "Context in the kubeconfig.", default=""),
 )
-CONFIG = option("--config", type=_FILE, help="The operator's engine.yaml.")
+CONFIG = option("--config", "The operator's engine.yaml.", type=_FILE)
 DEFAULTS_ROOT = option(
     "--defaults-root",
+    "Let JobDefaults count from this folder downwards, not from the named paths on.",
     type=_EXISTING_FOLDER,
-    help="Let JobDefaults count from this folder downwards, not from the named paths on.",
 )
 SOURCE = OF_SOURCE(
-    default=DEFAULT_SOURCE,
-    help="Name of this source of specs; what belongs to another is left alone.",
+    "Name of this source of specs; what belongs to another is left alone.", default=DEFAULT_SOURCE
 )
-ONE_SOURCE = OF_SOURCE(help="Where no job is named: the jobs of this source alone.")
+ONE_SOURCE = OF_SOURCE("Where no job is named: the jobs of this source alone.")
 FROM_CLUSTER = (
     flag(
         "--from-cluster",
         "Take JobSpec objects of -n, or -A, in place of files; the source is then 'objects'.",
     ),
     flag("-A", "--all-namespaces", "With --from-cluster: all namespaces."),
-    option("-l", "--selector", default="", help="With --from-cluster: labels of the objects."),
+    option("-l", "--selector", "With --from-cluster: labels of the objects.", default=""),
 )
 SPEC_READING = (
     DEFAULTS_ROOT,
@@ -229,22 +221,20 @@ SPEC_READING = (
     ),
     CONFIG,
     option(
-        "--templates",
-        type=_EXISTING_FOLDER,
-        help="Folder with template sets; before the built-in ones.",
+        "--templates", "Folder with template sets; before the built-in ones.", type=_EXISTING_FOLDER
     ),
     option(
         "--kubernetes-schema",
-        type=_FILE,
-        help="Check the fields of Kubernetes against this OpenAPI v2 document: what kubectl get"
+        "Check the fields of Kubernetes against this OpenAPI v2 document: what kubectl get"
         " --raw /openapi/v2 prints.",
+        type=_FILE,
     ),
     option(
         "--allow-secret-env",
+        "Let specs read variables of these names with fromEnv, besides those of"
+        " limits.allowedSecretEnv (ENGINE_SECRET_*, unless the configuration says otherwise).",
         metavar="GLOB",
         multiple=True,
-        help="Let specs read variables of these names with fromEnv, besides those of"
-        " limits.allowedSecretEnv (ENGINE_SECRET_*, unless the configuration says otherwise).",
     ),
 )
 RECONCILING = (NAMESPACE, *CLUSTER, *SPEC_READING, SOURCE, *FROM_CLUSTER)
@@ -253,7 +243,7 @@ PRUNE = flag(
 )
 MAX_REMOVALS = COUNT(
     "--max-removals",
-    help="With --prune: remove no job at all where more than this would go; default: half of the"
+    "With --prune: remove no job at all where more than this would go; default: half of the"
     " source's jobs, or ten.",
 )
 YES = flag("--yes", "With --prune: remove any number of jobs, unasked.")
@@ -264,9 +254,9 @@ ALLOW_EMPTY = flag(
 NO_SPECS = flag("--allow-empty", "Let there be no specs at all.")
 DRY_RUN = partial(option, "--dry-run", type=click.Choice(_DRY_RUNS), default="none")
 CLIENT_DRY_RUN = DRY_RUN(
+    "client: say it, and do nothing.",
     type=click.Choice(_DRY_RUNS[:2]),
     callback=lambda _context, _option, value: value != "none",
-    help="client: say it, and do nothing.",
 )
-VERBOSE = _VERBOSE(help="Say more on stderr; twice for tracebacks.")
-TRACEBACKS = _VERBOSE(expose_value=False, help="Twice: the traceback of an internal error.")
+VERBOSE = _VERBOSE("Say more on stderr; twice for tracebacks.")
+TRACEBACKS = _VERBOSE("Twice: the traceback of an internal error.", expose_value=False)

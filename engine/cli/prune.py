@@ -31,26 +31,26 @@ def _kinds(text: str) -> tuple[str, ...]:
     "engine prune -A --max-deletes 500",
     params=(
         options.NAMESPACES(
-            help="Namespace; may be given several times. With -A: one of kube-* that is meant, too."
+            "Namespace; may be given several times. With -A: one of kube-* that is meant, too."
         ),
         options.flag("-A", "--all-namespaces", "All namespaces but kube-*."),
-        options.option("-l", "--selector", default="", help="Label selector on the objects."),
+        options.option("-l", "--selector", "Label selector on the objects.", default=""),
         options.option(
             "--kinds",
+            "Kinds, with their group: pods,deployments.apps,widgets.example.com.",
             type=_kinds,
             default="pods,secrets,configmaps",
-            help="Kinds, with their group: pods,deployments.apps,widgets.example.com.",
         ),
         options.option(
             "--annotation",
             "annotations",
-            multiple=True,
-            help="One more annotation that holds a TTL, such as janitor/ttl; may be given several"
+            "One more annotation that holds a TTL, such as janitor/ttl; may be given several"
             " times.",
+            multiple=True,
         ),
-        options.DRY_RUN(help="client: say what would go; server: ask the server, too."),
-        options.COUNT("--max-deletes", help="Delete no more than this."),
-        options.CONCURRENCY(default=8, help="How many deletes are under way at once."),
+        options.DRY_RUN("client: say what would go; server: ask the server, too."),
+        options.COUNT("--max-deletes", "Delete no more than this."),
+        options.CONCURRENCY("How many deletes are under way at once.", default=8),
         *options.CLUSTER,
         options.CONFIG,
         options.output("table", "json"),

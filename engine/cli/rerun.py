@@ -27,7 +27,7 @@ from engine.status.outcome import State
         options.flag(
             "--outdated", "All jobs of -f that ran with other defaults than they would now."
         ),
-        options.FILENAMES(help="Specs of the jobs: no job without a spec there runs again."),
+        options.FILENAMES("Specs of the jobs: no job without a spec there runs again."),
         options.ONE_SOURCE,
         options.CLIENT_DRY_RUN,
         *options.CLUSTER,

@@ -21,26 +21,19 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "engine sandbox --scenario outage.yaml --speed 10",
     params=(
         options.option(
-            "--port",
-            type=click.IntRange(0, 65535),
-            default=0,
-            help="Port on loopback; default: any.",
+            "--port", "Port on loopback; default: any.", type=click.IntRange(0, 65535), default=0
         ),
         options.option(
             "--write-kubeconfig",
+            "Write the kubeconfig to this file; a file that is no sandbox's is not overwritten.",
             writes=True,
             type=_FILE,
-            help="Write the kubeconfig to this file; a file that is no sandbox's is not"
-            " overwritten.",
         ),
         options.option(
-            "--scenario", type=_FILE, help="What containers and registries do: a YAML or JSON file."
+            "--scenario", "What containers and registries do: a YAML or JSON file.", type=_FILE
         ),
         options.option(
-            "--speed",
-            type=click.FloatRange(0.001, 1000),
-            default=1.0,
-            help="How fast its time goes.",
+            "--speed", "How fast its time goes.", type=click.FloatRange(0.001, 1000), default=1.0
         ),
     ),
 )

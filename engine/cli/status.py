@@ -46,7 +46,7 @@ _INTERVAL = 2.0
         options.SEVERAL_NAMESPACES,
         options.ALL_NAMESPACES,
         options.RECORD_SELECTOR,
-        options.FILENAMES(help="The jobs of these specs; and which ran with other defaults."),
+        options.FILENAMES("The jobs of these specs; and which ran with other defaults."),
         options.flag("--failed", "Only jobs whose last run failed."),
         options.NODE,
         options.flag("-w", "--watch", "Go on, with a line for each change."),

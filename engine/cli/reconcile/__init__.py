@@ -70,18 +70,18 @@ class ReconcileOptions(RunOptions):
         *options.PATHS,
         options.flag("--once", "Bring every job to its end, then stop."),
         *options.RECONCILING,
-        options.CONCURRENCY(default=16, help="How many jobs are worked on at once."),
-        options.DURATION("--timeout", help="Longest time to wait for all jobs; exit code 3."),
+        options.CONCURRENCY("How many jobs are worked on at once.", default=16),
+        options.DURATION("--timeout", "Longest time to wait for all jobs; exit code 3."),
         options.DURATION(
             "--queue-timeout",
+            "Longest time to wait for room in a quota; exit code 5.",
             default="10m",
-            help="Longest time to wait for room in a quota; exit code 5.",
         ),
         options.option(
             "--wait",
+            "What to wait for: the jobs' end, or their start.",
             type=click.Choice(["finished", "applied"]),
             default="finished",
-            help="What to wait for: the jobs' end, or their start.",
         ),
         options.flag(
             "--rerun-failed",
@@ -97,56 +97,56 @@ class ReconcileOptions(RunOptions):
         options.YES,
         options.COUNT(
             "--max-starts",
-            help="Begin no new run if there would be more than this; default: limits.maxStarts.",
+            "Begin no new run if there would be more than this; default: limits.maxStarts.",
         ),
         options.DRY_RUN(
-            help="Say what would be done, and why, and do nothing; server: ask the server, too."
+            "Say what would be done, and why, and do nothing; server: ask the server, too."
         ),
         options.ALLOW_EMPTY,
         options.flag("--sandbox", "Use a simulated cluster in this process; runs no container."),
         options.option(
             "--logs-dir",
+            "Save the log of each attempt at its end, as DIR/namespace/pod/container.log.",
             writes=True,
             type=click.Path(path_type=Path, file_okay=False),
-            help="Save the log of each attempt at its end, as DIR/namespace/pod/container.log.",
         ),
         options.output("table", "json"),
         options.option(
             "--junit",
+            "Write the result as JUnit XML, too, however it ends.",
             writes=True,
             type=click.Path(path_type=Path, dir_okay=False, writable=True),
             metavar="FILE",
-            help="Write the result as JUnit XML, too, however it ends.",
         ),
         options.DURATION(
-            "--prune-interval", default="1m", help="How often expired pods are looked for."
+            "--prune-interval", "How often expired pods are looked for.", default="1m"
         ),
         options.DURATION(
             "--poll",
-            help="Look for changed files this often instead of using inotify: for network folders.",
+            "Look for changed files this often instead of using inotify: for network folders.",
         ),
         options.flag("--leader-elect", "Share the jobs with other engines of this source."),
         options.DURATION(
             "--lease-duration",
+            "How long jobs are kept without a sign of life; an hour at most.",
             default="15s",
-            help="How long jobs are kept without a sign of life; an hour at most.",
         ),
         options.option(
             "--lease-namespace",
+            "Where the Lease is kept; default: as for specs that name no namespace.",
             default="",
             type=options.namespace,
-            help="Where the Lease is kept; default: as for specs that name no namespace.",
         ),
         options.option(
             "--metrics-address",
+            "Serve /metrics, /healthz and /readyz at HOST:PORT, :PORT or, on loopback, PORT.",
             default="",
-            help="Serve /metrics, /healthz and /readyz at HOST:PORT, :PORT or, on loopback, PORT.",
         ),
         options.option(
             "--log-format",
+            "Format of the log on stderr.",
             type=click.Choice(["text", "json"]),
             default="text",
-            help="Format of the log on stderr.",
         ),
         options.VERBOSE,
     ),
