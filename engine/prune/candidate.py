@@ -76,11 +76,6 @@ class PruneCandidate:
         return PruneEntry(self.ref, action, reason)
 
 
-def record_ref(key: JobKey) -> Ref:
-    """The ConfigMap that is the record of a job."""
-    return Ref("ConfigMap", key.namespace, record_name(key.name))
-
-
 def record_candidate(record: Record, proof: Proof) -> PruneCandidate:
     """A record as it was read, without UID and version: it is read again before it is deleted."""
     metadata = {

@@ -9,13 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from engine.cluster.api import PODS
-from engine.cluster.records import RecordList, read_record
+from engine.cluster.records import CONFIG_MAP_RECORDS, RecordList, read_record
 from engine.lifecycle.ownership import OwnRecord
 from engine.lifecycle.record import Record
-from engine.prune.candidate import PruneCandidate, objects_of, record_candidate, record_ref
+from engine.prune.candidate import PruneCandidate, objects_of, record_candidate
 from engine.prune.delete import Deleter, error_text
 from engine.prune.result import DryRun, OnEntry, PruneAction, PruneEntry
 from engine.prune.rule import Verdict, waiting_for_finalizers
+from engine.refs import JobKey
 from engine.wellknown import HOLD
 
 _MAX_END = 90.0
@@ -39,7 +40,7 @@ class JobRemover:
     def remove_all(self, gone: RecordList, concurrency: int) -> None:
         """Remove the jobs that were found without a spec, and no others."""
         for key, error in gone.invalid.items():
-            self._report(PruneEntry(record_ref(key), PruneAction.INVALID, str(error)))
+            self._report_job(key, PruneAction.INVALID, str(error))
         if gone.items:
             with ThreadPoolExecutor(concurrency, "remove") as pool:
                 list(pool.map(self._remove_to_its_end, gone.items.values()))
@@ -49,7 +50,7 @@ class JobRemover:
         while self.remove(judged) is None:
             if time.monotonic() > deadline:
                 words = f"{self._reason}; something of it is still there"
-                self._report(PruneEntry(record_ref(judged.key), PruneAction.FAILED, words))
+                self._report_job(judged.key, PruneAction.FAILED, words)
                 return
             time.sleep(wait)
             wait = min(1.0, wait * 2)
@@ -62,20 +63,18 @@ class JobRemover:
         try:
             return self._remove(judged)
         except Exception as error:  # noqa: BLE001 - one job must not stop the others
-            entry = PruneEntry(record_ref(judged.key), PruneAction.FAILED, error_text(error))
-            return self._report(entry)
+            return self._report_job(judged.key, PruneAction.FAILED, error_text(error))
 
     def _remove(self, judged: Record) -> PruneAction | None:
         """Errors: ClusterError."""
         action, why = self._judge_record(judged)
         if action is not PruneAction.DELETED:
-            entry = PruneEntry(record_ref(judged.key), action, why)
-            return self._report(entry) if why else action
+            return self._report_job(judged.key, action, why) if why else action
         own, foreign = objects_of(self._client, judged)
         self._deleter.foreign |= foreign
         if any(self._evaluate(candidate)[0] is PruneAction.PROTECTED for candidate in own):
             words = f"{self._reason}; {HOLD} is true on an object of its job"
-            return self._report(PruneEntry(record_ref(judged.key), PruneAction.PROTECTED, words))
+            return self._report_job(judged.key, PruneAction.PROTECTED, words)
         stuck = [one for one in own if self._is_stuck(one)]
         actions = {
             self._report(self._deleter.delete(one, self._reason, self._evaluate))
@@ -119,6 +118,9 @@ class JobRemover:
         if annotations.get(HOLD, "false") != "false":
             return PruneAction.PROTECTED, f"{HOLD} is true"
         return PruneAction.DELETED, self._reason
+
+    def _report_job(self, key: JobKey, action: PruneAction, words: str) -> PruneAction:
+        return self._report(PruneEntry(CONFIG_MAP_RECORDS.ref(key), action, words))
 
     def _report(self, entry: PruneEntry | None) -> PruneAction:
         if entry is None:
