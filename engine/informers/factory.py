@@ -84,10 +84,11 @@ class InformerFactory:
 
     def watch(self, namespace: str) -> None:
         """List and watch pods and records, in threads, if that isn't done yet."""
-        for informer in self._add(namespace):
-            informer.start()
+        informers = self._add(namespace)
         if not self.has_synced(namespace):
             self._unsynced.add(namespace)
+        for informer in informers:
+            informer.start()
 
     def drop(self, namespaces: Collection[str]) -> None:
         """Watch no longer those of them that could never be read, and forget them."""

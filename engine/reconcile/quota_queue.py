@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any
 
 from engine.cluster import api
-from engine.errors import EngineError, ForbiddenError
 from engine.informers.reflector import Reflector, WatchContext
 from engine.refs import JobKey
 
@@ -39,17 +38,23 @@ class QuotaQueue:
         """By namespace, who waits and since when."""
         self._called: set[JobKey] = set()
         """Whose turn it is to ask again."""
-        self._reflectors: dict[str, Reflector | None] = {}
-        """None where the quotas can't be watched, or not yet."""
+        self._reflectors: dict[str, Reflector] = {}
 
     def enqueue(self, key: JobKey, since: datetime) -> None:
         """`key` was refused; it keeps the place that it has."""
+        namespace = key.namespace
         with self._lock:
-            self._lines.setdefault(key.namespace, {}).setdefault(key, since)
-            watched = key.namespace in self._reflectors
-            self._reflectors.setdefault(key.namespace, None)
-        if not watched:
-            self._watch(key.namespace)
+            self._lines.setdefault(namespace, {}).setdefault(key, since)
+            if namespace not in self._reflectors:
+                self._reflectors[namespace] = reflector = Reflector(
+                    self._context,
+                    api.RESOURCE_QUOTAS.path(namespace),
+                    "",
+                    list_=partial(self._list, namespace),
+                    on_event=partial(self._on_event, namespace),
+                    optional=True,
+                )
+                reflector.start("")
 
     def dequeue(self, key: JobKey) -> None:
         """`key` got in or gave up: the next one may have room as well."""
@@ -73,7 +78,7 @@ class QuotaQueue:
 
     def reflectors(self) -> list[Reflector]:
         """One for each namespace whose quotas are watched."""
-        return [reflector for reflector in list(self._reflectors.values()) if reflector is not None]
+        return list(self._reflectors.values())
 
     def _wake_first(self, namespace: str, after: float) -> None:
         with self._lock:
@@ -84,32 +89,10 @@ class QuotaQueue:
             self._called.add(first)
         self._wake(first, after)
 
-    def _watch(self, namespace: str) -> None:
-        reflector = Reflector(
-            self._context,
-            api.RESOURCE_QUOTAS.path(namespace),
-            "",
-            list_=partial(self._relist, namespace),
-            on_event=partial(self._on_event, namespace),
-            optional=True,
-        )
-        try:
-            version = self._list(namespace)
-        except ForbiddenError:
-            return
-        except EngineError:
-            version = ""
-        reflector.start(version)
-        self._reflectors[namespace] = reflector
-
     def _list(self, namespace: str) -> str:
         pages = api.list_all(self._context.client, api.RESOURCE_QUOTAS.path(namespace), "")
-        return str(pages[0]["metadata"]["resourceVersion"])
-
-    def _relist(self, namespace: str) -> str:
-        version = self._list(namespace)
         self._wake_first(namespace, SETTLE_SECONDS)
-        return version
+        return str(pages[0]["metadata"]["resourceVersion"])
 
     def _on_event(self, namespace: str, kind: str, quota: dict[str, Any]) -> None:
         del kind, quota
