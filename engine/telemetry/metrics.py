@@ -4,19 +4,11 @@ No label holds a job's name, so that the number of series doesn't grow with the 
 """
 
 import time
-from collections import Counter as Tally
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    Info,
-    ProcessCollector,
-    disable_created_metrics,
-)
+import prometheus_client as prometheus
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
@@ -69,21 +61,21 @@ class Metrics(Collector):
         self._starting_since: dict[JobKey, float] = {}
         self._states: dict[JobKey, State] = {}
         self._sources: Mapping[str, Callable[[], int]] = {}
-        disable_created_metrics()  # type: ignore[no-untyped-call]
-        self.registry = registry = CollectorRegistry()
+        prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.registry = registry = prometheus.CollectorRegistry()
 
-        def counter(name: str, words: str, **labels: Iterable[str]) -> Counter:
-            made = Counter(name, words, labels, registry=registry)
+        def counter(name: str, words: str, **labels: Iterable[str]) -> prometheus.Counter:
+            made = prometheus.Counter(name, words, labels, registry=registry)
             for values in product(*labels.values()) if labels else ():
                 # An alert sees an increase only of a series that was there before.
                 made.labels(*values)
             return made
 
-        def histogram(name: str, words: str, buckets: tuple[float, ...]) -> Histogram:
-            return Histogram(name, words, buckets=buckets, registry=registry)
+        def histogram(name: str, words: str, buckets: tuple[float, ...]) -> prometheus.Histogram:
+            return prometheus.Histogram(name, words, buckets=buckets, registry=registry)
 
-        def gauge(name: str, words: str) -> Gauge:
-            return Gauge(name, words, registry=registry)
+        def gauge(name: str, words: str) -> prometheus.Gauge:
+            return prometheus.Gauge(name, words, registry=registry)
 
         words = "Runs that ended, by outcome."
         self._outcomes = counter("engine_outcomes", words, reason=Reason)
@@ -105,9 +97,9 @@ class Metrics(Collector):
         self._spec_reads = counter("engine_spec_reads", "How often the specs were read.")
         words = "1 while this engine holds a Lease of its source, 0 while it does not."
         self._leader = gauge("engine_leader", words)
-        info = Info("engine_build", "The version of the engine.", registry=registry)
+        info = prometheus.Info("engine_build", "The version of the engine.", registry=registry)
         info.info({"version": __version__})
-        ProcessCollector(registry=registry)
+        prometheus.ProcessCollector(registry=registry)
         registry.register(self)
 
     def bind(self, sources: Mapping[str, Callable[[], int]]) -> None:
@@ -162,7 +154,7 @@ class Metrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """The metrics that are asked for at each scrape."""
         jobs = GaugeMetricFamily("engine_jobs", "Jobs by state.", labels=["state"])
-        counts = Tally(self._states.copy().values())
+        counts = Counter(self._states.copy().values())
         for state in State:
             jobs.add_metric([state], counts[state])
         yield jobs
