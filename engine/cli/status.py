@@ -11,16 +11,8 @@ import click
 
 from engine.api.model import Job
 from engine.cli import options
+from engine.cli import output as printing
 from engine.cli.by_name import job_key
-from engine.cli.output import (
-    echo,
-    echo_data,
-    echo_error,
-    echo_table,
-    format_rows,
-    terminal_width,
-    wants_colour,
-)
 from engine.cli.printers.status import overview_data, overview_rows, source_lines, succeeded_last
 from engine.cluster.client import Client
 from engine.errors import ApiError, EngineError, ExitCode, UsageError, no_record
@@ -97,19 +89,19 @@ def command(
     overview, found = read()
     for job in found:
         if job.error is not None:
-            echo_error(job.error)
+            printing.echo_error(job.error)
     if watch:
         _watch(read, wide=output == "wide")
     _print(overview, found, output, with_drains=bool(node))
     if words := explain_outdated((job.outdated or () for job in found), filenames):
-        echo(words, err=True)
+        printing.echo(words, err=True)
     if not found and not wanted and output in ("table", "wide"):
         where = "" if all_namespaces else f" in namespace {', '.join(given)} (-A looks in all)"
-        echo(f"no {'failed ' if failed else ''}jobs{where}", err=True)
+        printing.echo(f"no {'failed ' if failed else ''}jobs{where}", err=True)
     there = set().union(*map(_names, overview.jobs))
     missing = [keys for keys in named if not keys & there]
     for keys in missing:
-        echo_error(no_record(", ".join(sorted(str(key).lstrip("/") for key in keys))))
+        printing.echo_error(no_record(", ".join(sorted(str(key).lstrip("/") for key in keys))))
     if missing:
         sys.exit(ExitCode.INVALID)
 
@@ -164,23 +156,23 @@ def _names(job: JobView) -> set[JobKey]:
 
 def _print(overview: Overview, jobs: list[JobView], output: str, *, with_drains: bool) -> None:
     if output in ("json", "yaml"):
-        echo_data(overview_data(overview, jobs), output)
+        printing.echo_data(overview_data(overview, jobs), output)
     elif output == "name":
         for job in jobs:
-            echo(str(job.key))
+            printing.echo(str(job.key))
     elif jobs:
         rows = overview_rows(succeeded_last(jobs), overview.as_of, wide=output == "wide")
-        echo_table(rows)
+        printing.echo_table(rows)
         for line in source_lines(overview, jobs):
-            echo(line, err=True)
+            printing.echo(line, err=True)
         for job in jobs if with_drains else ():
             if words := drain_words(job.pod):
-                echo(f"{job.key} {words}", err=True)
+                printing.echo(f"{job.key} {words}", err=True)
 
 
 def _watch(read: Callable[[], tuple[Overview, list[JobView]]], *, wide: bool) -> None:
     """Until Ctrl-C: all jobs, and then the row of each that has changed, or is gone."""
-    colour = wants_colour(sys.stdout)
+    colour = printing.wants_colour(sys.stdout)
     shown: dict[JobKey, object] = {}
     is_first, last_error = True, ""
     while True:
@@ -190,14 +182,16 @@ def _watch(read: Callable[[], tuple[Overview, list[JobView]]], *, wide: bool) ->
             if not error.retryable:
                 raise
             if str(error) != last_error:
-                echo_error(error)
+                printing.echo_error(error)
             last_error = str(error)
         else:
             jobs = succeeded_last(jobs)
             found = {job.key: job.without_ages for job in jobs}
             gone = sorted(shown.keys() - found.keys())
             rows = overview_rows(jobs, overview.as_of, gone, wide=wide)
-            head, *lines = format_rows(rows, width=terminal_width(), colour=colour)
+            head, *lines = printing.format_rows(
+                rows, width=printing.terminal_width(), colour=colour
+            )
             changed = [
                 line
                 for key, line in zip([*found, *gone], lines, strict=True)

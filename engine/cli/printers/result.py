@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from engine import errors
 from engine.cli.output import (
     format_rows,
     pluralise,
@@ -11,13 +12,6 @@ from engine.cli.output import (
     terminal_width,
     to_fields,
     to_json,
-)
-from engine.errors import (
-    AdmissionRefusedError,
-    ExitCode,
-    ForbiddenError,
-    OwnershipError,
-    SupersededError,
 )
 from engine.lifecycle.change_reason import explain_end
 from engine.lifecycle.record import Record, map_messages
@@ -34,11 +28,11 @@ _COUNTED_FIRST = (State.FAILED, "Refused", "Forbidden", State.CANCELLED)
 _HEAD = ("JOB", "STATE", "REASON", "ATTEMPTS", "TOOK", "MESSAGE")
 
 
-def exit_code(result: "OnceResult") -> ExitCode:
+def exit_code(result: "OnceResult") -> errors.ExitCode:
     """The highest of what happened; an interrupt counts before everything."""
     if result.interrupted:
-        return ExitCode.INTERRUPTED
-    highest = ExitCode.TIMEOUT if result.timed_out else ExitCode.OK
+        return errors.ExitCode.INTERRUPTED
+    highest = errors.ExitCode.TIMEOUT if result.timed_out else errors.ExitCode.OK
     return max([highest, *map(job_exit_code, result.jobs)])
 
 
@@ -80,9 +74,9 @@ def result_json(result: "OnceResult", pruned: PruneResult) -> str:
         if job.log is not None:
             entry["log"] = to_fields(job.log, "attempt", "pod", "container", "lines")
         jobs.append(entry)
-    errors = [job.error for job in result.jobs if job.error is not None] + [*pruned.errors]
+    failures = [job.error for job in result.jobs if job.error is not None] + [*pruned.errors]
     entries = [entry.to_json() for entry in pruned.entries]
-    whole = {"jobs": jobs, "pruned": entries, "errors": [*map(str, errors)]}
+    whole = {"jobs": jobs, "pruned": entries, "errors": [*map(str, failures)]}
     return to_json(whole, indent=2)
 
 
@@ -172,11 +166,11 @@ def current_record(job: "JobResult") -> Record | None:
 def refusal(job: "JobResult") -> tuple[str, str] | None:
     """State and reason of a job that was not let in; None for any other."""
     match job.error:
-        case SupersededError():
+        case errors.SupersededError():
             return State.CANCELLED, Reason.SUPERSEDED
-        case ForbiddenError():
+        case errors.ForbiddenError():
             return "Forbidden", ""
-        case OwnershipError() | AdmissionRefusedError():
+        case errors.OwnershipError() | errors.AdmissionRefusedError():
             return "Refused", ""
     return None
 
@@ -201,7 +195,7 @@ def format_attempts(record: Record) -> list[str]:
     ]
 
 
-def job_exit_code(job: "JobResult") -> ExitCode:
+def job_exit_code(job: "JobResult") -> errors.ExitCode:
     """What it alone would end the command with."""
     if job.error is not None:
         return job.error.exit_code
@@ -215,4 +209,4 @@ def job_exit_code(job: "JobResult") -> ExitCode:
         and record.open_attempt is None
         and not (record.message and not record.refused)
     )
-    return ExitCode.REFUSED if queues and job.over else ExitCode.OK
+    return errors.ExitCode.REFUSED if queues and job.over else errors.ExitCode.OK
