@@ -275,6 +275,34 @@ def test_an_object_keeps_the_name_that_it_had_first(
     assert len(specs.pods("build")) == 1
 
 
+def test_of_one_spec_that_comes_as_file_and_object_at_once_one_runs_and_the_other_is_told(
+    engine: Engine, specs: JobSpecs, target: ClusterUnderTest
+) -> None:
+    files = replace(engine, objects=False)
+    names = [f"job-{number}" for number in range(12)]
+    scripts = {name: target.script(name) for name in names}
+    sources = ("--source", "files"), ("--source", "objects")
+    with (
+        EngineProcess(files, *sources[0]) as of_files,
+        EngineProcess(engine, *sources[1]) as of_objects,
+    ):
+        for number, name in enumerate(names):
+            first, second = (files, engine) if number % 2 else (engine, files)
+            first.spec(name, script=scripts[name])
+            second.spec(name, script=scripts[name])
+        for name in names:
+            state = specs.ended(name)
+            told = state["reason"] == "ClaimedBySource"
+            if not told:
+                of_files.wait_for_line(f"{name}: job {specs.namespace}/{name} belongs to source")
+            record = specs.api.find("configmaps", f"{name}.record", specs.namespace)
+            assert (record is not None) is told
+        specs.api.wait(
+            lambda: {len(specs.pods(name)) for name in names} == {1}, "one pod of each job"
+        )
+        assert "internal error" not in of_files.text + of_objects.text
+
+
 def test_defaults_of_the_namespace_hold_for_its_objects(
     engine: Engine, specs: JobSpecs, staying: EngineProcess, target: ClusterUnderTest
 ) -> None:
