@@ -28,7 +28,14 @@ from engine.lifecycle.outdated import outdated_fields, with_outdated
 from engine.lifecycle.predecessors import JobOrder, waiting_words
 from engine.lifecycle.rename import renames
 from engine.lifecycle.rules import decide
-from engine.lifecycle.state import LifecycleState, Observation, Rejection, gate_position, uid_of
+from engine.lifecycle.state import (
+    LifecycleState,
+    Observation,
+    Rejection,
+    gate_position,
+    slim_pod,
+    uid_of,
+)
 from engine.prune.result import DryRun, PruneResult
 from engine.prune.source import GoneJobs, SourcePruner, SourceState, missed
 from engine.refs import JobKey, Ref, parse_pod_name, ref_of
@@ -171,9 +178,11 @@ class Planner:
                     if parsed := parse_pod_name(pod["metadata"]["name"]):
                         self._pods.setdefault(JobKey(namespace, parsed[0]), []).append(pod)
 
-    def _own_pod(self, namespace: str, pod: dict[str, Any]) -> dict[str, Any] | None:
+    def _own_pod(self, namespace: str, pod: dict[str, Any]) -> dict[str, Any]:
+        """Of a pod without a spec, which may have expired, no more than says so."""
         parsed = parse_pod_name(pod["metadata"]["name"])
-        return pod if parsed and JobKey(namespace, parsed[0]) in self.jobs else None
+        is_compared = parsed is not None and JobKey(namespace, parsed[0]) in self.jobs
+        return pod if is_compared else slim_pod(pod)
 
     def _plan(self, job: Job) -> JobPlan:
         try:

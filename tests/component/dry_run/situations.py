@@ -298,6 +298,12 @@ def spec_is_gone(stage: Stage) -> None:
     stage.remove_spec()
 
 
+def spec_is_gone_and_its_pod_expired(stage: Stage) -> None:
+    spec_is_gone(stage)
+    stage.reconcile()
+    stage.advance(86_400)
+
+
 def spec_is_gone_for_long(stage: Stage) -> None:
     spec_is_gone(stage)
     stage.reconcile()
@@ -369,6 +375,7 @@ SITUATIONS = {
     "its pod is to expire": Situation(gets_its_expiry, "continue"),
     "two pods are to expire": Situation(gets_two_expiries, "continue"),
     "its spec is gone": Situation(spec_is_gone, ""),
+    "its spec is gone and its pod has expired": Situation(spec_is_gone_and_its_pod_expired, ""),
     "its spec is gone for long": Situation(spec_is_gone_for_long, ""),
     "its spec is back": Situation(spec_is_back, "continue"),
     "its spec is gone while it runs": Situation(spec_is_gone_of_what_runs, "", to_finish=LATER),

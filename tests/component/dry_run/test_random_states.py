@@ -215,9 +215,12 @@ class World:
         return data
 
     @property
-    def lacks_room_for_records(self) -> bool:
-        quotas = self.sandbox.objects("resourcequotas", NAMESPACE)
-        return any(one["spec"]["hard"]["configmaps"] != ROOM[1] for one in quotas)
+    def lacks_room(self) -> bool:
+        """Whether a quota has room for some of the jobs alone."""
+        return any(
+            one["spec"]["hard"]["pods"] != ROOM[0] or one["spec"]["hard"]["configmaps"] != ROOM[1]
+            for one in self.sandbox.objects("resourcequotas", NAMESPACE)
+        )
 
     def may_run(self, name: str) -> bool:
         pod = self.sandbox.get("pods", NAMESPACE, name)
@@ -364,12 +367,11 @@ def _judge_job(world: World, job: Object, offline: str, own: list[Write]) -> str
     """What is wrong with the plan of a job, whose `own` writes followed; "" for nothing."""
     action, reason, told = job["action"], job["reason"], announced(job["next"], job["name"])
     refused = (world.record(job["name"]) or {}).get("refused", "")
-    if action in ("start", "fail") and refused.startswith("QuotaExceeded"):
-        return ""  # each of the jobs alone has room
-    if action == "leave" and "exceeded quota" in reason:
-        return ""  # another job's pod has made room since
-    if told and not own and world.lacks_room_for_records and not refused:
-        return ""  # whether a record has room only its write can tell
+    is_queued = "exceeded quota" in reason or refused.startswith("QuotaExceeded")
+    if (action in ("start", "leave", "fail") and is_queued) or (
+        action == "start" and world.lacks_room
+    ):
+        return ""  # each of the jobs alone has room, and what ends makes room for others
     if "is in no record" in reason and not world.may_run(reason.split()[1]):
         return ""  # the stranger's pod has ended since
     if own[: len(told)] != told:
