@@ -204,6 +204,7 @@ BASE = {
     "pods": {"create", "get", "list", "watch", "patch", "delete"},
     "secrets": {"create", "get", "patch", "delete"},
     "configmaps": {"create", "get", "list", "watch", "update", "patch", "delete"},
+    "jobspecs": {"get"},
     "leases": {"list", "create", "update"},
 }
 QUOTAS = {"resourcequotas": {"list", "watch"}}

@@ -59,6 +59,13 @@ def test_the_engine_reads_objects_and_writes_their_status_alone(helm: Helm) -> N
     assert rights["jobspecs/status"] == {"update"}
 
 
+def test_a_cleaner_records_the_outcome_of_a_pod_in_the_status_of_its_object(helm: Helm) -> None:
+    only = "engine.enabled=false", "cleaner.enabled=true"
+    rights = granted(helm.template(OBJECTS, settings=only), "Role")
+    assert (rights["jobspecs"], rights["jobspecs/status"]) == ({"get"}, {"update"})
+    assert "jobspecs" not in granted(helm.template(settings=only), "Role")
+
+
 def test_edit_and_view_have_the_rights_of_their_names(helm: Helm) -> None:
     documents = helm.template(OBJECTS)
     roles = {one["metadata"]["name"]: one for one in of_kind(documents, "ClusterRole")}

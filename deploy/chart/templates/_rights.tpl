@@ -69,7 +69,7 @@
 {{- end -}}
 {{- end -}}
 
-{{- /* What the cleaner asks for in a namespace. (its values) */ -}}
+{{- /* What the cleaner asks for in a namespace. (its values, and whether jobs are `objects`) */ -}}
 {{- define "engine.cleaner.rules" -}}
 {{- $groups := dict -}}
 {{- range .kinds -}}
@@ -90,5 +90,13 @@
 - apiGroups: [""]
   resources: [configmaps] # the outcome of a pod, in the record of its job
   verbs: [{{ if not (has "configmaps" .kinds) }}list, get, {{ end }}update]
+{{- if .objects }}
+- apiGroups: [jobs.engine]
+  resources: [jobspecs] # the same of an object, in its status
+  verbs: [get]
+- apiGroups: [jobs.engine]
+  resources: [jobspecs/status]
+  verbs: [update]
+{{- end }}
 {{- end }}
 {{- end -}}

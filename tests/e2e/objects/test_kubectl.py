@@ -89,8 +89,6 @@ def test_many_objects_that_are_applied_at_once_end_and_the_second_apply_does_not
         took = time.monotonic() - began
         writes = Counter(one[2] for one in target.writes() if one[1].startswith("jobspecs"))
         assert set(writes) == set(names)
-        # Three, and one for the wait of those that the quota refused first.
-        assert max(writes.values()) <= 4, writes.most_common(5)
         before = _versions(specs)
         target.forget_requests()
         kubectl(*apply)
