@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from tests.campaign.troubles import Troubles
 from tests.cluster.cluster import Cluster
 from tests.cluster.images import Images
 from tests.cluster.node import Node
+from tests.support.definitions import install_definitions
 from tests.support.engine import Engine, kill
 from tests.support.fault_campaign import LOST
 from tests.support.objects import Objects
@@ -32,7 +34,9 @@ KILLS = int(os.environ.get("ENGINE_SOAK_KILLS", "8"))
 SEED = int(os.environ.get("ENGINE_SOAK_SEED", "20"))
 
 
+@pytest.mark.parametrize("source", ["files", pytest.param("objects", marks=pytest.mark.soak)])
 def test_a_job_runs_exactly_once_however_often_the_engine_is_killed(
+    source: str,
     engine: Engine,
     objects: Objects,
     cluster: Cluster,
@@ -43,13 +47,17 @@ def test_a_job_runs_exactly_once_however_often_the_engine_is_killed(
     """A kill is to fall anywhere in a run, on a busy machine too: the time of a command tells how
     long one takes.
     """
+    if source == "objects":
+        install_definitions(objects.api.client)
+        engine = replace(engine, objects=True)
+    author = replace(engine)
     chance = random.Random(SEED)
     before = cluster.audit_position()
     kills = batches = 0
     with Troubles(engine, objects, cluster, second_node, chance, tmp_path) as troubles:
         while kills < KILLS:
             batches += 1
-            write_batch(engine, images, batches)
+            write_batch(author, images, batches)
             while True:
                 began = time.monotonic()
                 if _is_over(engine, batches):

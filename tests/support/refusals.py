@@ -23,6 +23,11 @@ _RIGHTS = {
         "events": {"create", "list"},
     },
     "coordination.k8s.io": {"leases": {"list", "create", "update"}},
+    "jobs.engine": {
+        "jobspecs": {"get", "list", "watch"},
+        "jobspecs/status": {"update"},
+        "jobdefaults": {"list", "watch"},
+    },
 }
 """As docs/operations.md has them."""
 
