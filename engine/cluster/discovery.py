@@ -36,9 +36,11 @@ def check_server_version(client: Client) -> None:
     if version is None:
         raise client.not_an_api("says no version")
     if version < OLDEST_SERVER:
-        words = "the server is Kubernetes {}.{}, older than {}.{}, the oldest supported version"
+        oldest = "{}.{}".format(*OLDEST_SERVER)
+        words = "the server is Kubernetes {}.{}".format(*version)
+        words += f", older than {oldest}, the oldest supported version"
         hint = "upgrade the cluster, or use another context"
-        raise ClusterError(words.format(*version, *OLDEST_SERVER), where=client.server, hint=hint)
+        raise ClusterError(words, where=client.server, hint=hint)
 
 
 def server_version(answer: Mapping[str, Any]) -> tuple[int, int] | None:

@@ -140,7 +140,8 @@ def check_version(answer: Object) -> CheckResult:
     words = "Kubernetes {}.{}".format(*version)
     if version >= OLDEST_SERVER:
         return CheckResult("version", OK, words)
-    words += ", older than {}.{}, the oldest supported version".format(*OLDEST_SERVER)
+    oldest = "{}.{}".format(*OLDEST_SERVER)
+    words += f", older than {oldest}, the oldest supported version"
     return CheckResult("version", FAILED, words, "upgrade the cluster, or use another context")
 
 
