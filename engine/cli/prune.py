@@ -88,7 +88,8 @@ def command(
         **given,
     )
     limit = settings.limits.max_deletes_per_pass if max_deletes is None else max_deletes
-    deleter = Deleter(connection.client, limit, dry_run=DryRun(dry_run))
+    wanted = DryRun(dry_run)  # the client's needs no right but to list
+    deleter = Deleter(connection.client, limit, wanted, wanted is not DryRun.CLIENT)
     printer = printing.PrunePrinter(sys.stdout, output, verbose=verbose > 0)
     try:
         result = prune(deleter, chosen, printer.entry)

@@ -37,6 +37,8 @@ class Deleter:
     client: Client
     limit: int | None = None
     dry_run: DryRun = DryRun.NONE
+    reads_records: bool = True
+    """Without it a dry run names also what no record has."""
     leads: Callable[[], bool] | None = None
     """Whether this engine may still delete: one that was paused may have lost its lead."""
     foreign: set[str] = field(default_factory=set)
@@ -126,11 +128,12 @@ class Deleter:
             raise OwnershipError("another engine leads this source by now")
         is_dry = self.dry_run is not DryRun.NONE
         gone = PruneAction.WOULD_DELETE if is_dry else PruneAction.DELETED
-        self._finalizer.finalize(
-            candidate,
-            reason,
-            None if is_dry else lambda: self._send(candidate, dry_run=True) is not None,
-        )
+        if self.reads_records:
+            self._finalizer.finalize(
+                candidate,
+                reason,
+                None if is_dry else lambda: self._send(candidate, dry_run=True) is not None,
+            )
         if self.dry_run is DryRun.CLIENT:
             return candidate.entry(gone, reason)
         left = self._send(candidate, dry_run=is_dry)

@@ -218,7 +218,7 @@ class SourcePruner:
         from engine.prune.delete import Deleter  # noqa: PLC0415 - rarely needed
 
         limit = config.limits.max_deletes_per_pass
-        return Deleter(self.client, limit, self.dry_run, self.leads)
+        return Deleter(self.client, limit, self.dry_run, leads=self.leads)
 
     def _read_unwatched(
         self, namespaces: Collection[str], now: datetime, ttl: float | None

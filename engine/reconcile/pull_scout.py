@@ -42,6 +42,8 @@ class _Pull:
     failure: PullFailure | None = None
     waiting: dict[JobKey, int] = field(default_factory=dict)
     """Who waits for the scout, and with which attempt."""
+    told: dict[JobKey, int] = field(default_factory=dict)
+    """Who has failed with it; the next attempt of such a job asks for itself."""
 
 
 class PullScout:
@@ -70,9 +72,12 @@ class PullScout:
                     continue
                 if pull.scout is not None:
                     pull.waiting[key] = attempt
-                elif pull.failure is None or not (
-                    pull.waiting.get(key) == attempt or now < pull.since + _FAILED_FOR
-                ):
+                elif pull.failure is None:
+                    continue
+                elif now < pull.since + _FAILED_FOR:
+                    if pull.told.setdefault(key, attempt) != attempt:
+                        continue
+                elif pull.waiting.get(key) != attempt:
                     continue
                 due = None if pull.has_node else pull.since + _SCHEDULING
                 image, policy = map(str, pull_key[:2])
@@ -150,6 +155,7 @@ class PullScout:
         self._pulls[pull_key] = after = _Pull(now, now + _PROVED_FOR)
         if failure is not None and failure.pull_class is not PullClass.OTHER:
             after.failure, after.waiting = failure, waiting
+            after.told = {**waiting, key: self._scouts[key][0]}
         for one in (*waiting, *((key,) if waiting else ())):
             self._wake(one)
 

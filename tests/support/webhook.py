@@ -33,10 +33,13 @@ class _Webhook(BaseHTTPRequestHandler):
         """Nothing on stderr."""
 
 
+REFUSAL = "not on a Friday"
+
+
 class _Deny(_Webhook):
     def judge(self, request: Object) -> Object:
         del request
-        return {"allowed": False, "status": {"message": "not on a Friday", "code": 403}}
+        return {"allowed": False, "status": {"message": REFUSAL, "code": 403}}
 
 
 class _Gate(_Webhook):
@@ -88,8 +91,8 @@ def _is_let_in(api: Api, namespace: str, resource: str, ending: str) -> bool:
     probe: Object = {"metadata": {"name": f"probe{ending}"}}
     try:
         api.create(resource, {**probe, "spec": spec} if resource == "pods" else probe, namespace)
-    except ApiError:
-        return False
+    except ApiError as error:  # a quota, say, refuses what the webhook lets in
+        return REFUSAL not in str(error)
     api.delete(resource, f"probe{ending}", namespace, grace=0)
     return True
 

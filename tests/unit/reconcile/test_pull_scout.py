@@ -144,3 +144,15 @@ def test_only_what_is_pulled_in_the_same_way_is_one_pull() -> None:
     assert pull_keys(job("x"), {"main": "Never"}, SecretValues()) == {}
     other = SecretValues(passwords=("q",))
     assert pull_keys(job("x"), {}, other)["main"] != keys()
+
+
+def test_an_attempt_that_repeats_a_policy_asks_the_registry_again() -> None:
+    """The failure is that of the attempt before, also of a job that had none but this."""
+    scouts = Scouts()
+    assert scouts.claims(A)
+    scouts.sees(A, failed(A), now=at(1))
+    assert scouts.waits(B, at(2)), "it ends as the scout did"
+    assert not scouts.waits(A, at(3), number=2)
+    assert not scouts.waits(B, at(3), number=2)
+    assert scouts.claims(A, at(3), number=2)
+    assert scouts.waits(B, at(3), number=2), "one of them goes first again"
