@@ -9,6 +9,7 @@ from engine.sandbox import Sandbox
 from tests.support.clusters import ClusterUnderTest
 from tests.support.engine import Engine, finish
 from tests.support.objects import Objects
+from tests.support.status_watch import assert_a_line_for_each_change
 
 
 def test_status_looks_at_the_pod_where_no_engine_has_recorded_its_end(
@@ -147,18 +148,12 @@ def test_watch_prints_a_line_for_each_change(
 ) -> None:
     engine.spec("job", script=target.script("job", lasts=3))
     engine.reconcile("--wait", "applied", ends=0)
-    watching = engine.begin("status", "-n", engine.namespace, "-w")
-    assert watching.stdout is not None
-    assert watching.stdout.readline().startswith("JOB")
-    seen = [watching.stdout.readline().split()[1]]
-    objects.wait_until_over("job")
-    while seen[-1] != "Succeeded":
-        seen.append(watching.stdout.readline().split()[1])
-    assert len(seen) == len(set(seen)), "a line for each change, and none without one"
-    objects.api.delete("configmaps", "job.record", engine.namespace)
-    assert watching.stdout.readline().split()[:2] == [f"{engine.namespace}/job", "Gone"]
-    watching.send_signal(signal.SIGINT)
-    finish(watching, ends=130)
+    assert_a_line_for_each_change(
+        engine,
+        objects,
+        "job",
+        lambda: objects.api.delete("configmaps", "job.record", engine.namespace),
+    )
 
 
 @pytest.mark.real

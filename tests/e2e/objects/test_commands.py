@@ -1,16 +1,16 @@
 """The commands on jobs whose specs are JobSpec objects."""
 
-import signal
 from typing import Any
 
 import pytest
 
 from engine.sandbox import Sandbox
 from tests.support.clusters import ClusterUnderTest
-from tests.support.engine import CommandResult, Engine, finish
+from tests.support.engine import CommandResult, Engine
 from tests.support.engine_process import EngineProcess
 from tests.support.job_specs import JobSpecs, conditions
 from tests.support.objects import Objects
+from tests.support.status_watch import assert_a_line_for_each_change
 
 DAY = 86_400
 
@@ -73,18 +73,7 @@ def test_status_prints_a_line_for_each_change_of_an_object(
 ) -> None:
     engine.spec("build", script=target.script("build", lasts=3))
     engine.reconcile("--wait", "applied", ends=0)
-    watching = engine.begin("status", "-n", engine.namespace, "-w")
-    assert watching.stdout is not None
-    assert watching.stdout.readline().startswith("JOB")
-    seen = [watching.stdout.readline().split()[1]]
-    objects.wait_until_over("build")
-    while seen[-1] != "Succeeded":
-        seen.append(watching.stdout.readline().split()[1])
-    assert len(seen) == len(set(seen)), "a line for each change, and none without one"
-    specs.delete("build")
-    assert watching.stdout.readline().split()[:2] == [f"{engine.namespace}/build", "Gone"]
-    watching.send_signal(signal.SIGINT)
-    finish(watching, ends=130)
+    assert_a_line_for_each_change(engine, objects, "build", lambda: specs.delete("build"))
 
 
 def test_describe_tells_the_attempts_of_an_object_and_what_it_waits_for(
