@@ -294,6 +294,18 @@ class Record(Run):
         after = self.with_attempt(replace(attempt, started_at=since, gives_up_at=None))
         return replace(after, state=State.RUNNING, started_at=since, message="")
 
+    def waiting(self, words: str) -> "Record":
+        """Copy of a run that has not begun, and waits for something else than the server."""
+        return replace(
+            self,
+            state=State.QUEUED,
+            reason=None,
+            message=words,
+            refused="",
+            queued_at=None,
+            finished_at=None,
+        )
+
     def finished(self, outcome: Outcome, at: datetime) -> "Record":
         """Copy in its final state."""
         return replace(

@@ -2,11 +2,8 @@
 follows every edit of it.
 """
 
-from dataclasses import replace
-
 from engine.lifecycle.actions import WriteRecord
 from engine.lifecycle.state import LifecycleState
-from engine.status.outcome import State
 
 SUSPENDED = "spec.suspend is true"
 
@@ -24,8 +21,7 @@ def follow_spec(state: LifecycleState) -> WriteRecord | None:
         run = state.run_record
         has_begun = run.attempts or run.state.is_final
         if (is_new or (not has_begun and run.message != SUSPENDED)) and not observed.suspended:
-            waiting = replace(run, state=State.QUEUED, reason=None, message=SUSPENDED, refused="")
-            return WriteRecord(replace(waiting, queued_at=None))
+            return WriteRecord(run.waiting(SUSPENDED))
     elif is_new and job.object is not None and record is not None and not observed.suspended:
         return WriteRecord(state.run_record)
     if job.object is not None and record is not None and record.object != job.object:

@@ -1,13 +1,11 @@
 """A run begins once the jobs that its spec names in `dependsOn` have succeeded, or are over."""
 
-from dataclasses import replace
-
 from engine.lifecycle.actions import Action, WriteRecord
 from engine.lifecycle.predecessors import waiting_words
 from engine.lifecycle.rules.handle_rejected_record import remove_unrecorded
 from engine.lifecycle.rules.resolve_unrecorded import resolve_unrecorded
 from engine.lifecycle.state import LifecycleState
-from engine.status.outcome import Outcome, Reason, State
+from engine.status.outcome import Outcome, Reason
 
 
 def wait_for_dependencies(state: LifecycleState) -> Action | None:
@@ -28,6 +26,5 @@ def wait_for_dependencies(state: LifecycleState) -> Action | None:
     if words and (removal := remove_unrecorded(state, words)) is not None:
         return removal
     if has_failed or (words and (record.message != words or record.queued_at)):
-        waiting = replace(record, state=State.QUEUED, reason=None, message=words, refused="")
-        return WriteRecord(replace(waiting, queued_at=None, finished_at=None))
+        return WriteRecord(record.waiting(words))
     return (resolve_unrecorded(state) or state.wait()) if words else None
