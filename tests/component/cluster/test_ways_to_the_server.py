@@ -2,10 +2,11 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,7 @@ class Listener(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.asked: list[str] = []
+        self.credentials: list[str | None] = []
 
     @property
     def url(self) -> str:
@@ -35,6 +37,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.asked.append(f"{self.command} {self.path}")
+        self.server.credentials.append(self.headers["Authorization"])
         self.send_response(200)
         self.send_header("Content-Length", str(len(_OBJECT)))
         self.end_headers()
@@ -58,12 +61,15 @@ def listener() -> Iterator[Listener]:
         thread.join()
 
 
-def get_pod(folder: Path, **cluster: str) -> None:
-    """Ask for one pod by a kubeconfig with this cluster."""
+_TOKEN: Mapping[str, Any] = {"token": "made-up"}
+
+
+def get_pod(folder: Path, cluster: Mapping[str, str], user: Mapping[str, Any] = _TOKEN) -> None:
+    """Ask for one pod by a kubeconfig with this cluster and this user."""
     context = {"cluster": "c", "user": "u"}
     config = {
         "clusters": [{"name": "c", "cluster": cluster}],
-        "users": [{"name": "u", "user": {"token": "made-up"}}],
+        "users": [{"name": "u", "user": user}],
         "contexts": [{"name": "x", "context": context}],
         "current-context": "x",
     }
@@ -73,14 +79,14 @@ def get_pod(folder: Path, **cluster: str) -> None:
 
 
 def test_a_server_below_a_path_is_asked_below_that_path(listener: Listener, tmp_path: Path) -> None:
-    get_pod(tmp_path, server=f"{listener.url}/k8s/clusters/c-1")
+    get_pod(tmp_path, {"server": f"{listener.url}/k8s/clusters/c-1"})
     assert listener.asked == [f"GET /k8s/clusters/c-1{POD}"]
 
 
 def test_a_proxy_is_told_the_whole_url_of_a_server_without_tls(
     listener: Listener, tmp_path: Path
 ) -> None:
-    get_pod(tmp_path, server="http://cluster.invalid:8080", **{"proxy-url": listener.url})
+    get_pod(tmp_path, {"server": "http://cluster.invalid:8080", "proxy-url": listener.url})
     assert listener.asked == [f"GET http://cluster.invalid:8080{POD}"]
 
 
@@ -88,5 +94,42 @@ def test_a_server_with_tls_is_reached_through_the_proxys_tunnel(
     listener: Listener, tmp_path: Path
 ) -> None:
     with suppress(EngineError):
-        get_pod(tmp_path, server="https://cluster.invalid:6443", **{"proxy-url": listener.url})
+        get_pod(tmp_path, {"server": "https://cluster.invalid:6443", "proxy-url": listener.url})
     assert listener.asked[:1] == ["CONNECT cluster.invalid:6443"]
+
+
+_PLUGIN = """\
+#!/bin/sh
+echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",'
+echo ' "status": {"token": "of-a-plugin"}}'
+"""
+
+
+def test_each_file_of_a_list_adds_what_those_before_it_lack(
+    listener: Listener, tmp_path: Path
+) -> None:
+    contexts = [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": "ci"}}]
+    users = [{"name": "u", "user": {"token": "first"}}]
+    later = [{"name": "u", "user": {"token": "second"}}]
+    clusters = [{"name": "c", "cluster": {"server": listener.url, "extensions": []}}]
+    files = {"a": {"contexts": contexts, "users": users}, "b": {"users": later}}
+    for name, content in {**files, "c": {"clusters": clusters, "current-context": "x"}}.items():
+        (tmp_path / name).write_text(json.dumps(content), encoding="utf-8")
+    there = connect(":".join(str(tmp_path / name) for name in ("missing", "a", "b", "c")))
+    api.get(there.client, Ref("Pod", "ci", "a"))
+    assert (there.namespace, listener.credentials) == ("ci", ["Bearer first"])
+
+
+def test_a_plugin_gives_the_token_that_is_sent(listener: Listener, tmp_path: Path) -> None:
+    plugin = tmp_path / "plugin"
+    plugin.write_text(_PLUGIN, encoding="utf-8")
+    plugin.chmod(0o700)
+    version = "client.authentication.k8s.io/v1"
+    user = {"exec": {"apiVersion": version, "command": str(plugin), "interactiveMode": "Never"}}
+    get_pod(tmp_path, {"server": listener.url}, user)
+    assert listener.credentials == ["Bearer of-a-plugin"]
+
+
+def test_a_token_is_sent_as_it_is(listener: Listener, tmp_path: Path) -> None:
+    get_pod(tmp_path, {"server": listener.url})
+    assert listener.credentials == ["Bearer made-up"]
