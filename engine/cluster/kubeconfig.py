@@ -98,7 +98,7 @@ def plain_endpoint(context: Context, connections: int) -> Endpoint | None:
 
 def _ssl_context(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLContext:
     """Errors: OSError, ValueError, TypeError; ssl.SSLError and KeyError are of these."""
-    data = b64decode(cluster.get(f"{_AUTHORITY}-data") or "").decode()
+    data = b64decode(cluster.get(f"{_AUTHORITY}-data") or "").decode() or None
     made = ssl.create_default_context(cafile=None if data else cluster[_AUTHORITY], cadata=data)
     with ExitStack() as stack:
         paths: list[Any] = [user.get(_CERTIFICATE), user.get(_KEY)]

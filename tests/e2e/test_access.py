@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from engine.cluster.connect import connect
+from engine.cluster.kubeconfig import plain_endpoint, read_context
 from engine.errors import UnreachableError
 from tests.cluster.cluster import Cluster
 from tests.support.engine import Engine
@@ -96,6 +97,7 @@ def test_certificates_are_read_from_data_and_from_paths_beside_the_kubeconfig(
     given["users"][0]["user"] = write(tmp_path, of_user)
     path = tmp_path / "kubeconfig"
     path.write_text(json.dumps(given), encoding="utf-8")
+    assert (plain_endpoint(read_context(str(path)), 1) is None) == bool(more)
     assert connect(str(path)).client.request("GET", "/version")["major"] == "1"
 
 
