@@ -74,7 +74,7 @@ class RecordStore:
         BrokenRecordError for one that could not be read again.
         """
         check_record(record)
-        written = (api.update if record.version else api.create)(client, _manifest(record))
+        written = (api.update if record.version else api.create)(client, record_manifest(record))
         return self.parse(written) or record
 
     def read(self, client: Client, key: JobKey) -> Record | None:
@@ -201,7 +201,8 @@ def write_record(client: Client, record: MaskedRecord) -> Record:
     return store.write(client, record)
 
 
-def _manifest(record: Record) -> dict[str, Any]:
+def record_manifest(record: Record) -> dict[str, Any]:
+    """The ConfigMap that holds a record."""
     metadata: dict[str, Any] = {
         "name": record_name(record.key.name),
         "namespace": record.key.namespace,

@@ -19,7 +19,7 @@ from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.discovery import check_server_version, missing_namespaces
 from engine.cluster.events import find_pull_cause
-from engine.cluster.records import RecordList, RecordStore
+from engine.cluster.records import CONFIG_MAP_RECORDS, RecordList, RecordStore, record_manifest
 from engine.inspect.manifest_diff import comparable, map_values, masked
 from engine.lifecycle import actions, change_reason
 from engine.lifecycle.attempt import RenderConfig, try_render_attempt
@@ -215,21 +215,34 @@ class Planner:
         plan = replace(plan, reason=reason)
         if not self.server_side:
             return plan
-        objects = list[ObjectDiff]()
+        full, objects = self._find_no_room(state), list[ObjectDiff]()
+        error = full
         try:
             for one in self._compare(state, action, manifests):
                 objects.append(one)
-        except errors.QuotaExceededError as error:
-            plan = replace(plan, reason=f"queued: {error.cause}")
-            if objects or not isinstance(action, actions.CreatePod):
-                return plan  # the pod is made, and goes again
-            again = Rejection(type(error), Masked(error.cause), state.now, quota=error.quota)
-            if state.says_queued(again):
-                # The record says so already: the next refusal writes nothing.
-                return replace(plan, action=change_reason.PlannedAction.LEAVE, next="")
-            queued = actions.WriteRecord(state.queued(state.run_record, again))
-            return replace(plan, next=change_reason.describe_action(state, queued))
-        return replace(plan, objects=tuple(objects))
+        except errors.QuotaExceededError as refusal:
+            error = refusal
+        if error is None:
+            return replace(plan, objects=tuple(objects))
+        plan = replace(plan, reason=f"queued: {error.cause}")
+        is_refused = full if isinstance(action, actions.WriteRecord) else not objects
+        if not is_refused or not isinstance(action, actions.WriteRecord | actions.CreatePod):
+            return plan  # what is made goes again
+        again = Rejection(type(error), Masked(error.cause), state.now, quota=error.quota)
+        if full or state.says_queued(again):
+            # The record can't say it, or says so already: the next refusal writes nothing.
+            return replace(plan, action=change_reason.PlannedAction.LEAVE, next="")
+        queued = actions.WriteRecord(state.queued(state.run_record, again))
+        return replace(plan, next=change_reason.describe_action(state, queued))
+
+    def _find_no_room(self, state: LifecycleState) -> errors.QuotaExceededError | None:
+        """Which quota has no room for the record of a job that has none. Errors: the API's."""
+        if state.record is None and self.records is CONFIG_MAP_RECORDS:
+            try:
+                api.create(self.client, record_manifest(state.run_record), dry_run=True)
+            except errors.QuotaExceededError as error:
+                return error
+        return None
 
     def _decide(self, job: Job) -> tuple[LifecycleState, actions.Action]:
         """The next write, or the wait. What the rules want to be read is read."""

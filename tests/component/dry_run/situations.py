@@ -185,6 +185,16 @@ def full(stage: Stage) -> None:
     stage.reconcile("--timeout", "2s")
 
 
+def has_no_room_for_its_record(stage: Stage) -> None:
+    stage.sandbox.quota(NAMESPACE, configmaps="0")
+    stage.spec()
+
+
+def crashed_and_has_no_room_for_its_record(stage: Stage) -> None:
+    crashed_after_the_pod(stage)
+    stage.sandbox.quota(NAMESPACE, configmaps="0")
+
+
 def has_room_again(stage: Stage) -> None:
     full(stage)
     stage.sandbox.quota(NAMESPACE, pods="5")
@@ -356,6 +366,12 @@ SITUATIONS = {
     "its pod has ended": Situation(ended_while_nobody_looked, "continue"),
     "its retry is due": Situation(waits_for_its_retry, "start", to_finish=LATER),
     "a quota is full": Situation(full, "leave", to_finish=BRIEFLY, modes=("server",)),
+    "a quota has no room for its record": Situation(
+        has_no_room_for_its_record, "start", to_finish=BRIEFLY
+    ),
+    "an engine died before it was recorded, and a quota has no room for that": Situation(
+        crashed_and_has_no_room_for_its_record, "leave", to_finish=BRIEFLY, modes=("server",)
+    ),
     "a quota has room again": Situation(has_room_again, "start"),
     "a webhook refuses its pod": Situation(is_refused, "fail", modes=("server",), code=2),
     "it is another source's": Situation(is_anothers, "fail", code=2),

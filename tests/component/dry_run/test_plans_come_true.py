@@ -109,3 +109,10 @@ def test_what_a_diff_announces_is_what_a_reconcile_does(stage: Stage, name: str)
             assert said.code == (situation.code or int(bool(writes))), (said, writes)
         assert went(said, "would-delete") == went(done, "deleted"), said.stdout
         assert said.result["marked"] == len(marks(sandbox) - marked)
+
+
+def test_a_diff_names_the_quota_that_has_no_room_for_the_record_of_a_job(stage: Stage) -> None:
+    situation = SITUATIONS["a quota has no room for its record"]
+    situation.make(stage)
+    (job,) = plan(stage, situation, "server").result["jobs"]
+    assert job["reason"].startswith('queued: configmaps "job.record" is forbidden: exceeded quota')

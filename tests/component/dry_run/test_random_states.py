@@ -216,11 +216,9 @@ class World:
 
     @property
     def lacks_room(self) -> bool:
-        """Whether a quota has room for some of the jobs alone."""
-        return any(
-            one["spec"]["hard"]["pods"] != ROOM[0] or one["spec"]["hard"]["configmaps"] != ROOM[1]
-            for one in self.sandbox.objects("resourcequotas", NAMESPACE)
-        )
+        """Whether a quota may have room for some of the jobs alone."""
+        hard = [one["spec"]["hard"] for one in self.sandbox.objects("resourcequotas", NAMESPACE)]
+        return any((one["pods"], one["configmaps"]) != ROOM[:2] for one in hard)
 
     def may_run(self, name: str) -> bool:
         pod = self.sandbox.get("pods", NAMESPACE, name)
@@ -328,7 +326,8 @@ def _judge(world: World, figures: Counter[str]) -> list[str]:
         figures[job["action"]] += 1
         own = [w for w in writes if w[2] == f"{name}.record" or w[2].startswith(f"{name}-")]
         own = [w for w in own if w not in by_time]
-        if words := _judge_job(world, job, offline[name]["action"], own):
+        others = [write for write in writes if write not in own]
+        if words := _judge_job(world, job, offline[name]["action"], own, others):
             said = f"{job['action']}, {job['next']!r} ({job['reason']})"
             wrong.append(f"{name}: {said}: {words}: {own[:3]}; {world.log[name]}")
     for kind, name in expected ^ pruned:
@@ -363,19 +362,28 @@ def overdue(reason: str) -> float:
     return int(found[1]) if found else math.inf
 
 
-def _judge_job(world: World, job: Object, offline: str, own: list[Write]) -> str:
+def _got_no_room(world: World, name: str, own: list[Write], others: list[Write]) -> bool:
+    """Whether others were first to take the room that a quota had for each of the jobs alone.
+
+    The job's record says that it waits, or said so before; or there is no room for the record.
+    """
+    is_taken = any(write[:2] == ("create", "pods") for write in others)
+    waited = own[:1] == [("write", "configmaps", f"{name}.record")]
+    refused = (world.record(name) or {"refused": "QuotaExceeded quota"}).get("refused", "")
+    is_queued = waited or (not own and refused == "QuotaExceeded quota")
+    return world.lacks_room and is_taken and is_queued
+
+
+def _judge_job(
+    world: World, job: Object, offline: str, own: list[Write], others: list[Write]
+) -> str:
     """What is wrong with the plan of a job, whose `own` writes followed; "" for nothing."""
     action, reason, told = job["action"], job["reason"], announced(job["next"], job["name"])
-    refused = (world.record(job["name"]) or {}).get("refused", "")
-    is_queued = "exceeded quota" in reason or refused.startswith("QuotaExceeded")
-    if (action in ("start", "leave", "fail") and is_queued) or (
-        action == "start" and world.lacks_room
-    ):
-        return ""  # each of the jobs alone has room, and what ends makes room for others
     if "is in no record" in reason and not world.may_run(reason.split()[1]):
         return ""  # the stranger's pod has ended since
     if own[: len(told)] != told:
-        return "another step"
+        is_late = action == "start" and _got_no_room(world, job["name"], own, others)
+        return "" if is_late else "another step"
     # Its pod may start, or run out of time, at any moment; or it only looks first.
     is_open = reason.startswith("Starting in pod") or (action not in ("leave", "fail") and not told)
     if not is_open and bool(own) != (action not in ("leave", "fail")):
