@@ -134,6 +134,36 @@ def test_the_end_of_a_run_that_its_own_process_left_is_recorded_by_the_supersede
 
 
 @pytest.mark.only("sandbox")
+@pytest.mark.parametrize("next_one", ["its own", "the other's", "cancel"])
+def test_a_run_that_waits_when_its_process_ends_is_left_to_the_next_that_asks(
+    engine: Engine, other: Engine, sandbox: Sandbox, objects: Objects, next_one: str
+) -> None:
+    """A waiting process shows nothing of itself: an engine that it superseded can't end its run."""
+    sandbox.node.will(Run(duration=300), pod="job-*")
+    source = ("--source", engine.namespace)
+    engine.spec("job", script="make")
+    other.spec("job", script="make", env={"COMMIT": "2"})
+    with EngineProcess(engine) as staying:
+        objects.wait_until_running("job")
+        sandbox.quota(engine.namespace, pods="0")
+        queued = other.reconcile(*source, "--queue-timeout", "1s", ends=5).job("job")
+        staying.wait_for_line("superseded by run")
+        sandbox.quota(engine.namespace, pods="9")
+        sandbox.node.will(Run(duration=0.05), pod="job-*")
+        time.sleep(3)  # in which the engine that stays sees that there is room
+        assert objects.pods() == []
+        assert engine.status()["job"]["state"] == "Queued"
+        if next_one == "cancel":
+            engine.run("cancel", "job", "-n", engine.namespace, ends=0)
+            assert engine.status()["job"]["state"] == "Cancelled"
+        else:
+            asking = other if next_one == "its own" else engine
+            done = asking.reconcile(*source, ends=0).job("job")
+            assert (done["specHash"] == queued["specHash"]) == (asking is other)
+            assert len(done["attempts"]) == 1
+
+
+@pytest.mark.only("sandbox")
 def test_a_file_that_says_how_a_failed_job_is_tried_is_asked_for_once_by_each(
     engine: Engine, other: Engine, sandbox: Sandbox, target: ClusterUnderTest
 ) -> None:
