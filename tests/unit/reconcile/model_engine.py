@@ -22,6 +22,7 @@ from engine.informers.factory import InformerFactory
 from engine.informers.reflector import WatchContext
 from engine.lifecycle.actions import RefreshPod, Step
 from engine.lifecycle.attempt import RenderConfig
+from engine.lifecycle.state import gate_position
 from engine.reconcile.image_locator import ImageLocator
 from engine.reconcile.job_store import Rendered, TrackedJob
 from engine.reconcile.reconciler import Reconciler, Result
@@ -174,7 +175,7 @@ class Engine:
             for pod in self.cluster.pods.values()
             if made.get(uid_of(pod)) == version
             and uid_of(pod) not in known
-            and "schedulingGates" in pod["spec"]
+            and gate_position(pod) is not None
         ]
 
     def hear(self, count: int) -> None:
