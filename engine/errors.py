@@ -55,8 +55,6 @@ class SourceLocation:
     """In an object of the cluster, which has no lines: the field."""
 
     def __str__(self) -> str:
-        if self.field:
-            return f"{self.file}: {self.field}"
         return f"{self.file}:{self.line}:{self.column}" if 0 < self.line < END else self.file
 
 
@@ -86,8 +84,11 @@ class Diagnostic:
 
     @property
     def words(self) -> str:
-        """The message, and the hint behind it."""
-        return f"{self.message}{f' ({self.hint})' if self.hint else ''}"
+        """The message, before it the field that it doesn't name, and the hint behind it."""
+        field = self.where.field
+        is_named = ".".join(field.split(".")[:2]).partition("[")[0] in self.message
+        message = self.message if is_named else f"{field}: {self.message}"
+        return f"{message}{f' ({self.hint})' if self.hint else ''}"
 
     def map_text(self, change: Callable[[str], str]) -> "Diagnostic":
         """The same finding with `change` applied to its words; its place stays."""

@@ -129,7 +129,7 @@ def _chosen(
     for job in jobs:
         is_named = not wanted or _names(job) & wanted
         # One whose record can't be read may have failed.
-        has_failed = job.status is None or job.status.state is State.FAILED
+        has_failed = job.error is not None or (job.status and job.status.state is State.FAILED)
         if is_named and (has_failed or not failed) and (not node or runs_on(job.pod) == node):
             spec = specs.get(job.key)
             outdated = outdated_fields(spec, job.record) if spec is not None else None

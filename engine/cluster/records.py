@@ -12,6 +12,7 @@ from engine.cluster import api
 from engine.cluster.api import Resource
 from engine.cluster.client import Client
 from engine.errors import BrokenRecordError, ForbiddenError, NotFoundError
+from engine.lifecycle.conditions import INVALID
 from engine.lifecycle.object_status import decode_status, encode_status
 from engine.lifecycle.orphan import orphaned_on
 from engine.lifecycle.record import MaskedRecord, Record
@@ -22,6 +23,8 @@ from engine.wellknown import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD, SOURCE
 
 SELECTOR = f"{COMPONENT}={RECORD}"
 KEY = "record.json"
+Refusal = tuple[int, str, str]
+"""Generation, reason and message, where the status of an object says that it is invalid."""
 _SUFFIX = record_name("")
 
 
@@ -33,6 +36,8 @@ class RecordList:
     invalid: dict[JobKey, BrokenRecordError] = field(default_factory=dict)
     written: dict[JobKey, datetime] = field(default_factory=dict)
     """When a record was last written, where the server says so."""
+    refused: dict[JobKey, Refusal] = field(default_factory=dict)
+    """Why nothing is started of a JobSpec object, where its status says so."""
 
 
 class RecordStore:
@@ -99,12 +104,14 @@ class RecordStore:
         labels = ",".join(filter(None, (self.selector, selector)))
         path = self.resource.path(namespace)
         for page in api.list_all(client, path, labels, fields, keep=self._keep):
-            for key, at, record in page["items"]:
+            for key, at, record, refusal in page["items"]:
                 if at is not None:
                     records.written[key] = at
+                if refusal is not None:
+                    records.refused[key] = refusal
                 if isinstance(record, Record):
                     records.items[key] = record
-                else:
+                elif record is not None:
                     records.invalid[key] = record
         return records
 
@@ -115,16 +122,23 @@ class RecordStore:
         """
         path = self.resource.path(namespace)
         for page in api.list_pages(client, path, self.selector, keep=self._keep):
-            for _, _, record in page["items"]:
+            for _, _, record, _ in page["items"]:
                 if isinstance(record, Record):
                     attempt = record.open_attempt
                     yield from record.pods.keys() - {attempt.uid if attempt else ""}
 
+    def refusal(self, item: dict[str, Any]) -> Refusal | None:
+        """Why nothing is started of the object, where it says so: a ConfigMap never does."""
+        del item
+        return None
+
     def _keep(
         self, item: dict[str, Any]
-    ) -> tuple[JobKey, datetime | None, Record | BrokenRecordError] | None:
-        key, record = self.key_of(item), self.read_item(item)
-        return (key, _written_at(item), record) if key is not None and record is not None else None
+    ) -> tuple[JobKey, datetime | None, Record | BrokenRecordError | None, Refusal | None] | None:
+        key, record, refusal = self.key_of(item), self.read_item(item), self.refusal(item)
+        if key is None or (record is None and refusal is None):
+            return None
+        return key, _written_at(item), record, refusal
 
 
 class StatusRecords(RecordStore):
@@ -146,6 +160,13 @@ class StatusRecords(RecordStore):
         except (ValueError, RecursionError) as error:
             place = JOB_SPEC.lower(), " --subresource=status"
             raise BrokenRecordError(key.namespace, key.name, str(error), *place) from None
+
+    def refusal(self, item: dict[str, Any]) -> Refusal | None:
+        status = item.get("status") or {}
+        if status.get("state") != INVALID:
+            return None
+        words = (str(status.get(name, "")) for name in ("reason", "message"))
+        return (status.get("observedGeneration", -1), *words)
 
     def write(self, client: Client, record: MaskedRecord) -> Record:
         """Errors: NotFoundError, too: the object is gone, and the job with it."""
@@ -182,7 +203,7 @@ def list_records(
     records = CONFIG_MAP_RECORDS.list(client, namespace, selector, fields)
     with suppress(NotFoundError, ForbiddenError):
         objects = STATUS_RECORDS.list(client, namespace, selector, fields)
-        for name in ("items", "invalid", "written"):
+        for name in ("items", "invalid", "written", "refused"):
             getattr(records, name).update(getattr(objects, name))
     return records
 

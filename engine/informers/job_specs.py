@@ -13,12 +13,11 @@ from engine.api.model import JobObject
 from engine.api.spec_hash import spec_hash
 from engine.api.versions import API_VERSION
 from engine.cluster.api import JOB_SPECS, Resource
-from engine.cluster.records import STATUS_RECORDS, job_object
+from engine.cluster.records import STATUS_RECORDS, Refusal, job_object
 from engine.errors import BrokenRecordError
 from engine.informers.informer import Informer, Manifest
 from engine.informers.records import RecordInformer
 from engine.informers.reflector import WatchContext
-from engine.lifecycle.conditions import INVALID
 from engine.lifecycle.record import Record
 from engine.refs import JobKey
 from engine.wellknown import MANAGED_BY, MANAGED_BY_ENGINE, TOOLS_PREFIXES
@@ -34,15 +33,13 @@ class SpecObject:
     text: bytes = field(repr=False)
     """What a spec file would say, in JSON; empty for an object that is no matter of this engine."""
     record: Record | BrokenRecordError | None
-    refusal: tuple[int, str, str] | None
-    """Generation, reason and message, where the status says that it is invalid."""
+    refusal: Refusal | None
 
 
 def read_object(resource: Resource, item: dict[str, Any]) -> SpecObject:
     """What is kept of one. An object that is being deleted is as one that is gone."""
-    metadata, status = item["metadata"], item.get("status") or {}
-    key, record, refusal = STATUS_RECORDS.key_of(item), None, None
-    spec, text = item.get("spec"), b""
+    metadata, key, record = item["metadata"], STATUS_RECORDS.key_of(item), None
+    refusal, spec, text = STATUS_RECORDS.refusal(item), item.get("spec"), b""
     manager = spec.get("managedBy") if isinstance(spec, dict) else None
     if "deletionTimestamp" not in metadata and manager in (None, MANAGED_BY_ENGINE):
         record = STATUS_RECORDS.read_item(item)
@@ -52,9 +49,6 @@ def read_object(resource: Resource, item: dict[str, Any]) -> SpecObject:
                 own[name] = kept
         data = {"apiVersion": API_VERSION, "kind": resource.kind, "metadata": own, "spec": spec}
         text = json.dumps(data, separators=(",", ":")).encode()
-    if status.get("state") == INVALID:
-        words = (str(status.get(name, "")) for name in ("reason", "message"))
-        refusal = (status.get("observedGeneration", -1), *words)
     return SpecObject(resource, key, job_object(item), text, record, refusal)
 
 

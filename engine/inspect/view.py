@@ -10,7 +10,7 @@ from engine.cluster import api
 from engine.cluster.api import Resource
 from engine.cluster.client import Client
 from engine.cluster.records import list_records, read_record
-from engine.errors import BrokenRecordError, ForbiddenError, no_record
+from engine.errors import EngineError, ForbiddenError, UsageError, no_record
 from engine.lifecycle.observed_status import (
     ObservedStatus,
     observed_status,
@@ -65,8 +65,9 @@ class JobView:
 
     key: JobKey
     record: Record | None
-    """None where it can't be read, as `error` says."""
-    error: BrokenRecordError | None = None
+    """None where it can't be read, or there is none yet, as `error` says."""
+    error: EngineError | None = None
+    """Why the record can't be read, or what is invalid of its JobSpec object."""
     status: ObservedStatus | None = None
     """None without a record."""
     pods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -145,13 +146,20 @@ def read_overview(client: Client, namespaces: Sequence[str], selector: str = "")
         pods = {uid_of(pod): pod for pod in found_pods}
     with _noting(unread, "leases"):
         holders, has_all_holders = list_holders(client, namespaces)
-    now, jobs = client.now(), []
+    now, jobs = client.now(), list[JobView]()
     for found in lists:
         positions = queue_positions(found.items.values(), now)
-        for key, problem in found.invalid.items():
-            jobs.append(JobView(key, None, problem, written_at=found.written.get(key)))
+        errors: dict[JobKey, EngineError] = {**found.invalid}
+        for key, (_, reason, words) in found.refused.items():
+            errors.setdefault(key, UsageError(f"{reason}: {words}", where=str(key)))
+        jobs += (
+            JobView(key, None, errors[key], written_at=found.written.get(key))
+            for key in errors.keys() - found.items.keys()
+        )
         for key, record in found.items.items():
-            view = JobView(key, record, queue=positions.get(key), written_at=found.written.get(key))
+            error = errors.get(key) if record.object is not None else None
+            view = JobView(key, record, error, written_at=found.written.get(key))
+            view = replace(view, queue=positions.get(key))
             if not record.state.is_final and (engine := owner_of(holders or (), record)):
                 view = replace(view, engine=engine.holder)
             jobs.append(_with_pods(client, view, record, pods))

@@ -71,8 +71,7 @@ def refusals(
     errors: dict[str, list[str]] = {}
     for problem in problems:
         if problem.severity is Severity.ERROR:
-            field = f"{problem.where.field}: " if problem.where.field else ""
-            errors.setdefault(problem.where.file, []).append(field + problem.words)
+            errors.setdefault(problem.where.file, []).append(problem.words)
             kind, _, place = problem.where.file.partition("/")
             if kind == api.JOB_DEFAULTS.kind.lower():
                 namespace = place.partition("/")[0]

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from engine.cli.output import colourise, format_rows, sanitize_line
-from engine.cli.printers.status import UNKNOWN, format_followers, job_json
+from engine.cli.printers.status import error_state, format_followers, job_json
 from engine.durations import format_age
 from engine.inspect.view import JobView, Overview, next_step
 from engine.lifecycle.orphan import orphaned_since
@@ -46,9 +46,10 @@ def job_lines(job: JobView, overview: Overview, *, colour: bool = False) -> list
     """Sections, as kubectl describe has them."""
     record, status, now = job.record, job.status, overview.as_of
     if record is None or status is None:
-        return _fields([("Job", str(job.key)), ("State", UNKNOWN), ("Error", str(job.error))])
-    state = status.state.value
-    if status.reason and status.reason.value != state:
+        state, error = error_state(job), str(job.error)
+        return _fields([("Job", str(job.key)), ("State", state), ("Error", error)])
+    state = error_state(job) if job.error else status.state.value
+    if status.reason and not job.error and status.reason.value != state:
         state = f"{state} {status.reason}"
     waits_for, following = next_step(job)
     lines = _fields(
@@ -56,6 +57,7 @@ def job_lines(job: JobView, overview: Overview, *, colour: bool = False) -> list
             ("Job", str(job.key)),
             ("Source", record.source_words),
             ("Run", f"{record.run} (spec hash {record.spec_hash})"),
+            ("Error", str(job.error or "")),
             ("Message", status.message and status.message + time_left(record, now)),
             ("Record", "" if status.is_recorded else f"still says {record.state}"),
             ("Queued", _when(record.queued_at, now)),

@@ -7,7 +7,9 @@ from typing import Any
 from engine.cli.output import to_fields
 from engine.cli.printers.record import record_json
 from engine.durations import format_age
+from engine.errors import UsageError
 from engine.inspect.view import JobView, Overview
+from engine.lifecycle.conditions import INVALID
 from engine.lifecycle.orphan import orphaned_since
 from engine.lifecycle.outdated import with_outdated
 from engine.lifecycle.retry import time_left
@@ -16,12 +18,15 @@ from engine.status.drain import drain_words
 from engine.status.outcome import State
 from engine.times import format_time
 
-UNKNOWN = "Unknown"
-"""State of a job whose record can't be read."""
 _RANKS = {State.FAILED: 0, State.CANCELLED: 2, State.SUCCEEDED: 3}
 """The order of jobs; those that are not over come after those that failed."""
 _HEAD = ("JOB", "STATE", "REASON", "ATTEMPTS", "AGE")
 _WIDE = ("POD", "NODE", "RUN", "SOURCE", "ENGINE", "SINCE")
+
+
+def error_state(job: JobView) -> str:
+    """State of a job whose JobSpec object is invalid, or whose record can't be read."""
+    return INVALID if isinstance(job.error, UsageError) else "Unknown"
 
 
 def overview_data(overview: Overview, jobs: Iterable[JobView]) -> dict[str, Any]:
@@ -66,7 +71,7 @@ def job_json(job: JobView) -> dict[str, Any]:
         seen = to_fields(job.status, "state", "reason", "message")
         entry["observed"] = {**seen, "recorded": job.status.is_recorded}
     if job.error is not None:
-        entry |= {"state": UNKNOWN, "error": str(job.error)}
+        entry |= {"state": error_state(job), "error": str(job.error)}
     return entry
 
 
@@ -77,8 +82,8 @@ def overview_rows(
     rows = []
     for job in jobs:
         record, status = job.record, job.status
-        row = {"JOB": str(job.key), "STATE": UNKNOWN}
-        if record is None or status is None:
+        row = {"JOB": str(job.key), "STATE": error_state(job)}
+        if record is None or status is None or job.error is not None:
             rows.append(row | {"MESSAGE": job.error.cause if job.error else ""})
             continue
         message, reason = status.message, str(status.reason or "")
@@ -117,8 +122,8 @@ def succeeded_last(jobs: Sequence[JobView]) -> list[JobView]:
     """Jobs that failed or can't be read, those that are not over, and then those that are; by
     namespace and name.
     """
-    state = {job.key: job.status.state if job.status else State.FAILED for job in jobs}
-    return sorted(jobs, key=lambda job: (_RANKS.get(state[job.key], 1), job.key))
+    fine = {job.key: job.status.state for job in jobs if job.status and not job.error}
+    return sorted(jobs, key=lambda job: (_RANKS.get(fine.get(job.key, State.FAILED), 1), job.key))
 
 
 def source_lines(overview: Overview, jobs: Iterable[JobView]) -> list[str]:

@@ -97,6 +97,30 @@ def test_describe_tells_the_attempts_of_an_object_and_what_it_waits_for(
     assert "Waits for:  spec.suspend is true" in never
 
 
+def test_describe_and_status_tell_what_is_wrong_with_an_invalid_object(
+    engine: Engine, specs: JobSpecs, staying: EngineProcess, target: ClusterUnderTest
+) -> None:
+    engine.spec("never", script="true", timout="1h")
+    engine.spec("ran", script=target.script("ran"))
+    specs.wait_for("ran", "Succeeded")
+    specs.patch("ran", podPatch={"spec": {"contaners": []}})
+    specs.wait_for("ran", "InvalidSpec")
+    specs.ended("never")
+    place, wrong = ("-n", engine.namespace), 'InvalidSpec: unknown field "spec.timout" ('
+    never = engine.run("describe", *place, "never", ends=2).stdout
+    assert "State:      InvalidSpec\n" in never
+    assert f"Error:      {engine.namespace}/never: {wrong}" in never
+    ran = engine.run("describe", *place, "ran", ends=2).stdout
+    assert "State:      InvalidSpec\n" in ran
+    assert f"Error:      {engine.namespace}/ran: InvalidSpec: " in ran
+    assert ran.count("spec.podPatch") == 1
+    assert "1  Succeeded, exit code 0: pod" in ran
+    run = engine.run("status", *place, "--failed", ends=0)
+    rows = [line.split()[:2] for line in run.stdout.splitlines()[1:]]
+    assert rows == [[f"{engine.namespace}/{name}", "InvalidSpec"] for name in ("never", "ran")]
+    assert wrong in run.stdout
+
+
 def test_cancel_and_rerun_of_an_object_hold_whether_an_engine_runs_or_not(
     engine: Engine, specs: JobSpecs, target: ClusterUnderTest
 ) -> None:

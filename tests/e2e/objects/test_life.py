@@ -324,7 +324,7 @@ def test_once_runs_what_is_valid_and_reports_what_is_not(
     engine.spec("later", script="true", suspend=True)
     run = engine.reconcile(ends=2)
     assert run.job("good")["state"] == "Succeeded"
-    assert f"{specs.namespace}/bad: spec.timout: " in run.stderr
+    assert f'{specs.namespace}/bad: unknown field "spec.timout" (' in run.stderr
     assert specs.status("bad")["state"] == "InvalidSpec"
     assert specs.status("later")["state"] == "Suspended"
     target.forget_requests()
