@@ -108,9 +108,11 @@ def main() -> None:
     sys.stdin = sys.stdin or open(os.devnull)  # noqa: PTH123,SIM115 - until the process ends
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123,SIM115 - as above
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123,SIM115 - as above
+    gc.disable()  # until a command has been imported; what it leaves is never looked through
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     with report_crashes(_print_crash):
         code = _run()
+    gc.freeze()
     sys.exit(code)
 
 

@@ -3,6 +3,7 @@
 Options that several commands share are here, each with an ENGINE_* variable of its own.
 """
 
+import gc
 import re
 import signal
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -47,6 +48,8 @@ class Command(click.Command):
         CLUSTER is for `connect` alone.
         Errors: UsageError if no path is given, neither as an argument nor with -f.
         """
+        gc.freeze()
+        gc.enable()
         ctx.obj = ctx.params.pop("kubeconfig", ""), ctx.params.pop("context", "")
         if "paths" in ctx.params:
             ctx.params["paths"] += ctx.params.pop("filenames")
