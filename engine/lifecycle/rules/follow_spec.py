@@ -16,14 +16,14 @@ def follow_spec(state: LifecycleState) -> WriteRecord | None:
     job, record, observed = state.job, state.record, state.observed
     if observed.refused:
         return None
-    is_new = record is None or (record.open_attempt is None and not record.is_of(job))
-    if job.suspend:
+    if not observed.suspended and (record is None or record.open_attempt is None):
         run = state.run_record
-        has_begun = run.attempts or run.state.is_final
-        if (is_new or (not has_begun and run.message != SUSPENDED)) and not observed.suspended:
-            return WriteRecord(run.waiting(SUSPENDED))
-    elif is_new and job.object is not None and record is not None and not observed.suspended:
-        return WriteRecord(state.run_record)
+        if job.suspend:
+            has_begun = run.attempts or run.state.is_final
+            if not has_begun and run.message != SUSPENDED:
+                return WriteRecord(run.waiting(SUSPENDED))
+        elif job.object is not None and record is not None and not record.is_of(job):
+            return WriteRecord(run)
     if job.object is not None and record is not None and record.object != job.object:
         return WriteRecord(record)
     return None
