@@ -68,9 +68,10 @@ def _changes(job: Job, attempt: Attempt, pod: Pod) -> Changes:
     before = live.get(LAST_APPLIED)
     if before is None:
         return changes
-    last, is_over = read_mark(before), not attempt.is_open or has_ended(pod)
+    last = read_mark(before)
     was_protected = ("labels", DISRUPTION) in last
-    wanted = kept_metadata(job, protects=was_protected if is_over else is_protected(job))
+    protects = is_protected(job) if attempt.is_open else was_protected
+    wanted = kept_metadata(job, protects=protects)
     at, is_free = _expires_at(job, attempt, pod), EXPIRES_AT not in live
     if at is not None and (is_free or ("annotations", EXPIRES_AT) in last):
         wanted["annotations"][EXPIRES_AT] = at

@@ -25,7 +25,7 @@ def wait_for_gates(state: LifecycleState) -> Action | None:
             return state.wait()
         if not state.is_fresh(attempt.uid):
             return RefreshPod(attempt.pod, attempt.uid)
-        return WriteRecord(replace(record, state=State.QUEUED, message=gates, refused=""))
+        return WriteRecord(replace(record, state=State.QUEUED, message=gates))
     if is_queued and not has_started(pod):
         released = record.with_attempt(replace(attempt, claimed_at=state.now))
         return WriteRecord(replace(released, state=State.STARTING, message=""))

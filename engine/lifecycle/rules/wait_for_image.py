@@ -25,7 +25,7 @@ def wait_for_image(state: LifecycleState, record: Record) -> Action | None:
         return None
     hold, due = holds[0], earliest(*(one.due for one in holds))
     recorded_at = hold.since + _RECORDED_AFTER
-    if record.state is State.QUEUED and record.reason is Reason.WAITING_FOR_IMAGE:
+    if record.reason is Reason.WAITING_FOR_IMAGE:
         return state.wait(due)
     if state.now < recorded_at:
         return state.wait(due, recorded_at)

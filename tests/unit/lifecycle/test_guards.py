@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from engine.lifecycle.actions import CreatePod, Done, RefreshPod, Wait
+from engine.lifecycle.actions import CreatePod, Done, RefreshPod, ReportError, Wait
 from engine.lifecycle.rules import decide
 from engine.lifecycle.rules.clear_orphan_mark import clear_orphan_mark
 from engine.status.outcome import Reason, State
@@ -25,6 +25,8 @@ from tests.unit.lifecycle.states import (
     written,
 )
 from tests.unit.pods import UID, container, ended, job_pod, running
+
+FIRST = f"build-{JOB.run}-1"
 
 
 def test_a_recorded_pod_of_the_run_before_stays_when_the_new_record_is_refused() -> None:
@@ -99,6 +101,18 @@ def test_a_gated_pod_of_another_source_and_another_run_is_left_alone() -> None:
     strange = job_pod(make_job(script="other"), gated=True)
     strange["metadata"]["labels"][SOURCE_LABEL] = "another"
     assert act(JOB, None, strange, made=()) == CreatePod(1, {})
+
+
+def test_a_gated_pod_of_another_source_does_not_keep_a_job_from_being_over() -> None:
+    strange = job_pod(JOB, gated=True, attempt=2, uid="uid-9")
+    strange["metadata"]["labels"][SOURCE_LABEL] = "another"
+    assert (
+        act(JOB, finished(), job_pod(JOB, ended(0), phase="Succeeded"), strange, made=()) == Done()
+    )
+    report = act(
+        JOB, None, {**strange, "metadata": {**strange["metadata"], "name": FIRST}}, made=()
+    )
+    assert isinstance(report, ReportError)
 
 
 def test_a_run_that_was_too_long_for_the_timeout_of_its_pod_failed_by_that_timeout() -> None:

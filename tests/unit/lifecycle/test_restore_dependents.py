@@ -27,6 +27,11 @@ def test_a_pod_that_says_what_it_lacks_is_restored_at_once() -> None:
     assert act(JOB, OPEN, pod) == CreateDependents(POD, UID, 1, {}, reported=True)
 
 
+def test_a_pod_that_has_ended_is_not_restored() -> None:
+    pod = job_pod(JOB, LACKS, phase="Failed", reason="Evicted")
+    assert written(JOB, OPEN, pod).reason is Reason.EVICTED
+
+
 def test_so_is_one_whose_init_container_has_run() -> None:
     pod = job_pod(JOB, LACKS, init={"first": ended(0)}, phase="Pending")
     assert isinstance(act(JOB, OPEN, pod), CreateDependents)

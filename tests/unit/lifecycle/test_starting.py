@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from engine.lifecycle.actions import (
     CreateDependents,
     CreatePod,
@@ -44,6 +46,12 @@ def test_only_then_is_the_run_recorded() -> None:
     assert (begun.number, begun.pod, begun.uid) == (1, POD, UID)
     assert begun.policies == {"main": "Always"}
     assert begun.outcome is None
+
+
+def test_the_record_says_which_defaults_the_attempt_has() -> None:
+    job = replace(JOB, defaulted_fields="spec.image=0a1b2c3d")
+    begun = written(job, None, job_pod(job, gated=True), settled=[UID])
+    assert begun.defaulted_fields == job.defaulted_fields
 
 
 def test_only_a_recorded_run_is_let_go() -> None:
@@ -103,6 +111,19 @@ def test_an_init_container_counts_as_a_start() -> None:
 def test_a_sidecar_alone_is_no_start() -> None:
     pod = job_pod(JOB, waiting("PodInitializing"), sidecars={"redis": running()}, phase="Pending")
     assert act(JOB, record(attempt()), pod) == Wait(at(580))
+
+
+def test_a_run_begins_with_its_first_init_container_that_is_no_sidecar() -> None:
+    sidecar = {"running": {"startedAt": "2026-01-01T12:00:02Z"}}
+    waits = waiting("PodInitializing")
+    pod = job_pod(JOB, waits, sidecars={"redis": sidecar}, init={"first": running()})
+    assert written(JOB, record(attempt()), pod).started_at == at(-10)
+
+
+def test_the_time_to_start_counts_from_the_pods_creation_where_the_record_has_no_other() -> None:
+    pod = job_pod(JOB, waiting("ContainerCreating"), phase="Pending")
+    known = record(replace(attempt(), claimed_at=None))
+    assert act(JOB, known, pod) == Wait(at(600 - 20))
 
 
 # A crash between any two steps

@@ -47,7 +47,10 @@ def test_what_another_process_asked_for_later_is_neither_ended_nor_followed() ->
         assert superseded(OWN, known, job_pod(JOB, container)) == report
     assert superseded(OWN, over) == report
     unknown = replace(OTHERS, spec_fields="", engine="")
-    assert isinstance(superseded(OWN, unknown, job_pod(JOB, running())), ReportError)
+    words = f"superseded by run {JOB.run} of source 'default'"
+    assert superseded(OWN, unknown, job_pod(JOB, running())) == ReportError(
+        words, HINT, SupersededError
+    )
 
 
 def test_the_gated_pod_that_a_superseded_process_made_goes() -> None:

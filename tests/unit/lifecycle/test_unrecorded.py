@@ -252,3 +252,8 @@ def test_a_pod_that_lost_its_gate_after_the_record_was_read_is_read_again() -> N
     over = make_state(JOB, None, job_pod(JOB, ended(0), phase="Succeeded"), made=())
     over.observed.read_ungated.clear()
     assert decide(over) == RefreshPod(POD, UID)
+
+
+def test_the_end_of_a_pod_that_is_in_no_record_is_not_taken_for_the_jobs_own() -> None:
+    over = job_pod(JOB, ended(0), phase="Succeeded", deleted="2026-01-01T12:00:30Z")
+    assert act(JOB, None, over, made=()) == Wait()

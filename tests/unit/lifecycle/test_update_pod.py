@@ -1,5 +1,6 @@
 """A pod is kept as its spec says by now: its TTL, hold, labels, annotations and time to expire."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -84,6 +85,12 @@ def test_a_pod_that_has_not_ended_gets_no_time_to_expire() -> None:
     stuck = finished(Reason.START_TIMEOUT, job=BOTH)
     waits = kept_pod(BOTH, phase="Pending", activeDeadlineSeconds=99_999)
     assert isinstance(act(BOTH, stuck, waits), DeletePod)
+
+
+def test_a_record_that_does_not_say_when_its_attempt_ended_gives_no_time_to_expire() -> None:
+    over = finished(job=BOTH)
+    known = replace(over, attempts=(replace(over.attempts[0], finished_at=None),))
+    assert act(BOTH, known, done_pod()) == Done()
 
 
 def test_a_pod_that_has_its_time_is_left_alone() -> None:

@@ -11,7 +11,7 @@ from engine.lifecycle.state import LifecycleState
 from engine.refs import JobKey
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
-from tests.unit.lifecycle.states import JOB, attempt, finished, make_state, quota, record
+from tests.unit.lifecycle.states import JOB, NOW, attempt, finished, make_state, quota, record
 from tests.unit.pods import job_pod
 
 LINT, TEST = JobKey("ci", "lint"), JobKey("ci", "test")
@@ -75,6 +75,12 @@ def test_what_has_begun_waits_for_nothing() -> None:
     for known in (record(attempt()), finished(), finished(Reason.SCRIPT_FAILED)):
         others = decide(state(known, PENDING)), decide(state(known, FAILURE))
         assert others == (decide(state(known)),) * 2
+
+
+def test_what_is_over_without_an_attempt_stays_over_whatever_it_would_wait_for() -> None:
+    for over in (record().cancelled("", NOW), record().as_completed(JOB.spec_hash, "", "", NOW)):
+        assert decide(state(over, PENDING)) == Done()
+        assert decide(state(over, FAILURE)) == Done()
 
 
 def test_a_pod_that_was_made_in_time_and_not_recorded_goes() -> None:

@@ -32,6 +32,7 @@ def test_it_waits_for_the_scout_and_is_recorded_as_waiting_only_after_a_while() 
     waiting = action.record
     assert (waiting.state, waiting.reason) == (State.QUEUED, Reason.WAITING_FOR_IMAGE)
     assert waiting.message == "image main:1 is pulled by job ci/first first"
+    assert waiting.queued_at == at(5)
     assert decided(scheduled, known=replace(waiting, version="7"), now=9) == Wait()
     assert isinstance(decided(known=replace(waiting, version="7"), now=9), CreatePod)
 
