@@ -1,5 +1,6 @@
 """Pods that somebody else holds back with a scheduling gate, as Kueue does."""
 
+import json
 import time
 
 import pytest
@@ -94,3 +95,21 @@ def test_it_is_not_pruned_before_it_was_let_go(
     ((action, _),) = pruned(engine)
     assert action == "deleted"
     assert engine.status()["job"]["reason"] == "Cancelled"
+
+
+@pytest.mark.only("sandbox")
+@pytest.mark.parametrize("limit", ["maxTtl: 1d", "maxStartTimeout: 5m", "maxTimeout: 1h"])
+@pytest.mark.parametrize("gated", ["the spec", "its defaults"])
+def test_no_author_keeps_a_pod_beyond_a_limit_on_time_by_a_gate(
+    engine: Engine, objects: Objects, gated: str, limit: str
+) -> None:
+    """Its clocks would stand still, and its TTL would never begin."""
+    head = "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\n"
+    config = str(engine.write("../engine.yaml", f"{head}limits: {{{limit}}}\n"))
+    engine.spec("job", script="true", **(HELD if gated == "the spec" else {}))
+    if gated == "its defaults":
+        defaults = {"apiVersion": "jobs.engine/v1alpha1", "kind": "JobDefaults", "spec": HELD}
+        engine.write("defaults.yaml", json.dumps(defaults))
+    run = engine.reconcile("--config", config, ends=2)
+    assert "spec.podPatch.spec.schedulingGates is not allowed (limits.max" in run.stderr
+    assert objects.pods() == []

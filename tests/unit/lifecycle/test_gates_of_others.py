@@ -103,3 +103,8 @@ def test_a_changed_spec_does_not_wait_for_one_that_is_held() -> None:
 def test_one_that_was_cancelled_while_it_is_held_goes_at_once() -> None:
     over = finished(Reason.CANCELLED)
     assert act(JOB, over, held()) == DeletePod(POD, UID, 0, "its attempt ended: Cancelled")
+
+
+def test_a_pod_that_ends_before_its_gates_are_gone_is_no_start() -> None:
+    over = released(phase="Failed", reason="Evicted")
+    assert written(JOB, QUEUED, over).reason is Reason.EVICTED

@@ -46,6 +46,12 @@ def test_the_outcome_of_a_suspended_jobs_old_run_is_not_lost() -> None:
     assert (closed.record.reason, closed.record.exit_code) == (Reason.SCRIPT_FAILED, 3)
 
 
+def test_a_job_that_is_yet_to_be_counted_keeps_the_retry_of_its_own_run() -> None:
+    """When it is counted, its run turns out to be no new one, and its end is judged as usual."""
+    pod = job_pod(SHORT, ended(3), phase="Failed")
+    assert isinstance(suspended(record(attempt(job=SHORT), job=SHORT), pod), Wait)
+
+
 def test_the_record_of_a_suspended_job_no_longer_says_what_refused_it_before() -> None:
     """`spec.suspend` of a job that waits for a quota."""
     job = make_job(suspend=True)
