@@ -15,6 +15,7 @@ from engine.errors import BrokenRecordError, ForbiddenError, NotFoundError
 from engine.lifecycle.conditions import INVALID
 from engine.lifecycle.object_status import decode_status, encode_status
 from engine.lifecycle.orphan import orphaned_on
+from engine.lifecycle.ownership import OwnRecord
 from engine.lifecycle.record import MaskedRecord, Record
 from engine.lifecycle.record_codec import check_record, decode_record, encode_record
 from engine.refs import JobKey, Ref, record_name
@@ -81,6 +82,16 @@ class RecordStore:
         check_record(record)
         written = (api.update if record.version else api.create)(client, record_manifest(record))
         return self.parse(written) or record
+
+    def withdraw(self, client: Client, record: Record) -> dict[str, Any] | None:
+        """Leave the job without a record; the object that held it, if it stays.
+
+        Errors: ConflictError once it has changed.
+        """
+        metadata = {"namespace": record.key.namespace, "name": record_name(record.key.name)}
+        metadata["resourceVersion"] = record.version
+        api.delete(client, api.CONFIG_MAPS, metadata, OwnRecord(record.key))
+        return None
 
     def read(self, client: Client, key: JobKey) -> Record | None:
         """The record of one job; None if it has none. Errors: BrokenRecordError, and the API's."""
@@ -171,9 +182,14 @@ class StatusRecords(RecordStore):
     def write(self, client: Client, record: MaskedRecord) -> Record:
         """Errors: NotFoundError, too: the object is gone, and the job with it."""
         check_record(record)
+        return self.parse(self._put(client, record, encode_status(record, client.now()))) or record
+
+    def withdraw(self, client: Client, record: Record) -> dict[str, Any]:
+        return self._put(client, record, {"observedGeneration": -1})
+
+    def _put(self, client: Client, record: Record, status: dict[str, Any]) -> dict[str, Any]:
         uid = record.object.uid if record.object is not None else ""
-        status = encode_status(record, client.now())
-        return self.parse(write_status(client, record.key, uid, record.version, status)) or record
+        return write_status(client, record.key, uid, record.version, status)
 
 
 CONFIG_MAP_RECORDS = RecordStore()

@@ -50,6 +50,11 @@ class RecordInformer(Informer[Any]):
         with self._lock:
             return str(self._versions.get(str(key), ""))
 
+    def delete(self, record: Record) -> None:
+        """Take in that the object is gone since it held `record`."""
+        with self._lock:
+            self._delete(record.key, str(record.key), version_number(record.version) + 1)
+
     def _record_of(self, item: Any) -> Record | BrokenRecordError | None:
         """Hook: the record of what is kept of an object, if there is one."""
         found: Record | BrokenRecordError | None = item

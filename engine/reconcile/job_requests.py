@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from engine.api.model import Job
 from engine.cluster import api
-from engine.cluster.api import CONFIG_MAPS, PODS
+from engine.cluster.api import PODS
 from engine.cluster.client import Client
 from engine.cluster.records import (
     CONFIG_MAP_RECORDS,
@@ -17,23 +17,20 @@ from engine.cluster.records import (
     job_object,
     read_record,
     write_record,
-    write_status,
 )
 from engine.errors import AlreadyExistsError, ConflictError, NotFoundError, UsageError, no_record
 from engine.informers.job_specs import object_hash
 from engine.lifecycle.orphan import orphaned_since
-from engine.lifecycle.ownership import OwnRecord, Recorded
+from engine.lifecycle.ownership import Recorded
 from engine.lifecycle.record import Record, mask_record
 from engine.lifecycle.state import has_ended, is_terminating, uid_of
-from engine.refs import JobKey, Ref, record_name
+from engine.refs import JobKey, Ref
 from engine.status.outcome import State
 from engine.telemetry.redact import REDACTOR
 from engine.times import format_time
 from engine.wellknown import JOB, MANAGED_BY, MANAGER, SOURCE
 
 _TRIES = 5
-_UNSEEN = {"observedGeneration": -1}
-"""Status of an object that no engine has seen."""
 
 
 def cancel_job(
@@ -132,12 +129,10 @@ def migrate_job(
     """
     there, of_file = api.get(client, STATUS_RECORDS.ref(key)), CONFIG_MAP_RECORDS.read(client, key)
     of_object = STATUS_RECORDS.parse(there) if there is not None else None
-    place = there["metadata"] if there is not None else {"uid": "", "resourceVersion": ""}
-    uid, version = place["uid"], place["resourceVersion"]
     before = of_file if to_objects else of_object
     if before is None or (not to_objects and of_file is not None):
         if before is not None and not dry_run:
-            write_status(client, key, uid, version, _UNSEEN)
+            STATUS_RECORDS.withdraw(client, before)
         return "has been moved; " + adopt_job(client, key, source, dry_run=dry_run)
     if not before.state.is_final:
         raise _under_way(before)
@@ -150,26 +145,20 @@ def migrate_job(
     moved = before.moved(*(specs if to_objects else reversed(specs)))
     moved = replace(moved, source=source, annotations={})
     if to_objects:
+        version = there["metadata"]["resourceVersion"]
         moved = replace(moved, object=job_object(there), version=version)
         STATUS_RECORDS.write(client, mask_record(moved, REDACTOR))
-        _delete_config_map(client, before)
+        CONFIG_MAP_RECORDS.withdraw(client, before)
     else:
         written = CONFIG_MAP_RECORDS.write(
             client, mask_record(replace(moved, object=None, version=""), REDACTOR)
         )
         try:
-            write_status(client, key, uid, version, _UNSEEN)
+            STATUS_RECORDS.withdraw(client, before)
         except ConflictError:
-            _delete_config_map(client, written)
+            CONFIG_MAP_RECORDS.withdraw(client, written)
             raise
     return "moved; " + adopt_job(client, key, source)
-
-
-def _delete_config_map(client: Client, record: Record) -> None:
-    """Errors: ConflictError once it has changed."""
-    metadata = {"namespace": record.key.namespace, "name": record_name(record.key.name)}
-    metadata["resourceVersion"] = record.version
-    api.delete(client, CONFIG_MAPS, metadata, OwnRecord(record.key))
 
 
 def complete_job(

@@ -127,6 +127,8 @@ class Reconciler:
     """This process, as records name it."""
     no_objects: dict[str, datetime] = field(default_factory=dict)
     """Until when JobSpec objects aren't asked for in a namespace: there can be none, or may not."""
+    has_objects: set[str] = field(default_factory=set)
+    """Namespaces that can have JobSpec objects: the kind was there."""
     on_created: Callable[[JobKey], None] = lambda _key: None
     """Gets the job whose pod is there: the next one in a quota's line may ask."""
     scout: PullScout | None = None
@@ -364,7 +366,10 @@ class Reconciler:
         """Step 4. Only this very pod, only this very gate, whatever its index by now.
 
         A pod that others go on holding is marked with the same patch: its TTL has yet to begin.
+        Errors: ClaimedError for a job that a file and an object began at once.
         """
+        if tracked.record is not None and len(tracked.record.pods) == 1:
+            self._withdraw_if_claimed(tracked, tracked.record)
         path = "/spec/schedulingGates"
         ours = f"{path}/{action.gate_index}"
         operations = [
@@ -516,8 +521,9 @@ class Reconciler:
         found, now = None, self.client.now()
         try:
             if now >= self.no_objects.get(job.namespace, now):
-                if not job.object:
+                if not (job.object or job.namespace in self.has_objects):
                     self.client.request("GET", f"/apis/{API_VERSION}")
+                    self.has_objects.add(job.namespace)
                 found = other.read(self.client, job.key)
         except NotFoundError:
             self.no_objects[job.namespace] = now + _NO_KINDS
@@ -526,6 +532,27 @@ class Reconciler:
         if found is not None:
             words = f"job {job.key} belongs to source {found.source!r} of {here}"
             raise ClaimedError(words, hint="engine migrate moves a job; or rename it")
+
+    def _withdraw_if_claimed(self, tracked: TrackedJob, record: Record) -> None:
+        """Ask the other store again, after the record was written and before the pod may run.
+
+        A file and an object that begin at once both do. So at least one of them finds the other.
+        Errors: ClaimedError, once the record and the pod were taken back.
+        """
+        try:
+            self._refuse_claimed(tracked.job)
+        except ClaimedError:
+            informer = self.informers.records(record.key.namespace)
+            left, tracked.record = self.store.withdraw(self.client, record), None
+            if left is None:
+                informer.delete(record)
+            else:
+                informer.upsert(left)
+            for uid, name in record.pods.items():
+                if (pod := self._get_pod(tracked, name, uid)) is not None:
+                    api.delete(self.client, api.PODS, pod["metadata"], NeverRan(pod), grace=0)
+                    self._get_pod(tracked, name, uid)
+            raise
 
     def _create_owned(
         self, tracked: TrackedJob, manifest: dict[str, Any], action: CreateDependents

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from engine.sandbox import Fault, Latency, Sandbox
 from tests.support.api import Object
 from tests.support.clusters import ClusterUnderTest
 from tests.support.engine import Engine
@@ -275,8 +276,21 @@ def test_an_object_keeps_the_name_that_it_had_first(
     assert len(specs.pods("build")) == 1
 
 
-def test_of_one_spec_that_comes_as_file_and_object_at_once_one_runs_and_the_other_is_told(
-    engine: Engine, specs: JobSpecs, target: ClusterUnderTest
+def _owner(specs: JobSpecs, name: str) -> str:
+    """The source of the only pod, if its run is over and its record the only one; else ""."""
+    status, pods = specs.status(name), specs.pods(name)
+    if len(pods) != 1 or pods[0]["status"].get("phase") != "Succeeded":
+        return ""
+    has_file = specs.api.find("configmaps", f"{name}.record", specs.namespace) is not None
+    is_told = status.get("reason") == "ClaimedBySource"
+    expected = {"files": (True, True, False), "objects": (False, False, True)}
+    source: str = pods[0]["metadata"]["labels"]["jobs.engine/source"]
+    return source if expected[source] == (has_file, is_told, "record" in status) else ""
+
+
+@pytest.mark.parametrize("env", [{}, {"DOOR": "second"}])
+def test_of_a_file_and_an_object_that_come_at_once_one_runs_and_the_other_is_told(
+    engine: Engine, specs: JobSpecs, target: ClusterUnderTest, env: dict[str, str]
 ) -> None:
     files = replace(engine, objects=False)
     names = [f"job-{number}" for number in range(12)]
@@ -289,18 +303,39 @@ def test_of_one_spec_that_comes_as_file_and_object_at_once_one_runs_and_the_othe
         for number, name in enumerate(names):
             first, second = (files, engine) if number % 2 else (engine, files)
             first.spec(name, script=scripts[name])
-            second.spec(name, script=scripts[name])
-        for name in names:
-            state = specs.ended(name)
-            told = state["reason"] == "ClaimedBySource"
-            if not told:
-                of_files.wait_for_line(f"{name}: job {specs.namespace}/{name} belongs to source")
-            record = specs.api.find("configmaps", f"{name}.record", specs.namespace)
-            assert (record is not None) is told
+            second.spec(name, script=scripts[name], env=env)
         specs.api.wait(
-            lambda: {len(specs.pods(name)) for name in names} == {1}, "one pod of each job"
+            lambda: all(_owner(specs, name) for name in names), "one owner and one pod of each job"
         )
+        for name in names:
+            if _owner(specs, name) == "objects":
+                of_files.wait_for_line(f"{name}: job {specs.namespace}/{name} belongs to source")
         assert "internal error" not in of_files.text + of_objects.text
+
+
+@pytest.mark.only("sandbox")
+@pytest.mark.parametrize("late", ["configmaps", "jobspecs"])
+def test_of_two_specs_of_one_name_whose_records_are_written_at_once_one_runs_alone(
+    engine: Engine, specs: JobSpecs, target: ClusterUnderTest, sandbox: Sandbox, late: str
+) -> None:
+    """The record of the `late` one is written after the other one found none of it."""
+    files, script = replace(engine, objects=False), target.script("build", lasts=600)
+    of_configmaps = late == "configmaps"
+    write = ("create", late, "build.record") if of_configmaps else ("update", f"{late}/status")
+    sandbox.faults.add(Fault(Latency(3), *write))
+    first, second = (files, engine) if of_configmaps else (engine, files)
+    with EngineProcess(first, "--source", "one") as loser, EngineProcess(second, "--source", "two"):
+        first.spec("build", script=script, env={"DOOR": "first"})
+        (made,) = specs.api.wait(lambda: specs.pods("build"), "pod of the first")
+        second.spec("build", script=script)
+        running = specs.running_pod("build")
+        assert running["metadata"]["uid"] != made["metadata"]["uid"]
+        loser.wait_for_line("belongs to source 'two'")
+        specs.api.wait(lambda: len(specs.pods("build")) == 1, "end of the pod that never ran")
+    record = specs.api.find("configmaps", "build.record", specs.namespace)
+    status = specs.status("build") if of_configmaps else specs.ended("build")
+    assert (record is None) is ("record" in status) is of_configmaps
+    assert (status["reason"] == "ClaimedBySource") is not of_configmaps
 
 
 def test_defaults_of_the_namespace_hold_for_its_objects(
