@@ -147,9 +147,10 @@ def test_a_refusal_about_a_pod_that_is_gone_takes_no_recorded_attempt_back() -> 
 
 
 def test_a_job_keeps_its_place_in_the_line_once_its_pod_is_recorded() -> None:
-    waited = record(state=State.QUEUED)
+    waited = record(state=State.QUEUED, refused="QuotaExceeded q")
     started = written(JOB, waited, job_pod(JOB, gated=True), settled=[UID])
     assert (started.state, started.queued_at) == (State.STARTING, at(-30))
+    assert started.refused == "", "it would stay in the namespace's line"
 
 
 def test_a_pod_that_has_ended_is_recorded_although_it_is_being_deleted() -> None:

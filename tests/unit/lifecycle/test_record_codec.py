@@ -398,3 +398,19 @@ def test_messages_of_a_record_are_masked_already() -> None:
     found = read(written(record(attempt(message="said ***"), message="is ***")))
     assert isinstance(found.message, Masked)
     assert isinstance(found.attempts[0].message, Masked)
+
+
+@pytest.mark.parametrize(
+    "place", ["x", "attempts.0.x", "message", "engine", "attempts.0.pullPolicies.m"]
+)
+def test_half_a_surrogate_pair_under_any_key_leaves_no_record_that_cant_be_written(
+    place: str,
+) -> None:
+    data = written(finished(engine="e", message="m"))
+    data["attempts"][0]["pullPolicies"] = {}
+    try:
+        found = read(changed(data, place, "\ud800"))
+    except BrokenRecordError:
+        return
+    assert place.endswith("x"), "what the engine writes itself is checked"
+    encode_record(found).encode()

@@ -32,6 +32,12 @@ def test_a_pod_that_has_ended_is_not_restored() -> None:
     assert written(JOB, OPEN, pod).reason is Reason.EVICTED
 
 
+def test_what_others_do_not_have_is_not_waited_for() -> None:
+    theirs = waiting("CreateContainerConfigError", 'secret "theirs" not found')
+    known = written(JOB, OPEN, job_pod(JOB, theirs, **PENDING), now=at(-15))
+    assert known.reason is Reason.CONTAINER_CONFIG_ERROR
+
+
 def test_so_is_one_whose_init_container_has_run() -> None:
     pod = job_pod(JOB, LACKS, init={"first": ended(0)}, phase="Pending")
     assert isinstance(act(JOB, OPEN, pod), CreateDependents)

@@ -10,7 +10,16 @@ from engine.lifecycle.state import ImageHold
 from engine.refs import JobKey
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
-from tests.unit.lifecycle.states import JOB, NOW, PULL_FAILURE, at, make_state, quota
+from tests.unit.lifecycle.states import (
+    JOB,
+    NOW,
+    PULL_FAILURE,
+    at,
+    attempt,
+    make_state,
+    quota,
+    record,
+)
 
 HOLD = ImageHold("main", "main:1", "Always", NOW, JobKey("ci", "first"), at(3))
 
@@ -35,6 +44,13 @@ def test_it_waits_for_the_scout_and_is_recorded_as_waiting_only_after_a_while() 
     assert waiting.queued_at == at(5)
     assert decided(scheduled, known=replace(waiting, version="7"), now=9) == Wait()
     assert isinstance(decided(known=replace(waiting, version="7"), now=9), CreatePod)
+
+
+def test_a_run_that_is_tried_again_waits_as_one_that_begins() -> None:
+    known = record(attempt(outcome=Reason.EVICTED))
+    action = decided(replace(HOLD, due=None), known=known, now=5)
+    assert isinstance(action, WriteRecord)
+    assert (action.record.state, action.record.queued_at) == (State.QUEUED, known.queued_at)
 
 
 def test_a_job_whose_turn_in_a_quotas_line_has_come_says_what_it_waits_for_once() -> None:
