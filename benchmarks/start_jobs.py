@@ -40,11 +40,11 @@ def _figure(bench: Bench, name: str, count: int) -> Figure:
     return Figure(name, what, "jobs/s", values, found, where=place.kind, without=kapp.without)
 
 
-def start(place: Place, folder: Path, count: int) -> float:
-    """Seconds of the engine."""
+def start(place: Place, folder: Path, count: int, *more: str) -> float:
+    """Seconds of the engine, with `more` options."""
     with place.namespace("start") as namespace:
         specs = write_specs(folder / namespace, count, namespace)
-        command = ("reconcile", "--once", "--wait", "applied", str(specs))
+        command = ("reconcile", "--once", "--wait", "applied", str(specs), *more)
         seconds = engine(*command, environment=place.environment).seconds
         check_started(place.bare, namespace, count, records=count)
         return seconds
