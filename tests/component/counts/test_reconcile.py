@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from engine.api.versions import API_VERSION
 from engine.api.yaml_reader import read_yaml
 from engine.cli.main import cli
 from engine.render.templates import Templates
@@ -68,6 +69,14 @@ def test_a_start_parses_once_renders_once_writes_five_times_and_watches_a_scout_
         ("create", "configmaps"): 2 * JOBS,
         ("patch", "pods"): JOBS,
     }
+
+
+def test_whether_there_are_job_spec_objects_is_not_asked_for_each_job(
+    reconcile: Reconcile, sandbox: Sandbox
+) -> None:
+    reconcile("--wait", "applied", "--concurrency", "4")
+    asked = Counter(one.path for one in sandbox.requests)
+    assert 1 <= asked[f"/apis/{API_VERSION}"] <= 4, "once for each that works at that moment"
 
 
 def test_a_second_run_parses_renders_nothing_and_asks_as_little_as_for_one_job(
