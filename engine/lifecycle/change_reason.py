@@ -115,7 +115,7 @@ def explain_rest(job: Job, record: Record | None, action: Action) -> str:
         return f"{record.state}, spec unchanged{_cause(record.message)}"
     if record is not None and attempt is not None:
         return f"{record.state} in pod {attempt.pod}"
-    if record is not None and attempt is None and record.state is State.QUEUED and record.message:
+    if record is not None and record.state is State.QUEUED and record.message:
         return f"{record.state}: {record.message}"
     if isinstance(action, Wait) and action.until is not None and record is not None:
         return f"waits until {action.until:%H:%M:%S}: {explain_start(job, record)}"

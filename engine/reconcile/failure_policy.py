@@ -35,9 +35,8 @@ def judge_failure(
     tracked.failures += 1
     if tracked.failures == 1:
         tracked.failing_since = now
-    known = EngineError(f"internal error: {type(error).__name__}", hint=_DEFECT)
-    if isinstance(error, EngineError):
-        known = error
+    defect = EngineError(f"internal error: {type(error).__name__}", hint=_DEFECT)
+    known = error if isinstance(error, EngineError) else defect
     lasting = retry_timeout is not None and now - tracked.failing_since > retry_timeout
     gives_up = lasting or (retry_timeout is not None and not known.retryable)
     events: tuple[SpecProblem | ErrorReported, ...] = ()

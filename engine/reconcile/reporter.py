@@ -78,8 +78,7 @@ class AttemptReporter:
             notes["/".join(place)] = words
         for pod in state.unowned_pods():
             notes[uid_of(pod)] = f"pod {name_of(pod)} is in no record of this job; it is left alone"
-        pod = state.unlabelled_pod()
-        if pod is not None:
+        if (pod := state.unlabelled_pod()) is not None:
             labels = ", ".join(changed_labels(pod, state.source))
             words = f"labels of pod {name_of(pod)} were changed ({labels})"
             notes[uid_of(pod)] = f"{words}; the engine reads it by its name"

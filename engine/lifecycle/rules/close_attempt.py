@@ -142,7 +142,7 @@ def with_last_words(state: LifecycleState, outcome: Outcome, pod: Pod | None) ->
     The last line is the cause of an exit code, which says nothing by itself.
     """
     words = read_last_words(pod) if pod is not None else outcome.last_words
-    if outcome.reason is Reason.SUCCEEDED or not state.observed.masks_secrets:
+    if not state.observed.masks_secrets:
         words = ()
     message = outcome.message
     if words and outcome.reason in (Reason.SCRIPT_FAILED, Reason.CONTAINER_CONFIG_ERROR):

@@ -21,17 +21,14 @@ def finish_run(state: LifecycleState) -> Action | None:
     if (update := update_pod(state)) is not None:
         return update
     rejection = state.rejected_record()
+    is_due = rejection is None or state.now >= rejection.retry_at
     for pod in state.observed.pods:
         if has_ended(pod):
             continue
         if state.is_owned(pod):
-            removal = state.delete(pod, f"its attempt ended: {record.reason}")
-            if not isinstance(removal, Wait):
+            words = f"its attempt ended: {record.reason}"
+            if not isinstance(removal := state.delete(pod, words), Wait):
                 return removal
-        elif gate_position(pod) is None:
-            continue
-        elif rejection is None or state.now >= rejection.retry_at:
-            given_up = discard(state, pod)
-            if given_up is not None:
-                return given_up
+        elif is_due and gate_position(pod) is not None and (given_up := discard(state, pod)):
+            return given_up
     return Done()

@@ -49,10 +49,8 @@ def resolve_unrecorded(state: LifecycleState) -> Action | None:
     if not unknown:
         return None
     for pod in unknown:
-        if gate_position(pod) is not None:
-            action = discard(state, pod)
-            if action is not None:
-                return action
+        if gate_position(pod) is not None and (action := discard(state, pod)) is not None:
+            return action
     # Without a record of any attempt, and with no pod of its own yet, the engine can't have begun.
     has_begun = any(run.attempts for run in (record, *record.history))
     own = [pod for pod in state.observed.pods if state.is_owned(pod) and not has_ended(pod)]

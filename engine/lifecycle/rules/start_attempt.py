@@ -33,8 +33,7 @@ def start_attempt(state: LifecycleState) -> Action | None:
     if record.open_attempt is not None:
         return None
     number = record.next_number
-    leftover = _remove_leftover(state, number)
-    if leftover is not None:
+    if (leftover := _remove_leftover(state, number)) is not None:
         return leftover
     pod = state.pod_of_attempt(number)
     if pod is not None:

@@ -69,8 +69,7 @@ def _changes(job: Job, attempt: Attempt, pod: Pod) -> Changes:
     if before is None:
         return changes
     last = read_mark(before)
-    was_protected = ("labels", DISRUPTION) in last
-    protects = is_protected(job) if attempt.is_open else was_protected
+    protects = is_protected(job) if attempt.is_open else ("labels", DISRUPTION) in last
     wanted = kept_metadata(job, protects=protects)
     at, is_free = _expires_at(job, attempt, pod), EXPIRES_AT not in live
     if at is not None and (is_free or ("annotations", EXPIRES_AT) in last):

@@ -174,3 +174,16 @@ def test_the_record_is_asked_for_once_in_whatever_words_it_was_refused(
     asked = written(JOB, record(), rejection=refused, now=late)
     known = replace(asked, message="***", version="7")
     assert act(JOB, known, rejection=refused, now=late) == CreatePod(1, {})
+
+
+def test_what_runs_is_left_alone_though_its_record_is_gone_and_can_not_be_written() -> None:
+    action = act(JOB, None, job_pod(JOB, running()), rejection=refused_record())
+    assert isinstance(action, Wait)
+
+
+def test_a_gated_pod_beside_a_run_that_is_over_goes_once_the_record_may_be_written() -> None:
+    gated = job_pod(JOB, gated=True, attempt=2, uid="uid-9")
+    refused = refused_record(version="7")
+    assert act(JOB, finished(), gated, made=(), rejection=refused) == Done()
+    given_up = written(JOB, finished(), gated, made=(), rejection=refused, now=at(5))
+    assert given_up.discarded == "uid-9"

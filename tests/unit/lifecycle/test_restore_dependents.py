@@ -47,7 +47,7 @@ def test_a_pod_that_is_slow_to_start_is_looked_after_once() -> None:
     assert act(JOB, OPEN, slow(), now=at(-11)) == Wait(at(-10))
     assert act(JOB, OPEN, slow()) == CreateDependents(POD, UID, 1, {}, reported=False)
     once = act(JOB, OPEN, slow(), looked_up={(UID, False): NOW})
-    assert isinstance(once, Wait)
+    assert once == Wait(at(580)), "it is not looked at again and again"
     lacks = act(JOB, OPEN, job_pod(JOB, LACKS, **PENDING), looked_up={(UID, False): NOW})
     assert isinstance(lacks, CreateDependents)
 

@@ -92,6 +92,7 @@ def test_it_has_no_place_in_a_quotas_line_while_it_waits() -> None:
     known = make_state(JOB, None, rejection=quota()).queued(record(), quota())
     waiting = after(replace(known, attempts=()), PENDING)
     assert (waiting.queued_at, waiting.refused) == (None, "")
+    assert after(replace(waiting, queued_at=NOW), PENDING).queued_at is None
 
 
 def test_a_plan_says_that_it_will_start() -> None:
