@@ -1,6 +1,7 @@
 """An attempt whose image another job pulls first waits for it, without a pod; see `PullScout`.
 
-The record says so only once that takes long: most images are there before anybody looks.
+The record says so only once that takes long: most images are there before anybody looks. The status
+of a JobSpec object that says already that a quota has no room stays as it is.
 """
 
 from dataclasses import replace
@@ -25,7 +26,7 @@ def wait_for_image(state: LifecycleState, record: Record) -> Action | None:
         return None
     hold, due = holds[0], earliest(*(one.due for one in holds))
     recorded_at = hold.since + _RECORDED_AFTER
-    if record.reason is Reason.WAITING_FOR_IMAGE:
+    if record.reason is Reason.WAITING_FOR_IMAGE or (state.job.object and record.refused):
         return state.wait(due)
     if state.now < recorded_at:
         return state.wait(due, recorded_at)
