@@ -47,3 +47,15 @@ def test_the_next_job_in_a_quotas_line_waits_for_the_pod_of_the_one_before_and_f
 
     assert start(cluster, on_created=look).started
     assert seen == [(JOB.key, 1, 0)]
+
+
+def test_what_a_recorded_pod_owns_stays_when_another_engine_looks_at_it_again() -> None:
+    cluster = Cluster()
+    engine = Engine(cluster, JOB)
+    engine.work(5)  # two to begin with, the pod, its Secret and ConfigMap, the record
+    assert cluster.record is not None
+    made = {name: owned["metadata"]["uid"] for name, owned in cluster.dependents.items()}
+    engine.crash().work()
+    assert made
+    assert {name: one["metadata"]["uid"] for name, one in cluster.dependents.items()} == made
+    assert [pod for pod in cluster.pods.values() if "schedulingGates" in pod["spec"]] == []
