@@ -104,6 +104,8 @@ PARTS = {
     "e2e": Part("tests/e2e", options=("-m", "soak", "--numprocesses", "4", "--dist", "loadfile")),
     "leases": Part("tests/component/leader", options=("-m", "soak")),
     "restarts": Part("tests/campaign/test_staying_restarts.py", options=("-m", "soak")),
+    "kill-server": Part("tests/campaign/test_restarts.py", options=("-m", "soak")),
+    "deploy": Part("tests/deploy", options=("-m", "soak", "--numprocesses", "2")),
     "cluster": Part("tests/cluster", options=("-m", "lifecycle")),
 }
 """200 kills, 200 each of the engine that stays and of one of three, 2,000 and 400 seeds, ten

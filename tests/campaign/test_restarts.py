@@ -10,6 +10,7 @@ from tests.support.objects import Objects
 pytestmark = [pytest.mark.node, pytest.mark.registry]
 
 
+@pytest.mark.soak
 @pytest.mark.alone
 def test_all_jobs_finish_although_the_api_server_is_killed_in_the_middle(
     engine: Engine, objects: Objects, apiserver: Component

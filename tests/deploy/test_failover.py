@@ -73,6 +73,7 @@ def ip(*arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.soak
 def test_when_an_engines_node_is_cut_off_the_other_takes_over_its_jobs_and_none_runs_twice(
     release: Release,
     repository: str,

@@ -76,7 +76,7 @@ def documents_of(
     return found
 
 
-@pytest.mark.parametrize("by", ["kustomization", "apply"])
+@pytest.mark.parametrize("by", ["kustomization", pytest.param("apply", marks=pytest.mark.soak)])
 def test_the_plain_yaml_is_taken_and_its_engine_runs_the_example(
     by: str,
     repository: str,

@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -73,7 +73,16 @@ ENGINES: dict[str, tuple[list[str], set[Right]]] = {
 }
 
 
-@pytest.mark.parametrize("features", ENGINES)
+IN_SHORT = ("as it is", "all that can be on", "objects", "dry run of the client")
+
+
+def in_short(settings: Iterable[str]) -> list[Any]:
+    """Those that `make test-cluster` shows; the others are left to `make soak`."""
+    marks = {one: () if one in IN_SHORT else (pytest.mark.soak,) for one in settings}
+    return [pytest.param(one, marks=marks[one]) for one in settings]
+
+
+@pytest.mark.parametrize("features", in_short(ENGINES))
 def test_an_engine_uses_all_its_rights_and_is_refused_nothing(
     features: str, helm: Helm, cluster: Cluster, api: Api, images: Images, namespace: str,
     tmp_path: Path,
@@ -251,7 +260,7 @@ READ_AT_ONCE = 21
 """So many pods of jobs in one namespace, and their records are listed."""
 
 
-@pytest.mark.parametrize("features", CLEANERS)
+@pytest.mark.parametrize("features", in_short(CLEANERS))
 def test_a_cleaner_uses_all_its_rights_and_is_refused_nothing(
     features: str, helm: Helm, cluster: Cluster, api: Api, images: Images, namespace: str,
     tmp_path: Path,

@@ -2,7 +2,7 @@
 
 `only("real")` and `only("sandbox")` name the one that can show a test. Of the others the sandbox
 shows each in `make test`; the real cluster shows those marked `real` in `make test-cluster`, and
-the rest in `make soak`.
+the rest in `make soak`. `real("one")` is of the parameters whose id ends so.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,6 +37,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             marks.append(pytest.mark.soak)
         targets = {"real": pytest.param("real", marks=marks), "sandbox": "sandbox"}
         metafunc.parametrize("target", [targets[name] for name in names], indirect=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave parameters that `real` doesn't name to `make soak`."""
+    for item in items:
+        real = item.get_closest_marker("real")
+        if not (real and real.args and isinstance(item, pytest.Function)):
+            continue
+        ids = item.callspec.id
+        if item.callspec.params.get("target") == "real" and not ids.endswith(real.args):
+            item.add_marker(pytest.mark.soak)
 
 
 @pytest.fixture

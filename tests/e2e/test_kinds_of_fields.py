@@ -194,6 +194,7 @@ def test_every_default_of_the_schema_is_among_those_that_are_written_out() -> No
     assert {field.name for field in fields if field.default} <= written
 
 
+@pytest.mark.real("running")
 @pytest.mark.parametrize("state", STATES)
 def test_a_change_of_each_field_does_what_its_kind_says_and_nothing_runs_twice(
     engine: Engine,

@@ -93,7 +93,7 @@ def refusing(target: ClusterUnderTest, tmp_path: Path) -> Any:
 # A quota
 
 
-@pytest.mark.real
+@pytest.mark.real("pods-0", "configmaps-0")
 @pytest.mark.parametrize("full", QUOTAS, ids=quota_id)
 def test_a_full_quota_queues_the_job_and_leaves_nothing_but_a_record_that_has_room(
     engine: Engine, objects: Objects, full: Full
@@ -157,7 +157,7 @@ def test_without_room_for_a_record_one_pod_is_made_in_vain_and_no_second_one(
 # A webhook
 
 
-@pytest.mark.real
+@pytest.mark.real("pods")
 @pytest.mark.parametrize("resource", ["pods", "secrets", "configmaps"])
 def test_a_webhook_ends_the_job_in_its_words_and_leaves_the_record_alone(
     engine: Engine, objects: Objects, refusing: Any, resource: str

@@ -68,7 +68,6 @@ def test_the_rerun_token_runs_the_same_spec_once_more(engine: Engine, objects: O
     assert len(objects.pods()) == 2
 
 
-@pytest.mark.real
 def test_fifty_specs_at_once_all_finish(engine: Engine, objects: Objects) -> None:
     for number in range(50):
         engine.spec(f"job-{number}", script=f"echo {number}", files={"a": str(number)})

@@ -324,7 +324,6 @@ def marked(objects: Objects, job: str) -> bool:
     return "jobs.engine/orphaned-since" in record["metadata"].get("annotations", {})
 
 
-@pytest.mark.real
 def test_a_job_that_runs_goes_on_under_its_new_source_while_an_engine_follows_the_old_one(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:

@@ -280,10 +280,10 @@ def test_engines_share_the_jobs_of_a_source_and_go_on_without_one_that_is_killed
         with EngineProcess(engine, "--leader-elect") as second:
             second.wait_for_line("is shared by 2 engines")
             first.wait_for_line("is shared by 2 engines")
-            names = [spec(f"job-{number}") for number in range(8)]
+            names = [spec(f"job-{number}") for number in range(12)]
             for name in names:
                 wait_for_state(engine, name, "Succeeded")
-            lasting = [spec(f"lasting-{number}", lasts=60) for number in range(4)]
+            lasting = [spec(f"lasting-{number}", lasts=60) for number in range(10)]
             for name in lasting:
                 objects.wait_until_running(name)
             engines = {job["engine"] for job in engine.status().values() if job["engine"]}

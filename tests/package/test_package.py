@@ -90,6 +90,7 @@ def test_it_runs_in_a_fresh_venv_from_an_empty_folder(
 
 
 @pytest.mark.programs
+@pytest.mark.soak
 @pytest.mark.timeout(2 * LONG)
 def test_it_runs_with_pipx_from_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
     if shutil.which("pipx") is None:
