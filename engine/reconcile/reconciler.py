@@ -317,11 +317,15 @@ class Reconciler:
         """
         before, job, wanted = tracked.record, tracked.job, action.record
         if job.object is not None:
-            wanted = replace(
-                wanted,
-                object=replace(job.object, suspend=job.suspend, outdated=not wanted.is_of(job)),
-                version=wanted.version or self.informers.records(job.namespace).version_of(job.key),
-            )
+            informer = self.informers.records(job.namespace)
+            seen = replace(job.object, suspend=job.suspend, outdated=not wanted.is_of(job))
+            version = wanted.version or informer.version_of(job.key)
+            wanted = replace(wanted, object=seen, version=version)
+            if before is None and (found := informer.newest(job.key, None)) is not None:
+                # The version is of an object that had no record when this was decided.
+                tracked.record = found
+                words = "another engine wrote this job's record first"
+                raise ConflictError(words, status=409, reason="Conflict")
         record = mask_record(wanted, self.redactor.of(job.key))
         if before is None:
             announces = not record.attempts

@@ -1,4 +1,4 @@
-"""Engines that stay are killed at random instants while files come and change.
+"""Engines that stay are killed at random instants while files, or objects, come and change.
 
 One alone, and one of three that share the source, so that its jobs go to the others.
 
@@ -9,7 +9,10 @@ import os
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +31,10 @@ from tests.campaign.troubles import Troubles
 from tests.cluster.cluster import Cluster
 from tests.cluster.images import Images
 from tests.cluster.node import Node
+from tests.support.definitions import install_definitions
 from tests.support.engine import Engine
 from tests.support.engine_process import EngineProcess
+from tests.support.job_specs import JOB_SPECS
 from tests.support.objects import Objects
 
 pytestmark = [pytest.mark.node, pytest.mark.registry, pytest.mark.timeout(3000)]
@@ -39,8 +44,8 @@ SEED = int(os.environ.get("ENGINE_SOAK_SEED", "21"))
 ASIDE = "../aside"
 
 
-class Files:
-    """The batch's files: some lie there at once, one after the other is moved in or changed.
+class Specs:
+    """The batch's specs: some are there at once, one after the other is moved in or changed.
 
     One is changed only once its job has a record, so that the change is a new run.
     """
@@ -52,43 +57,61 @@ class Files:
         self._objects = objects
         self._images = images
         self._chance = chance
-        self._waiting: list[str] = []
+        self._waiting: list[Callable[[], None]] = []
         self._to_change: list[str] = []
         self.names: list[str] = []
         self.changed: list[str] = []
 
     def write_batch(self, batch: int) -> None:
         for number in range(JOBS_IN_A_BATCH):
-            is_late = number >= JOBS_IN_A_BATCH // 2
-            file = f"{ASIDE}/{batch}-{number}.yaml" if is_late else f"{batch}-{number}.yaml"
-            self.names.append(write_job(self._engine, self._images, batch, number, file))
-            if is_late:
-                self._waiting.append(file)
+            add = partial(self._add, batch, number)
+            if number < JOBS_IN_A_BATCH // 2:
+                add()
+            else:
+                self._waiting.append(add)
         changes = f"{CHANGES}-{batch}"
         self.names.append(self._engine.spec(changes, script="sleep 0.5"))
         self._to_change.append(changes)
+
+    def _add(self, batch: int, number: int) -> None:
+        """A file is written aside, and moved in."""
+        file = f"{batch}-{number}.yaml"
+        name = write_job(self._engine, self._images, batch, number, f"{ASIDE}/{file}")
+        if not self._engine.objects:
+            (self._engine.folder / ASIDE / file).rename(self._engine.folder / file)
+        self.names.append(name)
 
     @property
     def is_done(self) -> bool:
         return not self._waiting and not self._to_change
 
     def touch_one(self) -> None:
-        """Move a file in, or change one that is there."""
+        """Add one, or change one that is there."""
         if self._waiting and (not self._to_change or self._chance.random() < 0.8):
-            file = self._engine.folder / self._waiting.pop(0)
-            file.rename(self._engine.folder / file.name)
+            self._waiting.pop(0)()
         elif self._to_change and self._has_record(self._to_change[0]):
             name = self._to_change.pop(0)
             self._engine.spec(name, script="sleep 0.5 # changed")
             self.changed.append(name)
 
     def _has_record(self, name: str) -> bool:
-        found = self._objects.api.find("configmaps", f"{name}.record", self._objects.namespace)
-        return found is not None
+        api, namespace = self._objects.api, self._objects.namespace
+        if self._engine.objects:
+            return "record" in api.get(JOB_SPECS, name, namespace)["status"]
+        return api.find("configmaps", f"{name}.record", namespace) is not None
 
 
-@pytest.mark.parametrize("engines", [1, pytest.param(3, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    ("source", "engines"),
+    [
+        ("files", 1),
+        pytest.param("files", 3, marks=pytest.mark.soak),
+        pytest.param("objects", 1, marks=pytest.mark.soak),
+        pytest.param("objects", 3, marks=pytest.mark.soak),
+    ],
+)
 def test_a_job_runs_exactly_once_however_often_an_engine_that_stays_is_killed(
+    source: str,
     engines: int,
     engine: Engine,
     objects: Objects,
@@ -97,9 +120,12 @@ def test_a_job_runs_exactly_once_however_often_an_engine_that_stays_is_killed(
     second_node: Node,
     tmp_path: Path,
 ) -> None:
+    if source == "objects":
+        install_definitions(objects.api.client)
+        engine = replace(engine, objects=True)
     chance = random.Random(SEED)
     before = cluster.audit_position()
-    files = Files(engine, objects, images, chance)
+    specs = Specs(engine, objects, images, chance)
     kills = batches = 0
     troubled = Troubles(engine, objects, cluster, second_node, chance, tmp_path)
     with troubled as troubles, ExitStack() as stack:
@@ -112,11 +138,11 @@ def test_a_job_runs_exactly_once_however_often_an_engine_that_stays_is_killed(
         staying = [begin() for _ in range(engines - 1)]
         while kills < KILLS:
             batches += 1
-            files.write_batch(batches)
-            while not (files.is_done and _is_over(engine, files)):
+            specs.write_batch(batches)
+            while not (specs.is_done and _is_over(engine, specs)):
                 troubles.change()
                 staying.append(begin())
-                _live_for_a_while(staying[-1], files, chance)
+                _live_for_a_while(staying[-1], specs, chance)
                 victim = staying.pop(chance.randrange(len(staying)))
                 assert victim.process.poll() is None, victim.text
                 victim.kill()
@@ -129,10 +155,10 @@ def test_a_job_runs_exactly_once_however_often_an_engine_that_stays_is_killed(
             assert last.stop().code == 0
             assert "Starting" not in last.text
     jobs = engine.status()
-    assert set(jobs) == set(files.names)
+    assert set(jobs) == set(specs.names)
     assert_ended_as_specified(jobs)
     bound = bound_pods(objects, cluster, before)
-    _assert_once(jobs, files, bound)
+    _assert_once(jobs, specs, bound)
     assert_nothing_left(objects, jobs)
     print(  # noqa: T201 - for `make soak`
         f"{kills} kills, {len(jobs)} jobs, {len(bound)} pods, {dict(outcomes_of(jobs))}, "
@@ -140,30 +166,30 @@ def test_a_job_runs_exactly_once_however_often_an_engine_that_stays_is_killed(
     )
 
 
-def _live_for_a_while(staying: EngineProcess, files: Files, chance: random.Random) -> None:
+def _live_for_a_while(staying: EngineProcess, specs: Specs, chance: random.Random) -> None:
     end = time.monotonic() + chance.uniform(0.3, 2.5)
     if chance.random() < 0.6:
         staying.wait_for_line("leading")
         end = time.monotonic() + chance.uniform(0.0, 1.5)
     while (left := end - time.monotonic()) > 0:
-        files.touch_one()
+        specs.touch_one()
         time.sleep(min(left, chance.uniform(0.05, 0.6)))
 
 
-def _is_over(engine: Engine, files: Files) -> bool:
+def _is_over(engine: Engine, specs: Specs) -> bool:
     jobs = engine.status()
     return all(
         name in jobs
         and jobs[name]["state"] in ("Succeeded", "Failed")
-        and (name not in files.changed or jobs[name]["history"])
-        for name in files.names
+        and (name not in specs.changed or jobs[name]["history"])
+        for name in specs.names
     )
 
 
-def _assert_once(jobs: dict[str, dict[str, Any]], files: Files, bound: "Counter[str]") -> None:
+def _assert_once(jobs: dict[str, dict[str, Any]], specs: Specs, bound: "Counter[str]") -> None:
     pods = Counter(attempt["pod"] for job in jobs.values() for attempt in job["attempts"])
     assert pods <= bound
     assert set(bound.values()) == {1}, bound.most_common(3)
     earlier = Counter(name.rpartition("-")[0].rpartition("-")[0] for name in bound - pods)
-    assert set(earlier) <= set(files.changed), "pods that no record tells of"
+    assert set(earlier) <= set(specs.changed), "pods that no record tells of"
     assert set(earlier.values()) <= {1}

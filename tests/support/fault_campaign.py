@@ -7,7 +7,8 @@ every job ends as its spec says, its main container started once, and nothing is
 import json
 import random
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from engine.sandbox import (
@@ -207,7 +208,14 @@ def records(sandbox: Sandbox) -> Iterator[tuple[str, dict[str, Any]]]:
         if kind == "record":
             yield name, json.loads(item["data"]["record.json"])
     for item in sandbox.objects("jobspecs", NAMESPACE):
-        yield item["metadata"]["name"], item["status"]["record"]
+        if "record" in item["status"]:
+            yield item["metadata"]["name"], item["status"]["record"]
+
+
+def of_objects(faults: Iterable[Fault]) -> Iterator[Fault]:
+    """The same bad luck where the specs are objects: what befell records befalls their status."""
+    for one in faults:
+        yield replace(one, resource="jobspecs*") if one.resource == "configmaps" else one
 
 
 def mains_started(sandbox: Sandbox) -> Counter[str]:

@@ -17,17 +17,20 @@ from tests.support.clusters import NAMESPACE
 
 
 class InProcessManager:
-    """A manager of the specs in `folder` that runs until the block ends."""
+    """A manager of the specs in `folder` that runs until the block ends; None: of objects."""
 
-    def __init__(self, kubeconfig: Path, folder: Path, *, lease_duration: float = 3.0) -> None:
+    def __init__(
+        self, kubeconfig: Path, folder: Path | None, *, lease_duration: float = 3.0
+    ) -> None:
         self.events: list[Event] = []
         self.failure: BaseException | None = None
         options = RunOptions(
-            paths=(str(folder),),
+            paths=(str(folder),) if folder is not None else (),
+            from_cluster=folder is None,
             source="campaign",
             namespace=NAMESPACE,
             concurrency=4,
-            prune=True,
+            prune=folder is not None,
             lease_duration=lease_duration,
         )
         source = DirectorySource(options, Config(), lambda _message: None)

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -40,6 +39,7 @@ from tests.support.fault_campaign import (
     SPECS,
     assert_ended,
     document,
+    of_objects,
     prepare,
     random_faults,
     records,
@@ -76,10 +76,7 @@ def test_every_job_ends_as_its_spec_says_whatever_the_network_does(
 def _play(seed: int, specs: list[str], folder: Path, figures: Counter[str]) -> str:
     """What went wrong with this seed, and how to see it again; "" if nothing did."""
     chance = random.Random(seed)
-    faults = [
-        replace(one, resource="jobspecs*") if one.resource == "configmaps" and not specs else one
-        for one in random_faults(chance)
-    ]
+    faults = [*(random_faults(chance) if specs else of_objects(random_faults(chance)))]
     with Sandbox(seed=seed) as sandbox:
         second = prepare(sandbox)
         troubles = troubles_by_lot(sandbox, second, chance)

@@ -1,5 +1,6 @@
-"""Forty bad days of an engine that stays: files come, change and go while the network fails."""
+"""Forty bad days of an engine that stays: specs come, change and go while the network fails."""
 
+import json
 import os
 import random
 import time
@@ -15,6 +16,7 @@ import pytest
 
 from engine.sandbox import Fault, Sandbox
 from engine.sandbox.request_log import LoggedRequest
+from tests.support.api import Api, ApiError
 from tests.support.clusters import NAMESPACE
 from tests.support.fault_campaign import (
     LEAVE,
@@ -25,11 +27,13 @@ from tests.support.fault_campaign import (
     faults_of_one_that_stays,
     is_expected,
     mains_started,
+    of_objects,
     prepare,
     random_faults,
     records,
 )
 from tests.support.in_process_manager import InProcessManager
+from tests.support.job_specs import JOB_SPECS
 from tests.support.troubles import Trouble, gates_lifted, playing, troubles_by_lot
 
 SEEDS = int(os.environ.get("ENGINE_STAYING_SEEDS", "8"))
@@ -43,34 +47,93 @@ LATER = ("falls", "serves", "prepares", "lost")
 CHANGES, GOES = "owns", "plain"
 
 
+class Files:
+    """Specs that are files in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder: Path | None = folder
+        folder.mkdir()
+
+    def drop(self, name: str, **more: Any) -> None:
+        assert self.folder is not None
+        fresh = self.folder.with_name(f"{self.folder.name}-{name}")
+        fresh.write_text(document(name, **more), encoding="utf-8")
+        fresh.rename(self.folder / f"{name}.yaml")
+
+    def remove(self, name: str) -> None:
+        assert self.folder is not None
+        (self.folder / f"{name}.yaml").unlink()
+
+
+class Objects(Files):
+    """Specs that are objects; their author tries until the request is carried out."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self.folder = None
+        self._api = Api.from_kubeconfig(kubeconfig)
+
+    def drop(self, name: str, **more: Any) -> None:
+        wanted = json.loads(document(name, **more))
+
+        def apply() -> bool:
+            if self._api.find(JOB_SPECS, name, NAMESPACE) is None:
+                self._api.create(JOB_SPECS, wanted, NAMESPACE)
+            spec = {"spec": wanted["spec"]}
+            return bool(self._api.patch(JOB_SPECS, name, spec, NAMESPACE))
+
+        self._patiently(apply)
+
+    def remove(self, name: str) -> None:
+        def is_gone() -> bool:
+            if there := self._api.find(JOB_SPECS, name, NAMESPACE):
+                self._api.delete(JOB_SPECS, name, NAMESPACE)
+            return there is None
+
+        self._patiently(is_gone)
+
+    @staticmethod
+    def _patiently(carry_out: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + LONGEST
+        while time.monotonic() < deadline:
+            with suppress(ApiError, OSError):
+                if carry_out():
+                    return
+            time.sleep(0.02)
+        raise TimeoutError
+
+
 @pytest.mark.timeout(300 + 20 * SEEDS)
-def test_what_comes_and_goes_ends_as_the_files_say_whatever_the_network_does(
-    tmp_path: Path,
+@pytest.mark.parametrize("source", ["files", "objects"])
+def test_what_comes_and_goes_ends_as_the_specs_say_whatever_the_network_does(
+    tmp_path: Path, source: str
 ) -> None:
+    """Of objects a third of the seeds."""
+    is_file = source == "files"
+    seeds = range(FIRST, FIRST + (SEEDS if is_file else -(-SEEDS // 3)))
     with ThreadPoolExecutor(WORKERS) as pool:
-        found = pool.map(lambda seed: _play(seed, tmp_path), range(FIRST, FIRST + SEEDS))
+        found = pool.map(lambda seed: _play(seed, tmp_path, is_file=is_file), seeds)
     failures = [failure for failure in found if failure]
     assert not failures, "\n".join(failures)
 
 
-def _play(seed: int, folder: Path) -> str:
+def _play(seed: int, folder: Path, *, is_file: bool) -> str:
     """What went wrong with this seed, and how to see it again; "" if nothing did."""
     chance = random.Random(seed)
     faults = [*random_faults(chance), *faults_of_one_that_stays(chance)]
-    specs = folder / f"specs-{seed}"
-    specs.mkdir()
+    faults = faults if is_file else [*of_objects(faults)]
     with Sandbox(seed=seed) as sandbox:
         troubles = troubles_by_lot(sandbox, prepare(sandbox), chance)
         kubeconfig = sandbox.write_kubeconfig(folder / f"kubeconfig-{seed}")
+        specs = Files(folder / f"specs-{seed}") if is_file else Objects(kubeconfig)
         for name in AT_ONCE:
-            _drop(specs, name)
+            specs.drop(name)
         for fault in faults:
             sandbox.faults.add(fault)
-        running = InProcessManager(kubeconfig, specs)
+        running = InProcessManager(kubeconfig, specs.folder)
         try:
             with running, gates_lifted(sandbox, kubeconfig, chance):
                 with playing(troubles):
-                    _touch_files(specs, chance)
+                    _touch(specs, chance)
                 _wait_for_the_end(sandbox, running)
                 _soon(lambda: _assert_each_ran_once(sandbox))
                 sandbox.faults.clear()
@@ -82,23 +145,17 @@ def _play(seed: int, folder: Path) -> str:
     return ""
 
 
-def _touch_files(specs: Path, chance: random.Random) -> None:
-    """Some files are moved in, one changes, one goes, in any order."""
+def _touch(specs: Files, chance: random.Random) -> None:
+    """Some specs are added, one changes, one goes, in any order."""
     steps: list[Callable[[], None]] = [
-        *(partial(_drop, specs, name) for name in LATER),
-        partial(_drop, specs, CHANGES, script="test $TOKEN # changed"),
-        (specs / f"{GOES}.yaml").unlink,
+        *(partial(specs.drop, name) for name in LATER),
+        partial(specs.drop, CHANGES, script="test $TOKEN # changed"),
+        partial(specs.remove, GOES),
     ]
     chance.shuffle(steps)
     for step in steps:
         time.sleep(chance.uniform(0.0, 0.5))
         step()
-
-
-def _drop(specs: Path, name: str, **more: Any) -> None:
-    fresh = specs.with_name(f"{specs.name}-{name}")
-    fresh.write_text(document(name, **more), encoding="utf-8")
-    fresh.rename(specs / f"{name}.yaml")
 
 
 def _wait_for_the_end(sandbox: Sandbox, running: InProcessManager) -> None:
@@ -115,7 +172,7 @@ def _are_over(found: dict[str, list[str]]) -> bool:
 
 
 def _left(sandbox: Sandbox) -> list[str]:
-    """Pods of the job whose file is gone."""
+    """Pods of the job whose spec is gone."""
     pods = sandbox.objects("pods", NAMESPACE)
     return [pod["metadata"]["name"] for pod in pods if _job(pod) == GOES]
 

@@ -6,6 +6,10 @@ from typing import Any
 
 import pytest
 
+from engine.cluster.connect import connect
+from engine.cluster.records import STATUS_RECORDS, job_object
+from engine.informers.job_specs import object_hash
+from engine.lifecycle.record import MaskedRecord, Record
 from engine.sandbox import Fault, Latency, Sandbox
 from tests.support.api import Object
 from tests.support.clusters import ClusterUnderTest
@@ -311,6 +315,33 @@ def test_of_a_file_and_an_object_that_come_at_once_one_runs_and_the_other_is_tol
             if _owner(specs, name) == "objects":
                 of_files.wait_for_line(f"{name}: job {specs.namespace}/{name} belongs to source")
         assert "internal error" not in of_files.text + of_objects.text
+
+
+@pytest.mark.only("sandbox")
+def test_a_record_that_another_engine_wrote_meanwhile_is_not_overwritten(
+    engine: Engine, specs: JobSpecs, sandbox: Sandbox
+) -> None:
+    """The engine has found no record, and is told of the other one before it says Queued."""
+    quota = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
+    specs.api.create("resourcequotas", quota, specs.namespace)
+    slow = sandbox.faults.add(Fault(Latency(2), "create", "pods"))
+    with EngineProcess(engine):
+        engine.spec("build", script="true")
+        specs.api.wait(lambda: sandbox.faults.hits(slow), "create of the pod")
+        item = specs.get("build")
+        run, client = object_hash(item), connect(str(engine.kubeconfig)).client
+        seen, version = job_object(item), item["metadata"]["resourceVersion"]
+        record = Record(
+            STATUS_RECORDS.key_of(item), "objects", run[0], object=seen, version=version
+        )
+        done = record.as_completed(*run, "done by another engine", client.now())
+        STATUS_RECORDS.write(client, MaskedRecord(done))
+        asked = partial(sandbox.requests.where, "create", "pods")
+        specs.api.wait(lambda: [one.code for one in asked()] == [403], "refusal of the pod")
+        engine.spec("other", script="true")
+        specs.wait_for("other", "Queued")
+    status = specs.status("build")
+    assert (status["state"], status["message"]) == ("Succeeded", "done by another engine")
 
 
 @pytest.mark.only("sandbox")
