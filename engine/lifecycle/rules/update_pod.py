@@ -49,10 +49,9 @@ def pod_update(job: Job, record: Record, pod: Pod) -> UpdatePod | None:
     if attempt is None or is_terminating(pod) or gate_position(pod) is not None:
         return None
     changes, deadline = _changes(job, attempt, pod), None
-    if job.features.active_deadline_seconds and attempt.is_open:
-        longest = pod["spec"].get("activeDeadlineSeconds")
-        if longest is not None and longest > job.deadline_seconds:
-            deadline = job.deadline_seconds
+    longest = pod["spec"].get("activeDeadlineSeconds", 0) if attempt.is_open else 0
+    if job.features.active_deadline_seconds and longest > job.deadline_seconds:
+        deadline = job.deadline_seconds
     if deadline is None and not any(changes.values()):
         return None
     return UpdatePod(name_of(pod), uid, **changes, deadline=deadline)

@@ -38,8 +38,8 @@ def wait_for_pod(state: LifecycleState) -> Action:
 
 
 def _init_started_at(pod: Pod) -> datetime | None:
-    """When the first init container started that is no sidecar."""
+    """When the first init container that is no sidecar started, and with it the pod."""
     for state in container_states(pod):
-        if state.is_init and not state.is_sidecar and state.has_started:
+        if state.is_init and not state.is_sidecar:
             return parse_time((state.running or state.terminated).get("startedAt"))
     return None

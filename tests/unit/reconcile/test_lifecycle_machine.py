@@ -444,7 +444,7 @@ class Lifecycle(Undisturbed):
         assert record.reason in caused, f"nobody caused this: {record}"
 
 
-@pytest.mark.timeout(600)  # a failure takes five minutes to shrink
+@pytest.mark.timeout(600 + int(EXAMPLES or 0))  # a failure takes five minutes to shrink
 @pytest.mark.parametrize("machine", [Undisturbed, Lifecycle])
 def test_the_promises_hold_in_any_order_of_events(machine: type[Undisturbed]) -> None:
     run_state_machine_as_test(machine, settings=SETTINGS)
