@@ -21,7 +21,7 @@ def replace_changed_run(state: LifecycleState) -> Action | None:
     if record is None or record.spec_hash == state.job.spec_hash:
         return remove_strays(state)
     attempt = record.open_attempt
-    if attempt is None or record.state.is_final:
+    if attempt is None:
         retry_at = record.last.retry_at if record.last and not record.state.is_final else None
         if state.job.on_change is OnChange.WAIT and retry_at is not None and state.now < retry_at:
             return state.wait(retry_at)

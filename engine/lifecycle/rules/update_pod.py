@@ -85,7 +85,7 @@ def _changes(job: Job, attempt: Attempt, pod: Pod) -> Changes:
 
 def _expires_at(job: Job, attempt: Attempt, pod: Pod) -> str | None:
     """When `pod` should expire, if `ttlAfterFinished` has a time for how its attempt ended."""
-    if attempt.outcome is None or attempt.finished_at is None or not has_ended(pod):
+    if attempt.finished_at is None or not has_ended(pod):
         return None
     end = "success" if attempt.outcome is Reason.SUCCEEDED else "failure"
     ttl = job.ttl_after_finished.get(end)
