@@ -89,7 +89,7 @@ def _burst(folder: Path, size: int) -> _Cost:
     prepared = write_specs(folder / "prepared", size, _NAMESPACE, SCHEDULED)
     specs = folder / "specs"
     specs.mkdir()
-    with sandbox() as place, staying_engine(place, specs) as pid, _Ends(place, size) as ends:
+    with sandbox() as place, staying_engine(place, str(specs)) as pid, _Ends(place, size) as ends:
         before = cpu_seconds(pid)
         with place.requests("engine/") as asked:
             for file in sorted(prepared.iterdir()):

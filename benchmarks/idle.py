@@ -22,7 +22,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
     place, count, seconds = bench.place, bench.size(1000, 100), bench.size(60, 20)
     with place.namespace("idle") as namespace:
         specs = finished_jobs(place, bench.folder, count, namespace, pods=True)
-        with staying_engine(place, specs, "--prune-interval", _INTERVAL) as pid:
+        with staying_engine(place, str(specs), "--prune-interval", _INTERVAL) as pid:
             time.sleep(_SETTLES)
             with place.requests("engine/") as asked:
                 share = _share(pid, seconds)

@@ -8,8 +8,7 @@ import queue
 import random
 import statistics
 import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 from benchmarks.events import Events
@@ -27,36 +26,48 @@ _FIRST_DROP = 50_000
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
-    there, drops = bench.size(500, 50), bench.size(100, 10)
-    place = bench.place
-    p50: dict[str, list[float]] = {"engine": [], "bare create": []}
-    p99: dict[str, list[float]] = {"engine": [], "bare create": []}
+    there, place = bench.size(500, 50), bench.place
     with place.namespace("drop") as namespace:
         specs = finished_jobs(place, bench.folder, there, namespace)
-        with staying_engine(place, specs), _Arrivals(place, namespace) as arrivals:
-            for turn in range(bench.rounds):
-                first = _FIRST_DROP + turn * drops
-                took = _round(place, specs, arrivals, range(first, first + drops))
-                for label, seconds in took.items():
-                    p50[label].append(1000 * statistics.median(seconds))
-                    p99[label].append(1000 * statistics.quantiles(seconds, n=100)[98])
-    for name, found in (("p50", p50), ("p99", p99)):
-        what = f"file dropped -> Pod create accepted, {there} specs there, {name} of {drops}"
-        engine, yardsticks = found.pop("engine"), found
-        yield Figure(f"{NAME}-{name}", what, "ms", engine, yardsticks, where=place.kind)
+        with staying_engine(place, str(specs)), Arrivals(place, namespace) as arrivals:
+
+            def drop(number: int) -> float:
+                hidden = specs / f".{number}.new"
+                hidden.write_text(text_of(number, namespace), encoding="utf-8")
+                began = time.perf_counter()
+                hidden.rename(specs / f"job-{number:05}.yaml")
+                return began
+
+            what = f"file dropped -> Pod create accepted, {there} specs there"
+            yield from in_turns(bench, arrivals, drop, NAME, what)
+
+
+def in_turns(
+    bench: Bench, arrivals: "Arrivals", drop: Callable[[int], float], name: str, what: str
+) -> Iterator[Figure]:
+    """`drop` adds the spec of a job, and returns when its time begins."""
+    drops, place = bench.size(100, 10), bench.place
+    p50: dict[str, list[float]] = {"engine": [], "bare create": []}
+    p99: dict[str, list[float]] = {"engine": [], "bare create": []}
+    for turn in range(bench.rounds):
+        first = _FIRST_DROP + turn * drops
+        took = _round(place, drop, arrivals, range(first, first + drops))
+        for label, seconds in took.items():
+            p50[label].append(1000 * statistics.median(seconds))
+            p99[label].append(1000 * statistics.quantiles(seconds, n=100)[98])
+    for quantile, found in (("p50", p50), ("p99", p99)):
+        words = f"{what}, {quantile} of {drops}"
+        values = found.pop("engine")
+        yield Figure(f"{name}-{quantile}", words, "ms", values, found, where=place.kind)
 
 
 def _round(
-    place: Place, specs: Path, arrivals: "_Arrivals", numbers: range
+    place: Place, drop: Callable[[int], float], arrivals: "Arrivals", numbers: range
 ) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {"engine": [], "bare create": []}
     for number in numbers:
-        name = f"job-{number:05}"
-        hidden = specs / f".{name}.new"
-        hidden.write_text(text_of(number, arrivals.namespace), encoding="utf-8")
-        began = time.perf_counter()
-        hidden.rename(specs / f"{name}.yaml")
-        found["engine"].append(arrivals.of(name) - began)
+        began = drop(number)
+        found["engine"].append(arrivals.of(f"job-{number:05}") - began)
         time.sleep(random.uniform(0.05, 0.15))
         began = time.perf_counter()
         place.bare.write("POST", arrivals.path, _pod(f"bare-{number}"))
@@ -71,7 +82,7 @@ def _pod(name: str) -> dict[str, Any]:
     return {"metadata": {"name": name, "labels": {JOB: name}}, "spec": spec}
 
 
-class _Arrivals:
+class Arrivals:
     """When each job's first pod came through a watch of this process."""
 
     def __init__(self, place: Place, namespace: str) -> None:

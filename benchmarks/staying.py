@@ -9,7 +9,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from benchmarks.place import Place
 from benchmarks.process import ENGINE
@@ -20,11 +19,14 @@ _OK = 200
 
 
 @contextmanager
-def staying_engine(place: Place, specs: Path, *more: str) -> Iterator[int]:
-    """Its process id, once it is ready. Errors: RuntimeError with what it said if it never is."""
+def staying_engine(place: Place, *specs: str) -> Iterator[int]:
+    """Its process id, once it is ready; `specs` says where they are, and what else is asked.
+
+    Errors: RuntimeError with what it said if it never is.
+    """
     port = _free_port()
     metrics = f"127.0.0.1:{port}"
-    command = [ENGINE, "reconcile", str(specs), "--metrics-address", metrics, *more]
+    command = [ENGINE, "reconcile", *specs, "--metrics-address", metrics]
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(
             command, stdout=said, stderr=said, env={**os.environ, **place.environment}

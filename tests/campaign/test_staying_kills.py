@@ -125,7 +125,7 @@ def test_a_job_runs_exactly_once_however_often_an_engine_that_stays_is_killed(
         engine = replace(engine, objects=True)
     chance = random.Random(SEED)
     before = cluster.audit_position()
-    specs = Specs(engine, objects, images, chance)
+    specs = Specs(replace(engine), objects, images, chance)
     kills = batches = 0
     troubled = Troubles(engine, objects, cluster, second_node, chance, tmp_path)
     with troubled as troubles, ExitStack() as stack:
