@@ -93,3 +93,13 @@ def test_to_cancel_a_rerun_that_has_not_begun_gives_the_run_before_back() -> Non
 def test_a_rerun_of_what_never_had_an_attempt_is_cancelled_as_any_other() -> None:
     done = record().as_completed(JOB.spec_hash, "", "ran elsewhere", NOW)
     assert done.again().cancelled("why", NOW).state is State.CANCELLED
+
+
+def test_what_is_completed_is_the_revision_that_was_named() -> None:
+    waits = record(state=State.QUEUED)
+    same = waits.as_completed(JOB.spec_hash, "", "by hand", NOW)
+    assert (same.spec_hash, same.history, same.reason) == (JOB.spec_hash, (), Reason.SUCCEEDED)
+    for before in (waits, finished(Reason.EVICTED)):
+        other = before.as_completed("b" * 64, "", "by hand", NOW)
+        assert (other.spec_hash, len(other.history)) == ("b" * 64, 1)
+        assert (other.attempts, other.completed) == ((), True)
