@@ -9,7 +9,7 @@ from engine.lifecycle.retry import time_left
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
 from tests.unit.lifecycle.states import act, at, attempt, record, written
-from tests.unit.pods import UID, job_pod, running, waiting
+from tests.unit.pods import UID, ended, job_pod, running, waiting
 
 TWO = make_job(pullPolicy=["Always", "IfNotPresent"])
 GONE = "manifest unknown: not found"
@@ -353,6 +353,16 @@ def test_the_patience_ends_with_the_time_to_start() -> None:
     assert written(job, waits(job), failing(job, words=DOWN), now=at(40)).reason is (
         Reason.IMAGE_PULL_FAILED
     )
+
+
+def test_what_has_begun_with_an_init_container_has_the_whole_patience() -> None:
+    """It has started in time, however long that was ago."""
+    job = make_job(pullPolicy="Always", startTimeout="60s")
+    main = waiting("ErrImagePull", DOWN)
+    pod = job_pod(job, main, init={"first": ended(0)}, policies={"main": "Always"}, **PENDING)
+    known = record(attempt(job=job), job=job)
+    waits = written(job, known, pod, now=at(3600))
+    assert waits.attempts[0].gives_up_at == at(3600 + 120)
 
 
 def test_without_patience_the_first_refusal_is_the_end() -> None:

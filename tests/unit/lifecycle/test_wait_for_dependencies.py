@@ -2,7 +2,15 @@
 
 from dataclasses import replace
 
-from engine.lifecycle.actions import Action, CreatePod, DeletePod, Done, Wait, WriteRecord
+from engine.lifecycle.actions import (
+    Action,
+    CreatePod,
+    DeletePod,
+    Done,
+    ReportError,
+    Wait,
+    WriteRecord,
+)
 from engine.lifecycle.change_reason import PlannedAction, planned_action
 from engine.lifecycle.predecessors import Predecessor
 from engine.lifecycle.record import Record
@@ -12,7 +20,7 @@ from engine.refs import JobKey
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
 from tests.unit.lifecycle.states import JOB, NOW, attempt, finished, make_state, quota, record
-from tests.unit.pods import job_pod
+from tests.unit.pods import UID, job_pod, running
 
 LINT, TEST = JobKey("ci", "lint"), JobKey("ci", "test")
 PENDING = Predecessor(LINT, may_fail=False, ended=None)
@@ -86,6 +94,18 @@ def test_what_is_over_without_an_attempt_stays_over_whatever_it_would_wait_for()
 def test_a_pod_that_was_made_in_time_and_not_recorded_goes() -> None:
     action: Action = decide(state(None, PENDING, pods=(job_pod(JOB, gated=True),)))
     assert isinstance(action, DeletePod)
+
+
+def test_a_pod_in_no_record_is_told_while_it_waits_and_not_when_it_begins() -> None:
+    waiting = replace(after(None, PENDING), version="7")
+    stranger = state(waiting, PENDING, pods=(job_pod(JOB, running()),))
+    stranger.observed.created = {}
+    assert isinstance(decide(stranger), ReportError)
+    gated = state(waiting, PENDING, pods=(job_pod(JOB, gated=True),))
+    gated.observed.created = {}
+    given_up = decide(gated)
+    assert isinstance(given_up, WriteRecord)
+    assert given_up.record.discarded == UID
 
 
 def test_it_has_no_place_in_a_quotas_line_while_it_waits() -> None:

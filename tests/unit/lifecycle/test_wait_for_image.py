@@ -53,6 +53,13 @@ def test_a_run_that_is_tried_again_waits_as_one_that_begins() -> None:
     assert (action.record.state, action.record.queued_at) == (State.QUEUED, known.queued_at)
 
 
+def test_what_waits_for_an_image_has_no_place_in_a_quotas_line_any_more() -> None:
+    known = record(state=State.QUEUED, refused="QuotaExceeded q", message="exceeded quota: q")
+    action = decided(replace(HOLD, due=None), known=known, now=5)
+    assert isinstance(action, WriteRecord)
+    assert action.record.refused == ""
+
+
 def test_a_job_whose_turn_in_a_quotas_line_has_come_says_what_it_waits_for_once() -> None:
     state = make_state(JOB, now=at(9))
     state.observed.image_holds = (replace(HOLD, due=None),)
