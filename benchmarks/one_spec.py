@@ -17,6 +17,7 @@ from benchmarks.rendered import write_manifests
 from benchmarks.start_jobs import check_started, start
 from engine.cluster.connect import connect
 from engine.cluster.records import write_record
+from engine.lifecycle.orphan import mark_orphaned
 from engine.lifecycle.record import MaskedRecord, Record
 from engine.refs import JobKey
 
@@ -61,13 +62,15 @@ def _history(bench: Bench) -> Iterator[Figure]:
 
 
 def _remember(place: Place, namespace: str, source: str, count: int) -> None:
-    """Records of jobs that are over."""
+    """Records of jobs that are over, whose specs are gone, as a reconcile has marked them."""
     client = connect(str(place.kubeconfig), connections=THREADS).client
     now, run = datetime.now(UTC), "0" * 64
 
     def remember(number: int) -> None:
         record = Record(JobKey(namespace, f"{source}-{number}"), source, run)
-        write_record(client, MaskedRecord(record.as_completed(run, "", "done", now)))
+        over = mark_orphaned(record.as_completed(run, "", "done", now), now)
+        assert over is not None
+        write_record(client, MaskedRecord(over))
 
     in_threads(remember, range(count))
 
