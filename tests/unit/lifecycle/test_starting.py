@@ -10,10 +10,21 @@ from engine.lifecycle.actions import (
     WriteRecord,
 )
 from engine.lifecycle.record import Record
+from engine.lifecycle.rules import decide
 from engine.refs import GATE
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_job
-from tests.unit.lifecycle.states import JOB, NOW, SOURCE, act, at, attempt, record, written
+from tests.unit.lifecycle.states import (
+    JOB,
+    NOW,
+    SOURCE,
+    act,
+    at,
+    attempt,
+    make_state,
+    record,
+    written,
+)
 from tests.unit.pods import UID, ended, job_pod, running, waiting
 
 POD = f"build-{JOB.run}-1"
@@ -52,6 +63,13 @@ def test_the_record_says_which_defaults_the_attempt_has() -> None:
     job = replace(JOB, defaulted_fields="spec.image=0a1b2c3d")
     begun = written(job, None, job_pod(job, gated=True), settled=[UID])
     assert begun.defaulted_fields == job.defaulted_fields
+
+
+def test_the_record_names_the_process_that_began_the_attempt() -> None:
+    state = make_state(JOB, None, job_pod(JOB, gated=True), settled=[UID])
+    action = decide(replace(state, engine="node-1_7"))
+    assert isinstance(action, WriteRecord)
+    assert action.record.engine == "node-1_7"
 
 
 def test_only_a_recorded_run_is_let_go() -> None:
