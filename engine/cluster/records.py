@@ -138,15 +138,10 @@ class RecordStore:
                     attempt = record.open_attempt
                     yield from record.pods.keys() - {attempt.uid if attempt else ""}
 
-    def refusal(self, item: dict[str, Any]) -> Refusal | None:
-        """Why nothing is started of the object, where it says so: a ConfigMap never does."""
-        del item
-        return None
-
     def _keep(
         self, item: dict[str, Any]
     ) -> tuple[JobKey, datetime | None, Record | BrokenRecordError | None, Refusal | None] | None:
-        key, record, refusal = self.key_of(item), self.read_item(item), self.refusal(item)
+        key, record, refusal = self.key_of(item), self.read_item(item), read_refusal(item)
         if key is None or (record is None and refusal is None):
             return None
         return key, _written_at(item), record, refusal
@@ -171,13 +166,6 @@ class StatusRecords(RecordStore):
         except (ValueError, RecursionError) as error:
             place = JOB_SPEC.lower(), " --subresource=status"
             raise BrokenRecordError(key.namespace, key.name, str(error), *place) from None
-
-    def refusal(self, item: dict[str, Any]) -> Refusal | None:
-        status = item.get("status") or {}
-        if status.get("state") != INVALID:
-            return None
-        words = (str(status.get(name, "")) for name in ("reason", "message"))
-        return (status.get("observedGeneration", -1), *words)
 
     def write(self, client: Client, record: MaskedRecord) -> Record:
         """Errors: NotFoundError, too: the object is gone, and the job with it."""
@@ -204,6 +192,14 @@ def write_status(
     metadata |= {"uid": uid, "resourceVersion": version}
     head = {"apiVersion": API_VERSION, "kind": JOB_SPEC, "metadata": metadata}
     return api.update(client, {**head, "status": status}, "/status")
+
+
+def read_refusal(item: dict[str, Any]) -> Refusal | None:
+    """Why nothing is started of the object, where its status says so: a ConfigMap has none."""
+    status = item.get("status") or {}
+    words = (str(status.get(name, "")) for name in ("reason", "message"))
+    seen = status.get("observedGeneration", -1)
+    return (seen, *words) if status.get("state") == INVALID else None
 
 
 def job_object(item: dict[str, Any]) -> JobObject:

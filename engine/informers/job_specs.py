@@ -13,7 +13,7 @@ from engine.api.model import JobObject
 from engine.api.spec_hash import spec_hash
 from engine.api.versions import API_VERSION
 from engine.cluster.api import JOB_SPECS, Resource
-from engine.cluster.records import STATUS_RECORDS, Refusal, job_object
+from engine.cluster.records import STATUS_RECORDS, Refusal, job_object, read_refusal
 from engine.errors import BrokenRecordError
 from engine.informers.informer import Informer, Manifest
 from engine.informers.records import RecordInformer
@@ -39,7 +39,7 @@ class SpecObject:
 def read_object(resource: Resource, item: dict[str, Any]) -> SpecObject:
     """What is kept of one. An object that is being deleted is as one that is gone."""
     metadata, key, record = item["metadata"], STATUS_RECORDS.key_of(item), None
-    refusal, spec, text = STATUS_RECORDS.refusal(item), item.get("spec"), b""
+    refusal, spec, text = read_refusal(item), item.get("spec"), b""
     manager = spec.get("managedBy") if isinstance(spec, dict) else None
     if "deletionTimestamp" not in metadata and manager in (None, MANAGED_BY_ENGINE):
         record = STATUS_RECORDS.read_item(item)

@@ -244,10 +244,9 @@ class JobController:
 
     def refuse(self, problems: Refusals) -> None:
         """Have the status of these objects say what is wrong with them, and start nothing."""
-        changed = problems.keys() ^ self.refused.keys()
-        changed |= {key for key, words in problems.items() if self.refused.get(key) != words}
+        changed = problems.items() ^ self.refused.items()
         self.refused = dict(problems)
-        for key in changed:
+        for key, _ in changed:
             self.queue.add(key)
 
     def watch_namespaces_with_records(self, home: str) -> None:

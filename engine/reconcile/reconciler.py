@@ -9,7 +9,7 @@ from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from engine.api.model import Job, PullSettings, RecordSettings
@@ -529,10 +529,8 @@ class Reconciler:
                     self.client.request("GET", f"/apis/{API_VERSION}")
                     self.has_objects.add(job.namespace)
                 found = other.read(self.client, job.key)
-        except NotFoundError:
+        except (NotFoundError, ForbiddenError):
             self.no_objects[job.namespace] = now + _NO_KINDS
-        except ForbiddenError:
-            self.no_objects[job.namespace] = datetime.max.replace(tzinfo=UTC)
         if found is not None:
             words = f"job {job.key} belongs to source {found.source!r} of {here}"
             raise ClaimedError(words, hint="engine migrate moves a job; or rename it")
