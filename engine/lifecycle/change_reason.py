@@ -62,9 +62,7 @@ def planned_action(state: LifecycleState, action: Action) -> PlannedAction:
             return PlannedAction.START
         case Done() | Wait():
             return PlannedAction.LEAVE
-        case WriteRecord() if state.job.suspend:
-            return PlannedAction.CONTINUE
-        case WriteRecord(after) if after.reason is Reason.DEPENDENCY_FAILED:
+        case WriteRecord(after) if state.job.suspend or after.reason is Reason.DEPENDENCY_FAILED:
             return PlannedAction.CONTINUE
         case WriteRecord(after) if waiting_words(state.observed.predecessors):
             return PlannedAction.START
