@@ -133,10 +133,12 @@ def test_what_a_job_says_last_is_not_kept_by_an_engine_that_lacks_its_secret(
     engine: Engine, sandbox: Sandbox, objects: Objects
 ) -> None:
     """The engine that started the job had it, and this one can't mask it."""
-    sandbox.node.will(Run(duration=4, exit_code=3, log=("with hunter2-of-ci",)), pod="fails-*")
+    sandbox.node.will(Run(duration=300, exit_code=3, log=("with hunter2-of-ci",)), pod="fails-*")
     engine.spec("fails", script="exit 3", secrets={"T": {"fromEnv": "ENGINE_SECRET_T"}})
     engine.environment["ENGINE_SECRET_T"] = "hunter2-of-ci"
     engine.reconcile("--wait", "applied", ends=0)
+    objects.wait_until_running("fails")
+    sandbox.clock.advance(300)
     del engine.environment["ENGINE_SECRET_T"]
     run = engine.reconcile(ends=1)
     record = objects.api.find("configmaps", "fails.record", engine.namespace)

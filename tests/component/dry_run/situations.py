@@ -344,6 +344,7 @@ def cannot_get_its_image(stage: Stage) -> None:
 
 LATER = ("--wait", "applied", "--timeout", "20s")
 BRIEFLY = ("--timeout", "2s")
+QUEUED = ("--timeout", "60s", "--queue-timeout", "1s")
 PRUNE = ("--prune",)
 
 SITUATIONS = {
@@ -367,10 +368,10 @@ SITUATIONS = {
     "its retry is due": Situation(waits_for_its_retry, "start", to_finish=LATER),
     "a quota is full": Situation(full, "leave", to_finish=BRIEFLY, modes=("server",)),
     "a quota has no room for its record": Situation(
-        has_no_room_for_its_record, "start", to_finish=BRIEFLY
+        has_no_room_for_its_record, "start", to_finish=QUEUED
     ),
     "an engine died before it was recorded, and a quota has no room for that": Situation(
-        crashed_and_has_no_room_for_its_record, "leave", to_finish=BRIEFLY, modes=("server",)
+        crashed_and_has_no_room_for_its_record, "leave", to_finish=QUEUED, modes=("server",)
     ),
     "a quota has room again": Situation(has_room_again, "start"),
     "a webhook refuses its pod": Situation(is_refused, "fail", modes=("server",), code=2),
