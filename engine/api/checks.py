@@ -255,6 +255,15 @@ def gates_are_not_held(effective: EffectiveSpec) -> Iterator[Diagnostic]:
             yield _not_in_a_patch(document, ("spec", _GATES), "is not allowed", hint)
 
 
+def pod_patch_runs_to_completion(effective: EffectiveSpec) -> Iterator[Diagnostic]:
+    """No patch of an invalid spec restarts the pod; the pods of valid ones are rendered."""
+    for document in effective.layers:
+        patch = document.data.get("spec", {}).get(_POD_PATCH) or {}
+        if (policy := (patch.get("spec") or {}).get("restartPolicy")) not in (None, "Never"):
+            hint = "a job runs to completion: it has to be Never; spec.retry tries again"
+            yield _not_in_a_patch(document, ("spec", "restartPolicy"), f"is {policy}", hint)
+
+
 def namespace_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """The operator's limits allow the namespace, as far as it is known."""
     where = effective.place(("metadata", "namespace"))

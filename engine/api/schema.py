@@ -81,6 +81,9 @@ def _without(
                 spec["secrets"] = {**spec["secrets"], name: {"value": ""}}
             case ["spec", "image"]:
                 spec["image"] = "x"
+            case ["spec", "podPatch", "spec", str(name), *_] if name != "restartPolicy":
+                patch = spec.get("podPatch", {}).get("spec", {})
+                spec["podPatch"] = {"spec": {"restartPolicy": patch.get("restartPolicy")}}
             case ["spec", str(name), int(index), *_]:  # the others stay in their places
                 spec[name] = spec[name][:index]
             case ["spec", str(name), *_]:

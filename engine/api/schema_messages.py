@@ -100,7 +100,7 @@ def explain(
             shown=shown,
             size=len(value) if isinstance(value, str | list | dict) else 0,
         )
-        names = sorted(schema.get("properties", ()))
+        names = sorted({*schema.get("properties", ())} - {*schema.get("required", ())})
         choices = f"exactly one of: {', '.join(names)}" if names else ""
         yield path, False, field + words, hint or choices
 

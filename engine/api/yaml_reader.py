@@ -340,6 +340,8 @@ class _Reader:
             return None
         if name == _MERGE and holder.merged:
             self._find(event, 'duplicate key "<<"', "merge a list: <<: [*a, *b]")
+        if name == "apiVersion" and name in holder.data and self._open[0] is self._open[-2]:
+            self._refuse(event, 'a second "apiVersion" in one document', "is --- missing above it?")
         if name in holder.data:
             named = "" if holder.secret else f" {show(name)}"
             hint = f"the first is at line {holder.places[name][0].line + 1}; remove one"

@@ -19,6 +19,8 @@ INTERNAL_ERROR, OUTPUT_ERROR = 70, 74
 """As in sysexits.h: EX_SOFTWARE, EX_IOERR."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _SHORT = re.compile("-v+")
+_OTHER_WORDS = {"apply": "reconcile", "get": "status", "lint": "validate", "run": "reconcile"}
+"""Commands of kubectl and argo."""
 _FIRST_WORD = re.compile(r"^[A-Z][a-z]+\b")
 
 
@@ -68,7 +70,12 @@ def _in_one_voice(error: click.ClickException) -> str:
     if isinstance(error, click.NoSuchOption):  # rather the option that it is the beginning of
         meant = [one for one in meant if one.startswith(error.option_name)] or meant
     if isinstance(error, click.NoSuchCommand):
-        meant = get_close_matches(error.command_name, COMMANDS)
+        word = error.command_name
+        meant = [_OTHER_WORDS[word]] if word in _OTHER_WORDS else get_close_matches(word, COMMANDS)
+    kinds = getattr(getattr(error, "param", None), "type", None)
+    if isinstance(kinds, click.Choice) and "'" in error.message:
+        given = error.message.split("'")[1].lower()
+        meant = [one for one in kinds.choices if one.lower().startswith(given)] or meant
     if meant:
         words, hint = error.message, f" (did you mean {' or '.join(meant)}?)"
     words = " ".join(words.split()).removesuffix(".")

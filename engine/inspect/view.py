@@ -224,7 +224,7 @@ def next_step(view: JobView) -> tuple[str, str]:
     if gate_position(pod) is not None:
         return "an engine to create what the pod owns, and to open its gate", "the pod starts"
     waits_for = status.message if attempt.gives_up_at else read_wait(pod)
-    return waits_for, "its containers start, or the attempt fails"
+    return waits_for.removeprefix("waits for "), "its containers start, or the attempt fails"
 
 
 @contextmanager

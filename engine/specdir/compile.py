@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.api.build import build_job
-from engine.api.checks import check_spec, refused_namespaces
+from engine.api.checks import check_spec, pod_patch_runs_to_completion, refused_namespaces
 from engine.api.effective import effective_spec
 from engine.api.kubernetes_schema import KubernetesSchema
 from engine.api.matrix import count_values
@@ -119,7 +119,8 @@ def _jobs_of(
         if first is not job:
             problems.append(_duplicate_job(job, first.place))
     for document in parsed.invalid_jobs:
-        problems += check_spec(effective_spec(document, layers, config, options.namespace))
+        effective = effective_spec(document, layers, config, options.namespace)
+        problems += (*check_spec(effective), *pod_patch_runs_to_completion(effective))
     return jobs, in_order(problems, {file.source.file: parsed.more}), MAX_VALUES - room
 
 

@@ -113,6 +113,19 @@ def test_all_problems_of_a_document_are_found_in_one_round() -> None:
     assert len(found) == 8
 
 
+def test_an_unknown_field_of_a_pod_patch_hides_no_policy_that_restarts_the_pod() -> None:
+    found = problems(podPatch={"spec": {"restartPolicy": "OnFailure", "hostNetwrk": True}})
+    assert [line.partition(" (")[0].partition("spec.podPatch")[2] for line in found] == [
+        ".spec.restartPolicy is OnFailure",
+        '.spec.hostNetwrk"',
+    ]
+
+
+def test_a_volume_without_a_source_is_told_what_there_is() -> None:
+    (problem,) = problems(volumes=[{"name": "cache", "mountPath": "/cache"}])
+    assert "(exactly one of: emptyDir, image, persistentVolumeClaim)" in problem
+
+
 def test_a_variable_of_the_container_is_expanded_by_kubernetes_and_nothing_else() -> None:
     job = make_job(
         env={"URL": "db://$(TOKEN)@x", "TWO": "$(URL) $(HOME) $$(URL) $$ $(sh)"},

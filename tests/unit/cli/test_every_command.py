@@ -188,7 +188,15 @@ def test_what_is_missing_is_one_line(engine: Engine, command: str) -> None:
 
 @pytest.mark.parametrize(
     ("word", "meant"),
-    [("recncile", "reconcile"), ("stauts", "status"), ("log", "logs")],
+    [
+        ("recncile", "reconcile"),
+        ("stauts", "status"),
+        ("log", "logs"),
+        ("run", "reconcile"),
+        ("apply", "reconcile"),
+        ("get", "status"),
+        ("lint", "validate"),
+    ],
 )
 def test_an_unknown_command_is_answered_with_what_was_meant(
     engine: Engine, word: str, meant: str

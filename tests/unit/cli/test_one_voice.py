@@ -71,9 +71,11 @@ def test_the_command_alone_is_no_error_and_prints_the_help_as_it_is(engine: Engi
         (("reconcile", "-once", "jobs"), "--once"),
         (("prune", "-all-namespaces"), "--all-namespaces"),
         (("reconcile", "--out", "json", "jobs"), "--output"),
+        (("schema", "job"), "JobDefaults or JobSpec"),
+        (("status", "-o", "js"), "json"),
     ],
 )
-def test_an_option_that_is_nearly_one_is_told_with_that_one_alone(
+def test_an_option_or_value_that_is_nearly_one_is_told_with_that_one_alone(
     engine: Engine, typed: tuple[str, ...], meant: str
 ) -> None:
     said = engine(*typed)
