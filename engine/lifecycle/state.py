@@ -67,7 +67,7 @@ class ImageHold:
     scout: JobKey | None = None
     """The other job; None once it is over."""
     due: datetime | None = None
-    """Until then its pod has to have a node."""
+    """When this job goes without it, as it doesn't even pull; None once it does."""
     failure: PullFailure | None = None
     """How it failed."""
 

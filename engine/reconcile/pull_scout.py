@@ -2,7 +2,7 @@
 
 A thousand jobs of one bad tag would make a thousand pods and pulls. So the first one goes as the
 scout, and its failure is the failure of those that waited. No job waits for a pod that no node
-takes at once.
+takes at once, or whose init containers and services work for long before the pull begins.
 """
 
 import threading
@@ -16,9 +16,12 @@ from engine.lifecycle.state import ImageHold, LifecycleState
 from engine.refs import MAIN_CONTAINER, JobKey
 from engine.render.manifests import SecretValues
 from engine.status.containers import container_states
+from engine.times import parse_time
 from engine.wellknown import default_pull_policy
 
 _SCHEDULING = timedelta(seconds=3)
+_AT_WORK = timedelta(seconds=10)
+"""For an init container, or a service that isn't ready: the kubelet pulls the next image then."""
 _PROVED_FOR = timedelta(minutes=5)
 _FAILED_FOR = timedelta(seconds=5)
 """For those that had yet to ask; an image that was missing may be pushed meanwhile."""
@@ -37,8 +40,8 @@ class _Pull:
     until: datetime
     scout: JobKey | None = None
     """Who pulls it; None once that is over."""
-    has_node: bool = False
-    """Whether the scout's pod is on a node."""
+    due: datetime | None = None
+    """When the others go without it, as it doesn't even pull; None once it does."""
     failure: PullFailure | None = None
     waiting: dict[JobKey, int] = field(default_factory=dict)
     """Who waits for the scout, and with which attempt."""
@@ -49,13 +52,13 @@ class _Pull:
 class PullScout:
     """What the jobs of one engine have found out about images. Safe to use from several threads.
 
-    Guarantees: a job waits only while the pod of another one pulls the image, or may get its node
-    at any moment. `wake` is called for each job that waited, once it need not any more.
+    Guarantees: a job waits only while the pod of another one pulls the image, or is about to.
+    `wake` is called for each job that waited, once it need not any more.
     """
 
     def __init__(self, wake: Callable[[JobKey], None]) -> None:
         self._wake = wake
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._pulls: dict[PullKey, _Pull] = {}
         self._scouts: dict[JobKey, tuple[int, PullKeys]] = {}
         """The attempt of each scout, and what its containers pull."""
@@ -79,24 +82,22 @@ class PullScout:
                         continue
                 elif pull.waiting.get(key) != attempt:
                     continue
-                due = None if pull.has_node else pull.since + _SCHEDULING
                 image, policy = map(str, pull_key[:2])
-                found.append(
-                    ImageHold(container, image, policy, pull.since, pull.scout, due, pull.failure)
-                )
+                known = pull.since, pull.scout, pull.due, pull.failure
+                found.append(ImageHold(container, image, policy, *known))
         return tuple(found)
 
     def claim(self, job: Job, attempt: int, keys: PullKeys, now: datetime) -> bool:
         """Whether the job may pull now: as the scout, where nothing is known of an image."""
         with self._lock:
-            self._release(job.key)
+            self.release(job.key)
             pulls = {pull_key: self._known(pull_key, now) for pull_key in keys.values()}
             if any(pull is not None and pull.scout is not None for pull in pulls.values()):
                 return False
             until = now + timedelta(seconds=job.start_timeout) + _PROVED_FOR
             for pull_key, pull in pulls.items():
                 if pull is None or pull.failure is not None:
-                    self._pulls[pull_key] = _Pull(now, until, job.key)
+                    self._pulls[pull_key] = _Pull(now, until, job.key, now + _SCHEDULING)
                     self._scouts[job.key] = attempt, keys
         return True
 
@@ -110,20 +111,26 @@ class PullScout:
             attempt = next((one for one in record.attempts if one.number == number), None)
             if attempt is None:
                 if state.observed.rejection is not None or record.state.is_final:
-                    self._release(key)
+                    self.release(key)
                 return
             for failure in attempt.failures:
                 if failure.message and failure.container in keys:
                     self._settle(key, keys[failure.container], now, failure)
             pod = state.pod_of(attempt.uid) or {}
+            busy = None
             for one in container_states(pod):
+                if one.is_init and one.running and not (one.is_sidecar and one.is_ready):
+                    busy = (parse_time(one.running["startedAt"]) or now) + _AT_WORK
                 if one.name in keys and (one.has_started or one.last_terminated):
                     self._settle(key, keys[one.name], now)
             if not attempt.is_open:
-                self._release(key)
+                self.release(key)
             for pull in map(self._pulls.get, keys.values()):
                 if pull is not None and pull.scout == key:
-                    pull.has_node = "nodeName" in (pod.get("spec") or {})
+                    has_node = "nodeName" in (pod.get("spec") or {})
+                    before, pull.due = pull.due, busy if has_node else pull.since + _SCHEDULING
+                    for job in pull.waiting if busy not in (None, before) else ():
+                        self._wake(job)
 
     def is_awaited(self, key: JobKey) -> bool:
         """Whether others wait for what the job pulls."""
@@ -135,14 +142,11 @@ class PullScout:
     def release(self, key: JobKey) -> None:
         """The job is no scout any more; another one is to find out."""
         with self._lock:
-            self._release(key)
-
-    def _release(self, key: JobKey) -> None:
-        _, keys = self._scouts.pop(key, (0, {}))
-        for pull_key in keys.values():
-            pull = self._pulls.get(pull_key)
-            if pull is not None and pull.scout == key:
-                self._forget(pull_key)
+            _, keys = self._scouts.pop(key, (0, {}))
+            for pull_key in keys.values():
+                pull = self._pulls.get(pull_key)
+                if pull is not None and pull.scout == key:
+                    self._forget(pull_key)
 
     def _settle(
         self, key: JobKey, pull_key: PullKey, now: datetime, failure: PullFailure | None = None
@@ -160,13 +164,11 @@ class PullScout:
             self._wake(one)
 
     def _known(self, pull_key: PullKey, now: datetime) -> _Pull | None:
-        """Also where a scout has waited for a node for too long: from then on no job waits."""
+        """Also where a scout has kept the others from it for too long: then no job waits."""
         pull = self._pulls.get(pull_key)
-        if pull is None:
-            return None
-        if now >= pull.until:
+        if pull and now >= pull.until:
             self._forget(pull_key)
-        elif pull.scout and not pull.has_node and now >= pull.since + _SCHEDULING:
+        elif pull and pull.scout and pull.due and now >= pull.due:
             self._settle(pull.scout, pull_key, now)
         return self._pulls.get(pull_key)
 

@@ -114,6 +114,29 @@ def test_nobody_waits_for_a_pod_that_no_node_takes() -> None:
     assert scouts.woken == [B.key, A.key], "the scout is awaited no more"
 
 
+def test_nobody_waits_for_long_for_what_is_pulled_only_once_an_init_container_has_worked() -> None:
+    scouts = Scouts()
+    scouts.claims(A, at(-10))
+    scouts.waits(B, at(-10))
+    pod = job_pod(A, waiting("PodInitializing"), init={"prepare": running()})
+    scouts.sees(A, started(A), pod, now=at(-9))
+    assert scouts.woken == [B.key], "it is to see until when it waits"
+    assert scouts.waits(B, at(-1))
+    assert not scouts.waits(C, at(1))
+    assert scouts.woken == [B.key, B.key, A.key]
+
+
+def test_what_is_pulled_beside_a_service_that_is_ready_is_waited_for() -> None:
+    scouts = Scouts()
+    scouts.claims(A, at(-10))
+    for is_ready, waits in ((False, False), (True, True)):
+        pod = job_pod(A, waiting("PodInitializing"), sidecars={"db": running()})
+        pod["status"]["initContainerStatuses"][0]["started"] = is_ready
+        scouts.sees(A, started(A), pod, now=at(-9))
+        (hold,) = scouts.scout.holds(B.key, 1, pull_keys(B, {}, SecretValues()), at(-9))
+        assert (hold.due is None) is waits
+
+
 def test_a_scout_that_is_removed_or_ends_otherwise_makes_way_for_another() -> None:
     for is_removed in (True, False):
         scouts = Scouts()
