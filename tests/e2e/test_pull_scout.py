@@ -1,16 +1,22 @@
 """One of many jobs pulls their image first; the others wait without a pod, and end as it does."""
 
 import time
+from datetime import datetime
+from http import HTTPStatus
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from engine.sandbox import Run, Sandbox
+from engine.status.containers import started_at
+from tests.cluster.images import Images
 from tests.cluster.registry import Registry
 from tests.support.clusters import ClusterUnderTest
 from tests.support.engine import Engine, finish
 from tests.support.engine_process import EngineProcess
 from tests.support.objects import Objects
+from tests.support.registry_proxy import RegistryProxy
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -150,6 +156,76 @@ def test_a_thousand_jobs_of_a_bad_tag_cost_the_registry_no_more_than_one(
     (words,) = {run.job(name)["message"] for name in names}
     assert f":{tag}: not found" in words
     assert 0 < asked[1] <= 3
+
+
+@pytest.mark.only("real")
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_once_one_pod_has_pulled_a_good_image_the_others_go_within_a_tenth_of_the_pull(
+    engine: Engine, objects: Objects, images: Images, registry: Registry
+) -> None:
+    with RegistryProxy(registry.host) as proxy:
+        proxy.blob_time = 40.0
+        names = write(engine, images.build().replace(registry.host, proxy.host))
+        run = engine.reconcile(ends=0, timeout=500)
+    assert {run.job(name)["reason"] for name in names} == {"Succeeded"}
+    pods = objects.pods()
+    created = sorted(
+        datetime.fromisoformat(pod["metadata"]["creationTimestamp"]).timestamp() for pod in pods
+    )
+    pulled = max(at for at, path, _ in proxy.log if "/blobs/" in path)
+    proved = min(one.timestamp() for one in map(started_at, pods) if one is not None)
+    print(  # noqa: T201
+        f"pulled at 0 s; the pod started at {proved - pulled:.1f} s by the second, the others were"
+        f" made from {created[1] - pulled:.1f} to {created[-1] - pulled:.1f} s"
+    )
+    assert created[1] >= proved, "none before"
+    assert created[1] - proved <= 0.1 * proxy.blob_time
+    assert max(after - before for before, after in pairwise(created[1:])) <= 2, "at one go"
+
+
+@pytest.mark.only("real")
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_a_busy_registry_is_asked_once_per_back_off_for_all_jobs(
+    engine: Engine, images: Images, registry: Registry
+) -> None:
+    """The runtime itself repeats a request at once where the answer is 429: that is one pull."""
+    with RegistryProxy(registry.host) as proxy:
+        names = write(engine, images.build().replace(registry.host, proxy.host), 50)
+        proxy.busy_until = time.time() + 30
+        run = engine.reconcile(ends=0, timeout=500)
+    assert {run.job(name)["reason"] for name in names} == {"Succeeded"}
+    refused = [at for at, _, status in proxy.log if status == HTTPStatus.TOO_MANY_REQUESTS]
+    pulls = [at for before, at in pairwise([0.0, *refused]) if at - before > 1]
+    print(f"{len(refused)} requests in {len(pulls)} pulls, at {pulls}")  # noqa: T201
+    assert all(after - before > 9 for before, after in pairwise(pulls)), "the kubelet's back-off"
+    assert len(pulls) <= 3
+
+
+@pytest.mark.only("sandbox")
+@pytest.mark.clock(1.0)
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_a_thousand_jobs_of_a_good_image_start_as_soon_as_without_a_scout(
+    engine: Engine, sandbox: Sandbox, objects: Objects
+) -> None:
+    """Prints when the last of them starts with a scout, and without."""
+    config, last = engine.folder.parent / "engine.yaml", list[float]()
+    sandbox.node.pull_time = 60.0
+    for scout in ("false", "true"):
+        head = "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\n"
+        config.write_text(f"{head}pull: {{scout: {scout}}}\n", encoding="utf-8")
+        write(engine, f"slow.example/{scout}:1", 1000)
+        begun = time.time()
+        run = engine.reconcile("--config", str(config), ends=0, timeout=400)
+        ours = {one["attempts"][-1]["uid"] for one in run.result["jobs"]}
+        pods = [pod for pod in objects.pods() if pod["metadata"]["uid"] in ours]
+        starts = [one.timestamp() - begun for one in map(started_at, pods) if one is not None]
+        assert len(starts) == len(ours) == 1000
+        last.append(max(starts))
+    print(f"without {last[0]:.1f} s, with {last[1]:.1f} s")  # noqa: T201
+    assert last[1] <= 1.1 * last[0]
 
 
 @pytest.mark.clock(1.0)
