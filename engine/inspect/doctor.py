@@ -243,8 +243,7 @@ def read_user_namespaces(nodes: Iterable[Object]) -> CheckResult:
         if not (default.get("features") or {}).get("userNamespaces"):
             unable.append(node["metadata"]["name"])
     if not unable:
-        words = "every node has them: features.userNamespaces may be true"
-        return CheckResult("user namespaces", OK, words)
+        return CheckResult("user namespaces", OK, "on every node: set features.userNamespaces")
     more = f" and {len(unable) - _MOST_NODES} more" if len(unable) > _MOST_NODES else ""
     words = f"not on {', '.join(unable[:_MOST_NODES])}{more}: root in a job is root there"
     remedy = "a container runtime and a kernel with user namespaces; until then leave"
