@@ -18,6 +18,7 @@ def page() -> str:
     rows = [(f"[{code(name)}](#engine-{name})", text(words)) for name, words in COMMANDS.items()]
     return (
         "# Commands and flags\n\n"
+        "This page lists every command with its flags.\n\n"
         "A flag overrides its variable, and the variable the default. A switch has no variable."
         " Several values in a variable are separated by spaces."
         " `engine COMMAND --help` says the same on a terminal.\n\n"

@@ -16,8 +16,10 @@ def page() -> str:
     """The whole page."""
     return (
         "# Metrics\n\n"
-        "Served at `/metrics` of `--metrics-address`. Counters start at 0 with the process, and no"
-        " label holds a job's name. `process_*` are CPU, memory, open files and start time of the"
+        "This page lists the metrics that an engine serves at `/metrics` of"
+        " `--metrics-address`.\n\n"
+        "Counters start at 0 with the process, and no label holds a job's name. `process_*` are"
+        " CPU, memory, open files and start time of the"
         " process.\n\n" + table(("metric", "type", "labels", "meaning"), rows())
     )
 

@@ -24,7 +24,8 @@ def page() -> str:
     reasons = ((_link(one), str(one.exit_code), text(outcomes[one])) for one in Reason)
     exits = {int(one): codes[one] for one in ExitCode} | _OF_EVERY_COMMAND
     return (
-        "# Reasons and exit codes\n\nA reason leads to what to do about it.\n\n"
+        "# Reasons and exit codes\n\nThis page lists the reasons and exit codes of jobs."
+        " A reason leads to what to do about it.\n\n"
         "## Outcome reasons\n\n"
         + table(("reason", "exit code", "means"), reasons)
         + "\n## Event reasons\n\nEvents that the engine writes on pods; all are Warnings.\n\n"

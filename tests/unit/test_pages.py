@@ -55,6 +55,16 @@ def test_the_readme_is_short_and_shows_the_spec_that_init_writes(
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_page_begins_with_a_sentence(page: Path) -> None:
+    """It says what the page is for: no list, table, picture or block of code comes before it."""
+    text = re.sub(r"<!--.*?-->\n", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    title, first, *_ = re.split(r"\n{2,}", text.strip())
+    assert title.startswith("# ")
+    assert re.match(r"[`A-Za-z\[]", first)
+    assert "." in first
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_report_and_fix_as_other_documentation_does(page: Path) -> None:
     """Private words, however apt, cost every reader a search."""
     assert _PRIVATE.findall(page.read_text(encoding="utf-8")) == []
