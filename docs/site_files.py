@@ -13,7 +13,14 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("*.md", "docs/*.md", "docs/reference/*.md", "examples/*.md", "tests/cluster/*.md")
+PAGES = (
+    "*.md",
+    "docs/*.md",
+    "docs/site.css",
+    "docs/reference/*.md",
+    "examples/*.md",
+    "tests/cluster/*.md",
+)
 _LINK = re.compile(r"\]\(([^)\s#]+)")
 
 
