@@ -88,7 +88,7 @@ def plain_endpoint(context: Context, connections: int) -> Endpoint | None:
         tls = _ssl_context(cluster, user) if url.scheme == "https" else None
         manager = PoolManager(maxsize=connections, ssl_context=tls)
         open_request = manager.connection_from_url(server).urlopen
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, KeyError):
         return None
     if not (url.host and token.isascii() and token.isprintable()):
         return None
@@ -97,7 +97,7 @@ def plain_endpoint(context: Context, connections: int) -> Endpoint | None:
 
 
 def _ssl_context(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLContext:
-    """Errors: OSError, ValueError, TypeError; ssl.SSLError and KeyError are of these."""
+    """Errors: KeyError without an authority; OSError, ValueError and TypeError for bad content."""
     data = b64decode(cluster.get(f"{_AUTHORITY}-data") or "").decode() or None
     made = ssl.create_default_context(cafile=None if data else cluster[_AUTHORITY], cadata=data)
     with ExitStack() as stack:

@@ -12,7 +12,7 @@ import pytest
 
 from engine.cluster import api
 from engine.cluster.connect import connect
-from engine.errors import EngineError
+from engine.errors import EngineError, UnreachableError
 from engine.refs import Ref
 
 POD = "/api/v1/namespaces/ci/pods/a"
@@ -133,3 +133,10 @@ def test_a_plugin_gives_the_token_that_is_sent(listener: Listener, tmp_path: Pat
 def test_a_token_is_sent_as_it_is(listener: Listener, tmp_path: Path) -> None:
     get_pod(tmp_path, {"server": listener.url})
     assert listener.credentials == ["Bearer made-up"]
+
+
+def test_a_server_without_an_authority_of_its_own_is_left_to_those_of_the_machine(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(UnreachableError, match="no answer from the API server"):
+        get_pod(tmp_path, {"server": "https://127.0.0.1:1"})
