@@ -19,12 +19,11 @@ from pathlib import Path
 
 from benchmarks.figures import Bench, spread, take_turns
 from benchmarks.finished import finished_jobs
-from benchmarks.place import best_place, sandbox
+from benchmarks.place import TREE, best_place, sandbox
 from benchmarks.process import ROOT, engine
 from benchmarks.specs import write_specs
 from benchmarks.start_jobs import start
 
-_PATH = "PYTHONPATH"
 Measure = Callable[[], float]
 
 
@@ -74,11 +73,14 @@ def _rows(bench: Bench, stack: ExitStack) -> Iterator[tuple[str, str, Measure]]:
     yield f"start {count:,} jobs", "s", partial(start, place, folder, count)
     namespace = stack.enter_context(place.namespace("compare"))
     specs = finished_jobs(place, folder, many, namespace)
-    again = partial(_seconds, place.environment, "reconcile", "--once", str(specs))
+
+    def again() -> float:
+        return _seconds(place.environment, "reconcile", "--once", str(specs))
+
     yield f"reconcile {many:,} unchanged specs", "s", again
     yield f"reconcile {many:,} unchanged specs: requests", "requests", partial(asked, again)
     status = ("status", "-n", namespace)
-    yield f"status of {many:,} jobs", "s", partial(_seconds, place.environment, *status)
+    yield f"status of {many:,} jobs", "s", lambda: _seconds(place.environment, *status)
     valid = write_specs(folder / "validate", many, "ci")
     yield f"validate {many:,} specs", "s", partial(_seconds, {}, "validate", str(valid))
     yield "engine --help", "s", partial(_seconds, {}, "--help")
@@ -90,15 +92,15 @@ def _seconds(environment: Mapping[str, str], *arguments: str) -> float:
 
 def _of(tree: Path, measure: Measure) -> float:
     """What `measure` returns where `engine` is imported from `tree`."""
-    before = os.environ.get(_PATH)
-    os.environ[_PATH] = str(tree)
+    before = os.environ.get(TREE)
+    os.environ[TREE] = str(tree)
     try:
         return measure()
     finally:
         if before is None:
-            del os.environ[_PATH]
+            del os.environ[TREE]
         else:
-            os.environ[_PATH] = before
+            os.environ[TREE] = before
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Where a row is measured: the project's own control plane, or the sandbox where there is none."""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,8 @@ from tests.cluster.errors import ClusterUnavailable
 from tests.cluster.session import session_cluster
 
 CLUSTER, SANDBOX = "cluster", "sandbox"
+TREE = "PYTHONPATH"
+"""The variable that says whose `engine` is measured, where it isn't this tree's."""
 _VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _AUDIT_LAG = 0.5
 
@@ -49,10 +52,12 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
+        """An older tree has its own configuration, or none."""
+        config = Path(os.environ.get(TREE, ROOT), "benchmarks", "control_plane.yaml")
         return {
             "KUBECONFIG": str(self.kubeconfig),
             "ENGINE_SECRET_TOKEN": "not-a-secret",
-            "ENGINE_CONFIG": str(Path(__file__).with_name("control_plane.yaml")),
+            **({"ENGINE_CONFIG": str(config)} if config.is_file() else {}),
         }
 
     @contextmanager

@@ -6,6 +6,7 @@ the jobs but what the documentation leaves to people whom one trusts: good jobs'
 
 import json
 import random
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ LIVING = 60
 """So many files and objects of each kind are there at once."""
 MEGABYTE = "0123456789abcde\n" * 62_500
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
+_UNDISTURBED = 20.0
+"""Seconds in which no watch is disturbed again."""
 _LARGE = 12
 """Of objects and files of a megabyte."""
 _LABELS = {"app.kubernetes.io/managed-by": "engine", "jobs.engine/source": NAMESPACE}
@@ -42,6 +45,7 @@ class Adversary:
         self._api = Api.from_kubeconfig(engine.kubeconfig)
         self._files = HostileFiles(self.folder, chance)
         self._made: dict[str, list[str]] = {}
+        self._undisturbed_until = 0.0
 
     def step(self) -> str:
         """Make a move. Its name."""
@@ -184,7 +188,13 @@ class Adversary:
             self.relent()
 
     def _disturb_watches(self) -> None:
-        """As time does: each of them ends after some minutes, and its version is forgotten."""
+        """As time does: each of them ends after some minutes, and its version is forgotten.
+
+        One that ends at once, again and again, would be opened later and later.
+        """
+        if time.monotonic() < self._undisturbed_until:
+            return
+        self._undisturbed_until = time.monotonic() + _UNDISTURBED
         self._chance.choice((self._sandbox.drop_watches, self._sandbox.expire_watches))()
 
     def _create(
