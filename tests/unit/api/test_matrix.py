@@ -1,6 +1,7 @@
 """matrix: one document, many jobs; each has a name and a hash that no other one changes."""
 
 import re
+from itertools import product
 from typing import Any
 
 import pytest
@@ -18,11 +19,19 @@ def slug(text: str) -> str:
 
 
 words = st.text("abxyz019.-", min_size=1, max_size=8).filter(lambda text: text.strip(".-"))
+
+
+def has_names(matrix: dict[str, list[str]]) -> bool:
+    """Whether each combination has one of its own: those of 0 and 0.0 haven't."""
+    names = ["-".join(map(slug, values)) for values in product(*matrix.values())]
+    return len(names) == len({*names})
+
+
 matrices = st.dictionaries(
     st.sampled_from(("python", "db", "os")),
     st.lists(words, min_size=1, max_size=4, unique_by=slug),
     min_size=1,
-)
+).filter(has_names)
 
 
 def jobs_of(matrix: dict[str, list[str]], **spec: Any) -> dict[str, Job]:
