@@ -9,12 +9,12 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from msgspec.structs import replace
 from ruamel.yaml import YAML
 
 from benchmarks.bare import in_threads
@@ -161,7 +161,7 @@ def _finished_objects(bench: Bench, count: int, namespace: str) -> None:
         versions[made["name"]] = made["resourceVersion"]
 
     def finish(job: Job) -> None:
-        record = replace(finished_record(job), source=OBJECTS_SOURCE, object=job.object)
+        record = replace(finished_record(job).record, source=OBJECTS_SOURCE, object=job.object)
         STATUS_RECORDS.write(client, MaskedRecord(replace(record, version=versions[job.name])))
 
     in_threads(make, range(count))

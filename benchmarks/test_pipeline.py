@@ -1,11 +1,11 @@
 """The pure part, step by step for one spec, and whole for many: run by `benchmarks.pipeline`."""
 
 import os
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.finished import finished_record
@@ -66,7 +66,7 @@ def test_3_check_and_build(benchmark: BenchmarkFixture, document: Document) -> N
 
 
 def test_4_decide(benchmark: BenchmarkFixture, job: Job) -> None:
-    record = replace(finished_record(job), version="1")
+    record = replace(finished_record(job).record, version="1")
     state = LifecycleState(job, record, Observation(), datetime.now(UTC), "default")
     assert isinstance(benchmark(decide, state), Done)
 
@@ -94,7 +94,7 @@ def test_8_manifests_of_an_attempt(benchmark: BenchmarkFixture, job: Job) -> Non
 
 def test_9_record(benchmark: BenchmarkFixture, job: Job) -> None:
     """Written as JSON and read again."""
-    record = finished_record(job)
+    record = finished_record(job).record
 
     def there_and_back() -> Any:
         return decode_record(record.key, encode_record(record), "")

@@ -5,10 +5,12 @@ Printers turn an error into one line; nothing else in the engine formats message
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 from itertools import groupby
 from typing import Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 MAX_SHOWN = 100
 """Of one file no more diagnostics are shown than can be read."""
@@ -41,8 +43,7 @@ class ExitCode(IntEnum):
     """Ctrl-C."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class SourceLocation:
+class SourceLocation(Struct, frozen=True, order=True):
     """A place in a file; prints as compilers do, `file:line:column`."""
 
     file: str
@@ -65,8 +66,7 @@ class Severity(StrEnum):
     WARNING = "warning"
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(Struct, frozen=True):
     """One finding about the input: the unit that validation collects and printers print."""
 
     where: SourceLocation

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 _POD_NAME = re.compile(r"(.+)-([0-9a-f]{8})-([1-9][0-9]{0,8})")
 
@@ -13,8 +14,7 @@ GATE = "jobs.engine/dependents"
 """The scheduling gate of a pod whose Secret and ConfigMap don't exist yet."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class JobKey:
+class JobKey(Struct, frozen=True, order=True):
     """Identity of a job in a cluster; also the key of the work queue."""
 
     namespace: str
@@ -26,8 +26,7 @@ class JobKey:
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Ref:
+class Ref(Struct, frozen=True, order=True):
     """Reference to one object; prints as people write it, `pod/ci/build-3f9c2a1b-1`."""
 
     kind: str
@@ -38,8 +37,7 @@ class Ref:
         return f"{self.kind.lower()}/{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Right:
+class Right(Struct, frozen=True, order=True):
     """One verb on one kind of object."""
 
     verb: str

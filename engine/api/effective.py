@@ -7,8 +7,9 @@ then the job's own fields.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from engine.api.model import Config, Limits
 from engine.api.yaml_reader import Document
@@ -64,8 +65,7 @@ class SpecContainer(NamedTuple):
     """Those of them that the operator allows."""
 
 
-@dataclass(frozen=True, slots=True)
-class EffectiveSpec:
+class EffectiveSpec(Struct, frozen=True):
     """Input of every check."""
 
     spec: Mapping[str, Any]

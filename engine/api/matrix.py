@@ -6,10 +6,11 @@ expression for Jinja's sandbox. Few kinds are allowed: those of a stranger must 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from math import prod
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.api.effective import has_value
 from engine.api.kubernetes_schema import KubernetesSchema

@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from engine.api.kubernetes_schema import SHIPPED, KubernetesSchema
 from engine.errors import Diagnostic, SourceLocation
 from engine.refs import JobKey
+from engine.values import Comparable, Hidden
 
 if TYPE_CHECKING:
     from engine.api.effective import EffectiveSpec
@@ -36,13 +38,12 @@ class PullClass(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class SecretRef:
+class SecretRef(Hidden, frozen=True):
     """Where one secret value comes from; exactly one of value, from_env and from_file is set."""
 
     place: SourceLocation
     """Where the spec says so."""
-    value: str | None = field(default=None, repr=False)
+    value: str | None = None
     """The value itself."""
     from_env: str | None = None
     """A variable of the engine's environment."""
@@ -50,8 +51,7 @@ class SecretRef:
     """A path below the spec's folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class SecretKey:
+class SecretKey(Struct, frozen=True):
     """A key of a Secret in the job's namespace that isn't the engine's."""
 
     name: str
@@ -60,8 +60,7 @@ class SecretKey:
     """The key in its data."""
 
 
-@dataclass(frozen=True, slots=True)
-class RegistryCredential:
+class RegistryCredential(Struct, frozen=True):
     """What logs the kubelet in to one registry."""
 
     registry: str
@@ -86,8 +85,7 @@ RETRIED = frozenset(
 """Outcome reasons that another try can mend."""
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(Struct, frozen=True):
     """How often, and after which outcome reasons, a job is tried again."""
 
     max: int = 0
@@ -96,8 +94,7 @@ class Retry:
     """Outcome reasons that are tried again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dependency:
+class Dependency(Struct, frozen=True):
     """A job of the same source and namespace that comes first."""
 
     name: str
@@ -107,22 +104,24 @@ class Dependency:
     """Whether it is enough that it is over: `on: finished`."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobObject:
+class JobObject(Comparable, frozen=True):
     """The JobSpec object that a job is, or whose status a record is."""
+
+    NOT_COMPARED = frozenset({"suspend", "outdated"})
 
     uid: str
     generation: int
     """Of its spec; in a record, the one that the status follows."""
-    suspend: bool = field(default=False, compare=False)
+    suspend: bool = False
     """Whether no run may begin."""
-    outdated: bool = field(default=False, compare=False)
+    outdated: bool = False
     """Whether a run is recorded that this generation is to replace."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Hidden, Comparable, frozen=True):
     """A spec that passed every check, with all defaults in place."""
+
+    NOT_COMPARED = frozenset({"origin"})
 
     name: str
     """`metadata.name`, the job's name within its namespace."""
@@ -134,7 +133,7 @@ class Job:
     """The user's own labels; the engine adds its own to every object."""
     annotations: Mapping[str, str]
     """The user's own annotations."""
-    spec: Mapping[str, Any] = field(repr=False)
+    spec: Mapping[str, Any]
     """The effective spec: what templates and transforms read, defaults merged in."""
     timeout: float
     """Seconds it may run."""
@@ -177,7 +176,7 @@ class Job:
     """The folder named by the operator that it is in, or is: no link is followed below it."""
     object: JobObject | None = None
     """The object in the cluster; None for a spec in a file."""
-    origin: "EffectiveSpec | None" = field(default=None, repr=False, compare=False)
+    origin: "EffectiveSpec | None" = None
     """Its documents, if the configuration asks for them or has limits: a limit may still have
     to say at which place they are exceeded.
     """
@@ -207,8 +206,7 @@ SECRET_ENV = ("ENGINE_SECRET_*",)
 """The variables that specs may read, unless the operator names others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What specs may ask for; None allows everything."""
 
     max_timeout: float | None = None
@@ -251,8 +249,7 @@ class Limits:
     """Whether objects of the cluster may hold values of secrets."""
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
+class Features(Struct, frozen=True):
     """What the operator can switch off."""
 
     active_deadline_seconds: bool = True
@@ -265,8 +262,7 @@ class Features:
     """Whether the kubelet puts the last lines of a container that failed into its status."""
 
 
-@dataclass(frozen=True, slots=True)
-class PullSettings:
+class PullSettings(Struct, frozen=True):
     """When a failed pull falls back to the next pull policy, or ends the job."""
 
     fallback_on: frozenset[str] = frozenset(PullClass)
@@ -277,8 +273,7 @@ class PullSettings:
     """Whether one job pulls an image first that several need."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordSettings:
+class RecordSettings(Struct, frozen=True):
     """How long the records of jobs are kept, and how much they hold."""
 
     ttl: float | None = 30 * 86400.0
@@ -287,11 +282,12 @@ class RecordSettings:
     """How many runs before the last one a record keeps."""
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(Comparable, frozen=True):
     """The operator's side: engine.yaml, or the engine's own settings."""
 
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    NOT_COMPARED = frozenset({"document"})
+
+    defaults: Mapping[str, Any] = {}
     """Fields of a spec, below those of every JobDefaults."""
     limits: Limits = Limits()
     """What specs may ask for."""
@@ -306,14 +302,13 @@ class Config:
     """The types that fields of Kubernetes are checked against."""
     allow_secret_env: tuple[str, ...] = ()
     """Globs of --allow-secret-env; the limits have them, too, however often the file is read."""
-    document: "Document | None" = field(default=None, repr=False, compare=False)
+    document: "Document | None" = None
     """Its document, for the places of its values."""
     keep_origins: bool = False
     """Whether every job keeps its documents: they take memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedJobs:
+class LoadedJobs(Struct, frozen=True):
     """Result of loading."""
 
     jobs: tuple[Job, ...]

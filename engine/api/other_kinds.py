@@ -7,7 +7,8 @@ typo never takes a job out of its source.
 import difflib
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.api.versions import API_VERSION, ENGINE_CONFIG, JOB_DEFAULTS, JOB_SPEC
 from engine.api.yaml_reader import Document
@@ -24,8 +25,7 @@ _WORKLOADS = {("batch/v1", "Job"), ("batch/v1", "CronJob"), ("v1", "Pod")}
 _HEAD = re.compile(r"""^(apiVersion|kind):[ \t]*["']?([^\s"'#]+)""", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignDocument:
+class ForeignDocument(Struct, frozen=True):
     """A document of another API group."""
 
     place: SourceLocation

@@ -4,7 +4,8 @@ The result depends on that file alone, and is valid as long as its text is the s
 """
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from engine.api.effective import has_value
 from engine.api.kubernetes_schema import SHIPPED, KubernetesSchema
@@ -22,8 +23,7 @@ _NAMES_DEFAULTS = re.compile(rb"""kind["']?\s*:\s*["']?""" + JOB_DEFAULTS.encode
 """In a text that isn't valid YAML, the best evidence of a JobDefaults."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpecText:
+class SpecText(Struct, frozen=True):
     """One file with specs."""
 
     file: str
@@ -39,19 +39,18 @@ class SpecText:
     """The object in the cluster whose JSON it is; None for a file."""
 
 
-@dataclass(slots=True)
-class ParsedFile:
+class ParsedFile(Struct):
     """The documents of a file by their kind, with the fields of the model."""
 
-    jobs: list[Document] = field(default_factory=list)
+    jobs: list[Document] = []
     """JobSpecs that passed their schema."""
-    invalid_jobs: list[Document] = field(default_factory=list)
+    invalid_jobs: list[Document] = []
     """JobSpecs that didn't, without what is wrong. They make no jobs, but they are checked like
     jobs: all of their errors are reported at once.
     """
-    defaults: list[Document] = field(default_factory=list)
+    defaults: list[Document] = []
     """JobDefaults."""
-    problems: list[Diagnostic] = field(default_factory=list)
+    problems: list[Diagnostic] = []
     more: int = 0
     """How many errors there are besides."""
     foreign: tuple[ForeignDocument, ...] = ()

@@ -5,10 +5,11 @@ The schemas refer to the types of Kubernetes.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from engine.api.kubernetes_schema import SHIPPED, TYPES, KubernetesSchema
 from engine.api.schema_messages import Path, explain, show, suggest, type_name, unknown_names

@@ -1,8 +1,9 @@
 """The documentation of a field in the schemas: its type, default and meaning."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from engine.api.field_kinds import FieldKind, field_kind
 from engine.api.kubernetes_schema import kubectl_name
@@ -20,8 +21,7 @@ from engine.errors import UsageError
 KINDS = (JOB_SPEC, JOB_DEFAULTS, ENGINE_CONFIG)
 
 
-@dataclass(frozen=True, slots=True)
-class FieldDoc:
+class FieldDoc(Struct, frozen=True):
     """One field."""
 
     name: str

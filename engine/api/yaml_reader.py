@@ -9,11 +9,11 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from threading import Lock
 from typing import Any, NoReturn, cast
 
+from msgspec import Struct
 from ruamel.yaml import YAML, events
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import ScalarNode
@@ -108,8 +108,7 @@ Path = tuple[str | int, ...]
 """The keys and indexes that lead to a value from the top of its document."""
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """One YAML document: its data, and the text that has it.
 
     The places are many times the size of the data: the text is read again for the place of a value.
@@ -120,7 +119,7 @@ class Document:
     data: Any
     place: SourceLocation
     """The beginning of the document."""
-    text: str = field(repr=False)
+    text: str
     """All of the file."""
     index: int
     """The number of documents before it in the file; -1 for an object of the cluster."""
@@ -217,8 +216,7 @@ class _RefusedError(Exception):
     """A text goes beyond a bound: its one argument is the problem."""
 
 
-@dataclass(slots=True)
-class _Collection:
+class _Collection(Struct):
     """A mapping or list, or what else has an anchor."""
 
     start: Any
@@ -229,13 +227,13 @@ class _Collection:
     """As aliases of it count; until it is complete, what was counted before it."""
     height: int = 0
     """Levels of mappings and lists in it, itself not counted."""
-    places: dict[str | int, tuple[Any, Any]] = field(default_factory=dict)
+    places: dict[str | int, tuple[Any, Any]] = {}
     """The marks of each key and value."""
     key: Any = None
     """The event of the key whose value is next."""
     name: str | None = None
     """That key; None if it can be none."""
-    merged: list[dict[str, Any]] = field(default_factory=list)
+    merged: list[dict[str, Any]] = []
 
 
 class _Reader:

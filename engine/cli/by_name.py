@@ -5,8 +5,9 @@ import socket
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from engine.cli.options import connect
 from engine.cli.output import echo, echo_error, pluralise
@@ -42,8 +43,7 @@ def connect_to_write() -> "Connection":
     return connection
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """The jobs that a command is for: SELECTED_JOBS of `options.py`."""
 
     jobs: tuple[str, ...]

@@ -2,10 +2,10 @@
 
 import json
 import textwrap
-from dataclasses import replace
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from engine.api.schema_docs import KINDS, FieldDoc, explain_field
 from engine.api.versions import API_VERSION

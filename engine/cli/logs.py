@@ -3,12 +3,12 @@
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import click
 from click.core import ParameterSource
+from msgspec.structs import replace
 
 from engine.cli import options
 from engine.cli.by_name import Selection, job_key

@@ -1,7 +1,8 @@
 """`engine render`: the manifests of the first attempt, as they would be sent."""
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.api.origins import origins
 from engine.cli import options

@@ -3,11 +3,11 @@
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from engine.api.model import Job
 from engine.cli import options

@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from engine.api.model import Job
 from engine.api.yaml_reader import Document

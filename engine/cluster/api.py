@@ -8,11 +8,12 @@ of the bytes: `accept` METADATA and METADATA_LIST ask for that.
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from typing import Any
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from engine.api import versions
 from engine.api.versions import API_VERSION, JOB_SPEC
@@ -32,8 +33,7 @@ Metadata = dict[str, Any]
 Answer = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(Struct, frozen=True):
     """One kind of objects, and where the API serves it."""
 
     kind: str

@@ -5,7 +5,6 @@ import re
 import threading
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -18,6 +17,7 @@ from urllib3.exceptions import HTTPError
 from engine.cluster.api_errors import NO_API, api_error, network_error
 from engine.errors import UnauthorizedError, UnreachableError
 from engine.times import boottime
+from engine.values import Hidden
 
 JSON = "application/json"
 JSON_PATCH, MERGE_PATCH = "application/json-patch+json", "application/merge-patch+json"
@@ -39,8 +39,7 @@ Keep = Callable[[dict[str, Any]], Any]
 _utc_now = partial(datetime.now, UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Hidden, frozen=True):
     """One API server, with the credentials of one reading of the kubeconfig."""
 
     server: str
@@ -49,7 +48,7 @@ class Endpoint:
     """Sends one request, as `urllib3.HTTPConnectionPool.urlopen` does."""
     root: str = ""
     """What goes before each path."""
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = {}
 
 
 class Client:

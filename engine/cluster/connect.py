@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from engine.cluster.client import Client, Endpoint
 from engine.cluster.kubeconfig import plain_endpoint, read_context, unusable
@@ -13,8 +14,7 @@ DEFAULT_NAMESPACE = "default"
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
+class Connection(Struct, frozen=True):
     """A client, and the namespace that its context names."""
 
     client: Client

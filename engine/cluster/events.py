@@ -1,9 +1,10 @@
 """Kubernetes Events: write ours, read the kubelet's for the first cause of a failure."""
 
 from contextlib import suppress
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec.structs import asdict
 
 from engine import __version__
 from engine.cluster import api

@@ -10,7 +10,6 @@ import ssl
 from base64 import b64decode
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -23,6 +22,7 @@ from urllib3.util import parse_url
 from engine import __version__
 from engine.cluster.client import Endpoint
 from engine.errors import ClusterError
+from engine.values import Hidden
 
 _HINT = "give one with --kubeconfig or KUBECONFIG, or run inside a cluster"
 USER_AGENT = f"engine/{__version__}"
@@ -34,13 +34,12 @@ _MAX_MESSAGE = 300
 _MAX_SHOWN = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Hidden, frozen=True):
     """What the files say of one context; paths in it are absolute."""
 
     namespace: str
     cluster: Mapping[str, Any]
-    user: Mapping[str, Any] = field(repr=False)
+    user: Mapping[str, Any]
 
 
 def read_context(where: str, name: str = "") -> Context:

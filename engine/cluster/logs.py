@@ -3,8 +3,9 @@
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from engine.cluster import api
 from engine.cluster.client import READ_TIMEOUT, Client
@@ -15,8 +16,7 @@ _MAX_LINE = 1 << 20
 """Bytes of a line that are masked together."""
 
 
-@dataclass(slots=True)
-class LogFollower:
+class LogFollower(Struct):
     """The lines of one container's log, each once, however often its connection breaks.
 
     Assumptions: the node stamps lines in ascending order and in one format, as kubelets do.
@@ -59,8 +59,7 @@ class LogFollower:
                     yield text + b"\n"
 
 
-@dataclass(frozen=True, slots=True)
-class LogArchive:
+class LogArchive(Struct, frozen=True):
     """The logs of containers as files: `FOLDER/namespace/pod/container.log`.
 
     Guarantees: a file is whole or not there; a log is never held in memory. Safe to use from

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.api.model import JobObject
 from engine.api.versions import API_VERSION, JOB_SPEC
@@ -29,15 +31,14 @@ Refusal = tuple[int, str, str]
 _SUFFIX = record_name("")
 
 
-@dataclass(frozen=True, slots=True)
-class RecordList:
+class RecordList(Struct, frozen=True):
     """Records by job, and an error for each that can't be read: it stops its own job alone."""
 
-    items: dict[JobKey, Record] = field(default_factory=dict)
-    invalid: dict[JobKey, BrokenRecordError] = field(default_factory=dict)
-    written: dict[JobKey, datetime] = field(default_factory=dict)
+    items: dict[JobKey, Record] = {}
+    invalid: dict[JobKey, BrokenRecordError] = {}
+    written: dict[JobKey, datetime] = {}
     """When a record was last written, where the server says so."""
-    refused: dict[JobKey, Refusal] = field(default_factory=dict)
+    refused: dict[JobKey, Refusal] = {}
     """Why nothing is started of a JobSpec object, where its status says so."""
 
 
@@ -73,12 +74,13 @@ class RecordStore:
         annotations = metadata.get("annotations")
         return replace(record, annotations=annotations) if annotations else record
 
-    def write(self, client: Client, record: MaskedRecord) -> Record:
-        """`record` with its new version.
+    def write(self, client: Client, masked: MaskedRecord) -> Record:
+        """The record with its new version.
 
         Errors: ConflictError or AlreadyExistsError when the record has changed since it was read,
         BrokenRecordError for one that could not be read again.
         """
+        record = masked.record
         check_record(record)
         written = (api.update if record.version else api.create)(client, record_manifest(record))
         return self.parse(written) or record
@@ -167,8 +169,9 @@ class StatusRecords(RecordStore):
             place = JOB_SPEC.lower(), " --subresource=status"
             raise BrokenRecordError(key.namespace, key.name, str(error), *place) from None
 
-    def write(self, client: Client, record: MaskedRecord) -> Record:
+    def write(self, client: Client, masked: MaskedRecord) -> Record:
         """Errors: NotFoundError, too: the object is gone, and the job with it."""
+        record = masked.record
         check_record(record)
         return self.parse(self._put(client, record, encode_status(record, client.now()))) or record
 
@@ -228,10 +231,10 @@ def read_record(client: Client, key: JobKey) -> Record | None:
     return None
 
 
-def write_record(client: Client, record: MaskedRecord) -> Record:
+def write_record(client: Client, masked: MaskedRecord) -> Record:
     """As `RecordStore.write`, to the store that it was read from."""
-    store = CONFIG_MAP_RECORDS if record.object is None else STATUS_RECORDS
-    return store.write(client, record)
+    store = CONFIG_MAP_RECORDS if masked.record.object is None else STATUS_RECORDS
+    return store.write(client, masked)
 
 
 def record_manifest(record: Record) -> dict[str, Any]:

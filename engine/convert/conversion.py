@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from engine.api.versions import API_VERSION, JOB_SPEC, SCHEMAS, read_schema
 from engine.api.yaml_reader import Document, Path
@@ -15,19 +16,18 @@ _OTHERS: Mapping[str, str] = _SPEC["x-other-names"]
 """What to do here in place of fields that other tools' jobs have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Conversion:
+class Conversion(Struct, frozen=True):
     """One JobSpec in the making; its parts are filled while the other tool's job is read."""
 
     document: Document
     """What is read."""
     original: str
     """The job's name there."""
-    metadata: dict[str, Any] = field(default_factory=dict)
-    spec: dict[str, Any] = field(default_factory=dict)
-    patch: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, Any] = {}
+    spec: dict[str, Any] = {}
+    patch: dict[str, Any] = {}
     """Fields of the pod that a JobSpec has no name for."""
-    remarks: list[tuple[int, str]] = field(default_factory=list)
+    remarks: list[tuple[int, str]] = []
     """What the reader has to do by hand, each behind the line that asked for it."""
 
     @property

@@ -5,8 +5,9 @@ One list and one watch serve both: the record is read with the spec.
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from engine.api import yaml_reader
 from engine.api.model import JobObject
@@ -23,14 +24,13 @@ from engine.refs import JobKey
 from engine.wellknown import MANAGED_BY, MANAGED_BY_ENGINE, TOOLS_PREFIXES
 
 
-@dataclass(frozen=True, slots=True)
-class SpecObject:
+class SpecObject(Struct, frozen=True):
     """What is kept of an object."""
 
     resource: Resource
     key: JobKey
     object: JobObject
-    text: bytes = field(repr=False)
+    text: bytes
     """What a spec file would say, in JSON; empty for an object that is no matter of this engine."""
     record: Record | BrokenRecordError | None
     refusal: Refusal | None

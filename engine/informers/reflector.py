@@ -8,8 +8,9 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from engine.cluster.client import Client, WatchStream
 from engine.errors import EngineError, ExpiredError, ForbiddenError, UnreachableError
@@ -26,8 +27,7 @@ _REPORT_AGAIN_AFTER = 300.0
 _SHORTEST_WATCH = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class WatchContext:
+class WatchContext(Struct, frozen=True):
     """What all watches of an engine have in common."""
 
     client: Client
@@ -38,8 +38,7 @@ class WatchContext:
     """Gets a line for each failure that is news."""
 
 
-@dataclass(slots=True, eq=False)
-class Reflector:
+class Reflector(Struct, eq=False):
     """Watches `path` from the version that `list_` returns.
 
     Guarantees: `on_event` gets every event but bookmarks, in order; after a version has expired,
@@ -161,8 +160,7 @@ class Reflector:
                 self.on_event(event["type"], event["object"])
 
 
-@dataclass(slots=True)
-class WatchErrorReporter:
+class WatchErrorReporter(Struct):
     """Sums up the errors of reflectors. Safe to use from several threads.
 
     An error in other words is reported at once, the same one every five minutes.
@@ -172,7 +170,7 @@ class WatchErrorReporter:
     clock: Callable[[], float] = time.monotonic
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _since: float | None = None
-    _reported: dict[str, float] = field(default_factory=dict)
+    _reported: dict[str, float] = {}
 
     def __call__(self, message: str) -> None:
         """Report an error, unless its like was reported a moment ago."""

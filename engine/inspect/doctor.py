@@ -3,10 +3,12 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine import errors
 from engine.api.quantity import amount
@@ -42,8 +44,7 @@ class CheckStatus(StrEnum):
 OK, SKIPPED, DEGRADED, FAILED = CheckStatus
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(Struct, frozen=True):
     """One line."""
 
     check: str
@@ -54,8 +55,7 @@ class CheckResult:
     """"" for the whole cluster."""
 
 
-@dataclass(frozen=True, slots=True)
-class Feature:
+class Feature(Struct, frozen=True):
     """A part of the engine that takes rights."""
 
     name: str

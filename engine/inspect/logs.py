@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from engine.cluster import api
 from engine.cluster.client import Client
@@ -24,8 +25,7 @@ _UNRECORDED = 10.0
 """Seconds for an engine to record the end of a pod, or to start another attempt."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobLogs:
+class JobLogs(Struct, frozen=True):
     """The logs of one job.
 
     Errors: UsageError for a job without a record, an attempt or a container that isn't there,

@@ -7,10 +7,12 @@ start, or replace its old run, is shown with the objects of its next attempt. No
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine import errors
 from engine.api.dependencies import Needs, needs_of
@@ -53,8 +55,7 @@ _STARTS = (change_reason.PlannedAction.START, change_reason.PlannedAction.REPLAC
 Object = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectDiff:
+class ObjectDiff(Struct, frozen=True):
     """One object that would be created, beside the one of the attempt before."""
 
     name: Ref
@@ -65,8 +66,7 @@ class ObjectDiff:
     """The same; None where there is nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobPlan:
+class JobPlan(Struct, frozen=True):
     """The next step for one job, and its cause."""
 
     job: Job
@@ -83,8 +83,7 @@ class JobPlan:
     """Fields that ran with other defaults, and would not run again by themselves."""
 
 
-@dataclass(slots=True)
-class Planner:
+class Planner(Struct):
     """Plans the jobs of a source.
 
     Guarantees: sends nothing that changes anything; every decision is `lifecycle`'s.
@@ -103,8 +102,8 @@ class Planner:
     refusal: errors.UsageError | None = None
     """Why a reconcile would start nothing; the plan says what it would have started."""
     _records: RecordList = field(default_factory=RecordList)
-    _pods: dict[JobKey, list[Object]] = field(default_factory=dict)
-    _needs: Needs = field(default_factory=dict)
+    _pods: dict[JobKey, list[Object]] = {}
+    _needs: Needs = {}
 
     def plan(self, max_starts: int | None) -> tuple[JobPlan, ...]:
         """A plan for each job, masked.

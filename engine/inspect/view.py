@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.cluster import api
 from engine.cluster.api import Resource
@@ -33,8 +35,7 @@ _TOLERANCE = timedelta(seconds=15)
 """Clocks may differ by this much, and a renewal may be late by it."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueuePosition:
+class QueuePosition(Struct, frozen=True):
     """The place of a job in the queue for a quota: counts from 1; waited is in seconds."""
 
     position: int
@@ -45,8 +46,7 @@ class QueuePosition:
         return f"{self.position} of {self.length} in the queue for {self.waited:.0f}s"
 
 
-@dataclass(frozen=True, slots=True)
-class PodEvent:
+class PodEvent(Struct, frozen=True):
     """One Kubernetes Event on a pod of the job."""
 
     at: datetime | None
@@ -59,8 +59,7 @@ class PodEvent:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class JobView:
+class JobView(Struct, frozen=True):
     """One job as its record, its pods and their Events show it."""
 
     key: JobKey
@@ -70,7 +69,7 @@ class JobView:
     """Why the record can't be read, or what is invalid of its JobSpec object."""
     status: ObservedStatus | None = None
     """None without a record."""
-    pods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    pods: Mapping[str, Mapping[str, Any]] = {}
     """Those of its attempts that are still there, by UID."""
     queue: QueuePosition | None = None
     written_at: datetime | None = None
@@ -96,8 +95,7 @@ class JobView:
         return self.status, place, last, str(self.error or "")
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseHolder:
+class LeaseHolder(Struct, frozen=True):
     """The holder of one of a source's Leases."""
 
     source: str
@@ -113,8 +111,7 @@ class LeaseHolder:
     """Of the Lease among those of its source."""
 
 
-@dataclass(frozen=True, slots=True)
-class Overview:
+class Overview(Struct, frozen=True):
     """Jobs at one moment, and the engines that follow them."""
 
     jobs: tuple[JobView, ...]

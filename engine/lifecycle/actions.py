@@ -1,16 +1,17 @@
 """The next steps that the engine can take for a job; it may crash after each of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct
 
 from engine.errors import EngineError, OwnershipError
 from engine.lifecycle.record import Record
+from engine.values import Comparable
 from engine.wellknown import LAST_APPLIED
 
 
-@dataclass(frozen=True, slots=True)
-class ReportError:
+class ReportError(Struct, frozen=True):
     """Touch nothing, and fail the job: it is another's, or no record can say what was refused."""
 
     message: str
@@ -21,8 +22,7 @@ class ReportError:
     """The error: the server's, or one that says whose the job is, or a pod with its name."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodAction:
+class PodAction(Struct, frozen=True):
     """What is done to a pod, if it still has this UID."""
 
     pod: str
@@ -31,9 +31,10 @@ class PodAction:
     """The pod's UID."""
 
 
-@dataclass(frozen=True, slots=True)
-class CreatePod:
+class CreatePod(Comparable, frozen=True):
     """Step 1: create the pod, with the engine's gate."""
+
+    NOT_COMPARED = frozenset({"fence"})
 
     attempt: int
     """The attempt's number."""
@@ -41,12 +42,11 @@ class CreatePod:
     """Pull policy of each container that has a list of them."""
     images: tuple[str, ...] = ()
     """Images that could not be pulled, and may be taken from a node that has them."""
-    fence: int = field(default=0, compare=False)
+    fence: int = 0
     """What its containers may fence off older pods of the job by."""
 
 
-@dataclass(frozen=True, slots=True)
-class CreateDependents(PodAction):
+class CreateDependents(PodAction, frozen=True):
     """Create the Secret and ConfigMap that the pod owns, or make anew what it lacks."""
 
     attempt: int
@@ -57,16 +57,14 @@ class CreateDependents(PodAction):
     """Whether an ungated pod says that it lacks one, or is only slow; None for a gated pod."""
 
 
-@dataclass(frozen=True, slots=True)
-class WriteRecord:
+class WriteRecord(Struct, frozen=True):
     """Write the record, if it is still the one that was read."""
 
     record: Record
     """What it is to be."""
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveSchedulingGate(PodAction):
+class RemoveSchedulingGate(PodAction, frozen=True):
     """Step 4: remove the engine's gate, so that the pod is scheduled."""
 
     gate_index: int
@@ -75,8 +73,7 @@ class RemoveSchedulingGate(PodAction):
     """How many gates the pod has: others may hold it, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeletePod(PodAction):
+class DeletePod(PodAction, frozen=True):
     """Delete a pod by its UID."""
 
     grace: int | None
@@ -87,16 +84,14 @@ class DeletePod(PodAction):
     """resourceVersion that it was decided on: a pod that has started or ended since is spared."""
 
 
-@dataclass(frozen=True, slots=True)
-class RefreshPod(PodAction):
+class RefreshPod(PodAction, frozen=True):
     """Ask the API itself for the pod and the record, before what can't be taken back.
 
     Also for a pod that is gone from the cache, which is no proof.
     """
 
 
-@dataclass(frozen=True, slots=True)
-class FindPullCause(PodAction):
+class FindPullCause(PodAction, frozen=True):
     """The pod's status has lost the first reason of a pull failure: look for it in the Events."""
 
     container: str
@@ -105,8 +100,7 @@ class FindPullCause(PodAction):
     """The image."""
 
 
-@dataclass(frozen=True, slots=True)
-class FindCachedImage(PodAction):
+class FindCachedImage(PodAction, frozen=True):
     """A pod may take its image from its node, and can't: look whether the node has it."""
 
     node: str
@@ -115,8 +109,7 @@ class FindCachedImage(PodAction):
     """The image."""
 
 
-@dataclass(frozen=True, slots=True)
-class UpdatePod(PodAction):
+class UpdatePod(PodAction, frozen=True):
     """Write onto the pod, and onto what it owns, how the job is kept by now."""
 
     labels: Mapping[str, str | None]
@@ -138,8 +131,7 @@ class UpdatePod(PodAction):
         return f"{self.uid} {self.annotations.get(LAST_APPLIED)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """Nothing to do until the cluster changes, or until `until`."""
 
     until: datetime | None = None
@@ -148,8 +140,7 @@ class Wait:
     """What the record would say, where not even that can be kept in the cluster."""
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True):
     """The run is over and nothing is left to do."""
 
 

@@ -1,8 +1,9 @@
 """The manifests of one attempt, ready to send: rendered, transformed, and checked once more."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from engine.api.model import Job, Limits
 from engine.api.pod_fields import field_of
@@ -22,8 +23,7 @@ Secrets = SecretValues | None
 _CONTAINERS = ("services", "initContainers")
 
 
-@dataclass(frozen=True, slots=True)
-class RenderConfig:
+class RenderConfig(Struct, frozen=True):
     """How this engine renders: its templates, its source, and the operator's limits.
 
     A manifest that was rendered under another one, even an equal one, is rendered anew.

@@ -1,7 +1,8 @@
 """How many jobs may be removed at once: the wrong folder would remove every job of a source."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.errors import UsageError
 from engine.lifecycle.max_starts import name_jobs
@@ -10,8 +11,7 @@ from engine.refs import JobKey
 _FEW = 10
 
 
-@dataclass(frozen=True, slots=True)
-class MaxRemovals:
+class MaxRemovals(Struct, frozen=True):
     """How many jobs of a source may be removed in one pass."""
 
     limit: float | None = None

@@ -1,9 +1,10 @@
 """How many new runs may begin at once: lost records would otherwise start every job of a source."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 from engine.api.model import Job, Limits
 from engine.errors import UsageError
@@ -36,8 +37,7 @@ def new_run(job: Job, record: Record | None, pods: Iterable[Mapping[str, Any]]) 
     return None if record.spec_hash == job.spec_hash else NewRun.CHANGED
 
 
-@dataclass(frozen=True, slots=True)
-class MaxStarts:
+class MaxStarts(Struct, frozen=True):
     """How many runs may begin at once, and which setting says so."""
 
     limit: int | None

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.api.model import JobObject
 from engine.durations import format_duration

@@ -4,7 +4,8 @@ An engine records a change a moment later, and nothing at all while none runs.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.lifecycle.record import Record
 from engine.lifecycle.state import Pod, gate_position, held_by, held_end, uid_of
@@ -14,8 +15,7 @@ from engine.status.outcome import Reason, State
 from engine.status.waiting import pull_errors_beside_main, read_start_cause
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedStatus:
+class ObservedStatus(Struct, frozen=True):
     """State, reason and message as a record has them."""
 
     state: State

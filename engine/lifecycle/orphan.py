@@ -5,8 +5,9 @@ it out. A record without a mark never ages.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+
+from msgspec.structs import replace
 
 from engine.lifecycle.record import Record
 from engine.times import parse_time

@@ -4,8 +4,9 @@
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from engine.lifecycle.record import Record
 from engine.refs import GATE, JobKey, parse_pod_name, record_name
@@ -20,8 +21,7 @@ class Proof(Protocol):
         """Whether it is a proof for the object with this metadata."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """The job's record has the pod, by its UID and under the name that job, run and number give.
 
     It covers the Secret and ConfigMap with an owner reference to such a pod, whose name they share.
@@ -37,8 +37,7 @@ class Recorded:
         return is_here and any(pods.get(uid) == name for uid in uids)
 
 
-@dataclass(frozen=True, slots=True)
-class NeverRan:
+class NeverRan(Struct, frozen=True):
     """The engine's gate is on the pod, in this very version: a gate can't be added to a pod that
     is there, so nothing of the pod ever ran.
     """
@@ -54,8 +53,7 @@ class NeverRan:
         return kind == "Pod" and is_same and is_named and GATE in gates
 
 
-@dataclass(frozen=True, slots=True)
-class LeftBehind:
+class LeftBehind(Struct, frozen=True):
     """Every owner is a pod of this name: our own, or one that is gone, for a name is given once."""
 
     pod: str
@@ -67,8 +65,7 @@ class LeftBehind:
         return kind != "Pod" and metadata["name"] == self.pod and is_only_owner
 
 
-@dataclass(frozen=True, slots=True)
-class Marked:
+class Marked(Struct, frozen=True):
     """One of these annotations is the mark of what may go, and the operator asked for it."""
 
     annotations: Collection[str]
@@ -78,8 +75,7 @@ class Marked:
         return not set(self.annotations).isdisjoint(metadata.get("annotations") or ())
 
 
-@dataclass(frozen=True, slots=True)
-class OwnRecord:
+class OwnRecord(Struct, frozen=True):
     """It is the record of this job, in the version that was judged."""
 
     key: JobKey

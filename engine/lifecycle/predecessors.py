@@ -1,7 +1,8 @@
 """The jobs that one waits for, as their own records show them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.api.dependencies import Needs
 from engine.api.model import Job
@@ -12,8 +13,7 @@ from engine.status.outcome import Reason, State
 _NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Predecessor:
+class Predecessor(Struct, frozen=True):
     """A job that comes first."""
 
     key: JobKey
@@ -32,8 +32,7 @@ class Predecessor:
         return f"{self.key} failed ({self.ended.reason})"
 
 
-@dataclass(frozen=True, slots=True)
-class JobOrder:
+class JobOrder(Struct, frozen=True):
     """The order of a source's jobs, and how far they are."""
 
     jobs: Mapping[JobKey, Job]

@@ -10,10 +10,11 @@ before waits, too.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
 from operator import attrgetter
+
+from msgspec.structs import replace
 
 from engine.api.model import PullClass
 from engine.lifecycle.actions import Action, FindCachedImage, FindPullCause, RefreshPod, WriteRecord

@@ -4,10 +4,12 @@
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, NewType, TypeVar
+from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.api.field_kinds import FieldKind
 from engine.api.model import RUN_LENGTH, Job, JobObject, PullClass
@@ -24,8 +26,7 @@ NO_RECORD, RERUN = "no record", "rerun asked for"
 """Causes of a start."""
 
 
-@dataclass(frozen=True, slots=True)
-class PullFailure:
+class PullFailure(Struct, frozen=True):
     """One container's image could not be pulled."""
 
     container: str
@@ -42,8 +43,7 @@ class PullFailure:
     """The image, as the pod's status names it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """One pod of a run."""
 
     number: int
@@ -52,7 +52,7 @@ class Attempt:
     """The pod's name."""
     uid: str = ""
     """The pod's UID; "" where the pod was refused."""
-    policies: Mapping[str, str] = field(default_factory=dict)
+    policies: Mapping[str, str] = {}
     """Pull policy of each container that has a list of them."""
     claimed_at: datetime | None = None
     """Until then the pod waited for the engine, from then on for the cluster."""
@@ -88,8 +88,7 @@ class Attempt:
         return self.failures[0].pull_class if self.failures else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True):
     """What is known of a run, while it is the job's newest and later."""
 
     state: State = State.QUEUED
@@ -118,8 +117,7 @@ class Run:
         return attempt.number - self.attempts[0].number + 1
 
 
-@dataclass(frozen=True, slots=True)
-class RunHistoryEntry(Run):
+class RunHistoryEntry(Run, frozen=True):
     """A run that a newer one has replaced."""
 
     run: str
@@ -130,8 +128,7 @@ class RunHistoryEntry(Run):
     """UID of that attempt's pod, which may still be there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record(Run):
+class Record(Run, frozen=True):
     """The job's newest run, and the ones before it."""
 
     key: JobKey
@@ -147,7 +144,7 @@ class Record(Run):
     number, and with it a pod's name, is never given twice, not even to a spec that was changed and
     changed back.
     """
-    numbers: Mapping[str, int] = field(default_factory=dict)
+    numbers: Mapping[str, int] = {}
     """The highest number that each run had which the history has forgotten; OTHER_RUNS has the
     highest of those that are forgotten here, too.
     """
@@ -167,7 +164,7 @@ class Record(Run):
     """Whether it was recorded as over without an attempt: by `engine complete`, or as moved."""
     refused: str = ""
     """What the server refused it for, while it is Queued for that."""
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = {}
     """Of its ConfigMap: since when its spec is gone, and what others wrote there."""
     object: JobObject | None = None
     """The JobSpec object whose status it is; None for a ConfigMap."""
@@ -332,7 +329,7 @@ class Record(Run):
         past = self.history[0] if self.history else None
         if self.attempts or past is None or past.run != self.run or not past.attempts:
             return None
-        kept = {f.name: getattr(past, f.name) for f in fields(Run)}
+        kept = {name: getattr(past, name) for name in Run.__struct_fields__}
         return replace(self, history=self.history[1:], **kept) if past.state.is_final else None
 
     @property
@@ -362,7 +359,7 @@ class Record(Run):
         is_same = all(digest.startswith("metadata.namespace=") for digest in differs)
         if self.spec_hash != before[0] or before[0] == after[0] or not is_same:
             return self
-        kept = {f.name: getattr(self, f.name) for f in fields(Run) if f.name != "attempts"}
+        kept = {n: getattr(self, n) for n in Run.__struct_fields__ if n != "attempts"}
         return replace(self.next_run(*after), **kept, completed=True)
 
     def cursor(self, container: str) -> int:
@@ -405,7 +402,7 @@ class Record(Run):
     def next_run(self, spec_hash: str, spec_fields: str = "", cause: str = "") -> "Record":
         """Record of a new run of the same job, this one in its history."""
         used = self.next_number - (0 if self.open_attempt else 1)
-        kept = {f.name: getattr(self, f.name) for f in fields(Run)}
+        kept = {name: getattr(self, name) for name in Run.__struct_fields__}
         past = RunHistoryEntry(self.run, used, self.last.uid if self.last else "", **kept)
         record = Record(
             self.key,
@@ -445,8 +442,10 @@ class Record(Run):
         return max(forgotten, *(past.last_number for past in self.history if past.run == run), 0)
 
 
-MaskedRecord = NewType("MaskedRecord", Record)
-"""A record with no message that wasn't masked: only such a one is written."""
+class MaskedRecord(Struct, frozen=True):
+    """A record with no message that wasn't masked: only such a one is written."""
+
+    record: Record
 
 
 def mask_record(record: Record, mask: Callable[[str], Masked]) -> MaskedRecord:

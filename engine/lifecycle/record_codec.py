@@ -4,7 +4,7 @@ Anyone who may write ConfigMaps in a job's namespace can have written it. So the
 it can't have written itself: another type, a time without a zone, a pod's name that job, run and
 number don't give.
 
-Each field of the record's dataclasses is a key of a JSON object, and its annotation says the type;
+Each field of the record's structs is a key of a JSON object, and its annotation says the type;
 schemas/record.schema.json bounds it.
 A key that no field has may be a later version's, and says nothing to this one.
 """
@@ -12,11 +12,13 @@ A key that no field has may be a later version's, and says nothing to this one.
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import MISSING, fields, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from reprlib import repr as shortened
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+
+from msgspec import NODEFAULT
+from msgspec.structs import fields, replace
 
 from engine.api.versions import record_validator
 from engine.errors import BrokenRecordError
@@ -53,7 +55,7 @@ class _Field(NamedTuple):
     entry: Any
     """The type of a list's entries."""
     default: Any
-    """What isn't written; MISSING for a key that is always there."""
+    """What isn't written; NODEFAULT for a key that is always there."""
 
 
 @cache
@@ -69,9 +71,9 @@ def _fields(of: type) -> tuple[_Field, ...]:
         entry: Any = (*get_args(hint), hint)[0]
         origin = get_origin(hint)
         kind: Any = origin if origin in (tuple, Mapping) else entry
-        default = field.default if field.default_factory is MISSING else field.default_factory()
+        default = field.default if field.default_factory is NODEFAULT else field.default_factory()
         if name == "state":
-            default = MISSING
+            default = NODEFAULT
         found.append(_Field(name, key, Masked if name == "message" else kind, entry, default))
     return tuple(found)
 

@@ -1,8 +1,9 @@
 """Whether and when a job is tried again after an attempt that failed, and how that is said."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from zlib import crc32
+
+from msgspec.structs import replace
 
 from engine.api.model import Job
 from engine.durations import format_duration

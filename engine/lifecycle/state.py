@@ -1,10 +1,12 @@
 """Everything a decision is made from: the spec, the record, what is in the cluster, the time."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from operator import itemgetter
-from typing import Any
+from typing import Any, cast
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr, replace
 
 from engine.api.model import Job, PullSettings, RecordSettings
 from engine.errors import ApiError, QuotaExceededError
@@ -25,8 +27,7 @@ _POD_FIELDS = ("schedulingGates", "activeDeadlineSeconds", "nodeName")
 _CONTAINER_FIELDS = ("name", "image", "imagePullPolicy", "restartPolicy")
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
+class Rejection(Struct, frozen=True):
     """The server's last answer to a write that a pod needs to start was no."""
 
     kind: type[ApiError]
@@ -52,8 +53,7 @@ class Rejection:
         return f"{self.kind.__name__.removesuffix('Error')} {self.quota}".rstrip()
 
 
-@dataclass(frozen=True, slots=True)
-class ImageHold:
+class ImageHold(Struct, frozen=True):
     """Another job pulls an image that this one needs, too, or has just failed to."""
 
     container: str
@@ -72,45 +72,44 @@ class ImageHold:
     """How it failed."""
 
 
-@dataclass(slots=True)
-class Observation:
+class Observation(Struct):
     """What was observed of a job's pods. Rules only read it; the reconciler keeps it up to date."""
 
     pods: tuple[Pod, ...] = ()
     """All pods that are named as the job's are, as the cache has them: a name proves nothing."""
-    deletions: Mapping[str, Deletion] = field(default_factory=dict)
+    deletions: Mapping[str, Deletion] = {}
     """What was seen of the deletion of pods that are still there, by UID."""
-    created: dict[str, str] = field(default_factory=dict)
+    created: dict[str, str] = {}
     """UIDs of pods that this engine made, and the record's version then ("" for none): until
     another version is written, no other engine can have given the pod up.
     """
     dependents_ready: frozenset[str] = frozenset()
     """UIDs of pods whose Secret and ConfigMap are known to exist."""
-    secrets_missing: dict[str, str] = field(default_factory=dict)
+    secrets_missing: dict[str, str] = {}
     """What pods refer to that isn't there, by UID: others' Secrets, or keys in them."""
-    dependents_looked_up: dict[tuple[str, bool], datetime] = field(default_factory=dict)
+    dependents_looked_up: dict[tuple[str, bool], datetime] = {}
     """When a pod's Secret and ConfigMap were looked up and, if need be, made anew, by UID and
     whether the pod had said that it lacks one.
     """
     deleted_uids: frozenset[str] = frozenset()
     """UIDs that the API itself no longer has."""
-    deleted_outcomes: dict[str, Outcome] = field(default_factory=dict)
+    deleted_outcomes: dict[str, Outcome] = {}
     """How a pod that is gone had ended, by UID, where its states say so."""
-    read_ungated: set[str] = field(default_factory=set)
+    read_ungated: set[str] = set()
     """UIDs of pods that had no gate before the record was last read. An engine records a pod before
     it removes the gate.
     """
-    refreshed_at: dict[str, datetime] = field(default_factory=dict)
+    refreshed_at: dict[str, datetime] = {}
     """When the API itself was last asked for a pod and its record, by UID."""
-    pull_causes: dict[tuple[str, str], str] = field(default_factory=dict)
+    pull_causes: dict[tuple[str, str], str] = {}
     """First real message of a pull failure, by UID and container."""
-    cached_images: dict[tuple[str, str], bool] = field(default_factory=dict)
+    cached_images: dict[tuple[str, str], bool] = {}
     """Whether the node of a pod lists an image that the pod lacks, by UID and image."""
     rejection: Rejection | None = None
     """The answer to the last write that a pod needs to start, if it was no."""
     rejections: int = 0
     """How many of them there were in a row."""
-    given_up: set[str] = field(default_factory=set)
+    given_up: set[str] = set()
     """UIDs of pods whose update, and versions of records whose mark, the server refused; and what
     was written onto a pod before (`UpdatePod.once`).
     """
@@ -130,8 +129,7 @@ class Observation:
     """Whether a pod may be there that no answer has named: the reply to its create was lost."""
 
 
-@dataclass(frozen=True, slots=True)
-class LifecycleState:
+class LifecycleState(Struct, frozen=True):
     """Input of every rule."""
 
     job: Job
@@ -150,15 +148,15 @@ class LifecycleState:
     """How many runs before this one the record keeps."""
     engine: str = ""
     """This process, as the record of an attempt that it begins names it."""
-    recorded: Mapping[str, str] = field(init=False, compare=False)
+    recorded: Mapping[str, str] = {}
     """Names of the pods in the record, by UID."""
-    run_record: Record = field(init=False, compare=False)
+    run_record: Record = cast("Record", None)
     """Record of the spec's own run; a new one if the record is of another run, or missing."""
 
     def __post_init__(self) -> None:
         """Every rule asks for the run's record: it is made once."""
         job, record = self.job, self.record
-        object.__setattr__(self, "recorded", record.pods if record is not None else {})
+        force_setattr(self, "recorded", record.pods if record is not None else {})
         if record is None:
             record = Record(
                 job.key, self.source, job.spec_hash, spec_fields=job.spec_fields, cause=NO_RECORD
@@ -166,7 +164,7 @@ class LifecycleState:
         if not (self.observed.superseded and record.spec_hash == job.spec_hash):
             record = record.run_of(job)
         run_record = record.with_history(self.kept_runs)
-        object.__setattr__(self, "run_record", run_record)
+        force_setattr(self, "run_record", run_record)
 
     @property
     def decided_record(self) -> Record:

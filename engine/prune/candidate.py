@@ -1,9 +1,10 @@
 """One object that is judged, and how the objects of a job are found."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
 
 from engine.cluster import api
 from engine.cluster.api import CONFIG_MAPS, PODS, SECRETS, Metadata, Resource
@@ -19,8 +20,7 @@ from engine.wellknown import COMPONENT, JOB, MANAGED_BY, MANAGER, RECORD, SOURCE
 _SYSTEM = "kube-"
 
 
-@dataclass(frozen=True, slots=True)
-class PruneCandidate:
+class PruneCandidate(Struct, frozen=True):
     """An object, by its metadata."""
 
     resource: Resource

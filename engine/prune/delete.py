@@ -6,7 +6,9 @@ Every delete of prune goes through `Deleter`.
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from engine.cluster import api
 from engine.cluster.client import Client

@@ -4,7 +4,9 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.cluster import api
 from engine.cluster.client import Client
@@ -38,8 +40,7 @@ class UnrecordedError(EngineError):
     """No record has the pod, and without it the job would run again."""
 
 
-@dataclass(slots=True)
-class RecordFinalizer:
+class RecordFinalizer(Struct):
     """Safe to use from several threads.
 
     Guarantees: an attempt whose pod is deleted by prune is never left open in its record.
@@ -48,7 +49,7 @@ class RecordFinalizer:
     client: Client
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _asked: Counter[str] = field(default_factory=Counter)
-    _closed: dict[str, frozenset[str]] = field(default_factory=dict)
+    _closed: dict[str, frozenset[str]] = {}
     """By namespace, UIDs of pods whose outcome is in a record."""
 
     def finalize(

@@ -1,9 +1,11 @@
 """The result of pruning: one entry per object, and counts of a whole run."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from operator import attrgetter, methodcaller
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from engine.errors import EngineError, ExitCode
 from engine.refs import Ref
@@ -28,8 +30,7 @@ class PruneAction(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class PruneEntry:
+class PruneEntry(Struct, frozen=True):
     """One line of the result."""
 
     ref: Ref
@@ -48,13 +49,12 @@ class PruneEntry:
 OnEntry = Callable[[PruneEntry], None]
 
 
-@dataclass(frozen=True, slots=True)
-class PruneResult:
+class PruneResult(Struct, frozen=True):
     """Entries at the end of a reconcile; counts where every entry was handed on and forgotten."""
 
     entries: tuple[PruneEntry, ...] = ()
     """Without the objects that simply stay."""
-    counts: Mapping[PruneAction, int] = field(default_factory=dict)
+    counts: Mapping[PruneAction, int] = {}
     marked: int = 0
     """Records that were marked as orphaned."""
     notes: tuple[str, ...] = ()

@@ -8,7 +8,8 @@ import threading
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.cluster.api import PODS, Resource
 from engine.cluster.discovery import check_server_version, find_resources
@@ -26,8 +27,7 @@ _WAITING_PER_WORKER = 4
 _ROOT_CERTIFICATE = "kube-root-ca.crt"
 
 
-@dataclass(frozen=True, slots=True)
-class PruneOptions:
+class PruneOptions(Struct, frozen=True):
     """What `engine prune` was asked for, and the operator's limits."""
 
     namespaces: tuple[str, ...] = ("",)

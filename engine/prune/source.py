@@ -6,11 +6,12 @@ namespaces that no spec names any more are asked for. What deletes is imported w
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from engine.api.model import Config
 from engine.cluster.api import CONFIG_MAPS, PODS, Resource, list_all
@@ -46,8 +47,7 @@ _MAX_TERMS = 50
 """Of a field selector."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceState:
+class SourceState(Struct, frozen=True):
     """What a reconcile has seen of its source."""
 
     is_desired: Callable[[JobKey], bool]
@@ -73,8 +73,7 @@ def missed(records: Iterable[Record], source: str, living: Collection[JobKey]) -
     }
 
 
-@dataclass(frozen=True, slots=True)
-class GoneJobs:
+class GoneJobs(Struct, frozen=True):
     """Jobs of a source that have a record, and no spec any more."""
 
     records: RecordList
@@ -82,8 +81,7 @@ class GoneJobs:
     """How many jobs the source has, by their records: these, and those that have a spec."""
 
 
-@dataclass(slots=True, kw_only=True)
-class SourcePruner:
+class SourcePruner(Struct, kw_only=True):
     """What one source made, pass by pass; used from one thread.
 
     Guarantees: after the first pass of a day no request while nothing has expired, and no second
@@ -99,15 +97,15 @@ class SourcePruner:
     leads: Callable[[], bool] | None = None
     asks_first: bool = False
     """Whether it asks for its rights before a list: a refused one is in the server's audit log."""
-    _pods: list[dict[str, Any]] = field(default_factory=list)
+    _pods: list[dict[str, Any]] = []
     """Those in namespaces that no spec names any more, as last read."""
     _day: date | None = None
     """When that was: with each day other marked records may be due. None to read them again."""
-    _records: dict[JobKey, Record] = field(default_factory=dict)
+    _records: dict[JobKey, Record] = {}
     """The same of records."""
-    _tried: set[str] = field(default_factory=set)
+    _tried: set[str] = set()
     """Versions of records that were to be marked."""
-    _foreign: set[str] = field(default_factory=set)
+    _foreign: set[str] = set()
     """UIDs of pods that were found to be labelled, not ours."""
 
     def prune(

@@ -12,9 +12,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.api.model import Config, Job, JobObject
 from engine.cluster.api import CONFIG_MAPS, PODS
@@ -79,8 +81,7 @@ _NOT_A_MEMBER = 1.0
 _NOT_OF_A_NAME = re.compile("[^-_.0-9A-Za-z]")
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerDependencies:
+class ControllerDependencies(Struct, frozen=True):
     """What a controller gets from outside: the process's environment, and who listens."""
 
     environment: Mapping[str, str]
@@ -94,8 +95,7 @@ class ControllerDependencies:
     """Where the logs of each attempt are saved at its end."""
 
 
-@dataclass(frozen=True, slots=True)
-class StopCondition:
+class StopCondition(Struct, frozen=True):
     """When a job needs no more of an engine that doesn't stay. Times are seconds."""
 
     started: bool

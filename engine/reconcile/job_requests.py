@@ -5,7 +5,8 @@ An engine that works on the job at the same time loses the race for the record a
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from engine.api.model import Job
 from engine.cluster import api

@@ -5,9 +5,10 @@ All of it can be found out again.
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from engine.api.dependencies import Needs, needs_of
 from engine.api.field_kinds import FieldKind
@@ -29,8 +30,7 @@ _MOST_SKEW = timedelta(seconds=4)
 Pods = Iterable[dict[str, Any]]
 
 
-@dataclass(slots=True)
-class Rendered:
+class Rendered(Struct):
     """What was resolved and rendered for the next attempt."""
 
     config: RenderConfig | None = None
@@ -43,8 +43,7 @@ class Rendered:
     manifests: Manifests | None = None
 
 
-@dataclass(slots=True)
-class TrackedJob:
+class TrackedJob(Struct):
     """One job in this process; used by one reconcile at a time."""
 
     job: Job

@@ -8,11 +8,13 @@ begins where the reads ended, once a job has to wait.
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from signal import SIGTERM
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.api.model import Config, Job
 from engine.cluster import api
@@ -51,8 +53,7 @@ from engine.telemetry.events import AttemptFailed, ErrorReported, Event, LogEnd,
 _SHUTDOWN_TIMEOUT = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class OnceRequest:
+class OnceRequest(Struct, frozen=True):
     """Which jobs are to be reconciled, where, and how."""
 
     client: Client
@@ -70,8 +71,7 @@ class OnceRequest:
     """Jobs that are to be removed afterwards; None where none is."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobResult:
+class JobResult(Struct, frozen=True):
     """What became of one job in this invocation; `over` is false where the wait ended first."""
 
     job: Job
@@ -92,8 +92,7 @@ class JobResult:
         return outdated_fields(self.job, self.record) if self.error is None else ()
 
 
-@dataclass(frozen=True, slots=True)
-class OnceResult:
+class OnceResult(Struct, frozen=True):
     """What became of the whole invocation."""
 
     jobs: tuple[JobResult, ...]

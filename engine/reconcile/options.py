@@ -1,16 +1,16 @@
 """What a reconcile is asked to do, as the command line says it."""
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import force_setattr
 
 from engine.lifecycle.max_removals import MaxRemovals
 from engine.specdir.options import STDIN, SpecOptions
 from engine.wellknown import DEFAULT_SOURCE, OBJECTS_SOURCE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions(SpecOptions):
+class RunOptions(SpecOptions, frozen=True, kw_only=True):
     """A field for each option that a reconcile obeys. Times are seconds."""
 
     source: str
@@ -42,7 +42,7 @@ class RunOptions(SpecOptions):
     def __post_init__(self) -> None:
         """Files and objects of one default source would share a Lease."""
         if self.from_cluster and self.source == DEFAULT_SOURCE:
-            object.__setattr__(self, "source", OBJECTS_SOURCE)
+            force_setattr(self, "source", OBJECTS_SOURCE)
 
     @property
     def reads_own_folders(self) -> bool:

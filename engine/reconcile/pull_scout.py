@@ -7,8 +7,9 @@ takes at once, or whose init containers and services work for long before the pu
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+
+from msgspec import Struct
 
 from engine.api.model import Job, PullClass
 from engine.lifecycle.record import PullFailure
@@ -32,8 +33,7 @@ PullKeys = Mapping[str, PullKey]
 """By container."""
 
 
-@dataclass(slots=True)
-class _Pull:
+class _Pull(Struct):
     """What is known of one image, until it is forgotten."""
 
     since: datetime
@@ -43,9 +43,9 @@ class _Pull:
     due: datetime | None = None
     """When the others go without it, as it doesn't even pull; None once it does."""
     failure: PullFailure | None = None
-    waiting: dict[JobKey, int] = field(default_factory=dict)
+    waiting: dict[JobKey, int] = {}
     """Who waits for the scout, and with which attempt."""
-    told: dict[JobKey, int] = field(default_factory=dict)
+    told: dict[JobKey, int] = {}
     """Who has failed with it; the next attempt of such a job asks for itself."""
 
 

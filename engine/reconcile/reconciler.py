@@ -8,9 +8,11 @@ is remembered, and after a lost race the engine reads again.
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.api.model import Job, PullSettings, RecordSettings
 from engine.api.versions import API_VERSION
@@ -91,8 +93,7 @@ _MOST_STEPS = 100
 _REFUSALS = (QuotaExceededError, AdmissionRefusedError, ForbiddenError)
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """What a reconcile came to."""
 
     finished: bool = False
@@ -103,8 +104,7 @@ class Result:
     """When to reconcile without an event; None for not before one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reconciler:
+class Reconciler(Struct, frozen=True):
     """Reconciles jobs of one source; `EXECUTORS` says which method each kind of action has.
 
     Guarantees: at most one write between two decisions; never two reconciles of one job at once,
@@ -125,9 +125,9 @@ class Reconciler:
     """Whether a job is this engine's: while it was paused, another one may have taken over."""
     engine: str = ""
     """This process, as records name it."""
-    no_objects: dict[str, datetime] = field(default_factory=dict)
+    no_objects: dict[str, datetime] = {}
     """Until when JobSpec objects aren't asked for in a namespace: there can be none, or may not."""
-    has_objects: set[str] = field(default_factory=set)
+    has_objects: set[str] = set()
     """Namespaces that can have JobSpec objects: the kind was there."""
     on_created: Callable[[JobKey], None] = lambda _key: None
     """Gets the job whose pod is there: the next one in a quota's line may ask."""
@@ -326,7 +326,8 @@ class Reconciler:
                 tracked.record = found
                 words = "another engine wrote this job's record first"
                 raise ConflictError(words, status=409, reason="Conflict")
-        record = mask_record(wanted, self.redactor.of(job.key))
+        masked = mask_record(wanted, self.redactor.of(job.key))
+        record = masked.record
         if before is None:
             announces = not record.attempts
         else:
@@ -338,7 +339,7 @@ class Reconciler:
             # An annotation is about the record: nothing of the job has changed.
             tracked.writes += 1
         try:
-            written = self._write(record)
+            written = self._write(masked)
         except (ConflictError, AlreadyExistsError, *_REFUSALS) as error:
             found = self._read_record(record.key)
             is_unchanged = found is None or found.version == version
@@ -502,11 +503,12 @@ class Reconciler:
             rendered.attempt, rendered.manifests = (attempt, policies), made
         return rendered.manifests
 
-    def _write(self, record: MaskedRecord) -> Record:
+    def _write(self, masked: MaskedRecord) -> Record:
         """A record that was deleted meanwhile is made again."""
         try:
-            return self.store.write(self.client, record)
+            return self.store.write(self.client, masked)
         except NotFoundError:
+            record = masked.record
             if not record.version or record.object is not None:
                 raise
             return self.store.write(self.client, MaskedRecord(replace(record, version="")))

@@ -1,7 +1,8 @@
 """Report what becomes of a job's attempts, once: as events of ours and as Events on its pods."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.api.model import Job
 from engine.cluster.client import Client
@@ -29,8 +30,7 @@ _LINES = 20
 _NO_FAILURE = (Reason.SUCCEEDED, Reason.SUPERSEDED, Reason.CANCELLED)
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptReporter:
+class AttemptReporter(Struct, frozen=True):
     """Guarantees: what is reported is in the record already, and nothing is reported of a write
     that did not end an attempt. Events on pods are best effort; their names make a second one
     impossible.

@@ -9,16 +9,18 @@ import json
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from engine.api.model import Job, SecretKey
 from engine.api.schema import check_manifest
 from engine.errors import InvalidInputError, RenderError, SourceLocation
 from engine.refs import MAIN_CONTAINER, pod_name
 from engine.render.templates import Templates
+from engine.values import Hidden
 from engine.wellknown import CONFIG_MOUNT, CONFIG_VOLUME
 
 MASK = "***"
@@ -32,20 +34,18 @@ _PROBE_TIMEOUT = 5
 _NO_VALUES = ("secrets", "registryCredentials")
 
 
-@dataclass(frozen=True, slots=True)
-class Manifests:
+class Manifests(Struct, frozen=True):
     """A pod and what it owns, in the order of creation."""
 
     pod: dict[str, Any]
     dependents: tuple[dict[str, Any], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SecretValues:
+class SecretValues(Hidden, frozen=True):
     """Resolved values of a job's secrets and, in the order of its credentials, passwords."""
 
-    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
-    passwords: tuple[str, ...] = field(default=(), repr=False)
+    variables: Mapping[str, str] = {}
+    passwords: tuple[str, ...] = ()
 
 
 def render_job(

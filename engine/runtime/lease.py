@@ -9,10 +9,12 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.times import micro_time, parse_time
 from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
@@ -31,8 +33,7 @@ MAX_DURATION = 3600.0
 LeaseObject = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseRecord:
+class LeaseRecord(Struct, frozen=True):
     """The fields of a Lease that count."""
 
     holder: str = ""
@@ -43,8 +44,7 @@ class LeaseRecord:
     """renewTime, only ever compared for equality."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedLease:
+class ObservedLease(Struct, frozen=True):
     """A Lease as this engine has seen it, by its own clock."""
 
     record: LeaseRecord

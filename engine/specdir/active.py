@@ -8,8 +8,9 @@ since a job must not run with the wrong settings. Jobs that are active there sta
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from operator import attrgetter
+
+from msgspec.structs import replace
 
 from engine.api.dependencies import dependency_problems
 from engine.api.model import Config, Job

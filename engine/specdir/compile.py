@@ -1,11 +1,13 @@
 """From the documents of one file, and the defaults that hold for it, to its jobs."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.api.build import build_job
 from engine.api.checks import check_spec, pod_patch_runs_to_completion, refused_namespaces
@@ -29,8 +31,7 @@ if TYPE_CHECKING:
 _BYTES_OF_A_VALUE = 32
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CompiledFile:
+class CompiledFile(Struct, frozen=True, eq=False):
     """A file with its jobs, built under the defaults that hold for it."""
 
     file: SpecFile

@@ -1,8 +1,9 @@
 """The specs of some paths as they are at this moment: for commands that read them once."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from operator import attrgetter
+
+from msgspec.structs import replace
 
 from engine.api.checks import refused_namespaces
 from engine.api.dependencies import dependency_problems

@@ -1,14 +1,14 @@
 """Which specs are read, and how, as the command line says it."""
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 STDIN = "-"
 """The path that means standard input."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpecOptions:
+class SpecOptions(Struct, frozen=True, kw_only=True):
     """A field for each option of commands that read specs."""
 
     paths: tuple[str, ...] = ()

@@ -3,8 +3,9 @@
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from engine.api.kubernetes_schema import KubernetesSchema
 from engine.api.model import Limits
@@ -26,11 +27,10 @@ _MAY_NAME_DEFAULTS = re.compile(JOB_DEFAULTS.encode() + rb"|\\[xuU\r\n\xc2\xe2]"
 """The word itself, or an escape that may spell it. Texts without are surely without JobDefaults."""
 
 
-@dataclass(slots=True, eq=False)
-class SpecFile:
+class SpecFile(Struct, eq=False):
     """A spec file as it was read; the same object for as long as its text is the same."""
 
-    source: SpecText = field(repr=False)
+    source: SpecText
     defaults: Document | None = None
     """The JobDefaults in it, valid or nearly so."""
     may_hold_defaults: bool = False

@@ -14,10 +14,11 @@ import os
 import stat
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from operator import attrgetter
 from os.path import exists, isdir
 from pathlib import Path
+
+from msgspec import Struct
 
 from engine.errors import Diagnostic, Severity, SourceLocation, UsageError
 from engine.files import NOT_A_FILE, absolute
@@ -29,8 +30,7 @@ _ENDINGS = (".yaml", ".yml")
 _LINK_HINT = "name it on the command line, too, or remove it: until then --prune removes no job"
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
+class Root(Struct, frozen=True):
     """A path of the command line."""
 
     shown: str
@@ -43,8 +43,7 @@ class Root:
     """Whether it was a folder at first: a file in its place removes none of its jobs."""
 
 
-@dataclass(slots=True)
-class ScannedFile:
+class ScannedFile(Struct):
     """A spec file as the walk saw it. Not frozen, for speed: every scan makes thousands."""
 
     key: str
@@ -61,18 +60,17 @@ class ScannedFile:
     defaults_only: bool = False
 
 
-@dataclass(slots=True)
-class Scan:
+class Scan(Struct):
     """What one walk has seen."""
 
-    files: dict[str, ScannedFile] = field(default_factory=dict)
+    files: dict[str, ScannedFile] = {}
     """By absolute path."""
-    problems: list[Diagnostic] = field(default_factory=list)
+    problems: list[Diagnostic] = []
     """Of folders that can't be read, and of links that aren't followed, below the roots."""
-    unreadable_roots: list[Diagnostic] = field(default_factory=list)
-    unseen: set[str] = field(default_factory=set)
+    unreadable_roots: list[Diagnostic] = []
+    unseen: set[str] = set()
     """Absolute paths of everything that can't be read."""
-    link_targets: set[str] = field(default_factory=set)
+    link_targets: set[str] = set()
     """Folders that links to spec files name; the path may hold links itself."""
 
 

@@ -4,8 +4,10 @@ import errno
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.api.config import parse_config
 from engine.api.model import Config, Job
@@ -21,8 +23,7 @@ from engine.specdir.watch import DirectoryWatch
 _SOON = 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """Jobs and settings that are active at one moment, and everything that is wrong then.
 
     The very same Job, and the very same Config, come back while nothing about them has changed.

@@ -1,16 +1,16 @@
 """Reading container statuses: the API leaves out what is empty, so any step may be missing."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from engine.refs import MAIN_CONTAINER
 from engine.times import parse_time
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerState:
+class ContainerState(Struct, frozen=True):
     """State of one container, its parts as in the API, {} where it has none."""
 
     name: str

@@ -11,9 +11,11 @@ pod counts as deleted.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.status.containers import failed_init, finished_at
 from engine.status.disruption import read_announced_disruption
@@ -25,8 +27,7 @@ from engine.times import earliest, parse_time
 Pod = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Deletion:
+class Deletion(Struct, frozen=True):
     """What the states of one pod that were seen so far say of its deletion."""
 
     asked_at: datetime | None = None

@@ -1,7 +1,8 @@
 """The vocabulary of ends: states a job can be in, reasons an attempt can end with."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from engine.errors import ExitCode
 
@@ -109,8 +110,7 @@ class Masked(str):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LastWords:
+class LastWords(Struct, frozen=True):
     """The last lines of a container that failed."""
 
     container: str
@@ -119,8 +119,7 @@ class LastWords:
     """At most 80 lines and 2 KiB."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """How an attempt ended; `exit_code` is the main container's, where it had one."""
 
     reason: Reason

@@ -4,8 +4,9 @@ By its deadline, by the cluster, or by a container of the job's own work.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.status.containers import ContainerState, failed_init, main_state
 from engine.status.deadline import read_deadline

@@ -1,9 +1,12 @@
 """Typed events: the engine emits them, printers turn them into lines, tables or JSON."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import Annotated, Any, NewType, TypeVar
+from functools import cache
+from typing import Annotated, Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import fields, replace
 
 from engine.api.model import PullClass
 from engine.errors import Diagnostic
@@ -18,13 +21,17 @@ They may hold secrets: printers mask them.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """What the classes below have in common: something that happened."""
 
 
-@dataclass(frozen=True, slots=True)
-class StateChanged(Event):
+class MaskedEvent(Struct, frozen=True):
+    """An event with no free text that wasn't masked: only such a one is printed."""
+
+    event: Event
+
+
+class StateChanged(Event, frozen=True):
     """A job is in a new state."""
 
     key: JobKey
@@ -41,8 +48,7 @@ class StateChanged(Event):
     """Why its run, or another attempt of it, starts."""
 
 
-@dataclass(frozen=True, slots=True)
-class PullPolicyFallback(Event):
+class PullPolicyFallback(Event, frozen=True):
     """A container's next attempt uses another pull policy, or the same once more."""
 
     key: JobKey
@@ -60,8 +66,7 @@ class PullPolicyFallback(Event):
     pull_class: PullClass = PullClass.OTHER
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptFailed(Event):
+class AttemptFailed(Event, frozen=True):
     """An attempt ended badly, whether or not there is to be another one.
 
     A pull failure that another policy answers is a PullPolicyFallback instead.
@@ -75,8 +80,7 @@ class AttemptFailed(Event):
     """The first real cause."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogEnd(Event):
+class LogEnd(Event, frozen=True):
     """The last lines of a container that failed."""
 
     key: JobKey
@@ -93,16 +97,14 @@ class LogEnd(Event):
         return self.text.splitlines()
 
 
-@dataclass(frozen=True, slots=True)
-class JobUnchanged(Event):
+class JobUnchanged(Event, frozen=True):
     """The job's run was over before; nothing was written for it."""
 
     key: JobKey
     state: State
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorReported(Event):
+class ErrorReported(Event, frozen=True):
     """The API server refused a request, or did not answer."""
 
     key: JobKey | None
@@ -111,8 +113,7 @@ class ErrorReported(Event):
     retrying: bool
 
 
-@dataclass(frozen=True, slots=True)
-class InternalError(Event):
+class InternalError(Event, frozen=True):
     """An exception that no part of the engine expects: a defect, contained."""
 
     key: JobKey | None
@@ -127,8 +128,7 @@ class InternalError(Event):
     retrying: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Notice(Event):
+class Notice(Event, frozen=True):
     """A note to the user that no program acts on."""
 
     message: Text
@@ -139,8 +139,7 @@ class Notice(Event):
     warning: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SpecsRead(Event):
+class SpecsRead(Event, frozen=True):
     """All specs were read; the counts compare with the reading before."""
 
     files: int
@@ -150,23 +149,20 @@ class SpecsRead(Event):
     removed: int
 
 
-@dataclass(frozen=True, slots=True)
-class SpecProblem(Event):
+class SpecProblem(Event, frozen=True):
     """A spec file is invalid; reported once for as long as it is."""
 
     problem: Diagnostic | Text
     """A finding in one file, or a problem of the whole source."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobUnmanaged(Event):
+class JobUnmanaged(Event, frozen=True):
     """The engine no longer manages this job: its spec was removed."""
 
     key: JobKey
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectPruned(Event):
+class ObjectPruned(Event, frozen=True):
     """The pruning rule settled an object."""
 
     ref: Ref
@@ -175,8 +171,7 @@ class ObjectPruned(Event):
     reason: Text
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderChanged(Event):
+class LeaderChanged(Event, frozen=True):
     """This engine began or ceased to hold a Lease of its source."""
 
     leads: bool
@@ -184,14 +179,11 @@ class LeaderChanged(Event):
     """An engine that holds one; "" if none is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ready(Event):
+class Ready(Event, frozen=True):
     """Every cache has been filled for the first time."""
 
 
 SomeEvent = TypeVar("SomeEvent", bound=Event)
-MaskedEvent = NewType("MaskedEvent", Event)
-"""An event with no free text that wasn't masked: only such a one is printed."""
 Emit = Callable[[Event], None]
 _FREE_TEXT = (Text, Diagnostic | Text)
 
@@ -205,10 +197,16 @@ def mask_event(event: Event, redactor: Redactor) -> MaskedEvent:
 def map_text(event: SomeEvent, change: Callable[[str], str]) -> SomeEvent:
     """`event` with `change` applied to its free text, and to nothing else."""
     changed: dict[str, Any] = {}
-    for field in fields(event):
-        value = getattr(event, field.name)
+    for name, is_free in _fields(type(event)):
+        value = getattr(event, name)
         if isinstance(value, Diagnostic):
-            changed[field.name] = value.map_text(change)
-        elif field.type in _FREE_TEXT and value:
-            changed[field.name] = change(value)
+            changed[name] = value.map_text(change)
+        elif is_free and value:
+            changed[name] = change(value)
     return replace(event, **changed) if changed else event
+
+
+@cache
+def _fields(kind: type[Event]) -> tuple[tuple[str, bool], ...]:
+    """Each field, and whether it is free text."""
+    return tuple((field.name, field.type in _FREE_TEXT) for field in fields(kind))

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from engine.api.pod_fields import Path, containers, entries, field_of
 from engine.api.schema_messages import show
@@ -13,8 +14,7 @@ from engine.refs import MAIN_CONTAINER
 _POLICY = "Never"
 
 
-@dataclass(frozen=True, slots=True)
-class JobFault:
+class JobFault(Struct, frozen=True):
     """One thing by which a pod is no run-to-completion job."""
 
     path: Path

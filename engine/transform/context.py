@@ -1,8 +1,9 @@
 """What a transform knows besides the manifest, and edits that copy it; nothing is ever mutated."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from engine.api.kubernetes_schema import SHIPPED, KubernetesSchema
 from engine.api.model import Job, Limits
@@ -11,8 +12,7 @@ from engine.errors import RenderError
 from engine.wellknown import reserved_metadata
 
 
-@dataclass(frozen=True, slots=True)
-class TransformContext:
+class TransformContext(Struct, frozen=True):
     """One attempt of one job."""
 
     job: Job
@@ -21,7 +21,7 @@ class TransformContext:
     """The source that its objects are labelled with."""
     attempt: int
     """The attempt's number."""
-    policies: Mapping[str, str] = field(default_factory=dict)
+    policies: Mapping[str, str] = {}
     """Pull policy of each container that has a list of them, in this attempt."""
     limits: Limits = field(default_factory=Limits)
     """What the operator allows, for fields that the spec leaves to a default."""

@@ -1,11 +1,11 @@
 """Run records and Leases: real ones, mutated in their structure and as texts, by a stranger."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from engine.cli.output import to_json
 from engine.cli.printers.status import overview_data, overview_rows

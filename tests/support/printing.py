@@ -3,11 +3,12 @@
 import io
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import patch
 
+from msgspec.structs import asdict, replace
 from rich.console import Console
 
 from engine.cli import output

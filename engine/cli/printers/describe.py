@@ -1,9 +1,10 @@
 """The output of `engine describe`: all that is known of one job, for people and for programs."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
+
+from msgspec.structs import asdict
 
 from engine.cli.output import colourise, format_rows, sanitize_line
 from engine.cli.printers.status import error_state, format_followers, job_json

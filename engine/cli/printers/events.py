@@ -5,7 +5,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
@@ -53,12 +52,13 @@ class TextPrinter:
                 self._out.write(line + "\n")
                 self._out.flush()
 
-    def line(self, event: MaskedEvent) -> str:
+    def line(self, masked: MaskedEvent) -> str:
         """The line of an event, with its traceback below it."""
-        line = output.sanitize_line(format_event(event, verbose=self._verbose > 0))
+        event = masked.event
+        line = output.sanitize_line(format_event(masked, verbose=self._verbose > 0))
         line = output.truncate_middle(line, self._longest)
         if isinstance(event, events.LogEnd):
-            lines = output.sanitize_text(format_event(event, verbose=True)).split("\n")
+            lines = output.sanitize_text(format_event(masked, verbose=True)).split("\n")
             return "\n".join(output.truncate_middle(line, self._longest).rstrip() for line in lines)
         if self._verbose > 1 and isinstance(event, events.InternalError):
             line = f"{line}\n{output.sanitize_text(event.traceback).rstrip()}"
@@ -78,9 +78,10 @@ class JsonPrinter(TextPrinter):
     line is ASCII and one JSON object. An output that is gone stops the lines, never the engine.
     """
 
-    def line(self, event: MaskedEvent) -> str:
+    def line(self, masked: MaskedEvent) -> str:
         """The object of an event."""
-        if not format_event(event, verbose=self._verbose > 0):
+        event = masked.event
+        if not format_event(masked, verbose=self._verbose > 0):
             return ""
         entry: dict[str, Any] = {
             "time": format_time(datetime.now(UTC)),
@@ -89,13 +90,11 @@ class JsonPrinter(TextPrinter):
         }
         if isinstance(event, events.Notice) and isinstance(event.about, JobKey):
             entry["job"] = str(event.about)
-        for field in fields(event) if not isinstance(event, events.Notice) else ():
-            value = getattr(event, field.name)
+        for name in event.__struct_fields__ if not isinstance(event, events.Notice) else ():
+            value = getattr(event, name)
             if value is not None and value != "":
-                entry[_NAMES.get(field.name, output.camel_case(field.name))] = _plain(
-                    field.name, value
-                )
-        entry["message"] = output.truncate_middle(format_event(event, verbose=True), _MAX_VALUE)
+                entry[_NAMES.get(name, output.camel_case(name))] = _plain(name, value)
+        entry["message"] = output.truncate_middle(format_event(masked, verbose=True), _MAX_VALUE)
         return output.to_json(entry, ensure_ascii=True, separators=(",", ":"))
 
 
@@ -117,8 +116,9 @@ def open_printer(verbose: int, log_format: str, jobs: int | None = None) -> Iter
         yield printer
 
 
-def format_event(event: MaskedEvent, *, verbose: bool) -> str:
+def format_event(masked: MaskedEvent, *, verbose: bool) -> str:
     """One line for an event; "" if only `-v` prints it."""
+    event = masked.event
     match event:
         case _ if verbose:
             pass

@@ -4,10 +4,10 @@ import threading
 import time
 from collections import Counter, deque
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TextIO
 
+from msgspec import Struct
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
@@ -32,22 +32,21 @@ _ORDER = (State.FAILED, *_UNDER_WAY, State.CANCELLED, State.SUCCEEDED)
 """What a user acts on comes first."""
 
 
-@dataclass(slots=True)
-class Board:
+class Board(Struct):
     """The jobs as last reported, and which of them a window has room for."""
 
     jobs: int | None = None
     """How many there are, where that is known."""
     began: float | None = None
     """When the work began, on the monotonic clock, if it is to come to an end."""
-    _states: dict[JobKey, State] = field(default_factory=dict)
-    _changes: dict[JobKey, tuple[StateChanged, float]] = field(default_factory=dict)
+    _states: dict[JobKey, State] = {}
+    _changes: dict[JobKey, tuple[StateChanged, float]] = {}
     """Of jobs that have changed: the last one, and since when, on the monotonic clock."""
     _leader: str = ""
 
-    def apply(self, event: MaskedEvent, now: float, wall_clock: datetime) -> None:
+    def apply(self, masked: MaskedEvent, now: float, wall_clock: datetime) -> None:
         """Follow one event."""
-        match event:
+        match event := masked.event:
             case StateChanged(key, state, queued_at=since):
                 waited = (wall_clock - since).total_seconds() if since else 0.0
                 self._states[key] = state
@@ -61,7 +60,7 @@ class Board:
             case events.SpecsRead(_, jobs):
                 self.jobs = jobs
             case events.LeaderChanged():
-                self._leader = format_event(event, verbose=False)
+                self._leader = format_event(masked, verbose=False)
 
     def render(self, height: int, now: float) -> Group:
         """At most `height` lines: counts, jobs, and how many more there are."""
@@ -142,18 +141,18 @@ class LiveView(TextPrinter):
 
     def __call__(self, heard: Event) -> None:
         """Have the event drawn soon."""
-        event = mask_event(heard, self._redact)
+        masked = mask_event(heard, self._redact)
         with self._condition:
             if self._closed:
                 return
-            self._board.apply(event, time.monotonic(), datetime.now(UTC))
-            match event:
+            self._board.apply(masked, time.monotonic(), datetime.now(UTC))
+            match masked.event:
                 case StateChanged(state=State.FAILED | State.CANCELLED as state):
-                    line = sanitize_line(format_event(event, verbose=False))
+                    line = sanitize_line(format_event(masked, verbose=False))
                     self._news.append(Text(line, COLOURS[state]))
                 case StateChanged() | events.JobUnmanaged():
                     pass  # the board shows them
-                case _ if line := self.line(event):
+                case _ if line := self.line(masked):
                     self._news.append(Text(line))
             self._dirty = True
             if self._thread.ident is None:

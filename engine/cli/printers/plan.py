@@ -3,8 +3,9 @@
 import difflib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from engine.cli.output import format_rows, pluralise, sanitize_line, terminal_width, to_json
 from engine.cli.printers.manifests import to_yaml
@@ -16,8 +17,7 @@ from engine.prune.result import PruneAction, PruneResult
 _QUIET = (PlannedAction.LEAVE, PlannedAction.FAIL)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """All that a reconcile would do, masked."""
 
     jobs: tuple[JobPlan, ...]

@@ -1,7 +1,8 @@
 """A run record as JSON: the same in `reconcile --once`, `status` and `describe`."""
 
-from dataclasses import asdict
 from typing import Any
+
+from msgspec.structs import asdict
 
 from engine.cli.output import to_fields
 from engine.lifecycle.record import Attempt, Record, RunHistoryEntry

@@ -1,8 +1,9 @@
 """The result of `reconcile --once`: JSON, table, and the exit code."""
 
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from engine import errors
 from engine.cli.output import (

@@ -5,13 +5,13 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
+from msgspec.structs import replace
 
 from engine.api.model import Config, Job
 from engine.cli import options
@@ -44,8 +44,7 @@ _NOT_WITH_ONCE = ("prune_interval", "poll", *_OF_LEASES, "metrics_address")
 _NOT_IN_A_DRY_RUN = (*_OF_PIPELINES, "logs_dir")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReconcileOptions(RunOptions):
+class ReconcileOptions(RunOptions, frozen=True, kw_only=True):
     """A field for each option of the command line.
 
     Fields with a default are those that `engine diff` has no option for.

@@ -4,9 +4,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 
 import click
+from msgspec.structs import replace
 
 from engine.cli.main import on_ending_signals
 from engine.cli.output import echo, echo_result, echo_stderr, pluralise, wants_colour

@@ -7,8 +7,9 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from engine.api.model import Job
 from engine.cli.loading import load_settings

@@ -1,6 +1,6 @@
 """A record whose spec is back ages no longer."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from engine.lifecycle.actions import WriteRecord
 from engine.lifecycle.state import LifecycleState

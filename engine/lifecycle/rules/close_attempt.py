@@ -1,8 +1,9 @@
 """Step 5: the attempt has ended, in one of the ways an attempt can; write that down."""
 
 import math
-from dataclasses import replace
 from datetime import datetime, timedelta
+
+from msgspec.structs import replace
 
 from engine.lifecycle.actions import Action, RefreshPod, Wait, WriteRecord
 from engine.lifecycle.pull_fallback import fall_back

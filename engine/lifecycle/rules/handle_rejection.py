@@ -1,6 +1,6 @@
 """The server refused an object: leave nothing behind, say why, and queue or give up."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from engine.errors import AdmissionRefusedError, ForbiddenError
 from engine.lifecycle.actions import Action, RefreshPod, ReportError, WriteRecord

@@ -1,7 +1,8 @@
 """Step 4: the pod is owned from and recorded, let it run."""
 
-from dataclasses import replace
 from datetime import timedelta
+
+from msgspec.structs import replace
 
 from engine.lifecycle.actions import Action, CreateDependents, RemoveSchedulingGate, WriteRecord
 from engine.lifecycle.rules.close_attempt import close, waiting_since

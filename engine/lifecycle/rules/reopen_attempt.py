@@ -5,7 +5,7 @@ That is so on every version of Kubernetes: the gate went before the first pull. 
 script that has begun would be cut off, and started again.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from engine.lifecycle.actions import WriteRecord
 from engine.lifecycle.record import Attempt

@@ -10,9 +10,10 @@ record is written first, so that one of the two writes fails. A pod in a record 
 here, and a pod that is given up here is never recorded.
 """
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import filterfalse
+
+from msgspec.structs import replace
 
 from engine.lifecycle.actions import Action, DeletePod, RefreshPod, ReportError, Wait, WriteRecord
 from engine.lifecycle.state import (

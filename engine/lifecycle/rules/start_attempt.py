@@ -1,7 +1,8 @@
 """Steps 1 to 3 of an attempt: create the gated pod, create what it owns, record it."""
 
-from dataclasses import replace
 from datetime import timedelta
+
+from msgspec.structs import replace
 
 from engine.lifecycle.actions import Action, CreateDependents, CreatePod, RefreshPod, WriteRecord
 from engine.lifecycle.pull_fallback import images_of_nodes

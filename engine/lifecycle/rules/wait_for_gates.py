@@ -4,7 +4,7 @@ A gate is there from the pod's creation, from its spec, its template or a webhoo
 none be added to a pod that exists. A server that did would be followed all the same.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from engine.lifecycle.actions import Action, RefreshPod, WriteRecord
 from engine.lifecycle.state import LifecycleState, has_ended, held_by, is_terminating

@@ -4,8 +4,9 @@ The record says so only once that takes long: most images are there before anybo
 of a JobSpec object that says already that a quota has no room stays as it is.
 """
 
-from dataclasses import replace
 from datetime import timedelta
+
+from msgspec.structs import replace
 
 from engine.lifecycle.actions import Action, WriteRecord
 from engine.lifecycle.pull_fallback import fall_back_without_pod

@@ -1,6 +1,6 @@
 """Which new runs would begin is found out beside reconciles that are half-way."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from engine.cluster.client import Client
 from engine.informers.factory import InformerFactory

@@ -1,9 +1,9 @@
 """Run records: of what was watched and what was written here, the newer one counts."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from engine.cluster.client import Client
 from engine.cluster.records import CONFIG_MAP_RECORDS, write_record

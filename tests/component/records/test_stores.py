@@ -1,11 +1,11 @@
 """The two stores of run records: one contract."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from engine.api.model import JobObject
 from engine.cluster.client import Client
@@ -75,7 +75,7 @@ def test_what_is_written_is_read_again(
 ) -> None:
     assert store.read(client, KEY) is None
     written = store.write(client, new())
-    assert encode_record(written) == encode_record(new())
+    assert encode_record(written) == encode_record(new().record)
     assert store.read(client, KEY) == written == read_record(client, KEY)
     assert store.list(client, "ci").items == {KEY: written} == list_records(client, "").items
     assert [*store.closed_pods(client, "ci")] == []

@@ -1,11 +1,11 @@
 """What CI systems are given: valid by their schemas, and nothing in it is a command to them."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from msgspec.structs import replace
 
 from engine.cli.printers.junit import junit_xml
 from engine.cli.printers.result import exit_code, mask_result

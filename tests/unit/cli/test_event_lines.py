@@ -5,11 +5,11 @@ import json
 import re
 import sys
 import threading
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.api.model import PullClass
 from engine.cli.printers.events import JsonPrinter, TextPrinter, format_event, open_printer

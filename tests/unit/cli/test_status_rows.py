@@ -1,9 +1,9 @@
 """`engine status` at 80 columns: a row is a line, and what wants attention comes first."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from engine.cli.output import display_width, format_rows
 from engine.cli.printers.status import overview_rows, source_lines, succeeded_last

@@ -1,10 +1,10 @@
 """What a job waits for, and what comes next; and the engine that follows it, by its Lease."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.inspect.view import JobView, QueuePosition, next_step, read_lease_holder
 from engine.lifecycle.observed_status import observed_status, recorded_status

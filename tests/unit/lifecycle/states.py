@@ -1,9 +1,10 @@
 """States for the rules, from a job, its record, and pods."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.api.model import Job, PullClass, PullSettings
 from engine.errors import AdmissionRefusedError, ApiError, QuotaExceededError

@@ -1,10 +1,10 @@
 """Any record, any pods: also those that no engine would have left."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from engine.api.model import RUN_LENGTH, Job, PullClass, PullSettings
 from engine.errors import AdmissionRefusedError, ForbiddenError, QuotaExceededError

@@ -1,9 +1,9 @@
 """decide() has an answer to every state, and its answers keep the promises."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from hypothesis import given, settings
+from msgspec.structs import replace
 
 from engine.lifecycle.actions import (
     CreateDependents,

@@ -1,8 +1,7 @@
 """A watch may be behind: what can't be taken back is decided on what the API itself says."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from engine.api.model import OnChange
 from engine.lifecycle.actions import CreatePod, DeletePod, Done, RefreshPod

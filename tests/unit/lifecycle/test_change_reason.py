@@ -1,9 +1,9 @@
 """Why a job starts or stays: as precise as its record is, and no more."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.api.model import Job
 from engine.lifecycle.actions import (

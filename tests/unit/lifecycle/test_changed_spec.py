@@ -1,7 +1,7 @@
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.lifecycle.actions import CreatePod, DeletePod, Done, RefreshPod, Wait
 from engine.status.outcome import Reason, State

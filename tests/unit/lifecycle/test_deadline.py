@@ -1,9 +1,9 @@
 """The timeout where `features.activeDeadlineSeconds` is off: the engine keeps it itself."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.api.model import Features, PullSettings
 from engine.lifecycle.actions import CreatePod, DeletePod, RefreshPod, Wait

@@ -1,7 +1,7 @@
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.lifecycle.actions import DeletePod, Done, RefreshPod, Wait, WriteRecord
 from engine.lifecycle.rules import decide

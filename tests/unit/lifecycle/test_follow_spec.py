@@ -1,9 +1,9 @@
 """What the record of a job says at once of its spec: that it is suspended, or which edit counts."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.api.model import Job, JobObject
 from engine.lifecycle.actions import Action, CreatePod, DeletePod, Done, RefreshPod, WriteRecord

@@ -1,6 +1,6 @@
 """What belongs to another source is refused by name, and left alone."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from engine.lifecycle.actions import ReportError
 from tests.unit.lifecycle.states import JOB, act, attempt, finished, record

@@ -1,9 +1,9 @@
 """Pods that others hold back with scheduling gates: Queued, and their clocks stand still."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.lifecycle.actions import DeletePod, RefreshPod, RemoveSchedulingGate, Wait
 from engine.status.outcome import Reason, State

@@ -1,7 +1,8 @@
 """What each arm of a rule is there for: without it a promise would be broken."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
+
+from msgspec.structs import replace
 
 from engine.lifecycle.actions import CreatePod, Done, RefreshPod, ReportError, Wait
 from engine.lifecycle.rules import decide

@@ -1,6 +1,6 @@
 """A job that `limits.maxStarts` suspends begins nothing, and what runs of it is seen through."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from engine.lifecycle.actions import Action, DeletePod, Done, RefreshPod, Wait, WriteRecord
 from engine.lifecycle.record import Record

@@ -1,9 +1,9 @@
 """Somebody changes labels of a pod that runs: it is read by its name, and the job goes on."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.lifecycle.actions import RefreshPod, Wait
 from engine.lifecycle.state import changed_labels

@@ -1,9 +1,9 @@
 """The status of a job by its record and its pod."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.lifecycle.observed_status import as_observed, observed_status
 from engine.lifecycle.record import Attempt, Record

@@ -1,9 +1,9 @@
 """When a record is marked as one whose spec is gone, and when that is taken back."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from engine.lifecycle.actions import WriteRecord
 from engine.lifecycle.orphan import mark_orphaned, orphaned_since

@@ -1,9 +1,9 @@
 """Jobs that ran with other defaults: which fields, and when it is no matter."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.api.model import Config, Job
 from engine.lifecycle.outdated import explain_outdated, outdated_fields

@@ -1,11 +1,11 @@
 """What proves that the engine may delete an object, and that nothing is deleted without a proof."""
 
 import ast
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import engine
 from engine.lifecycle.ownership import LeftBehind, Marked, NeverRan, OwnRecord, Recorded

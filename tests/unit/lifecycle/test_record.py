@@ -1,6 +1,5 @@
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from engine.lifecycle.record import MOST_NUMBERS, MOST_RUNS, Record
 from engine.lifecycle.record_codec import decode_record, encode_record

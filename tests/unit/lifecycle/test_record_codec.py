@@ -1,13 +1,13 @@
 """What is written of a record, and what is read: nothing that the engine can't have written."""
 
 import json
-from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import fields, replace
 
 from engine.api.model import JobObject, PullClass
 from engine.errors import BrokenRecordError, ExitCode

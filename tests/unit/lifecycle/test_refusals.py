@@ -1,4 +1,4 @@
-from dataclasses import replace
+from msgspec.structs import replace
 
 from engine.lifecycle.actions import CreateDependents, CreatePod, DeletePod, Done, Wait
 from engine.status.outcome import Reason, State

@@ -1,8 +1,7 @@
 """A record that can't be written refuses the job; what was made for the attempt goes."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from engine.errors import AdmissionRefusedError, ApiError, ForbiddenError, QuotaExceededError
 from engine.lifecycle.actions import (

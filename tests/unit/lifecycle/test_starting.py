@@ -1,4 +1,4 @@
-from dataclasses import replace
+from msgspec.structs import replace
 
 from engine.lifecycle.actions import (
     CreateDependents,

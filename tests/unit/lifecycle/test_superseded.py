@@ -1,6 +1,6 @@
 """A run of another revision that was asked for later is left alone."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from engine.api.model import Job
 from engine.errors import AdmissionRefusedError, SupersededError

@@ -1,9 +1,9 @@
 """Labels and names prove nothing: a pod is ours if its UID is in the record."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.lifecycle.actions import (
     CreateDependents,

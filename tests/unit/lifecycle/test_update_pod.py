@@ -1,9 +1,9 @@
 """A pod is kept as its spec says by now: its TTL, hold, labels, annotations and time to expire."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.api.model import Job
 from engine.lifecycle.actions import Action, DeletePod, Done, UpdatePod, Wait

@@ -1,6 +1,6 @@
 """A run waits for what its spec names, and fails with it; tests of any order are the machine's."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from engine.lifecycle.actions import (
     Action,

@@ -1,6 +1,6 @@
 """An attempt whose image another job pulls first waits without a pod, and ends as that one."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from engine.api.model import Job
 from engine.lifecycle.actions import Action, CreatePod, Wait, WriteRecord

@@ -91,7 +91,7 @@ class ModelClient(Client):
         return copy.deepcopy(answer)
 
 
-class StepReconciler(Reconciler):
+class StepReconciler(Reconciler, frozen=True):
     """Executes one action of each step; what it asks the API for, it knows afterwards."""
 
     def execute(self, state: TrackedJob, action: Step) -> None:

@@ -1,11 +1,11 @@
 """What others may do between two steps of a job, and what the engine does then."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import chain, repeat
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.reconcile.reconciler import Result
 from tests.unit.builders import make_job
@@ -21,7 +21,7 @@ def start(cluster: Cluster, **hooks: Callable[..., Any]) -> Result:
     engine.step()
     engine.step()
     engine.client.actions = 9
-    return replace(engine._reconciler, **hooks).reconcile(engine._state)  # type: ignore[arg-type]
+    return replace(engine._reconciler, **hooks).reconcile(engine._state)
 
 
 @pytest.mark.parametrize("steps", range(5))

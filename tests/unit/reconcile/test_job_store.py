@@ -1,6 +1,7 @@
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.api.model import Job
 from engine.lifecycle.record import Record

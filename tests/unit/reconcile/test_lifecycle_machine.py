@@ -6,7 +6,6 @@ everything has come to rest.
 """
 
 import os
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from msgspec.structs import replace
 
 from engine.api.model import Features, Job, OnChange, Retry
 from engine.lifecycle.record import Record

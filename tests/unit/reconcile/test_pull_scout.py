@@ -1,8 +1,9 @@
 """Who goes first for an image, who waits, and when that is over."""
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.api.model import Job, PullClass
 from engine.lifecycle.record import Record

@@ -1,11 +1,11 @@
 import base64
 import os
 import socket
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.api.model import Config, Job, Limits
 from engine.lifecycle.attempt import RenderConfig

@@ -1,10 +1,10 @@
 import copy
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from engine.errors import RenderError
 from engine.transform import transform
