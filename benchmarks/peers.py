@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.figures import Work
 from benchmarks.place import SANDBOX, Place
 from benchmarks.process import Done, run
-from tests.cluster import build
+from tests.cluster import build, go_toolchain
 from tests.cluster.errors import ClusterUnavailable
 from tests.cluster.settings import Settings
 
@@ -50,15 +50,17 @@ def kapp(place: Place) -> Peer:
     if place.kind == SANDBOX:
         return Peer(label, why=_ON_SANDBOX)
     try:
-        program = _build_kapp()
+        program = built("kapp")
     except ClusterUnavailable as error:
         return Peer(label, why=str(error).partition("\n")[0])
     return Peer(label, [str(program), "deploy", "--wait=false", "--apply-concurrency=8", "--yes"])
 
 
-def kapp_deploy(command: Sequence[str], place: Place, namespace: str, manifests: Path) -> Done:
+def kapp_deploy(
+    command: Sequence[str], place: Place, namespace: str, manifests: Path, app: str = "bench"
+) -> Done:
     """Errors: RuntimeError where it failed."""
-    where = ["--app", "bench", "--namespace", namespace, "--file", str(manifests)]
+    where = ["--app", app, "--namespace", namespace, "--file", str(manifests)]
     return run([*command, *where], environment=place.environment)
 
 
@@ -73,9 +75,25 @@ def kube_janitor(place: Place) -> Peer:
 
 
 @cache
-def _build_kapp() -> Path:
-    def say(line: str) -> None:
-        print(f"bench: {line}", file=sys.stderr, flush=True)
+def built(name: str) -> Path:
+    """The only program of a module, made as the cluster's are.
 
-    chosen = {"kapp": build.Module.of("kapp")}
-    return build.ensure(Settings.from_environment(), say, chosen)["kapp"] / "kapp"
+    Errors: ClusterUnavailable where it can't be.
+    """
+    chosen = {name: build.Module.of(name)}
+    return build.ensure(Settings.from_environment(), _say, chosen)[name] / name
+
+
+def module_folder(name: str) -> Path:
+    """What is in the peer's own module, manifests among it.
+
+    Errors: ClusterUnavailable where it can't be fetched.
+    """
+    module, settings = build.Module.of(name), Settings.from_environment()
+    go = go_toolchain.find(settings.cache, module.go_version, _say).program
+    command = [str(go), "list", "-find", "-f", "{{.Module.Dir}}", *module.packages]
+    return Path(run(command, folder=module.folder).out.strip())
+
+
+def _say(line: str) -> None:
+    print(f"bench: {line}", file=sys.stderr, flush=True)

@@ -7,8 +7,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _COMPILING = "PYTHONDONTWRITEBYTECODE"
+_LONGEST_STOP = 30.0
 ROOT = Path(__file__).parents[1]
 ENGINE = os.environ.get("BENCH_ENGINE") or str(Path(sys.executable).with_name("engine"))
 """The command as users have it; `engine()` runs the same with its peak told at the end.
@@ -77,6 +79,15 @@ def peak_mib(pid: int) -> float:
     status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
     return int(line.split()[1]) / 1024
+
+
+def stop(process: "subprocess.Popen[Any]") -> None:
+    process.terminate()
+    try:
+        process.wait(_LONGEST_STOP)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def engine(

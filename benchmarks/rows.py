@@ -9,6 +9,7 @@ from benchmarks import (
     objects,
     one_file,
     one_spec,
+    peers_table,
     pipeline,
     prune,
     prune_memory,
@@ -37,5 +38,6 @@ ROWS: Mapping[str, Callable[[Bench], Iterator[Figure]]] = {
         status,
         start_up,
         pipeline,
+        peers_table,
     )
 }

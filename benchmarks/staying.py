@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from benchmarks.place import Place
-from benchmarks.process import ENGINE
+from benchmarks.process import ENGINE, stop
 
 _LONGEST_START = 60.0
-_LONGEST_STOP = 30.0
 _OK = 200
 
 
@@ -24,7 +23,7 @@ def staying_engine(place: Place, *specs: str) -> Iterator[int]:
 
     Errors: RuntimeError with what it said if it never is.
     """
-    port = _free_port()
+    port = free_port()
     metrics = f"127.0.0.1:{port}"
     command = [ENGINE, "reconcile", *specs, "--metrics-address", metrics]
     with tempfile.TemporaryFile("w+") as said:
@@ -41,12 +40,7 @@ def staying_engine(place: Place, *specs: str) -> Iterator[int]:
                 time.sleep(0.1)
             yield process.pid
         finally:
-            process.terminate()
-            try:
-                process.wait(_LONGEST_STOP)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            stop(process)
 
 
 def _is_ready(port: int) -> bool:
@@ -57,7 +51,7 @@ def _is_ready(port: int) -> bool:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
