@@ -16,6 +16,7 @@ from engine.lifecycle.record import NO_RECORD, PullFailure, Record
 from engine.refs import GATE, JobKey, parse_pod_name, pod_name
 from engine.status.containers import container_states, main_containers_terminated
 from engine.status.deletion import Deletion
+from engine.status.disruption import read_announced_disruption
 from engine.status.outcome import Masked, Outcome, Reason, State
 from engine.times import earliest
 from engine.wellknown import ATTEMPT, JOB, MANAGED_BY, MANAGER, RUN, SOURCE
@@ -338,7 +339,7 @@ def held_end(pod: Pod) -> Outcome | None:
     if not holders or not is_terminating(pod) or may_run:
         return None
     words = f"pod {name_of(pod)} was deleted, and stays for its finalizer {holders}"
-    return Outcome(Reason.POD_DELETED, words)
+    return read_announced_disruption(pod) or Outcome(Reason.POD_DELETED, words)
 
 
 def is_finished(pod: Pod) -> bool:

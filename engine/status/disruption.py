@@ -19,7 +19,7 @@ _REASONS: Mapping[str, Reason] = {
 _NO_ROOM = "OutOf"
 _CONDITION = "DisruptionTarget"
 _KUEUE = "TerminationTarget"
-"""Kueue sets it before it deletes a pod to make room: kueue/pkg/controller/jobs/pod."""
+"""Kueue sets it before it deletes a pod: kueue/pkg/controller/jobs/pod. Its message says why."""
 _PREEMPTION = "PreemptionByScheduler"
 _NODE_CAUSES = frozenset({"DeletionByPodGC", "DeletionByTaintManager"})
 
@@ -50,7 +50,7 @@ def read_announced_disruption(pod: Mapping[str, Any]) -> Outcome | None:
             words = condition.get("message") or condition.get("reason", "")
             cause = condition.get("reason")
             if cause not in _NODE_CAUSES:
-                is_preempted = cause == _PREEMPTION or condition["type"] == _KUEUE
+                is_preempted = cause == _PREEMPTION or words.startswith("Preempted to ")
                 return Outcome(Reason.PREEMPTED if is_preempted else Reason.EVICTED, words, code)
             node = (pod.get("spec") or {}).get("nodeName")
             if node and not (main and main.terminated):

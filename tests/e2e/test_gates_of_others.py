@@ -2,13 +2,14 @@
 
 import json
 import time
+from typing import Any
 
 import pytest
 
 from tests.support.api import Object
 from tests.support.clusters import ClusterUnderTest
 from tests.support.engine import Engine, finish, kill
-from tests.support.gates import GATE, HELD, let_go
+from tests.support.gates import GATE, HELD, hold, let_go, letting_go_of_deleted, preempt
 from tests.support.objects import Objects
 
 
@@ -69,6 +70,51 @@ def test_a_job_that_is_cancelled_while_it_is_held_is_gone(engine: Engine, object
     engine.run("cancel", "job", "-n", engine.namespace, ends=0)
     assert finish(process, ends=1).job("job")["state"] == "Cancelled"
     objects.api.wait(lambda: not objects.pods(), "end of the pod")
+    objects.wait_until_clean()
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("started", [True, False])
+def test_one_that_is_preempted_is_tried_again_while_its_owner_has_yet_to_let_go_of_the_pod(
+    engine: Engine, objects: Objects, target: ClusterUnderTest, started: bool
+) -> None:
+    nowhere: dict[str, Any] = {} if started else {"nodeSelector": {"no": "such-node"}}
+    script = target.script("job", lasts=120)
+    engine.spec("job", script=script, retry={"max": 1}, **nowhere, **HELD)
+    process = engine.start()
+    first = wait_until_held(engine, objects, "job")
+    hold(objects.api, first)
+    let_go(objects.api, first)
+    objects.api.wait(lambda: engine.status()["job"]["state"] != "Queued", "start")
+    if started:
+        objects.wait_until_running("job")
+    message = preempt(objects.api, first)
+
+    def is_next() -> bool:
+        pods = objects.pods()
+        return any(pod["metadata"]["uid"] != first["metadata"]["uid"] for pod in pods)
+
+    with letting_go_of_deleted(objects.api, objects.namespace):
+        objects.api.wait(is_next, "second pod")
+        engine.run("cancel", "job", "-n", engine.namespace, ends=0)
+    attempts = finish(process, ends=1).job("job")["attempts"]
+    assert [one["outcome"] for one in attempts] == ["Preempted", "Cancelled"]
+    assert attempts[0]["message"] == message
+    objects.wait_until_clean()
+
+
+def test_the_removal_of_one_that_is_held_does_not_fail_while_its_owner_lets_go_of_the_pod(
+    engine: Engine, objects: Objects
+) -> None:
+    source = ("--source", objects.namespace)
+    engine.spec("job", script="true", **HELD)
+    process = engine.start(*source)
+    hold(objects.api, wait_until_held(engine, objects, "job"))
+    kill(process)
+    (engine.folder / "job.yaml").unlink()
+    with letting_go_of_deleted(objects.api, objects.namespace):
+        engine.reconcile("--prune", *source, "--allow-empty", ends=0)
+    assert objects.pods() == []
     objects.wait_until_clean()
 
 

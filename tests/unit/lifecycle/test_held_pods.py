@@ -46,6 +46,15 @@ def test_a_pod_that_may_still_run_or_goes_by_itself_is_waited_for(pod: dict[str,
     assert isinstance(act(JOB, record(attempt(), state=State.RUNNING), pod), Wait)
 
 
+def test_the_cause_of_such_a_deletion_is_told_where_there_is_one() -> None:
+    """Kueue's finalizer goes a moment after its deletion: that moment decides on a retry."""
+    words = "Preempted to accommodate a workload"
+    condition = {"type": "TerminationTarget", "status": "True", "reason": "WorkloadEvicted"}
+    pod = held(phase="Pending", node="", conditions=[{**condition, "message": words}])
+    closed = written(JOB, record(attempt()), pod)
+    assert (closed.reason, closed.message) == (Reason.PREEMPTED, words)
+
+
 def test_no_later_run_waits_for_a_pod_that_a_finalizer_keeps() -> None:
     old = held(phase="Pending", node="")
     changed = make_job(script="other")

@@ -17,10 +17,9 @@ pending, failed = partial(pod, phase="Pending"), partial(pod, phase="Failed")
 succeeded, late = partial(pod, phase="Succeeded"), partial(failed, reason="DeadlineExceeded")
 
 
-EVICTED_BY_KUEUE = {
-    "type": "TerminationTarget", "status": "True", "reason": "WorkloadEvictedDueToPreempted",
-    "message": "Preempted to accommodate a workload",
-}  # fmt: skip
+def evicted_by_kueue(message: str) -> list[dict[str, str]]:
+    condition = {"type": "TerminationTarget", "status": "True", "reason": "WorkloadEvicted"}
+    return [{**condition, "message": message}]
 
 
 def disrupted(reason: str, message: str = "", status: str = "True") -> list[dict[str, str]]:
@@ -143,11 +142,16 @@ FINISHED: dict[Reason, dict[str, tuple[dict[str, Any], str, int | None]]] = {
             "drained",
             137,
         ),
+        "by Kueue, whose queue was stopped": (
+            failed(ended(143), conditions=evicted_by_kueue("The LocalQueue is stopped")),
+            "The LocalQueue is stopped",
+            143,
+        ),
     },
     Reason.PREEMPTED: {
         "by the kubelet": (failed(reason="Preempting"), "Preempting", None),
         "by Kueue": (
-            failed(ended(143), conditions=[EVICTED_BY_KUEUE]),
+            failed(ended(143), conditions=evicted_by_kueue("Preempted to accommodate a workload")),
             "Preempted to accommodate a workload",
             143,
         ),
