@@ -1,7 +1,8 @@
 """The conditions of a JobSpec object, by its state: what `kubectl wait` and kstatus read."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
+from sys import intern
 from typing import Any
 
 from engine.status.outcome import State
@@ -22,6 +23,19 @@ CONDITIONS: Mapping[str, Mapping[str, str]] = {
     SUSPENDED: {"Ready": "True", "Finished": "False", "Suspended": "True"},
 }
 """Every state. What would be abnormal is absent rather than False."""
+_KNOWN = {pair: pair for conditions in CONDITIONS.values() for pair in conditions.items()}
+Since = Mapping[tuple[str, str], str]
+"""Of each condition, by its type and status, the time of its last change."""
+
+
+def read_since(status: Mapping[str, Any]) -> Since:
+    """What another writing of the status needs: objects share what is the same in all of them."""
+    return {
+        pair: intern(at)
+        for one in status.get("conditions") or ()
+        if isinstance(one, Mapping) and isinstance(at := one.get("lastTransitionTime"), str)
+        if (pair := _KNOWN.get((str(one.get("type")), str(one.get("status")))))
+    }
 
 
 def make_conditions(
@@ -29,11 +43,10 @@ def make_conditions(
     reason: str,
     message: str,
     generation: int,
-    before: Iterable[Mapping[str, Any]],
+    since: Since,
     now: datetime,
 ) -> list[dict[str, Any]]:
     """Those of an object in this state; one whose status stays keeps the time of its change."""
-    since = {(one.get("type"), one.get("status")): one.get("lastTransitionTime") for one in before}
     return [
         {
             "type": kind,

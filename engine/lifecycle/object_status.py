@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from engine.api.model import JobObject
 from engine.durations import format_duration
-from engine.lifecycle.conditions import INVALID, SUSPENDED, make_conditions
+from engine.lifecycle.conditions import INVALID, SUSPENDED, Since, make_conditions, read_since
 from engine.lifecycle.record import Record
 from engine.lifecycle.record_codec import encode_record, read_data
 from engine.refs import JobKey
@@ -26,7 +26,7 @@ def encode_status(record: Record, now: datetime) -> dict[str, Any]:
     state, reason, message = _shown(record, seen)
     words = record.last.last_words if record.last is not None else ()
     shown = {
-        **_head(state, reason, message, seen.generation, record.conditions, now),
+        **_head(state, reason, message, seen.generation, record.since, now),
         "lastWords": "\n".join(one.message for one in words) or None,
         "runHash": record.spec_hash,
         "startedAt": format_time(record.started_at),
@@ -50,8 +50,8 @@ def encode_refusal(
     status: Mapping[str, Any], generation: int, reason: str, message: str, now: datetime
 ) -> dict[str, Any]:
     """The status of an object of which nothing is started, whatever it ran before."""
-    before = status.get("conditions") or ()
-    return {**status, **_head(INVALID, reason, message, generation, before, now)}
+    since = read_since(status)
+    return {**status, **_head(INVALID, reason, message, generation, since, now)}
 
 
 def decode_status(
@@ -66,9 +66,8 @@ def decode_status(
     record = read_data(key, status["record"], version)
     # A refusal, or a status without a generation, follows no generation.
     generation = status.get("observedGeneration") if status.get("state") != INVALID else -1
-    conditions = tuple(one for one in status.get("conditions") or () if isinstance(one, Mapping))
     followed = replace(seen, generation=generation if isinstance(generation, int) else -1)
-    return replace(record, object=followed, conditions=conditions)
+    return replace(record, object=followed, since=read_since(status))
 
 
 def _shown(record: Record, seen: JobObject) -> tuple[str, str, str]:
@@ -81,7 +80,7 @@ def _shown(record: Record, seen: JobObject) -> tuple[str, str, str]:
 
 
 def _head(
-    state: str, reason: str, message: str, generation: int, before: Any, now: datetime
+    state: str, reason: str, message: str, generation: int, since: Since, now: datetime
 ) -> dict[str, Any]:
     words = cut(message)
     return {
@@ -89,7 +88,7 @@ def _head(
         "state": state,
         "reason": reason,
         "message": words,
-        "conditions": make_conditions(state, reason, words, generation, before, now),
+        "conditions": make_conditions(state, reason, words, generation, since, now),
     }
 
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from engine.api.field_kinds import FieldKind
 from engine.api.model import RUN_LENGTH, Job, JobObject, PullClass
 from engine.api.spec_hash import changed_fields
+from engine.lifecycle.conditions import Since
 from engine.refs import JobKey, pod_name
 from engine.status.outcome import LastWords, Masked, Outcome, Reason, State
 
@@ -168,8 +169,8 @@ class Record(Run, frozen=True):
     """Of its ConfigMap: since when its spec is gone, and what others wrote there."""
     object: JobObject | None = None
     """The JobSpec object whose status it is; None for a ConfigMap."""
-    conditions: tuple[Mapping[str, Any], ...] = ()
-    """Of that status."""
+    since: Since = {}
+    """Of that status's conditions."""
     version: str = ""
     """resourceVersion that it was read at; "" if it never was."""
 
@@ -415,7 +416,7 @@ class Record(Run, frozen=True):
             annotations=self.annotations,
             fence=self.fence,
             object=self.object,
-            conditions=self.conditions,
+            since=self.since,
             version=self.version,
         ).with_history(MOST_RUNS)
         return replace(record, base=record.highest_number(spec_hash[:RUN_LENGTH]))

@@ -36,7 +36,7 @@ MAX_NUMBER = 2**31 - 1
 _MESSAGE_LENGTHS = (32_768, 4096, 512, 64)
 """How long a message may be: the shorter ones only where the record gets too large."""
 _MAX_SHOWN = 100
-_NOT_WRITTEN = frozenset({"key", "version", "annotations", "object", "conditions"})
+_NOT_WRITTEN = frozenset({"key", "version", "annotations", "object", "since"})
 """What the object that holds the record says."""
 _KEYS = {"pull_class": "class", "policies": "pullPolicies"}
 """Keys that aren't the field's name."""

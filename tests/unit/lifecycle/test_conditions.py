@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.lifecycle.conditions import CONDITIONS, make_conditions
+from engine.lifecycle.conditions import CONDITIONS, make_conditions, read_since
 from engine.status.outcome import State
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -44,7 +44,8 @@ def kstatus(item: dict[str, Any]) -> str:
 
 
 def made(state: str, before: Any = (), now: datetime = NOW) -> list[dict[str, Any]]:
-    return make_conditions(state, "", "words", 3, before, now)
+    since = read_since({"conditions": before})
+    return make_conditions(state, "", "words", 3, since, now)
 
 
 def test_every_state_is_in_the_table() -> None:
@@ -77,3 +78,12 @@ def test_a_condition_keeps_its_time_as_long_as_its_status_stays() -> None:
     times = {one["type"]: one["lastTransitionTime"] for one in later}
     assert times["Ready"] == begun[0]["lastTransitionTime"]
     assert times["Finished"] > begun[0]["lastTransitionTime"]
+
+
+def test_of_conditions_that_are_no_ours_nothing_is_kept() -> None:
+    strangers = ({"type": "Synced", "status": "True"}, {"type": ["Ready"]}, "Ready", {"type": 1})
+    since = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
+    found = [one | since if isinstance(one, dict) else one for one in strangers]
+    assert read_since({"conditions": found}) == {}
+    own = {"type": "Ready", "status": "True", **since}
+    assert read_since({"conditions": [*found, own]}) == {("Ready", "True"): "2026-01-01T00:00:00Z"}

@@ -93,13 +93,13 @@ def test_every_field_is_written_but_those_of_the_object_that_holds_the_record() 
     whole = Record(
         JOB.key, "default", JOB.spec_hash, (past,), 1, {"0a1b2c3d": 1}, "spec.image=0a1b2c3d",
         "uid-2", "node_12", 7, 60, completed=True, refused="QuotaExceeded q", attempts=(tried,),
-        annotations={"a": "b"}, object=JobObject("uid-3", 1), conditions=({"type": "Ready"},),
+        annotations={"a": "b"}, object=JobObject("uid-3", 1), since={("Ready", "True"): "now"},
         version="7", **of_run,
     )  # fmt: skip
     for entry in (whole, tried, past, failure, words):
         empty = [f.name for f in fields(entry) if not getattr(entry, f.name)]
         assert empty in ([], ["attempts"])
-    of_the_holder = ("annotations", "object", "conditions")
+    of_the_holder = ("annotations", "object", "since")
     kept = {name: getattr(whole, name) for name in of_the_holder}
     assert replace(read(written(whole)), **kept) == whole
 
