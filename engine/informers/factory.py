@@ -20,7 +20,7 @@ _STOP_TIMEOUT = 1.0
 
 
 class InformerFactory:
-    """Safe to use from several threads; `watch` and `drop` are for one, `newly_synced` for another.
+    """Safe to use from several threads; `watch` and `drop` are for one.
 
     Guarantees: nothing is watched before `watch`.
     """
@@ -157,8 +157,9 @@ class InformerFactory:
 
     def newly_synced(self) -> set[str]:
         """Those that have been read since the last call."""
-        synced = set(filter(self.has_synced, tuple(self._unsynced)))
-        self._unsynced -= synced
+        with self._lock:
+            synced = set(filter(self.has_synced, tuple(self._unsynced)))
+            self._unsynced -= synced
         return synced
 
     def becomes_ready(self) -> bool:

@@ -74,6 +74,7 @@ class Informer(ABC, Generic[Item]):
             self.has_synced = True
         for key in changed:
             self._context.on_change(key)
+        self._context.on_list()
         return self._version
 
     def start(self) -> None:

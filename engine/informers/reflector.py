@@ -36,6 +36,8 @@ class WatchContext(Struct, frozen=True):
     """Gets the job of what has changed."""
     on_error: Callable[[str], None]
     """Gets a line for each failure that is news."""
+    on_list: Callable[[], object] = bool
+    """Called after every list: jobs may wait for it."""
 
 
 class Reflector(Struct, eq=False):

@@ -139,7 +139,9 @@ class JobController:
         self.retries = 0
         """How many reconciles are tried again after an error."""
         self.on_watch_error = WatchErrorReporter(self.emit)
-        self.context = WatchContext(client, self.supervisor, self._on_change, self.on_watch_error)
+        self.context = WatchContext(
+            client, self.supervisor, self._on_change, self.on_watch_error, self._on_list
+        )
         self.informers = InformerFactory(self.context, source, records)
         self._retry_limiter = RateLimiter(rate=100, burst=500)
         self.quota_queue = QuotaQueue(self.context, self.queue.add_after)
@@ -338,6 +340,13 @@ class JobController:
     def _on_change(self, key: JobKey) -> None:
         if key in self.store or key in self.refused:
             self.queue.add(key)
+
+    def _on_list(self) -> None:
+        """Queue the jobs that waited for their namespace to be read."""
+        if synced := self.informers.newly_synced():
+            for key in self.store.known:
+                if key.namespace in synced:
+                    self.queue.add(key)
 
     def _work(self, thread: SupervisedThread) -> None:
         while True:
@@ -597,13 +606,12 @@ class JobController:
 
     def _tick(self) -> None:
         """What is to be seen to from time to time."""
-        now, synced = time.monotonic(), self.informers.newly_synced()
-        resyncs = now > self._resync_at
-        for key in self.store.known if synced or resyncs else ():
-            if resyncs or key.namespace in synced:
-                self.queue.add(key)
-        if resyncs:
+        now = time.monotonic()
+        self._on_list()
+        if now > self._resync_at:
             self._resync_at = now + _RESYNC_PERIOD
+            for key in self.store.known:
+                self.queue.add(key)
         self._release_starts()
         if now > self._drains_at and self.leads:
             self._drains_at = now + _DRAINS_PERIOD
