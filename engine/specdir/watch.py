@@ -32,6 +32,10 @@ QUIET_SECONDS = 0.010
 """It is time to read after a burst of events has gone quiet for so long ..."""
 MAX_DELAY_SECONDS = 0.250
 """... or has gone on for so long."""
+_REST = 3.0
+"""How many times as long as a reading the pause after it is, up to the longest delay: specs that
+come one by one leave time for the jobs of those before them.
+"""
 RESCAN_SECONDS = 60.0
 FALLBACK_POLL = 2.0
 _MAX_LINKS = 40
@@ -98,6 +102,8 @@ class DirectoryWatch(events.FileSystemEventHandler):
         self._has_new_folders = False
         self._events: SimpleQueue[None] = SimpleQueue()
         self._quiet_at = self._overdue_at = self._read_at = math.inf
+        self._reads_since: float | None = None
+        self._rested_at = 0.0
 
     @property
     def started(self) -> bool:
@@ -123,9 +129,13 @@ class DirectoryWatch(events.FileSystemEventHandler):
 
     def wait(self, seconds: float) -> bool:
         """Wait until it is time to read, at most `seconds`; whether it is."""
-        end = time.monotonic() + seconds
+        now = time.monotonic()
+        end, since = now + seconds, self._reads_since
+        if since is not None:
+            self._rested_at = now + min(_REST * (now - since), MAX_DELAY_SECONDS)
+            self._reads_since = None
         while (now := time.monotonic()) < (
-            due := min(self._quiet_at, self._overdue_at, self._read_at)
+            due := max(min(self._quiet_at, self._overdue_at, self._read_at), self._rested_at)
         ):
             if now >= end:
                 return False
@@ -135,6 +145,7 @@ class DirectoryWatch(events.FileSystemEventHandler):
                 self._overdue_at = min(self._overdue_at, now + MAX_DELAY_SECONDS)
         self._quiet_at = self._overdue_at = math.inf
         self._read_at = now + RESCAN_SECONDS
+        self._reads_since = now
         return True
 
     def wake(self) -> None:
