@@ -420,8 +420,12 @@ class JobController:
             tracked.record = self.informers.records(key.namespace).newest(key, known)
             if known is not None and tracked.record is None:
                 self.start_limiter.recount(key)
-        is_gone = tracked.job.object is not None and tracked.record is None
-        if not desired and (is_gone or not self._has_started(tracked)):
+        seen = tracked.job.object if tracked.record is None else None
+        if desired and seen is not None and self._until is None:
+            spec = self.informers.spec_of(key)
+            if spec is None or not spec.text or spec.object.uid != seen.uid:
+                return None  # it is gone: the next reading of the specs is about to say so
+        if not desired and (seen is not None or not self._has_started(tracked)):
             self._reconciler.reporter.report_end(tracked)
             self.forget(key)
             return None
