@@ -9,7 +9,6 @@ asked for, and one more.
 import json
 import os
 import random
-import signal
 import time
 from collections import Counter
 from contextlib import ExitStack
@@ -24,7 +23,7 @@ from tests.support.api import Api
 from tests.support.client import eventually
 from tests.support.clusters import NAMESPACE, engine_on
 from tests.support.engine import Engine, Process
-from tests.support.engine_process import EngineProcess
+from tests.support.engine_process import EngineProcess, Pauses
 from tests.support.ownership import Deeds, Unowned
 
 SECONDS = float(os.environ.get("ENGINE_WILLS_SECONDS", "6"))
@@ -60,24 +59,6 @@ class Source:
         """Another revision of the job in this folder."""
         self.asked[job] += 1
         engine.spec(job, script="make", env={"REVISION": str(next(self._numbers))})
-
-
-class Pauses:
-    """Processes that were stopped, and when each goes on."""
-
-    def __init__(self) -> None:
-        self._until: dict[EngineProcess, float] = {}
-
-    def stop(self, process: EngineProcess, seconds: float) -> None:
-        if process not in self._until:
-            process.send(signal.SIGSTOP)
-            self._until[process] = time.monotonic() + seconds
-
-    def end(self, *, all_of_them: bool = False) -> None:
-        for process, until in [*self._until.items()]:
-            if all_of_them or time.monotonic() >= until:
-                process.send(signal.SIGCONT)
-                del self._until[process]
 
 
 @pytest.mark.parametrize("processes", PROCESSES)

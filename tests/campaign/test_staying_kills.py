@@ -1,6 +1,7 @@
 """Engines that stay are killed at random instants while files, or objects, come and change.
 
-One alone, and one of three that share the source, so that its jobs go to the others.
+One alone, and one of three that share the source, so that its jobs go to the others. One of three
+is also stopped for longer than its Lease lasts, and goes on, or is killed before it can.
 
 Judged by what the scheduler gave to the node: each pod once, whatever the engine said of itself.
 """
@@ -33,7 +34,7 @@ from tests.cluster.images import Images
 from tests.cluster.node import Node
 from tests.support.definitions import install_definitions
 from tests.support.engine import Engine
-from tests.support.engine_process import EngineProcess
+from tests.support.engine_process import EngineProcess, Pauses
 from tests.support.job_specs import JOB_SPECS
 from tests.support.objects import Objects
 
@@ -42,6 +43,8 @@ pytestmark = [pytest.mark.node, pytest.mark.registry, pytest.mark.timeout(3000)]
 KILLS = int(os.environ.get("ENGINE_SOAK_STAYING_KILLS", "6"))
 SEED = int(os.environ.get("ENGINE_SOAK_SEED", "21"))
 ASIDE = "../aside"
+LEASE = 1.0
+LONGEST_PAUSE = 5.0
 
 
 class Specs:
@@ -126,13 +129,14 @@ def test_a_job_runs_exactly_once_however_often_an_engine_that_stays_is_killed(
     chance = random.Random(SEED)
     before = cluster.audit_position()
     specs = Specs(replace(engine), objects, images, chance)
-    kills = batches = 0
+    kills = stalls = batches = 0
+    pauses = Pauses()
     troubled = Troubles(engine, objects, cluster, second_node, chance, tmp_path)
     with troubled as troubles, ExitStack() as stack:
 
         def begin() -> EngineProcess:
             count = str(chance.choice((1, 2, 8)))
-            arguments = ("--leader-elect", "--lease-duration", "1s", "--concurrency", count)
+            arguments = ("--leader-elect", "--lease-duration", f"{LEASE}s", "--concurrency", count)
             return stack.enter_context(EngineProcess(engine, *arguments, ready=False))
 
         staying = [begin() for _ in range(engines - 1)]
@@ -141,12 +145,16 @@ def test_a_job_runs_exactly_once_however_often_an_engine_that_stays_is_killed(
             specs.write_batch(batches)
             while not (specs.is_done and _is_over(engine, specs)):
                 troubles.change()
+                if staying and chance.random() < 0.5:
+                    pauses.stop(chance.choice(staying), chance.uniform(LEASE, LONGEST_PAUSE))
+                    stalls += 1
                 staying.append(begin())
-                _live_for_a_while(staying[-1], specs, chance)
+                _live_for_a_while(staying[-1], specs, chance, pauses)
                 victim = staying.pop(chance.randrange(len(staying)))
                 assert victim.process.poll() is None, victim.text
                 victim.kill()
                 kills += 1
+        pauses.end(all_of_them=True)
         troubles.end()
         for one in staying:
             assert one.stop().code == 0
@@ -161,18 +169,21 @@ def test_a_job_runs_exactly_once_however_often_an_engine_that_stays_is_killed(
     _assert_once(jobs, specs, bound)
     assert_nothing_left(objects, jobs)
     print(  # noqa: T201 - for `make soak`
-        f"{kills} kills, {len(jobs)} jobs, {len(bound)} pods, {dict(outcomes_of(jobs))}, "
-        f"{dict(Counter(troubles.log))}"
+        f"{kills} kills, {stalls} stalls, {len(jobs)} jobs, {len(bound)} pods, "
+        f"{dict(outcomes_of(jobs))}, {dict(Counter(troubles.log))}"
     )
 
 
-def _live_for_a_while(staying: EngineProcess, specs: Specs, chance: random.Random) -> None:
+def _live_for_a_while(
+    staying: EngineProcess, specs: Specs, chance: random.Random, pauses: Pauses
+) -> None:
     end = time.monotonic() + chance.uniform(0.3, 2.5)
     if chance.random() < 0.6:
         staying.wait_for_line("leading")
         end = time.monotonic() + chance.uniform(0.0, 1.5)
     while (left := end - time.monotonic()) > 0:
         specs.touch_one()
+        pauses.end()
         time.sleep(min(left, chance.uniform(0.05, 0.6)))
 
 

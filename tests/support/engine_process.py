@@ -140,6 +140,24 @@ class EngineProcess:
                     self._changed.notify_all()
 
 
+class Pauses:
+    """Processes that were stopped, and when each goes on."""
+
+    def __init__(self) -> None:
+        self._until: dict[EngineProcess, float] = {}
+
+    def stop(self, process: EngineProcess, seconds: float) -> None:
+        if process not in self._until:
+            process.send(signal.SIGSTOP)
+            self._until[process] = time.monotonic() + seconds
+
+    def end(self, *, all_of_them: bool = False) -> None:
+        for process, until in [*self._until.items()]:
+            if all_of_them or time.monotonic() >= until:
+                process.send(signal.SIGCONT)
+                del self._until[process]
+
+
 def wait_for_state(engine: Engine, job: str, state: str, within: float = 60.0) -> dict[str, object]:
     """The job's entry in `engine status`, once it is in `state`."""
     deadline = time.monotonic() + within
