@@ -230,7 +230,7 @@ def test_sources_do_not_disturb_each_other(candidate: Candidates) -> None:
         candidate("two", source="Web").lead(),
         candidate("three", source="WEB").lead(),
     ]
-    assert all(leader.elector.is_member for leader in leaders)
+    eventually(lambda: all(leader.elector.is_member for leader in leaders))
 
 
 def test_no_two_engines_have_one_identity(place: Target) -> None:
