@@ -242,7 +242,8 @@ class Membership:
         except EngineError as error:
             return self._wait_after(error)
         self._set_members()
-        often = next_look(lock.duration) if self._others() else lock.duration
+        left = self._others().values()  # one that may be gone is looked at once it would be
+        often = min(next_look(lock.duration), *left) if left else lock.duration
         return max(0.0, min(often, self._renew_at - boottime()))
 
     def _find_own(self, found: Mapping[int, LeaseRecord]) -> None:
