@@ -57,7 +57,7 @@ class Bare:
     def stream(self, path: str) -> Any:
         """An open watch, to be read line by line."""
         return self._pool.request(
-            "GET", path, headers=self._headers, preload_content=False, timeout=60
+            "GET", path, headers=self._headers, preload_content=False, timeout=600
         )
 
 

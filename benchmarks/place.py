@@ -117,12 +117,15 @@ def best_place() -> Iterator[tuple[Place, str]]:
 
 
 @contextmanager
-def sandbox() -> Iterator[Place]:
-    """A sandbox in a process of its own: it shares neither our lock nor our memory."""
+def sandbox(latency: float = 0.0) -> Iterator[Place]:
+    """A sandbox in a process of its own: it shares neither our lock nor our memory.
+
+    Each write of a job comes back `latency` seconds late.
+    """
     with tempfile.TemporaryDirectory(prefix="engine-bench-") as folder:
         kubeconfig = Path(folder, "kubeconfig")
         process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.sandbox_server", str(kubeconfig)],
+            [sys.executable, "-m", "benchmarks.sandbox_server", str(kubeconfig), str(latency)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

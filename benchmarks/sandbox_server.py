@@ -3,11 +3,16 @@
 import json
 import sys
 
-from engine.sandbox import Sandbox
+from engine.sandbox import Fault, Latency, Sandbox
 
 
 def main() -> None:
+    latency = float(sys.argv[2])
     with Sandbox() as sandbox:
+        for resource in ("pods", "secrets", "configmaps") if latency else ():
+            for verb in ("create", "update", "patch"):
+                slow = Fault(Latency(latency), verb=verb, resource=resource, times=None)
+                sandbox.faults.add(slow)
         print(sandbox.write_kubeconfig(sys.argv[1]), flush=True)
         for line in sys.stdin:
             if line == "clear\n":

@@ -102,7 +102,7 @@ def _profile() -> tuple[set[tuple[str, str]], list[str]]:
 
 @contextlib.contextmanager
 def _sandbox(folder: Path) -> Iterator[str]:
-    command = [sys.executable, "-m", "benchmarks.sandbox_server", str(folder / "kubeconfig")]
+    command = [sys.executable, "-m", "benchmarks.sandbox_server", str(folder / "kubeconfig"), "0"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as server:
         assert server.stdout is not None
