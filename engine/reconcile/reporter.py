@@ -110,7 +110,9 @@ class AttemptReporter(Struct, frozen=True):
             message += time_left(record, self.client.now()) if message else ""
         shown = number if not state.is_final else 0
         reported = (record.run, state, shown, record.reason, waits_until)
-        if tracked.reported_state == reported:
+        # A record that follows an edit of its object says of a pod that runs what it said before.
+        runs = state is State.STARTING and (record.run, State.RUNNING, number)
+        if tracked.reported_state == reported or tracked.reported_state[:3] == runs:
             return False
         tracked.reported_state = reported
         since = record.queued_at if state is State.QUEUED else None

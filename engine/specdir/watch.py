@@ -32,7 +32,7 @@ QUIET_SECONDS = 0.010
 """It is time to read after a burst of events has gone quiet for so long ..."""
 MAX_DELAY_SECONDS = 0.250
 """... or has gone on for so long."""
-_REST = 3.0
+_REST = 10.0
 """How many times as long as a reading the pause after it is, up to the longest delay: specs that
 come one by one leave time for the jobs of those before them.
 """

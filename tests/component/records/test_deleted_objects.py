@@ -1,4 +1,4 @@
-"""A JobSpec object that is deleted is no job from then on, however late the specs are read again."""
+"""A JobSpec object that is deleted is no job, however late the specs are read again."""
 
 from pathlib import Path
 

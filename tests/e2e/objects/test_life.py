@@ -148,9 +148,10 @@ def test_suspending_a_run_that_has_begun_lets_it_go_on(
     engine: Engine, specs: JobSpecs, staying: EngineProcess, target: ClusterUnderTest
 ) -> None:
     engine.spec("build", script=target.script("build", lasts=3))
-    specs.running_pod("build")
+    staying.wait_for_line("build: Running")
     specs.patch("build", suspend=True)
     assert specs.ended("build")["state"] == "Succeeded"
+    assert staying.text.count("build: Starting") == 1
     specs.patch("build", env={"NEW": "1"})
     specs.wait_for("build", "Suspended")
 
