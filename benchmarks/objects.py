@@ -23,7 +23,7 @@ from benchmarks.figures import Bench, Figure, take_turns
 from benchmarks.finished import finished_jobs, finished_record
 from benchmarks.latency import Arrivals, in_turns
 from benchmarks.place import CLUSTER, Asked, Place
-from benchmarks.process import engine
+from benchmarks.process import engine, peak_mib
 from benchmarks.specs import text_of
 from benchmarks.staying import staying_engine
 from engine.api.kubernetes_schema import SHIPPED
@@ -38,10 +38,12 @@ from engine.wellknown import OBJECTS_SOURCE
 from tests.support.client import Client
 from tests.support.definitions import install_definitions
 from tests.support.job_specs import JOB_SPECS
+from tests.support.processes import resident_mib
 
 NAME = "objects"
 _PER_JOB = 0.5
 """Seconds for which the start of a job is waited for."""
+_SETTLES = 10.0
 _SECRET = "{fromEnv: ENGINE_SECRET_TOKEN}", "{value: not-a-secret}"
 """An object can't name a variable of the engine's."""
 
@@ -143,6 +145,8 @@ def _unchanged(bench: Bench) -> Iterator[Figure]:
             objects()
         works = {"engine": objects, "files": partial(look, "files", str(specs))}
         seconds = take_turns(bench.rounds, works)
+        stays = [_stays(place, "--from-cluster", "-n", of_objects), _stays(place, str(specs))]
+    yield from _staying(f"an engine that stays over {count:,} finished JobSpec objects", *stays)
     what = f"reconcile {count:,} finished, unchanged JobSpec objects"
     writes = sum(one.is_write for one in asked)
     for key, unit, found in (("time", "s", seconds), ("memory", "MiB", peaks)):
@@ -150,6 +154,21 @@ def _unchanged(bench: Bench) -> Iterator[Figure]:
         words = f"{what}: {'peak' if unit == 'MiB' else 'whole process'}"
         yield Figure(f"{NAME}-unchanged-{key}", words, unit, values, files, where=place.kind)
     yield Figure(f"{NAME}-unchanged-writes", f"{what}: writes", "writes", [writes])
+
+
+def _stays(place: Place, *specs: str) -> dict[str, float]:
+    """MiB and requests of an engine that stays where all jobs are over; it renews its Lease."""
+    with place.requests("engine/") as asked, staying_engine(place, *specs) as pid:
+        time.sleep(_SETTLES)
+        found = {"peak": peak_mib(pid), "settled": resident_mib(pid)}
+    others = [one for one in asked if one.verb != "watch" and one.resource != "leases"]
+    return {**found, "requests": len(others), "writes": sum(one.is_write for one in others)}
+
+
+def _staying(what: str, objects: dict[str, float], files: dict[str, float]) -> Iterator[Figure]:
+    for key, unit in (("peak", "MiB"), ("settled", "MiB"), ("requests", ""), ("writes", "")):
+        beside = {"files": [files[key]]}
+        yield Figure(f"{NAME}-staying-{key}", f"{what}: {key}", unit or key, [objects[key]], beside)
 
 
 def _finished_objects(bench: Bench, count: int, namespace: str) -> None:

@@ -33,8 +33,8 @@ QUIET_SECONDS = 0.010
 MAX_DELAY_SECONDS = 0.250
 """... or has gone on for so long."""
 _REST = 10.0
-"""How many times as long as a reading the pause after it is, up to the longest delay: specs that
-come one by one leave time for the jobs of those before them.
+"""A pause is as many times as long as the reading before it, up to the longest delay. While specs
+come one by one, there is time for the jobs of those before them.
 """
 RESCAN_SECONDS = 60.0
 FALLBACK_POLL = 2.0
