@@ -38,17 +38,44 @@ def leader_of(api: Api, release: Release) -> Object:
     return leader
 
 
-def test_when_the_leaders_pod_is_killed_the_other_goes_on_with_its_jobs(
-    release: Release, repository: str, engine: Engine, api: Api, jobs: str
+def test_three_replicas_share_the_jobs_and_those_of_one_that_is_killed_go_to_the_others(
+    release: Release, repository: str, engine: Engine, api: Api, jobs: str, cluster: Cluster
 ) -> None:
-    values = engine_values(repository, jobs, long=spec_of("long", engine, "sleep 20"))
+    values = engine_values(repository, jobs, first=spec_of("first", engine))
+    values["engine"]["replicas"] = 3
     release.helm("install", values)
-    api.wait(lambda: attempts(api, jobs).get("long", ("",))[0] == "Running", "running job", 180)
-    leader = leader_of(api, release)["metadata"]["name"]
-    api.delete("pods", leader, release.namespace, grace=0)
+    api.wait(lambda: _has_three_members(api, release), "three engines that know each other", 180)
 
-    expected = {"long": ("Succeeded", 1)}
-    api.wait(lambda: attempts(api, jobs) == expected, "end of the job, run once", 180)
+    begun = cluster.audit_position()
+    files = {f"long-{n}.yaml": spec_of(f"long-{n}", engine, "sleep 60") for n in range(6)}
+    api.patch("configmaps", "ci-engine-specs", {"data": files}, release.namespace)
+    everyone = {"first", *(name.removesuffix(".yaml") for name in files)}
+
+    def have_pods() -> bool:
+        begun = {job for job, (_, number) in attempts(api, jobs).items() if number}
+        return begun == everyone
+
+    api.wait(have_pods, "a pod of every job", 300)
+    told = engine.run("status", "-n", jobs, "-o", "json", ends=0).result["jobs"]
+    owners = {job["pod"]: job["engine"] for job in told if job["name"] != "first"}
+    replicas = [pod["metadata"]["name"] for pod in api.list("pods", release.namespace)]
+    posts = ("create", f"/api/v1/namespaces/{jobs}/pods")
+    for replica in replicas:
+        asked = requests_of(replica, cluster, begun)
+        own = [e for e in asked if (e["verb"], e["requestURI"].partition("?")[0]) == posts]
+        made = {entry["objectRef"]["name"] for entry in own}
+        assert made == {pod for pod, owner in owners.items() if replica in owner}
+    killed = max(owners.values()).rsplit("_", 2)[0]
+    api.delete("pods", killed, release.namespace, grace=0)
+
+    expected = dict.fromkeys(everyone, ("Succeeded", 1))
+    api.wait(lambda: attempts(api, jobs) == expected, "end of every job, run once", 300)
+
+
+def _has_three_members(api: Api, release: Release) -> bool:
+    """Whether each has renewed its Lease: from then on it acts, and the others know it."""
+    leases = [lease["spec"] for lease in api.list(LEASES, release.namespace)]
+    return len(leases) == 3 and all(one["renewTime"] > one["acquireTime"] for one in leases)
 
 
 @contextmanager
