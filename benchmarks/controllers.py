@@ -60,7 +60,7 @@ def argo_workflows(place: Place) -> Iterator[Installed]:
     program, folder = built("argo-workflows"), module_folder("argo-workflows") / "manifests/base"
     with place.namespace("argo") as namespace:
         for document in _read(folder / "workflow-controller/workflow-controller-configmap.yaml"):
-            ports = {"metricsConfig": f"port: {free_port()}"}
+            ports = {"metricsConfig": f"port: {free_port()}\n"}  # a value of one line isn't nested
             _apply_config(place, namespace, {**document, "data": ports})
         with _definitions(place, (folder / "crds/minimal").glob("argoproj.io_*.yaml")):
             command = [str(program), f"--kubeconfig={place.kubeconfig}", f"--namespace={namespace}"]
