@@ -9,7 +9,8 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from engine.lifecycle.record import Record
-from engine.refs import GATE, JobKey, parse_pod_name, record_name
+from engine.lifecycle.state import gate_position
+from engine.refs import JobKey, parse_pod_name, record_name
 
 Metadata = Mapping[str, Any]
 
@@ -46,11 +47,10 @@ class NeverRan(Struct, frozen=True):
 
     def covers(self, kind: str, metadata: Metadata) -> bool:
         """As `Proof`."""
-        pod, own = self.pod, self.pod["metadata"]
-        gates = [gate["name"] for gate in (pod.get("spec") or {}).get("schedulingGates") or ()]
+        own = self.pod["metadata"]
         is_same = all(metadata[key] == own[key] for key in ("uid", "resourceVersion"))
         is_named = parse_pod_name(metadata["name"]) is not None
-        return kind == "Pod" and is_same and is_named and GATE in gates
+        return kind == "Pod" and is_same and is_named and gate_position(self.pod) is not None
 
 
 class LeftBehind(Struct, frozen=True):

@@ -20,7 +20,7 @@ from engine.api.model import PullClass
 from engine.lifecycle.actions import Action, FindCachedImage, FindPullCause, RefreshPod, WriteRecord
 from engine.lifecycle.record import Attempt, PullFailure, Record
 from engine.lifecycle.retry import close_or_retry, retry_time
-from engine.lifecycle.state import LifecycleState, Pod, policies_of, uid_of
+from engine.lifecycle.state import LifecycleState, policies_of
 from engine.refs import pod_name
 from engine.status.outcome import Outcome, Reason
 from engine.status.waiting import classify_pull, has_pull_cause, pull_errors
@@ -42,14 +42,13 @@ def images_of_nodes(attempts: Iterable[Attempt], policies: Mapping[str, str]) ->
     return tuple(sorted(found))
 
 
-def fall_back(
-    state: LifecycleState, attempt: Attempt, pod: Pod, latest: datetime | None
-) -> Action | None:
+def fall_back(state: LifecycleState, latest: datetime | None) -> Action | None:
     """Close the attempt with the first real message of each container that failed, or wait.
 
     `latest` is when the pod has to have started; None where it has begun its work.
     """
-    uid, observed = uid_of(pod), state.observed
+    attempt, pod, observed = state.attempt, state.pod, state.observed
+    uid = attempt.uid
     failures: list[PullFailure] = []
     waiting: list[PullFailure] = []
     for trouble in pull_errors(pod):
@@ -71,13 +70,13 @@ def fall_back(
         patience = timedelta(seconds=state.pull.patience)
         until = attempt.gives_up_at or min(filter(None, (state.now + patience, latest)))
         if waiting and state.now < until:
-            return _wait_for_registry(state, attempt, waiting, until)
+            return _wait_for_registry(state, waiting, until)
         failures = waiting
     if not failures:
-        return _wait_for_registry(state, attempt, (), None) if attempt.gives_up_at else None
+        return _wait_for_registry(state, (), None) if attempt.gives_up_at else None
     if not state.is_fresh(uid):
         return RefreshPod(attempt.pod, uid)
-    moved_along = tuple(_moved_along(state, pod, failures))
+    moved_along = tuple(_moved_along(state, failures))
     return _close(state, attempt, tuple(failures), moved_along)
 
 
@@ -111,16 +110,13 @@ def _falls_back(
 
 
 def _wait_for_registry(
-    state: LifecycleState,
-    attempt: Attempt,
-    waiting: Iterable[PullFailure],
-    until: datetime | None,
+    state: LifecycleState, waiting: Iterable[PullFailure], until: datetime | None
 ) -> Action:
     """Say so in the record, once; or, without `until`, that it is over."""
-    if until is not None and attempt.gives_up_at == until:
+    if until is not None and state.attempt.gives_up_at == until:
         return state.wait(until)
     words = "; ".join(f"waits for the registry: {_words(failure)}" for failure in waiting)
-    after = state.run_record.with_attempt(replace(attempt, gives_up_at=until))
+    after = state.run_record.with_attempt(replace(state.attempt, gives_up_at=until))
     return WriteRecord(replace(after, message=words))
 
 
@@ -148,9 +144,7 @@ def _close(
     return WriteRecord(after)
 
 
-def _moved_along(
-    state: LifecycleState, pod: Pod, failures: Iterable[PullFailure]
-) -> Iterator[PullFailure]:
+def _moved_along(state: LifecycleState, failures: Iterable[PullFailure]) -> Iterator[PullFailure]:
     """One for each container with the image and the policy of one that failed.
 
     One that is at the end of its list stays there: it may yet get its image.
@@ -158,7 +152,7 @@ def _moved_along(
     pulls = {
         container["name"]: (container.get("image"), container.get("imagePullPolicy"))
         for field in ("initContainers", "containers")
-        for container in pod["spec"].get(field) or ()
+        for container in state.pod["spec"].get(field) or ()
     }
     moved = {failure.container for failure in failures}
     record = state.run_record

@@ -1,7 +1,8 @@
 """Everything a decision is made from: the spec, the record, what is in the cluster, the time."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
+from itertools import filterfalse
 from operator import itemgetter
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ from engine.api.model import Job, PullSettings, RecordSettings
 from engine.errors import ApiError, QuotaExceededError
 from engine.lifecycle.actions import DeletePod, RefreshPod, Wait
 from engine.lifecycle.predecessors import Predecessor
-from engine.lifecycle.record import NO_RECORD, PullFailure, Record
+from engine.lifecycle.record import NO_RECORD, Attempt, PullFailure, Record
 from engine.refs import GATE, JobKey, parse_pod_name, pod_name
 from engine.status.containers import container_states, main_containers_terminated
 from engine.status.deletion import Deletion
@@ -172,6 +173,16 @@ class LifecycleState(Struct, frozen=True):
         """The run's record, for what is decided by how the job is tried now."""
         return replace(self.run_record, spec_fields=self.job.spec_fields)
 
+    @property
+    def attempt(self) -> Attempt:
+        """The run's attempt that is under way: `start_attempt` answers where there is none."""
+        return self.run_record.attempts[-1]
+
+    @property
+    def pod(self) -> Pod:
+        """The pod of that attempt: `close_attempt` answers where there is none."""
+        return next(pod for pod in self.observed.pods if uid_of(pod) == self.attempt.uid)
+
     def pod_of(self, uid: str) -> Pod | None:
         """The pod with this UID, if there is one."""
         return next((pod for pod in self.observed.pods if uid_of(pod) == uid), None)
@@ -195,8 +206,8 @@ class LifecycleState(Struct, frozen=True):
 
     def unowned_pods(self) -> Iterator[Pod]:
         """Pods that may run, and are named and labelled as this job's, but are in no record."""
-        for pod in self.observed.pods:
-            if not (self.is_owned(pod) or has_ended(pod) or gate_position(pod) is not None):
+        for pod in filterfalse(self.is_owned, self.observed.pods):
+            if not has_ended(pod) and gate_position(pod) is None:
                 yield pod
 
     def unlabelled_pod(self) -> Pod | None:
@@ -233,6 +244,11 @@ class LifecycleState(Struct, frozen=True):
         grace = None if any(one.running for one in container_states(pod)) else 0
         version = pod["metadata"].get("resourceVersion", "")
         return DeletePod(name_of(pod), uid_of(pod), grace, why, version)
+
+    def delete_first(self, pods: Iterable[Pod], why: str) -> DeletePod | RefreshPod | None:
+        """Delete the first of `pods` that doesn't go already."""
+        steps = (self.delete(pod, why) for pod in pods)
+        return next((step for step in steps if not isinstance(step, Wait)), None)
 
     def queued(self, record: Record, rejection: Rejection) -> Record:
         """`record` of a run that waits for `rejection` to pass; it keeps its place in the line."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from engine.lifecycle.actions import Action
 from engine.lifecycle.rules.clear_orphan_mark import clear_orphan_mark
 from engine.lifecycle.rules.close_attempt import close_attempt
+from engine.lifecycle.rules.close_stuck import close_stuck
 from engine.lifecycle.rules.finish_run import finish_run
 from engine.lifecycle.rules.follow_spec import follow_spec
 from engine.lifecycle.rules.handle_rejected_record import handle_rejected_record
@@ -42,10 +43,11 @@ RULES: tuple[Rule, ...] = (
     resolve_unrecorded,
     handle_rejection,
     start_attempt,
+    close_attempt,
     open_gate,
     wait_for_gates,
     restore_dependents,
-    close_attempt,
+    close_stuck,
     update_pod,
     wait_for_pod,
 )
@@ -56,8 +58,5 @@ def decide(state: LifecycleState) -> Action:
 
     The first of the rules that answers wins, and the last one always does.
     """
-    for rule in RULES:
-        action = rule(state)
-        if action is not None:
-            return action
-    raise AssertionError("wait_for_pod answers everything")
+    actions = (rule(state) for rule in RULES)
+    return next(action for action in actions if action is not None)

@@ -1,4 +1,4 @@
-"""Step 5: the attempt has ended, in one of the ways an attempt can; write that down."""
+"""Step 5: the attempt has ended; write down how."""
 
 import math
 from datetime import datetime, timedelta
@@ -6,36 +6,23 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from engine.lifecycle.actions import Action, RefreshPod, Wait, WriteRecord
-from engine.lifecycle.pull_fallback import fall_back
 from engine.lifecycle.record import Attempt, Record
 from engine.lifecycle.retry import close_or_retry
-from engine.lifecycle.rules.restore_dependents import next_look
 from engine.lifecycle.state import LifecycleState, Pod, held_end, is_terminating
-from engine.status.containers import finished_at, has_main_started, has_started, started_at
+from engine.status.containers import finished_at, started_at
 from engine.status.deadline import exceeded_deadline
 from engine.status.deletion import UNSEEN, deleted, read_end
 from engine.status.last_words import read_last_words
 from engine.status.outcome import Outcome, Reason
-from engine.status.waiting import (
-    lacks_dependents,
-    read_config_error,
-    read_invalid_image,
-    read_start_cause,
-)
 from engine.times import parse_time
 
 
 def close_attempt(state: LifecycleState) -> Action | None:
-    """Only for an attempt that is under way."""
-    attempt = state.run_record.open_attempt
-    if attempt is None:
-        return None
-    end, pod = attempt_end(state, attempt), state.pod_of(attempt.uid)
+    """For a pod that has ended, or is gone; one that is being deleted is waited for."""
+    end = attempt_end(state, state.attempt)
     if isinstance(end, Outcome):
-        return close(state, attempt, end)
-    if pod is None:
-        return end
-    return state.wait() if is_terminating(pod) else _close_stuck(state, attempt, pod)
+        return close(state, end)
+    return end or (state.wait() if is_terminating(state.pod) else None)
 
 
 def attempt_end(state: LifecycleState, attempt: Attempt) -> Outcome | RefreshPod | None:
@@ -64,34 +51,6 @@ def see_through(state: LifecycleState, record: Record) -> WriteRecord | RefreshP
     if isinstance(end, Outcome):
         return WriteRecord(record.with_attempt_closed(attempt, end, state.now))
     return end
-
-
-def _close_stuck(state: LifecycleState, attempt: Attempt, pod: Pod) -> Action | None:
-    """The ways to be stuck, each believed after one more look at the API.
-
-    Once main has started, its timeout is the only one: what its services lack is only reported.
-    """
-    outcome = read_overdue(state, pod)
-    if outcome is None and has_main_started(pod):
-        return None
-    outcome = outcome or read_invalid_image(pod)
-    if outcome is None:
-        latest = None if has_started(pod) else start_deadline(state, attempt, pod)
-        action = fall_back(state, attempt, pod, latest)
-        if isinstance(action, Wait):
-            return state.wait(action.until, run_deadline(state, pod))
-        if action is not None:
-            return action
-        look = next_look(state, pod)
-        if not (lacks_dependents(pod) and look is not None and state.now < look):
-            outcome = read_config_error(pod)
-    is_late = not has_started(pod) and state.now >= start_deadline(state, attempt, pod)
-    if outcome is None and is_late:
-        words = f"not started within {state.job.start_timeout:g}s: {read_start_cause(pod)}"
-        outcome = Outcome(Reason.START_TIMEOUT, words)
-    if outcome is not None and not state.is_fresh(attempt.uid):
-        return RefreshPod(attempt.pod, attempt.uid)
-    return close(state, attempt, outcome) if outcome is not None else None
 
 
 def read_overdue(state: LifecycleState, pod: Pod) -> Outcome | None:
@@ -126,15 +85,15 @@ def _timeout(state: LifecycleState) -> int:
     return record.kept_timeout or own
 
 
-def start_deadline(state: LifecycleState, attempt: Attempt, pod: Pod) -> datetime:
+def start_deadline(state: LifecycleState) -> datetime:
     """When the pod has to have started."""
-    return waiting_since(attempt, pod) + timedelta(seconds=state.job.start_timeout)
+    return waiting_since(state) + timedelta(seconds=state.job.start_timeout)
 
 
-def waiting_since(attempt: Attempt, pod: Pod) -> datetime:
+def waiting_since(state: LifecycleState) -> datetime:
     """When the pod began to wait for the cluster: before that, an engine may have been away."""
-    created = datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
-    return max(created, attempt.claimed_at or created)
+    created = datetime.fromisoformat(state.pod["metadata"]["creationTimestamp"])
+    return max(created, state.attempt.claimed_at or created)
 
 
 def with_last_words(state: LifecycleState, outcome: Outcome, pod: Pod | None) -> Outcome:
@@ -151,9 +110,10 @@ def with_last_words(state: LifecycleState, outcome: Outcome, pod: Pod | None) ->
     return replace(outcome, message=message, last_words=words)
 
 
-def close(state: LifecycleState, attempt: Attempt, outcome: Outcome) -> WriteRecord:
+def close(state: LifecycleState, outcome: Outcome) -> WriteRecord:
     """Write down how the attempt ended; whether there is another is up to the job's `retry`."""
-    record, pod = state.decided_record, state.pod_of(attempt.uid)
+    record, attempt = state.decided_record, state.attempt
+    pod = state.pod_of(attempt.uid)
     outcome = with_last_words(state, outcome, pod)
     if pod is not None and attempt.started_at is None:
         attempt = replace(attempt, started_at=started_at(pod))

@@ -1,6 +1,8 @@
 """A run that is over stays over; the pod of an attempt that got stuck does not stay behind."""
 
-from engine.lifecycle.actions import Action, Done, Wait
+from itertools import filterfalse
+
+from engine.lifecycle.actions import Action, Done
 from engine.lifecycle.rules.resolve_unrecorded import discard
 from engine.lifecycle.rules.update_pod import update_pod
 from engine.lifecycle.state import LifecycleState, gate_position, has_ended
@@ -15,20 +17,18 @@ def finish_run(state: LifecycleState) -> Action | None:
     waited for, since nothing else depends on it. Nor does one stay that no engine has recorded
     within its time; what runs and isn't in the record is not the engine's to delete.
     """
-    record = state.run_record
+    record, rejection = state.run_record, state.rejected_record()
     if not record.state.is_final:
         return None
     if (update := update_pod(state)) is not None:
         return update
-    rejection = state.rejected_record()
-    is_due = rejection is None or state.now >= rejection.retry_at
-    for pod in state.observed.pods:
-        if has_ended(pod):
-            continue
-        if state.is_owned(pod):
-            words = f"its attempt ended: {record.reason}"
-            if not isinstance(removal := state.delete(pod, words), Wait):
-                return removal
-        elif is_due and gate_position(pod) is not None and (given_up := discard(state, pod)):
+    left = list(filterfalse(has_ended, state.observed.pods))
+    owned = filter(state.is_owned, left)
+    if removal := state.delete_first(owned, f"its attempt ended: {record.reason}"):
+        return removal
+    if rejection is not None and state.now < rejection.retry_at:
+        return Done()
+    for pod in filterfalse(state.is_owned, left):
+        if gate_position(pod) is not None and (given_up := discard(state, pod)):
             return given_up
     return Done()

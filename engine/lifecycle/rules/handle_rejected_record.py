@@ -27,17 +27,12 @@ def handle_rejected_record(state: LifecycleState) -> Action | None:
             return removal or ReportError(rejection.message, rejection.hint, rejection.kind)
         return Wait(rejection.retry_at, state.queued(record, rejection))
     pod = state.pod_of(attempt.uid)
-    is_running = pod is not None and has_started(pod)
-    if pod is None or not is_running or has_ended(pod) or is_terminating(pod):
+    if pod is None or not has_started(pod) or has_ended(pod) or is_terminating(pod):
         return ReportError(rejection.message, rejection.hint, rejection.kind)
     return state.wait(rejection.retry_at)
 
 
 def remove_unrecorded(state: LifecycleState, why: str) -> Action | None:
     """Delete what this engine made for an attempt and didn't record."""
-    for pod in state.other_pods(""):
-        if gate_position(pod) is not None and uid_of(pod) not in state.recorded:
-            removal = state.delete(pod, why)
-            if not isinstance(removal, Wait):
-                return removal
-    return None
+    gated = (pod for pod in state.other_pods("") if gate_position(pod) is not None)
+    return state.delete_first((pod for pod in gated if uid_of(pod) not in state.recorded), why)

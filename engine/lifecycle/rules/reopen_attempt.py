@@ -17,10 +17,10 @@ _GIVEN_UP = frozenset({Reason.IMAGE_PULL_FAILED, Reason.START_TIMEOUT})
 
 
 def reopen_attempt(state: LifecycleState) -> WriteRecord | None:
-    """Only while the run isn't over: an end that was reported is final."""
+    """Only of a run that goes on: an end that was reported is final."""
     record = state.run_record
     last = record.last
-    if last is None or last.outcome not in _GIVEN_UP or record.state.is_final:
+    if last is None or last.outcome not in _GIVEN_UP:
         return None
     pod = state.pod_of(last.uid)
     if pod is None or is_terminating(pod) or not has_main_started(pod):

@@ -53,7 +53,5 @@ def _is_stuck(pod: Pod) -> bool:
 
 def remove_strays(state: LifecycleState) -> DeletePod | RefreshPod | Wait | None:
     """Unfinished pods of other runs go before anything of this run begins."""
-    for pod in state.other_pods(""):
-        if run_of(pod) != state.job.run:
-            return state.delete(pod, "its spec has changed")
-    return None
+    strays = (pod for pod in state.other_pods("") if run_of(pod) != state.job.run)
+    return next((state.delete(pod, "its spec has changed") for pod in strays), None)

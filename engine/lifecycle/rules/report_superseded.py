@@ -6,8 +6,9 @@ The engine of the later run may have ended, or leave the job to this one: its en
 
 from engine.errors import SupersededError
 from engine.lifecycle.actions import Action, RefreshPod, ReportError, Wait, WriteRecord
+from engine.lifecycle.record import Record
 from engine.lifecycle.rules.close_attempt import see_through
-from engine.lifecycle.state import LifecycleState, gate_position, has_ended, uid_of
+from engine.lifecycle.state import LifecycleState, Pod, gate_position, has_ended, uid_of
 from engine.status.outcome import Reason
 
 _FINAL = (Reason.SUCCEEDED, Reason.DEADLINE_EXCEEDED)
@@ -34,12 +35,9 @@ def report_superseded(state: LifecycleState) -> Action | None:
         words = f"superseded by run {record.run} of source {record.source!r}"
         words += f", begun by engine {record.engine}" if record.engine else ""
         words += f"; {', '.join(differs)} differs" if differs else ""
-    for pod in state.observed.pods:
-        goes = uid_of(pod) in state.observed.created and gate_position(pod) is not None
-        if uid_of(pod) in state.recorded:
-            goes = record.state.is_final and not has_ended(pod)
-        if goes and not isinstance(removal := state.delete(pod, "its run is over"), Wait):
-            return removal
+    over = (pod for pod in state.observed.pods if _is_over(state, record, pod))
+    if (removal := state.delete_first(over, "its run is over")) is not None:
+        return removal
     attempt, rejection = record.open_attempt, state.rejected_record()
     is_refused = rejection is not None and state.now < rejection.retry_at
     step = None if is_refused else see_through(state, record)
@@ -51,3 +49,9 @@ def report_superseded(state: LifecycleState) -> Action | None:
     if step is not None and not isinstance(step, Wait):
         return step
     return ReportError(words, _HINT, SupersededError)
+
+
+def _is_over(state: LifecycleState, record: Record, pod: Pod) -> bool:
+    if uid_of(pod) in state.recorded:
+        return record.state.is_final and not has_ended(pod)
+    return uid_of(pod) in state.observed.created and gate_position(pod) is not None

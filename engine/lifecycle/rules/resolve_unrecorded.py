@@ -47,8 +47,6 @@ def resolve_unrecorded(state: LifecycleState) -> Action | None:
         return None
     wanted = pod_name(state.job.name, state.job.run, record.next_number)
     unknown = list(filterfalse(state.is_owned, state.observed.pods))
-    if not unknown:
-        return None
     for pod in unknown:
         if gate_position(pod) is not None and (action := discard(state, pod)) is not None:
             return action

@@ -8,7 +8,7 @@ it says in Events alone, and its containers are ContainerCreating for as long.
 from datetime import datetime, timedelta
 
 from engine.lifecycle.actions import CreateDependents
-from engine.lifecycle.state import LifecycleState, Pod, has_ended, is_terminating, uid_of
+from engine.lifecycle.state import LifecycleState
 from engine.status.containers import has_started
 from engine.status.waiting import lacks_dependents, scheduled_at
 
@@ -20,11 +20,8 @@ KUBELET_RETRY = timedelta(seconds=30)
 
 def restore_dependents(state: LifecycleState) -> CreateDependents | None:
     """Looked up once because the pod is slow, and once because it says what it lacks."""
-    attempt = state.run_record.open_attempt
-    pod = state.pod_of(attempt.uid) if attempt else None
-    if attempt is None or pod is None:
-        return None
-    due, reported = next_look(state, pod), lacks_dependents(pod)
+    attempt = state.attempt
+    due, reported = next_look(state), lacks_dependents(state.pod)
     was_looked_up = (attempt.uid, reported) in state.observed.dependents_looked_up
     if due is None or state.now < due or was_looked_up:
         return None
@@ -32,15 +29,13 @@ def restore_dependents(state: LifecycleState) -> CreateDependents | None:
     return CreateDependents(attempt.pod, attempt.uid, attempt.number, policies, reported)
 
 
-def next_look(state: LifecycleState, pod: Pod) -> datetime | None:
+def next_look(state: LifecycleState) -> datetime | None:
     """When the pod's dependents, or what it says of them, are to be looked at without an event."""
-    if is_terminating(pod) or has_ended(pod):
-        return None
-    reported = lacks_dependents(pod)
-    looked_up_at = state.observed.dependents_looked_up.get((uid_of(pod), reported))
+    reported = lacks_dependents(state.pod)
+    looked_up_at = state.observed.dependents_looked_up.get((state.attempt.uid, reported))
     if reported:
         return looked_up_at + KUBELET_RETRY if looked_up_at else state.now
-    if looked_up_at or has_started(pod):
+    if looked_up_at or has_started(state.pod):
         return None
-    since = scheduled_at(pod)
+    since = scheduled_at(state.pod)
     return None if since is None else since + SLOW_START

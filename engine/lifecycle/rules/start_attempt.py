@@ -1,6 +1,6 @@
 """Steps 1 to 3 of an attempt: create the gated pod, create what it owns, record it."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
@@ -20,7 +20,6 @@ from engine.lifecycle.state import (
 )
 from engine.refs import pod_name
 from engine.status.outcome import Reason, State
-from engine.times import parse_time
 
 _OF_ITS_OWN = (Reason.SUCCEEDED, Reason.SCRIPT_FAILED)
 """With another outcome the pod may not have been over when it was written."""
@@ -83,9 +82,9 @@ def _remove_leftover(state: LifecycleState, number: int) -> Action | None:
         ends = {a.uid: a.outcome for a in state.run_record.attempts}
         if not is_terminating(pod) or ends.get(uid_of(pod)) is not Reason.NODE_LOST:
             return state.delete(pod, "its attempt is over")
-        overdue = parse_time(pod["metadata"]["deletionTimestamp"])
-        if overdue is not None and state.now < overdue + _CONFIRMATION:
-            return state.wait(overdue + _CONFIRMATION)
+        confirmed = datetime.fromisoformat(pod["metadata"]["deletionTimestamp"]) + _CONFIRMATION
+        if state.now < confirmed:
+            return state.wait(confirmed)
     return None
 
 

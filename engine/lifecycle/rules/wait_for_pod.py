@@ -19,22 +19,17 @@ def wait_for_pod(state: LifecycleState) -> Action:
     A job that has just started is not written down as running at once: most are done before
     anybody looks, and their outcome is the next write anyway.
     """
-    record = state.run_record
-    attempt = record.open_attempt
-    pod = state.pod_of(attempt.uid) if attempt else None
-    if attempt is None or pod is None:
-        return state.wait()
+    record, pod = state.run_record, state.pod
     end = run_deadline(state, pod)
     if not has_started(pod):
-        start = start_deadline(state, attempt, pod)
-        return state.wait(start, next_look(state, pod), end)
+        return state.wait(start_deadline(state), next_look(state), end)
     if record.state is State.RUNNING:
         return state.wait(end)
     begun = started_at(pod) or _init_started_at(pod) or state.now
     due = begun + timedelta(seconds=RUNNING_DELAY)
     if state.now < due:
         return state.wait(due, end)
-    return WriteRecord(record.running(attempt, begun))
+    return WriteRecord(record.running(state.attempt, begun))
 
 
 def _init_started_at(pod: Pod) -> datetime | None:

@@ -34,6 +34,11 @@ def test_a_job_whose_pod_a_finalizer_keeps_does_not_run_for_ever_and_names_it() 
         assert closed.message == words
 
 
+def test_a_job_whose_pod_was_deleted_behind_its_gate_does_not_wait_for_a_finalizer() -> None:
+    closed = written(JOB, record(attempt()), held(phase="Pending", node="", gated=True))
+    assert closed.reason is Reason.POD_DELETED
+
+
 @pytest.mark.parametrize(
     "pod",
     [
