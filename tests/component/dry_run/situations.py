@@ -258,7 +258,7 @@ def crashed_before_the_deletion(stage: Stage) -> None:
 
 
 def has_other_labels(stage: Stage) -> None:
-    stage.start()
+    runs_and_is_recorded_so(stage)
     stage.change_pod(lambda pod: pod["metadata"]["labels"].update({"jobs.engine/attempt": "7"}))
 
 
