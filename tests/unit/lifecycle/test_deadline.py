@@ -6,10 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from engine.api.model import Features, PullSettings
-from engine.lifecycle.actions import CreatePod, DeletePod, RefreshPod, Wait
+from engine.lifecycle.actions import CreatePod, DeletePod, RefreshPod, Wait, WriteRecord
+from engine.lifecycle.rules import decide
 from engine.status.outcome import Reason, State
 from tests.unit.builders import make_config, make_job
-from tests.unit.lifecycle.states import NOW, act, at, attempt, record, written
+from tests.unit.lifecycle.states import NOW, act, at, attempt, make_state, record, written
 from tests.unit.pods import UID, ended, job_pod, running, waiting
 
 CONFIG = make_config("features: {activeDeadlineSeconds: false}")
@@ -114,6 +115,20 @@ def test_an_old_run_is_ended_by_the_timeout_that_it_was_started_with() -> None:
     own = make_job(config=CONFIG, timeout="1h")
     assert own.spec_hash == JOB.spec_hash  # a timeout of the run's own spec counts at once
     assert act(own, replace(old, state=State.RUNNING), pod) == Wait(at(3595))
+
+
+def test_an_overdue_run_that_superseded_this_ones_is_looked_at_again_and_then_ended() -> None:
+    own = make_job(config=CONFIG, timeout="10s", script="make other\n")
+    old, pod = replace(OPEN, kept_timeout=3), taken_up(DUE_SOON, running())
+    for asked, action in (({}, RefreshPod), ({UID: NOW}, WriteRecord)):
+        state = make_state(own, old, pod, asked=asked)
+        state.observed.superseded = True
+        assert isinstance(decide(replace(state)), action)
+
+
+def test_a_pod_without_a_status_has_all_its_time() -> None:
+    pod = {key: part for key, part in taken_up(OVERDUE, None).items() if key != "status"}
+    assert act(JOB, OPEN, pod) == Wait(at(3600 - 20))
 
 
 def test_a_timeout_that_the_pod_carries_is_in_no_record() -> None:

@@ -61,9 +61,10 @@ def test_an_attempt_that_is_opened_again_has_nothing_of_its_end() -> None:
         exhausted=True,
     )
     waits = record(over, message="not started within 60s")
-    again = written(JOB, waits, job_pod(JOB, running()))
-    assert again.last == attempt()
-    assert (again.state, again.message) == (State.STARTING, "")
+    for known in (waits, replace(waits, state=State.QUEUED)):
+        again = written(JOB, known, job_pod(JOB, running()))
+        assert again.last == attempt()
+        assert (again.state, again.message) == (State.STARTING, "")
 
 
 def test_a_mark_that_the_server_lets_nobody_remove_keeps_no_job_waiting() -> None:

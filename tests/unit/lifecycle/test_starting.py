@@ -116,6 +116,11 @@ def test_a_running_job_is_written_down_as_running_once_it_has_run_a_moment() -> 
     assert made.started_at == made.attempts[0].started_at == at(-10)
 
 
+def test_a_container_that_runs_since_an_unknown_time_runs_since_now() -> None:
+    pod = job_pod(JOB, {"running": {}})
+    assert act(JOB, record(attempt()), pod) == Wait(at(2))
+
+
 def test_a_job_that_is_recorded_as_running_is_not_written_again() -> None:
     known = written(JOB, record(attempt()), job_pod(JOB, running()))
     assert act(JOB, known, job_pod(JOB, running())) == Wait()
@@ -193,6 +198,12 @@ def test_a_recorded_pod_that_waited_for_its_engine_starts_its_time_anew() -> Non
     again = written(JOB, record(attempt()), gated, settled=[UID], now=at(900))
     assert isinstance(act(JOB, again, gated, settled=[UID], now=at(900)), RemoveSchedulingGate)
     assert isinstance(act(JOB, again, job_pod(JOB, phase="Pending"), now=at(900)), Wait)
+
+
+def test_an_absence_of_a_tenth_of_the_time_to_start_is_not_written_down() -> None:
+    gated = job_pod(JOB, gated=True)
+    for now, action in ((at(40), RemoveSchedulingGate), (at(41), WriteRecord)):
+        assert isinstance(act(JOB, record(attempt()), gated, settled=[UID], now=now), action)
 
 
 # Two pods
