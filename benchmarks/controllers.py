@@ -69,7 +69,7 @@ def argo_workflows(place: Place) -> Iterator[Installed]:
 
 @contextmanager
 def tekton(place: Place) -> Iterator[Installed]:
-    """Without its webhook: the controller itself sets the defaults of an object that has none.
+    """Without its webhook: objects come with the defaults that it would set.
 
     Errors: ClusterUnavailable where it can't be built.
     """

@@ -65,8 +65,12 @@ def _workflow(name: str) -> dict[str, Any]:
 
 
 def _task_run(name: str) -> dict[str, Any]:
+    """With what the webhook would set, which doesn't run."""
+    defaults = {"serviceAccountName": "default", "timeout": "1h0m0s"}
     spec = {"podTemplate": {"schedulerName": NOBODY}, "taskSpec": {"steps": [_CONTAINER]}}
-    return _object("tekton.dev/v1", "TaskRun", name, spec)
+    made = _object("tekton.dev/v1", "TaskRun", name, {**spec, **defaults})
+    made["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "tekton-pipelines"}
+    return made
 
 
 def _kubernetes_job(name: str) -> dict[str, Any]:
