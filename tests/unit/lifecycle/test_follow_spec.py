@@ -55,6 +55,11 @@ def test_a_suspended_job_goes_on_with_what_has_begun_and_stays_over() -> None:
     assert decided(HELD, finished(job=HELD)) == Done()
 
 
+def test_a_suspended_job_between_two_attempts_of_its_run_has_begun() -> None:
+    tried = attempt(job=HELD, outcome=Reason.EVICTED)
+    assert isinstance(decided(HELD, record(tried, job=HELD)), CreatePod)
+
+
 def test_a_suspended_job_that_the_brake_holds_is_not_written_of() -> None:
     assert not isinstance(decided(HELD, None, held=True), WriteRecord)
 

@@ -183,6 +183,19 @@ def test_a_pod_that_ended_before_it_was_recorded_is_recorded_then_closed() -> No
     assert written(JOB, first, pod).state is State.SUCCEEDED
 
 
+def test_a_retry_is_recorded_with_the_fields_that_it_was_made_with() -> None:
+    tried = record(attempt(outcome=Reason.EVICTED), spec_fields="timeout=aaaaaaaa")
+    gated = job_pod(JOB, gated=True, attempt=2, uid="uid-2")
+    assert written(JOB, tried, gated, settled=["uid-2"]).spec_fields == JOB.spec_fields
+
+
+def test_a_job_runs_since_its_init_container_began_also_once_that_is_over() -> None:
+    init = ended(0)
+    init["terminated"]["startedAt"] = "2026-01-01T12:00:05Z"
+    pod = job_pod(JOB, waiting("PodInitializing"), init={"prepare": init}, phase="Pending")
+    assert written(JOB, record(attempt()), pod).started_at == at(-15)
+
+
 # An engine that was away
 
 

@@ -9,6 +9,7 @@ from engine.api.model import Job
 from engine.lifecycle.actions import Action, DeletePod, Done, UpdatePod, Wait
 from engine.lifecycle.record import Record
 from engine.lifecycle.rules import decide
+from engine.refs import GATE
 from engine.status.outcome import Reason, State
 from engine.transform.set_ttl_annotation import kept_mark, kept_metadata, set_ttl_annotation
 from engine.wellknown import (
@@ -157,6 +158,12 @@ def test_a_hold_and_a_ttl_are_written_onto_the_pod_and_taken_off_again(
     assert isinstance(again, UpdatePod)
     assert (again.annotations[TTL], again.annotations[HOLD]) == ("4500", None)
     assert not isinstance(act(held, known, kept_pod(held, at, phase=phase)), UpdatePod)
+
+
+def test_a_gated_pod_that_goes_is_not_updated_before() -> None:
+    gated = kept_pod(JOB, phase="Pending", schedulingGates=[{"name": GATE}])
+    over = finished(Reason.CANCELLED)
+    assert isinstance(act(make_job(hold=True), over, gated), DeletePod)
 
 
 def test_labels_and_annotations_of_the_spec_are_changed_and_those_of_others_stay() -> None:

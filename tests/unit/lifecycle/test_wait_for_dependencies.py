@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from engine.lifecycle.actions import (
     Action,
+    CreateDependents,
     CreatePod,
     DeletePod,
     Done,
@@ -49,6 +50,11 @@ def test_a_job_is_queued_and_its_message_names_what_it_waits_for() -> None:
     fewer = after(waiting, SUCCESS, replace(PENDING, key=TEST))
     assert fewer.message == "waits for ci/test"
     assert isinstance(decide(state(fewer, SUCCESS)), CreatePod)
+
+
+def test_the_pod_of_a_job_that_waits_for_nothing_any_more_is_recorded() -> None:
+    made = state(None, SUCCESS, pods=(job_pod(JOB, gated=True),))
+    assert isinstance(decide(made), CreateDependents)
 
 
 def test_of_many_the_last_one_is_named_so_that_few_of_their_ends_are_a_write() -> None:

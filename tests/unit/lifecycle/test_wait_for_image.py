@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from engine.api.model import Job
+from engine.api.model import Job, JobObject
 from engine.lifecycle.actions import Action, CreatePod, Wait, WriteRecord
 from engine.lifecycle.record import Record
 from engine.lifecycle.rules import decide
@@ -51,6 +51,16 @@ def test_a_run_that_is_tried_again_waits_as_one_that_begins() -> None:
     action = decided(replace(HOLD, due=None), known=known, now=5)
     assert isinstance(action, WriteRecord)
     assert (action.record.state, action.record.queued_at) == (State.QUEUED, known.queued_at)
+
+
+def test_an_object_that_no_quota_refuses_says_that_it_waits_for_an_image() -> None:
+    known = replace(record(state=State.QUEUED), object=JobObject("uid-0", 1))
+    of_object = replace(JOB, object=known.object)
+    action = decided(replace(HOLD, due=None), known=known, now=5, job=of_object)
+    assert isinstance(action, WriteRecord)
+    assert action.record.reason is Reason.WAITING_FOR_IMAGE
+    refused = replace(known, refused="QuotaExceeded q")
+    assert decided(replace(HOLD, due=None), known=refused, now=5, job=of_object) == Wait()
 
 
 def test_what_waits_for_an_image_has_no_place_in_a_quotas_line_any_more() -> None:
