@@ -61,7 +61,7 @@ def _section(kind: str, path: Sequence[str], field: FieldDoc) -> str:
     inherited = len(others) < len(field.fields)
     link = "The fields of a [JobSpec's spec](jobspec.md#spec) may stand here"
     said = f"{link}{', and' if others else ''}{':' if others else '.'}\n\n" if inherited else ""
-    head: tuple[str, ...] = ("field", "type", "default", "meaning", "example")
+    head: tuple[str, ...] = ("field", "type", "meaning")
     if kind == JOB_SPEC and path:
         head = (*head, "kind")
     rows = [_row(kind, path, below) for below in others]
@@ -79,16 +79,17 @@ def _row(kind: str, path: Sequence[str], field: FieldDoc) -> Sequence[str]:
         meaning.append(f"Form: {text(field.form)}.")
     if field.kubectl:
         meaning.append(f"Fields: {code(f'kubectl explain {field.kubectl}')}.")
-    elif kind == JOB_SPEC or not _is_of_job_spec(kind, there):
+    for name, value in ("Default", field.default), ("Example", field.example):
+        if value is not None:
+            meaning.append(f"{name}: {code(_value(value))}.")
+    if kind == JOB_SPEC or not _is_of_job_spec(kind, there):
         below = next((place for place, _ in _sections(kind, there)), None)
         if below is not None:
             meaning.append(f"See [{text('.'.join(below))}](#{_anchor(below)}).")
     return (
         code(field.name),
         ("duration" if lasts else field.type) + required,
-        code(_value(field.default)),
         " ".join(filter(None, meaning)),
-        code(_value(field.example)),
         *([_kind(field)] if kind == JOB_SPEC and path else []),
     )
 

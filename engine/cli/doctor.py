@@ -10,6 +10,9 @@ from engine.cli.output import echo_data, echo_table
 from engine.errors import ClusterError, ExitCode
 from engine.inspect.doctor import CheckResult, CheckStatus, diagnose
 
+_LINES = 10
+"""That what is lost and its remedy may fill on a terminal: they are never cut."""
+
 
 @options.verb(
     "engine doctor -n ci",
@@ -32,7 +35,7 @@ def command(namespaces: tuple[str, ...], output: str) -> None:
         results = [CheckResult("reach", CheckStatus.FAILED, f"{where}{error.cause}", error.hint)]
     worst = max((one.status for one in results), key=[*CheckStatus].index)
     if output == "table":
-        echo_table(result_rows(results))
+        echo_table(result_rows(results), below=_LINES)
     else:
         checks = [asdict(one) | {"namespace": one.namespace or None} for one in results]
         echo_data({"status": worst, "checks": checks}, output)

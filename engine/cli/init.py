@@ -59,8 +59,8 @@ def command(name: str, directory: Path) -> None:
         _write_new(schema, bundled_schema(API_VERSION, JOB_SPEC))
     click.echo(path)
     echo_stderr(
-        f"next: engine validate {directory}; engine reconcile --once {directory}"
-        " (with --sandbox on a simulated cluster); engine explain spec"
+        f"next: engine validate {directory}\n      engine reconcile --once {directory}"
+        "    (--sandbox: on a simulated cluster)\n      engine explain spec"
     )
 
 

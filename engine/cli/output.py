@@ -98,10 +98,10 @@ def echo_error(error: EngineError) -> None:
         echo(f"error: {error.map_text(REDACTOR)}", err=True)
 
 
-def echo_table(rows: Sequence[Sequence[str]]) -> None:
+def echo_table(rows: Sequence[Sequence[str]], *, below: int = 0) -> None:
     """In columns, as wide as the terminal, if it is one."""
     colour = wants_colour(sys.stdout)
-    for line in format_rows(rows, width=terminal_width(), colour=colour):
+    for line in format_rows(rows, width=terminal_width(), colour=colour, below=below):
         click.echo(line, color=colour)
 
 
@@ -117,24 +117,30 @@ def echo_data(data: Any, output: str) -> None:
 
 
 def format_rows(
-    rows: Sequence[Sequence[str]], *, width: int | None = None, colour: bool = False
+    rows: Sequence[Sequence[str]], *, width: int | None = None, colour: bool = False, below: int = 0
 ) -> list[str]:
     """A line for each row, in columns; the last one isn't padded, and is shortened to `width`.
 
-    A cell that is the name of a state, or as good or as bad as one, has its colour.
+    With `below`, a last cell that doesn't fit is put below its row, where it may fill so many lines
+    of the terminal. A cell that is the name of a state, or as good or as bad, has its colour.
     """
     lines, used = [""] * len(rows), 0
     for number, column in enumerate(zip(*rows, strict=True), start=1):
         cells = [*map(sanitize_line, column)]
         if width is not None and number == len(rows[0]):
             room = max(width - used, _NARROWEST)
-            cells = [truncate_middle(cell, room) for cell in cells]
+            cells = [
+                f"\n    {truncate_middle(cell, below * width - 4)}"
+                if below and display_width(cell) > room
+                else truncate_middle(cell, room)
+                for cell in cells
+            ]
         widest = max(map(display_width, cells)) + _COLUMN_GAP
         used += widest
         for row, cell in enumerate(cells):
             lines[row] += colourise(cell, cell) if colour else cell
             lines[row] += " " * (widest - display_width(cell))
-    return [*map(str.rstrip, lines)]
+    return [re.sub(" +$", "", line, flags=re.MULTILINE) for line in lines]
 
 
 def colourise(text: str, state: str) -> str:

@@ -63,7 +63,7 @@ def _convert(
 ) -> Conversion:
     made = Conversion(document, name)
     job = {**common, **job, "variables": common.get("variables", {}) | job.get("variables", {})}
-    lines = ["GitLab clones the repository before the script; here the script does"]
+    lines = ["GitLab clones the repository first; here script has to do it"]
     spec = made.spec
     spec |= _container(made, job.pop("image", None), (name, "image"))
     before, script = (_lines(job.pop(key, [])) for key in ("before_script", "script"))

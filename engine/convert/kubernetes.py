@@ -62,7 +62,7 @@ def convert_workload(document: Document) -> Conversion:
     if "backoffLimit" in job:
         made.spec["retry"] = {"max": min(job.pop("backoffLimit"), 10)}
     else:
-        words = "a Job tries 6 times more; retry.max says it here"
+        words = "a Job is tried up to 6 times more; here retry.max says so"
         made.remark((*path, "template"), words)
     if "ttlSecondsAfterFinished" in job:
         seconds = job.pop("ttlSecondsAfterFinished")

@@ -198,7 +198,7 @@ def next_step(view: JobView) -> tuple[str, str]:
         return "", ""
     if record.state.is_final:
         again = f"nothing, until its spec changes or engine rerun {record.key}"
-        return "nothing: the job is over", again
+        return "", again
     attempt = record.open_attempt
     number = len(record.attempts) + (attempt is None)
     if attempt is None or not attempt.uid:

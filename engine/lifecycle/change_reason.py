@@ -22,7 +22,7 @@ from engine.lifecycle.actions import (
     WriteRecord,
 )
 from engine.lifecycle.predecessors import waiting_words
-from engine.lifecycle.record import NO_RECORD, Record, Run
+from engine.lifecycle.record import FIRST_RUN, Record, Run
 from engine.lifecycle.state import LifecycleState
 from engine.refs import pod_name
 from engine.status.outcome import Reason, State
@@ -92,7 +92,7 @@ def fields_changed(job: Job, record: Record | None) -> tuple[str, ...]:
 def explain_start(job: Job, record: Record | None) -> str:
     """Why a pod would be created, by the record that is there."""
     if record is None:
-        return NO_RECORD
+        return FIRST_RUN
     if not record.is_of(job):
         return record.run_of(job).cause
     last = record.last

@@ -9,10 +9,10 @@ trying, with its own back-off, until `pull.patience` is over. An attempt with th
 before waits, too.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import chain
-from operator import attrgetter
+from itertools import chain, groupby
+from operator import attrgetter, itemgetter
 
 from msgspec.structs import replace
 
@@ -164,20 +164,28 @@ def _moved_along(state: LifecycleState, failures: Iterable[PullFailure]) -> Iter
                 yield replace(failure, container=name, message="")
 
 
-def _attempt_summaries(attempts: Iterable[Attempt]) -> Iterator[str]:
-    """Of those that failed by a pull; words that were there before are named by their attempt."""
+def told_failures(attempts: Iterable[Attempt]) -> Iterator[tuple[int, PullFailure, str]]:
+    """Each pull failure that has a message: its attempt's position, and the runtime's words. Words
+    that were there before are named by their attempt.
+    """
     known: dict[str, int] = {}
     for position, attempt in enumerate(attempts, 1):
-        parts = []
         for failure in attempt.failures:
             if failure.message:
-                policy = attempt.policies.get(failure.container, "default policy")
                 words = _words(failure)
                 first = known.setdefault(words, position)
-                words = words if first == position else f"as attempt {first}"
-                parts.append(f"{failure.container}, {policy}: {words}")
-        if parts:
-            yield f"attempt {position}, {', '.join(parts)}"
+                yield position, failure, words if first == position else f"as attempt {first}"
+
+
+def _attempt_summaries(attempts: Sequence[Attempt]) -> Iterator[str]:
+    """Of those that failed by a pull."""
+    for position, told in groupby(told_failures(attempts), key=itemgetter(0)):
+        policies = attempts[position - 1].policies
+        parts = (
+            f"{failure.container}, {policies.get(failure.container, 'default policy')}: {words}"
+            for _, failure, words in told
+        )
+        yield f"attempt {position}, {', '.join(parts)}"
 
 
 def _words(failure: PullFailure) -> str:

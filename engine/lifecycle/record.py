@@ -23,7 +23,7 @@ Entry = TypeVar("Entry", "Record", "RunHistoryEntry", "Attempt", "PullFailure", 
 MOST_RUNS = 100
 MOST_NUMBERS = 1000
 OTHER_RUNS = "*"
-NO_RECORD, RERUN = "no record", "rerun asked for"
+FIRST_RUN, RERUN = "first run", "rerun asked for"
 """Causes of a start."""
 
 

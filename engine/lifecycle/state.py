@@ -13,7 +13,7 @@ from engine.api.model import Job, PullSettings, RecordSettings
 from engine.errors import ApiError, QuotaExceededError
 from engine.lifecycle.actions import DeletePod, RefreshPod, Wait
 from engine.lifecycle.predecessors import Predecessor
-from engine.lifecycle.record import NO_RECORD, Attempt, PullFailure, Record
+from engine.lifecycle.record import FIRST_RUN, Attempt, PullFailure, Record
 from engine.refs import GATE, JobKey, parse_pod_name, pod_name
 from engine.status.containers import container_states, main_containers_terminated
 from engine.status.deletion import Deletion
@@ -161,7 +161,7 @@ class LifecycleState(Struct, frozen=True):
         force_setattr(self, "recorded", record.pods if record is not None else {})
         if record is None:
             record = Record(
-                job.key, self.source, job.spec_hash, spec_fields=job.spec_fields, cause=NO_RECORD
+                job.key, self.source, job.spec_hash, spec_fields=job.spec_fields, cause=FIRST_RUN
             )
         if not (self.observed.superseded and record.spec_hash == job.spec_hash):
             record = record.run_of(job)

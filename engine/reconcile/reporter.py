@@ -7,7 +7,8 @@ from msgspec import Struct
 from engine.api.model import Job
 from engine.cluster.client import Client
 from engine.cluster.events import record_event
-from engine.lifecycle.record import NO_RECORD, Attempt, Record
+from engine.lifecycle.pull_fallback import told_failures
+from engine.lifecycle.record import FIRST_RUN, Attempt, Record
 from engine.lifecycle.retry import time_left
 from engine.lifecycle.state import LifecycleState, changed_labels, name_of, uid_of
 from engine.reconcile.job_store import TrackedJob
@@ -120,7 +121,7 @@ class AttemptReporter(Struct, frozen=True):
         why = record.start_cause if attempt and state is State.STARTING else ""
         key, reason = tracked.job.key, record.reason
         self.emit(StateChanged(key, state, reason, message, number, since, why))
-        if attempt is not None and why == record.cause and why not in ("", NO_RECORD):
+        if attempt is not None and why == record.cause and why not in ("", FIRST_RUN):
             self._write_event(tracked.job, attempt, EventReason.STARTED, why)
         return True
 
@@ -137,6 +138,8 @@ class AttemptReporter(Struct, frozen=True):
     def _report_fallback(self, job: Job, record: Record, attempt: Attempt) -> None:
         after, left = record.next_policies(job), time_left(record, self.client.now())
         failed: dict[tuple[str, str], str] = {}
+        told = [*told_failures(record.attempts)]
+        newest = {one.container: words for at, one, words in told if at == len(record.attempts)}
         for failure in attempt.failures:
             before = attempt.policies.get(failure.container, "default")
             first = failed.setdefault((failure.image, before), failure.container)
@@ -147,13 +150,13 @@ class AttemptReporter(Struct, frozen=True):
                 failure.image,
                 before,
                 after.get(failure.container, "default"),
-                (failure.message or f"as for container {first}") + left,
+                newest.get(failure.container, f"as for container {first}") + left,
                 failure.pull_class,
             )
             self.emit(change)
             text = (
-                f"{change.container}, image {change.image}: pull policy {change.before} failed, "
-                f"next is {change.after}: {change.message}"
+                f"{change.container}: pull policy {change.before} failed, next is {change.after}: "
+                f"{change.message}"
             )
             note = f".{change.container}"
             self._write_event(job, attempt, EventReason.PULL_POLICY_FALLBACK, text, note)

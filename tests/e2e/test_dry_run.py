@@ -37,7 +37,7 @@ def test_a_new_job_would_start_for_want_of_a_record_and_nothing_is_written(
     target.forget_requests()
     run = engine.run("reconcile", str(engine.folder), f"--dry-run={mode}", ends=0)
     assert run.stdout.splitlines()[1].split(maxsplit=2) == [
-        f"{engine.namespace}/job", "start", "no record",
+        f"{engine.namespace}/job", "start", "first run",
     ]  # fmt: skip
     assert run.stderr.endswith("1 job: 1 start (dry run: nothing was written)\n")
     assert objects.pods() == []
@@ -49,7 +49,7 @@ def test_a_new_job_would_start_for_want_of_a_record_and_nothing_is_written(
 def test_the_manifests_of_a_new_job_are_additions_and_its_secrets_masked(engine: Engine) -> None:
     engine.spec("job", script="echo hello", secrets={"A": {"value": "hidden-value"}})
     said = diff(engine, ends=1)
-    assert said.stdout.startswith(f"{engine.namespace}/job: start: no record\n")
+    assert said.stdout.startswith(f"{engine.namespace}/job: start: first run\n")
     headers = [line for line in said.stdout.splitlines() if line.startswith(("--- ", "+++ "))]
     assert [line.split("/")[0] for line in headers] == [
         "--- ", "+++ pod", "--- ", "+++ secret", "--- ", "+++ configmap",
@@ -177,7 +177,7 @@ def test_another_sources_job_fails_the_plan(engine: Engine) -> None:
 def test_a_quota_is_part_of_what_the_server_says(engine: Engine, limit: Any) -> None:
     limit({"pods": "0"})
     engine.spec("job", script="true")
-    assert told(plan(engine, "client")["job"]) == ("start", "no record")
+    assert told(plan(engine, "client")["job"]) == ("start", "first run")
     action, reason = told(plan(engine, "server")["job"])
     assert (action, reason.split(":")[0]) == ("start", "queued")
     assert "exceeded quota" in reason

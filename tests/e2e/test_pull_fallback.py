@@ -55,7 +55,7 @@ def test_the_fallback_is_told_on_stderr_and_in_an_event(
     run = engine.reconcile()
     told = [line for line in run.stderr.splitlines() if "pull policy Always failed" in line]
     assert len(told) == 1
-    assert "container main" in told[0]
+    assert "attempt 1, main: " in told[0]
     assert "next is IfNotPresent" in told[0]
     events = [
         event

@@ -191,7 +191,7 @@ def test_describe_tells_attempts_pods_events_and_what_a_job_waits_for(
     (entry,) = run.result["jobs"]
     assert entry["reason"] == "ScriptFailed"
     assert {"Scheduled", "AttemptFailed"} <= {event["reason"] for event in entry["events"]}
-    assert entry["waitsFor"] == "nothing: the job is over"
+    assert entry["waitsFor"] is None
     assert entry["next"].startswith("nothing, until its spec changes")
     missing = engine.run("describe", f"{space}/nobody", f"{space}/fails", ends=2)
     assert f"{space}/nobody: there is no record of this job" in missing.stderr

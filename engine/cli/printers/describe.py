@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from engine.cli.output import colourise, format_rows, sanitize_line
+from engine.cli.output import colourise, format_rows, sanitize_line, terminal_width
 from engine.cli.printers.status import error_state, format_followers, job_json
 from engine.durations import format_age
 from engine.inspect.view import JobView, Overview, next_step
@@ -15,6 +15,9 @@ from engine.lifecycle.record import Attempt
 from engine.lifecycle.retry import time_left
 from engine.status.containers import ContainerState, container_states
 from engine.times import format_time
+
+_LINES = 10
+"""That the message of an Event may fill on a terminal."""
 
 
 def job_data(job: JobView, overview: Overview) -> dict[str, Any]:
@@ -57,7 +60,7 @@ def job_lines(job: JobView, overview: Overview, *, colour: bool = False) -> list
         [
             ("Job", str(job.key)),
             ("Source", record.source_words),
-            ("Run", f"{record.run} (spec hash {record.spec_hash})"),
+            ("Run", record.run),
             ("Error", str(job.error or "")),
             ("Message", status.message and status.message + time_left(record, now)),
             ("Record", "" if status.is_recorded else f"still says {record.state}"),
@@ -65,6 +68,7 @@ def job_lines(job: JobView, overview: Overview, *, colour: bool = False) -> list
             ("Started", _when(record.started_at, now)),
             ("Finished", _when(record.finished_at, now)),
             ("Recorded", _when(job.written_at, now)),
+            ("Spec hash", record.spec_hash),
             ("Spec gone", _when(orphaned_since(record.annotations), now)),
             ("Engine", "" if record.state.is_final else format_followers(overview, record.source)),
             ("Waits for", waits_for),
@@ -74,13 +78,15 @@ def job_lines(job: JobView, overview: Overview, *, colour: bool = False) -> list
     lines.insert(3, f"{'State:':<12}{colourise(state, status.state) if colour else state}")
     lines.append("Attempts:" if record.attempts else "Attempts:   none")
     for attempt in record.attempts:
-        lines += _attempt_lines(record.position(attempt), attempt, job.pods.get(attempt.uid), now)
+        where = record.position(attempt), attempt, job.pods.get(attempt.uid)
+        lines += _attempt_lines(*where, now, status.message)
     past = [
         (one.run, one.state, one.reason or "", _when(one.finished_at, now), one.message)
         for one in record.history
     ]
     events = [
         (
+            "",
             format_age((now - event.at).total_seconds()) if event.at else "",
             event.type,
             event.reason,
@@ -91,7 +97,8 @@ def job_lines(job: JobView, overview: Overview, *, colour: bool = False) -> list
         for event in job.events
     ]
     lines += ["Runs before:", *_indented(format_rows(past))] if past else []
-    lines += ["Events:", *_indented(format_rows(events))] if events else ["Events:     none"]
+    shown = format_rows(events, width=terminal_width(), below=_LINES)
+    lines += ["Events:", *shown] if events else ["Events:     none"]
     return [*lines, *(sanitize_line(f"Not read:   {words}") for words in overview.unread)]
 
 
@@ -105,8 +112,9 @@ def _fields(fields: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _attempt_lines(
-    position: int, attempt: Attempt, pod: Mapping[str, Any] | None, now: datetime
+    position: int, attempt: Attempt, pod: Mapping[str, Any] | None, now: datetime, said: str
 ) -> list[str]:
+    """Without messages that are part of what is `said` above."""
     end = attempt.outcome.value if attempt.outcome else "under way"
     code = f", exit code {attempt.exit_code}" if attempt.exit_code is not None else ""
     where = "no pod"
@@ -119,14 +127,14 @@ def _attempt_lines(
         took = f", took {(attempt.finished_at - attempt.started_at).total_seconds():.1f}s"
     elif attempt.started_at:
         took = f", since {format_age((now - attempt.started_at).total_seconds())}"
-    lines = [attempt.message] if attempt.message and not attempt.failures else []
+    lines = [attempt.message] if attempt.message not in said and not attempt.failures else []
     policies = ", ".join(f"{name} {policy}" for name, policy in attempt.policies.items())
     lines += [f"pull policies: {policies}"] if policies else []
     lines += [
         f"{failure.container}, image {failure.image or 'unknown'}: {failure.reason}"
         f" ({failure.pull_class}): {failure.message}"
         for failure in attempt.failures
-        if failure.message
+        if failure.message not in said
     ]
     lines += [
         f"{state.name}, image {state.image}: {_state_words(state)}"

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
+from textwrap import indent
 from typing import Any, TextIO
 
 from engine.cli import output
@@ -29,24 +30,33 @@ _NAMES = {"key": "job", "ref": "object", "message": "cause"}
 class TextPrinter:
     """A line per event; safe to use from several threads.
 
-    Lines have no time: log collectors (the kubelet, journald) add it. An output that is gone or
-    closed stops the lines, never the engine. `verbose` counts the -v. Without any, lines on a
-    terminal are of bounded length; the second brings the tracebacks of internal errors.
+    With `timed`, each line begins with the time. An output that is gone or closed stops the lines,
+    never the engine. `verbose` counts the -v. Without any, lines on a terminal are of bounded
+    length; the second brings the tracebacks of internal errors.
     """
 
     def __init__(
-        self, out: TextIO, redact: Redactor, *, verbose: int = 0, colour: bool = False
+        self,
+        out: TextIO,
+        redact: Redactor,
+        *,
+        verbose: int = 0,
+        colour: bool = False,
+        timed: bool = False,
     ) -> None:
         self._out = out
         self._redact = redact
         self._verbose = verbose
         self._colour = colour
+        self._timed = timed
         self._longest = _MAX_COLUMNS if out.isatty() and not verbose else output.LONGEST_TEXT
         self._lock = threading.Lock()
 
     def __call__(self, event: Event) -> None:
         """Write the event's line, if it has one at this verbosity."""
         line = self.line(mask_event(event, self._redact))
+        if line and self._timed:
+            line = indent(line, f"{format_time(datetime.now(UTC))} ", lambda _: True)
         if line:
             with self._lock, suppress(OSError, ValueError):
                 self._out.write(line + "\n")
@@ -101,7 +111,8 @@ class JsonPrinter(TextPrinter):
 @contextmanager
 def open_printer(verbose: int, log_format: str, jobs: int | None = None) -> Iterator[TextPrinter]:
     """The listener of events and crashes: the live view on a terminal, of so many jobs; lines
-    elsewhere and with -v; JSON lines are the same everywhere.
+    elsewhere and with -v, with their times where `jobs` isn't known; JSON lines are the same
+    everywhere.
     """
     out, colour = sys.stderr, output.wants_colour(sys.stderr)
     if log_format == "json":
@@ -111,7 +122,8 @@ def open_printer(verbose: int, log_format: str, jobs: int | None = None) -> Iter
 
         printer = LiveView(out, REDACTOR, colour=colour, jobs=jobs)
     else:
-        printer = TextPrinter(out, REDACTOR, verbose=verbose, colour=colour)
+        timed = jobs is None
+        printer = TextPrinter(out, REDACTOR, verbose=verbose, colour=colour, timed=timed)
     with closing(printer), report_crashes(printer):
         yield printer
 
@@ -198,8 +210,8 @@ def _again(event: events.ErrorReported | events.InternalError) -> str:
 _FORMATS: Mapping[type[Any], Callable[[Any], str]] = {
     events.StateChanged: _state_changed,
     events.PullPolicyFallback: lambda e: (
-        f"{e.key}: attempt {e.attempt}, container {e.container}, image {e.image}: "
-        f"pull policy {e.before} failed, next is {e.after}: {e.message}"
+        f"{e.key}: attempt {e.attempt}, {e.container}: pull policy {e.before} failed, next is "
+        f"{e.after}: {e.message}"
     ),
     events.JobUnchanged: lambda e: f"{e.key}: {e.state}, unchanged",
     events.JobUnmanaged: lambda e: f"{e.key}: no valid spec any more; the job is no longer managed",

@@ -35,7 +35,8 @@ class Plan(Struct, frozen=True):
 def plan_table(plan: Plan) -> str:
     """One line a job: what would become of it, and why."""
     rows = [(str(j.job.key), j.action.value, j.reason) for j in plan.jobs]
-    return "\n".join(format_rows([("JOB", "ACTION", "REASON"), *rows], width=terminal_width()))
+    head = ("JOB", "ACTION", "REASON")
+    return "\n".join(format_rows([head, *rows], width=terminal_width(), below=1))
 
 
 def plan_diff(plan: Plan) -> str:

@@ -91,7 +91,7 @@ def result_table(result: "OnceResult", pruned: PruneResult, *, colour: bool = Fa
     uncounted = max(0, states[State.SUCCEEDED] - _FIRST_SCREEN)
     begin = states[State.SUCCEEDED] - uncounted
     shown = [*jobs[:begin], *jobs[begin + uncounted :]]
-    lines = format_rows([_HEAD, *map(_row, shown)], width=terminal_width(), colour=colour)
+    lines = format_rows([_HEAD, *map(_row, shown)], width=terminal_width(), colour=colour, below=1)
     for number, job in enumerate(shown, start=1):
         if job.log is not None:
             for line in sanitize_text("\n".join(job.log.lines)).split("\n"):
@@ -117,7 +117,7 @@ def _row(job: "JobResult") -> tuple[str, ...]:
         took = f"{(record.finished_at - record.started_at).total_seconds():.1f}s"
     attempts = str(len(record.attempts)) if record else "0"
     state, reason, message = outcome_columns(job)
-    return (str(job.job.key), state, reason, attempts, took, message)
+    return (str(job.job.key), state, reason if reason != state else "", attempts, took, message)
 
 
 def _summary(result: "OnceResult", pruned: PruneResult, states: Counter[str]) -> str:
@@ -143,7 +143,8 @@ def left_words(job: "JobResult", result: "OnceResult") -> str:
     if not job.left or record is None or result.as_of is None:
         return ""
     ended = explain_end(record, result.as_of)
-    return f"{key} {ended} and was left: engine rerun {key} (its log: engine logs {key})"
+    log = f" (its log: engine logs {key})" if record.started_at else ""
+    return f"{key} {ended} and was left: engine rerun {key}{log}"
 
 
 def interruption(result: "OnceResult") -> str:

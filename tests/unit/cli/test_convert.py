@@ -129,7 +129,7 @@ def test_a_pipelines_keywords_without_a_counterpart_say_what_to_do_instead(
         *("unit", "unit", "when", "artifacts", "rules"),
     ]
     assert "CI_COMMIT_SHA" in unit.partition("apiVersion")[0]
-    assert "artifacts: there are none: have script copy its results to a volume" in unit
+    assert "artifacts: not supported; have script copy its results to a volume" in unit
 
 
 @pytest.mark.parametrize(

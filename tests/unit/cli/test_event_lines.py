@@ -68,10 +68,7 @@ TOLD: dict[tuple[str, bool], dict[str, Event]] = {
     ("warning", False): {
         "ci/build | boom: no such host": LAST_WORDS,
         "ci/build: Failed ScriptFailed: exit code 3": FAILED,
-        (
-            "ci/build: attempt 1, container main, image tool:1: "
-            "pull policy Always failed, next is Never: no"
-        ): PULL,
+        "ci/build: attempt 1, main: pull policy Always failed, next is Never: no": PULL,
         "ci/build: pod build-1 is in no record": Notice(
             "pod build-1 is in no record", KEY, warning=True
         ),

@@ -45,7 +45,7 @@ def view(record: Record, found: dict[str, Any] | None) -> JobView:
 @pytest.mark.parametrize(
     ("record", "found", "waits_for", "following"),
     [
-        (OVER, None, "nothing: the job is over", "engine rerun ci/build"),
+        (OVER, None, "", "engine rerun ci/build"),
         (QUEUED, None, "quota, 1 of 2 in the queue for 3s: exceeded quota: q", "attempt 1 starts"),
         (CLAIMED, None, "to create the pod of attempt 1", "attempt 1 starts"),
         (OPEN, GATED, "to open its gate", "the pod starts"),

@@ -66,7 +66,7 @@ def test_where_a_record_of_0_1_does_not_say_what_it_ran_nobody_guesses() -> None
 
 
 def test_a_job_that_is_to_start_says_why() -> None:
-    assert explain_start(JOB, None) == "no record"
+    assert explain_start(JOB, None) == "first run"
     assert explain_start(JOB, of(JOB).again()) == ("rerun asked for")
     queued = record(message="exceeded quota: q")
     assert explain_start(JOB, replace(queued, state=State.QUEUED)) == "queued: exceeded quota: q"

@@ -82,7 +82,7 @@ def test_every_field_is_written_but_those_of_the_object_that_holds_the_record() 
     of_run: dict[str, Any] = {
         "state": State.FAILED, "reason": Reason.EVICTED, "message": "m", "exit_code": 1,
         "queued_at": NOW, "started_at": NOW, "finished_at": NOW,
-        "cause": "no record", "defaulted_fields": "spec.env=0a1b2c3d",
+        "cause": "first run", "defaulted_fields": "spec.env=0a1b2c3d",
     }  # fmt: skip
     tried = attempt(
         uid="uid-1", policies={"main": "Never"}, started_at=NOW, finished_at=NOW, message="m",
