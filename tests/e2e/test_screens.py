@@ -33,6 +33,7 @@ from tests.support.pages import ROOT
 from tests.support.tmux import open_tmux, require_tmux
 
 pytestmark = [
+    pytest.mark.soak,
     pytest.mark.node, pytest.mark.registry, pytest.mark.since(1, 36), pytest.mark.timeout(600),
 ]  # fmt: skip
 
