@@ -112,8 +112,9 @@ class AttemptReporter(Struct, frozen=True):
         shown = number if not state.is_final else 0
         reported = (record.run, state, shown, record.reason, waits_until)
         # A record that follows an edit of its object says of a pod that runs what it said before.
-        runs = state is State.STARTING and (record.run, State.RUNNING, number)
-        if tracked.reported_state == reported or tracked.reported_state[:3] == runs:
+        runs = (record.run, State.RUNNING, number)
+        goes_on = state is State.STARTING and not waits_until
+        if tracked.reported_state == reported or (goes_on and tracked.reported_state[:3] == runs):
             return False
         tracked.reported_state = reported
         since = record.queued_at if state is State.QUEUED else None

@@ -173,7 +173,7 @@ def test_one_that_the_parent_ignores_does_not_end_an_engine_that_stays(start: St
     os.close(staying.go_on)
     errors = staying.process.stderr
     assert errors is not None
-    assert any(line == "ready\n" for line in errors)
+    assert any(line.endswith(" ready\n") for line in errors)
     staying.process.send_signal(signal.SIGINT)
     staying.process.send_signal(signal.SIGTERM)
     said = staying.process.communicate(timeout=60)[1]
