@@ -139,14 +139,14 @@ class Deleter:
         if self.dry_run is DryRun.CLIENT:
             return candidate.entry(gone, reason)
         left = self._send(candidate, dry_run=is_dry)
-        if left and not is_dry and (waits := self._held_by(candidate, left)):
+        if left and (waits := self._held_by(candidate, left, may_wait=not is_dry)):
             return candidate.entry(PruneAction.FAILED, f"{reason}; {waits}")
         return None if left is None else candidate.entry(gone, reason)
 
-    def _held_by(self, candidate: PruneCandidate, left: api.Metadata) -> str:
+    def _held_by(self, candidate: PruneCandidate, left: api.Metadata, *, may_wait: bool) -> str:
         """The finalizers that hold it up; many a controller, such as Kueue's, lets go at once."""
         waits = waiting_for_finalizers(left)
-        for pause in (0.1, 0.3, 0.6):
+        for pause in (0.1, 0.3, 0.6) if may_wait else ():
             if not waits or left.get("deletionGracePeriodSeconds"):
                 return ""
             time.sleep(pause)
