@@ -99,9 +99,8 @@ def _ssl_context(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSL
     """Errors: KeyError without an authority; OSError, ValueError and TypeError for bad content."""
     data = b64decode(cluster.get(f"{_AUTHORITY}-data") or "").decode() or None
     made = ssl.create_default_context(cafile=None if data else cluster[_AUTHORITY], cadata=data)
-    made.verify_flags &= (
-        ~ssl.VERIFY_X509_STRICT
-    )  # as kubectl: Python 3.13 refuses clusters' authorities
+    # As kubectl: Python 3.13 would refuse the authorities of many clusters.
+    made.verify_flags &= ~ssl.VERIFY_X509_STRICT
     with ExitStack() as stack:
         paths: list[Any] = [user.get(_CERTIFICATE), user.get(_KEY)]
         for place, name in enumerate((_CERTIFICATE, _KEY)):

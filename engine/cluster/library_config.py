@@ -42,8 +42,9 @@ def load_endpoint(where: str, context: str, connections: int) -> Endpoint:
         if credential["in"] == "header" and value:
             headers[credential["key"]] = value
     manager = api.ApiClient(settings).rest_client.pool_manager
-    if settings.verify_ssl:  # as kubectl: Python 3.13 would refuse the authorities of many clusters
-        tls = create_urllib3_context(verify_flags=ssl.VERIFY_X509_PARTIAL_CHAIN)
+    if settings.verify_ssl:  # as in kubeconfig.py
+        tls = create_urllib3_context()
+        tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if not settings.ssl_ca_cert:
             tls.load_default_certs()
         manager.connection_pool_kw["ssl_context"] = tls

@@ -34,6 +34,7 @@ from tests.support.tmux import open_tmux, require_tmux
 
 pytestmark = [
     pytest.mark.node, pytest.mark.registry, pytest.mark.since(1, 36), pytest.mark.timeout(600),
+    pytest.mark.soak,
 ]  # fmt: skip
 
 SCREENS = Path(__file__).parent / "screens"
