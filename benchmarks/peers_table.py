@@ -11,23 +11,22 @@ import json
 import random
 import statistics
 import sys
-import threading
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any, Self
+from typing import Any
 
 import urllib3
 
 from benchmarks import peers
 from benchmarks.bare import in_threads
 from benchmarks.controllers import argo_workflows, tekton
-from benchmarks.events import Events
+from benchmarks.events import Starts
 from benchmarks.figures import Bench, Figure, spread
 from benchmarks.place import Place
 from benchmarks.process import run
@@ -39,7 +38,6 @@ from tests.support.definitions import install_definitions
 
 NAME = "peers-table"
 _MOST_ROUNDS = 3
-_LONGEST_START = 300.0
 _QUIET = 2.0
 """Seconds without a request of the jobs after which nothing more is expected."""
 _FASTER = 1000, 2000
@@ -257,49 +255,17 @@ def _names(count: int) -> list[str]:
 
 
 @contextmanager
-def _ready(place: Place, way: Way) -> Iterator[tuple[str, "_Starts"]]:
+def _ready(place: Place, way: Way) -> Iterator[tuple[str, Starts]]:
     """A namespace with what runs all the time, after a job that shows that it does."""
     with place.namespace("peers") as namespace:
         account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
         while place.bare.send("GET", account)[0] != _OK:
             time.sleep(0.1)
-        with way.running(namespace), _Starts(place, namespace) as starts:
+        with way.running(namespace), Starts(place, namespace, len("job-00000")) as starts:
             way.write(namespace, ["warm-up-1"])
             starts.of(["warm-up-1"])
             time.sleep(_QUIET)
             yield namespace, starts
-
-
-class _Starts:
-    """When each job was started, in a watch of this process."""
-
-    def __init__(self, place: Place, namespace: str) -> None:
-        self._found: dict[str, float] = {}
-        self._changed = threading.Condition()
-        self._events = Events(place, f"/api/v1/namespaces/{namespace}/pods", self._take)
-
-    def __enter__(self) -> Self:
-        self._events.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._events.__exit__(*error)
-
-    def of(self, names: Iterable[str]) -> float:
-        """When the last of them was. Errors: RuntimeError when it takes too long."""
-        wanted = {*names}
-        with self._changed:
-            if not self._changed.wait_for(lambda: wanted <= self._found.keys(), _LONGEST_START):
-                missing = len(wanted - self._found.keys())
-                raise RuntimeError(f"of {len(wanted)} jobs {missing} are not started")
-            return max(self._found[name] for name in wanted)
-
-    def _take(self, event: dict[str, Any], at: float) -> None:
-        pod = event["object"]
-        if not pod["spec"].get("schedulingGates"):
-            with self._changed:
-                self._found.setdefault(pod["metadata"]["name"][: len("job-00000")], at)
-                self._changed.notify_all()
 
 
 def _settled(place: Place, namespace: str, since: int) -> int:

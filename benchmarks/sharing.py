@@ -15,16 +15,14 @@ import signal
 import statistics
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, Self
 
-from benchmarks.events import Events
+from benchmarks.events import Starts
 from benchmarks.figures import Bench, Figure, take_turns
 from benchmarks.place import Place, sandbox
 from benchmarks.process import ROOT
@@ -38,7 +36,6 @@ NAME = "sharing"
 _ENGINES = 3
 _LEASE, _LATENCY = 3.0, 2.0
 _MOST_ROUNDS = 3
-_LONGEST = 300.0
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
@@ -188,33 +185,3 @@ def _servers(place: Place) -> Sequence[int]:
 
 def _cpu(pids: Sequence[int]) -> float:
     return sum(map(cpu_seconds, pids))
-
-
-class Starts:
-    """When each job's pod was let go, through a watch of this process."""
-
-    def __init__(self, place: Place, namespace: str) -> None:
-        self._at: dict[str, float] = {}
-        self._changed = threading.Condition()
-        self._events = Events(place, f"/api/v1/namespaces/{namespace}/pods", self._take)
-
-    def __enter__(self) -> Self:
-        self._events.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._events.__exit__(*error)
-
-    def wait(self, count: int) -> float:
-        """When the last of so many was. Errors: RuntimeError if that takes too long."""
-        with self._changed:
-            if not self._changed.wait_for(lambda: len(self._at) >= count, _LONGEST):
-                raise RuntimeError(f"of {count} jobs only {len(self._at)} were started")
-            return max(self._at.values())
-
-    def _take(self, event: dict[str, Any], at: float) -> None:
-        pod = event["object"]
-        if not pod["spec"].get("schedulingGates"):
-            with self._changed:
-                self._at.setdefault(pod["metadata"]["name"], at)
-                self._changed.notify_all()
