@@ -177,7 +177,7 @@ def test_syncs_in_quick_succession_take_no_job_away_that_is_still_there(
         for number in range(FLIPS):
             staying.wait_for_line(f"/new-{number}: Succeeded", within=_PATIENCE)
         assert "no valid spec any more" not in staying.text
-        states = {name: entry["state"] for name, entry in engine.status().items()}
+        states = {name: entry["observed"]["state"] for name, entry in engine.status().items()}
         assert {states[f"stays-{number}"] for number in range(8)} == {"Running"}
         (checkout.source / "jobs/stays-0.yaml").unlink()
         checkout.commit({})
