@@ -29,8 +29,9 @@ def command(**given: Any) -> None:
 
     For each job that would start, be replaced or go on: the reason, the next step, and its
     manifests, as the server would admit them, as a unified diff against those of the attempt
-    before; then what would be pruned. Values of secrets are masked. Exit code 0 if a reconcile
-    would write nothing, 1 if it would, 2 for an error.
+    before; then what would be pruned. Of a job without an earlier pod -v prints the manifests.
+    Values of secrets are masked. Exit code 0 if a reconcile would write nothing, 1 if it would, 2
+    for an error.
     """
     if given["prune"]:
         options.require_whole_source(given["paths"])

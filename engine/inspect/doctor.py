@@ -21,7 +21,6 @@ from engine.wellknown import DISRUPTION, MOST_AVAILABLE, PROTECT
 Object = Mapping[str, Any]
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"
-_ROLE = "give them by the chart, by deploy/engine.yaml, or as docs/operations.md lists them"
 _OF_PODS = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
 _MOST_NODES = 5
 _COUNTS = ("pods", "secrets", "configmaps", "count/pods", "count/secrets", "count/configmaps")
@@ -185,9 +184,9 @@ def feature_result(feature: Feature, has_right: Callable[[Right], bool]) -> Chec
     if not verbs:
         return CheckResult(check, OK, "granted")
     missing = "; ".join(f"{resource}: {', '.join(names)}" for resource, names in verbs.items())
-    if not feature.lost:
-        return CheckResult(check, FAILED, f"not allowed: {missing}", _ROLE)
     remedy = f"a {'ClusterRole' if feature.in_cluster else 'Role'} with these rights"
+    if not feature.lost:
+        return CheckResult(check, FAILED, f"not allowed: {missing}", remedy)
     return CheckResult(check, DEGRADED, f"{feature.lost}; not allowed: {missing}", remedy)
 
 

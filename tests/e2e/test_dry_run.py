@@ -46,9 +46,19 @@ def test_a_new_job_would_start_for_want_of_a_record_and_nothing_is_written(
         assert {*target.requests()} <= {"get", "list"}
 
 
+def test_a_new_job_is_three_lines_in_a_diff(engine: Engine) -> None:
+    engine.spec("job", script="echo hello", secrets={"A": {"value": "hidden-value"}})
+    first, second, third = diff(engine, ends=1).stdout.splitlines()
+    assert first == f"{engine.namespace}/job: start: first run"
+    assert second.startswith("  create pod job-")
+    assert third == "  new: Pod, Secret, ConfigMap; -v shows them"
+    (planned,) = diff(engine, "-o", "json", ends=1).result["jobs"]
+    assert planned["diff"].count("--- /dev/null\n+++ ") == 3
+
+
 def test_the_manifests_of_a_new_job_are_additions_and_its_secrets_masked(engine: Engine) -> None:
     engine.spec("job", script="echo hello", secrets={"A": {"value": "hidden-value"}})
-    said = diff(engine, ends=1)
+    said = diff(engine, "-v", ends=1)
     assert said.stdout.startswith(f"{engine.namespace}/job: start: first run\n")
     headers = [line for line in said.stdout.splitlines() if line.startswith(("--- ", "+++ "))]
     assert [line.split("/")[0] for line in headers] == [

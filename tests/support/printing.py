@@ -172,7 +172,7 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
             "prune": prune_json.getvalue(),
             "plan": plan_json(plan),
         },
-        manifests={**_manifests(text), "diff": _body(plan_diff(plan))},
+        manifests={**_manifests(text), "diff": _body(plan_diff(plan, verbose=True))},
     )
 
 

@@ -39,9 +39,9 @@ def plan_table(plan: Plan) -> str:
     return "\n".join(format_rows([head, *rows], width=terminal_width(), below=1))
 
 
-def plan_diff(plan: Plan) -> str:
+def plan_diff(plan: Plan, *, verbose: bool = False) -> str:
     """Each job that would be written: why, the next step, and the diffs of its objects; and those
-    that ran with other defaults.
+    that ran with other defaults. Where there is nothing to compare, the kinds unless `verbose`.
     """
     parts = []
     for job in plan.jobs:
@@ -49,7 +49,10 @@ def plan_diff(plan: Plan) -> str:
             continue
         parts.append(f"{sanitize_line(f'{job.job.key}: {job.action}: {job.reason}')}\n")
         parts += [f"  {sanitize_line(job.next)}\n"] if job.next not in ("", job.reason) else []
-        parts += _object_diffs(job)
+        if verbose or any(one.before_name for one in job.objects):
+            parts += _object_diffs(job)
+        elif kinds := ", ".join(one.name.kind for one in job.objects):
+            parts.append(f"  new: {kinds}; -v shows them\n")
     return "".join(parts)
 
 

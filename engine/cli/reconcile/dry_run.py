@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import partial
 
 from engine.cli.output import echo, echo_error, echo_result, echo_stderr
 from engine.cli.printers.plan import Plan, plan_diff, plan_json, plan_summary, plan_table
@@ -45,8 +46,8 @@ def print_plan(options: ReconcileOptions, *, as_diff: bool = False) -> None:
         code = planner.refusal.exit_code
     plan = Plan(jobs, pruned.map_text(REDACTOR), planner.refusal)
     is_json = options.output == "json"
-    form = plan_json if is_json else plan_diff if as_diff else plan_table
-    echo_result(form(plan), nl=is_json or not as_diff)
+    form = partial(plan_diff, verbose=bool(options.verbose)) if as_diff else plan_table
+    echo_result((plan_json if is_json else form)(plan), nl=is_json or not as_diff)
     notes = map("note: {}".format, planner.renames() if request.is_whole else ())
     for line in (*notes, *plan.pruned.lines):
         echo(line, err=True)

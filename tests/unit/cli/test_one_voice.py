@@ -1,5 +1,6 @@
 """Errors in one voice, and what happens where nobody reads the output any more."""
 
+import ast
 import socket
 import subprocess
 import sys
@@ -220,3 +221,23 @@ def test_an_output_that_is_full_is_told_as_what_it_is(tmp_path: Path) -> None:
         )
     assert done.returncode == 74
     assert done.stderr == "error: the output can't be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("folder", ["engine", "schemas", "templates"])
+def test_no_message_names_a_file_that_pip_does_not_install(folder: str) -> None:
+    for file in sorted((ROOT / folder).glob("**/*.*")):
+        if file.suffix not in (".py", ".json", ".j2") or "kubernetes" in file.parts:
+            continue
+        text = file.read_text(encoding="utf-8")
+        texts = [text] if file.suffix != ".py" else [*_messages(ast.parse(text))]
+        found = [one for one in texts if "docs/" in one or "deploy/" in one]
+        assert not found, file
+
+
+def _messages(tree: ast.Module) -> Iterator[str]:
+    """All texts but docstrings."""
+    nodes = [*ast.walk(tree)]
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
+        if isinstance(node, ast.Constant) and id(node) not in docstrings:
+            yield str(node.value)
