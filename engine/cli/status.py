@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from msgspec.structs import replace
 
 from engine.api.model import Job
@@ -40,6 +41,7 @@ _INTERVAL = 2.0
         options.RECORD_SELECTOR,
         options.FILENAMES("The jobs of these specs; and which ran with other defaults."),
         options.flag("--failed", "Only jobs whose last run failed."),
+        options.OF_SOURCE("Only jobs of this source; ENGINE_SOURCE hides none."),
         options.NODE,
         options.flag("-w", "--watch", "Go on, with a line for each change."),
         *options.CLUSTER,
@@ -54,6 +56,7 @@ def command(
     selector: str,
     filenames: tuple[str, ...],
     failed: bool,
+    source: str | None,
     node: str,
     watch: bool,
     output: str,
@@ -82,9 +85,13 @@ def command(
     if specs or (wanted and not all_namespaces):
         read_from = tuple(sorted({key.namespace for key in wanted}))
 
+    from_where = click.get_current_context().get_parameter_source("source")
+    is_any = from_where is not ParameterSource.COMMANDLINE
+
     def read() -> tuple[Overview, list[JobView]]:
         overview = _read(connection.client, read_from, selector)
-        return overview, _chosen(overview.jobs, wanted, specs, failed=failed, node=node)
+        found = _chosen(overview.jobs, wanted, specs, failed=failed, node=node)
+        return overview, [j for j in found if is_any or not j.record or j.record.source == source]
 
     overview, found = read()
     for job in found:
@@ -97,6 +104,7 @@ def command(
         printing.echo(words, err=True)
     if not found and not wanted and output in ("table", "wide"):
         where = "" if all_namespaces else f" in namespace {', '.join(given)} (-A looks in all)"
+        where = where if is_any else f" of source {source}{where}"
         printing.echo(f"no {'failed ' if failed else ''}jobs{where}", err=True)
     there = set().union(*map(_names, overview.jobs))
     missing = [keys for keys in named if not keys & there]

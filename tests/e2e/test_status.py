@@ -74,6 +74,21 @@ def test_what_failed_and_what_is_not_over_comes_before_what_succeeded(
     assert engine.run("status", f"{space}/aaa", "--failed", ends=0).stdout == ""
 
 
+def test_status_of_one_source_shows_no_job_of_another(engine: Engine) -> None:
+    space = engine.namespace
+    for name in ("docs", "web"):
+        engine.spec(name, file=f"{name}/{name}.yaml", script="true")
+        folder = str(engine.folder / name)
+        engine.run("reconcile", "--once", folder, "--source", f"{name}-{space}", ends=0)
+    web = ("status", "-n", space, "--source", f"web-{space}", "-o", "name")
+    assert engine.run(*web, ends=0).stdout == f"{space}/web\n"
+    both = engine.run("status", "-n", space, "-o", "name", ends=0).stdout
+    assert both == f"{space}/docs\n{space}/web\n", "ENGINE_SOURCE is neither"
+    none = engine.run("status", "-n", space, "--source", f"api-{space}", ends=0)
+    words = f"no jobs of source api-{space} in namespace {space} (-A looks in all)\n"
+    assert (none.stdout, none.stderr) == ("", words)
+
+
 def test_status_has_failed_jobs_first_and_every_format(
     target: ClusterUnderTest, engine: Engine, objects: Objects
 ) -> None:
