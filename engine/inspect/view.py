@@ -19,6 +19,7 @@ from engine.lifecycle.observed_status import (
     read_wait,
     recorded_status,
 )
+from engine.lifecycle.orphan import orphaned_since
 from engine.lifecycle.record import Record
 from engine.lifecycle.state import gate_position, is_terminating, slim_pod, uid_of
 from engine.refs import JobKey, Ref
@@ -202,6 +203,8 @@ def next_step(view: JobView) -> tuple[str, str]:
     attempt = record.open_attempt
     number = len(record.attempts) + (attempt is None)
     if attempt is None or not attempt.uid:
+        if orphaned_since(record.annotations):
+            return "its spec, which is gone", "nothing, until it is back"
         starts = f"attempt {number} starts"
         if view.queue is not None:
             return f"room in a quota, {view.queue}: {record.message}", starts

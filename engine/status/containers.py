@@ -39,8 +39,8 @@ class ContainerState(Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """What the kubelet says of its waiting."""
-        return (self.waiting.get("message") or "").strip()
+        """What the kubelet says of its waiting; of a back-off, what it backs off from."""
+        return (self.waiting.get("message") or "").rpartition(": ErrImagePull: ")[2].strip()
 
     @property
     def is_own_work(self) -> bool:

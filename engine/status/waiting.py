@@ -62,7 +62,7 @@ def pull_errors_beside_main(pod: Mapping[str, Any]) -> Iterator[ContainerState]:
 def has_pull_cause(state: ContainerState) -> bool:
     """Whether the kubelet says more than "Back-off pulling image …"."""
     words = state.message.lower()
-    return bool(words) and not (words.startswith(_BACK_OFF) and "errimagepull" not in words)
+    return bool(words) and not words.startswith(_BACK_OFF)
 
 
 def classify_pull(message: str) -> PullClass:
@@ -135,9 +135,7 @@ def read_start_cause(pod: Mapping[str, Any]) -> str:
         if state.is_sidecar and state.running and not state.is_ready:
             return f"service {state.name} runs, and is not ready"
         if state.waiting and not state.has_started:
-            words = ": ".join(
-                filter(None, (state.waiting.get("reason"), state.waiting.get("message")))
-            )
+            words = ": ".join(filter(None, (state.waiting.get("reason"), state.message)))
             return f"container {state.name} ({state.image}) has not started: {words}"
     if not (pod.get("spec") or {}).get("nodeName"):
         return "not scheduled: no scheduler has looked at the pod"

@@ -12,6 +12,7 @@ from engine.lifecycle.record import Attempt, Record
 from engine.refs import JobKey
 from engine.runtime.lease import with_holder
 from engine.status.outcome import Reason, State
+from engine.wellknown import ORPHANED_SINCE
 from tests.unit.pods import UID, ended, pod, running, waiting
 
 NOW = datetime(2026, 1, 1, 12, 5, tzinfo=UTC)
@@ -21,6 +22,7 @@ OPEN = Record(
 )  # fmt: skip
 OVER = replace(OPEN, state=State.FAILED, reason=Reason.SCRIPT_FAILED, message="exit code 3")
 CLAIMED = replace(OPEN, attempts=(Attempt(1, "build-1", "", {"main": "Always"}),))
+GONE = {ORPHANED_SINCE: "2026-01-01T12:00:00Z"}
 QUEUED = replace(OPEN, state=State.QUEUED, message="exceeded quota: q", attempts=())
 GATED: dict[str, Any] = pod(
     None, phase="Pending", spec={"schedulingGates": [{"name": "jobs.engine/dependents"}]}
@@ -47,6 +49,7 @@ def view(record: Record, found: dict[str, Any] | None) -> JobView:
     [
         (OVER, None, "", "engine rerun ci/build"),
         (QUEUED, None, "quota, 1 of 2 in the queue for 3s: exceeded quota: q", "attempt 1 starts"),
+        (replace(QUEUED, annotations=GONE), None, "its spec, which is gone", "until it is back"),
         (CLAIMED, None, "to create the pod of attempt 1", "attempt 1 starts"),
         (OPEN, GATED, "to open its gate", "the pod starts"),
         (OPEN, HELD, "kueue.x-k8s.io/admission", "its containers start"),

@@ -71,6 +71,15 @@ def test_back_off_tells_no_cause(message: str, tells: bool) -> None:
     assert has_pull_cause(trouble) is tells
 
 
+@pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff"])
+def test_the_cause_of_a_failed_pull_is_the_same_however_late_it_is_seen(reason: str) -> None:
+    cause = "rpc error: code = NotFound desc = x: not found"
+    back_off = f'Back-off pulling image "x": ErrImagePull: {cause}'
+    message = back_off if reason == "ImagePullBackOff" else cause
+    (trouble,) = pull_errors(pod(waiting(reason, message)))
+    assert trouble.message == cause
+
+
 @pytest.mark.parametrize(
     ("pull_class", "message"),
     [
