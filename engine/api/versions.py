@@ -45,6 +45,11 @@ def bundled_schema(api_version: str, kind: str) -> str:
         if not isinstance(node, dict):
             return node
         made = {key: bundle(below, file) for key, below in node.items() if key != "$ref"}
+        if made.get("maxProperties") == 1 and "properties" in made:  # editors complete none then
+            del made["maxProperties"]
+            made["oneOf"] = [{"required": [name]} for name in made["properties"]]
+        if isinstance(words := made.get("description"), str) and "default" in made:
+            made["description"] = f"{words} Default: {json.dumps(made['default'])}."  # for hover
         if "$ref" in node:
             name, _, pointer = node["$ref"].partition("#/")
             made["$ref"] = f"#/definitions/{take(name or file, pointer)}"

@@ -140,6 +140,21 @@ def test_a_bundled_schema_knows_the_fields_of_kubernetes_by_itself() -> None:
             assert f"$.{section}.podPatch.spec.containers[0]" in found
 
 
+def test_a_bundled_schema_has_what_an_editor_shows_and_completes() -> None:
+    """Tried with yaml-language-server 1.25: its hover leaves `default` out, and it completes
+    nothing in an empty mapping that may have one field.
+    """
+    schema = json.loads(bundled_schema("jobs.engine/v1alpha1", "JobSpec"))
+    spec, source = (schema["definitions"][name] for name in ("spec", "secretSource"))
+    assert spec["properties"]["timeout"]["description"].endswith(' Default: "1h".')
+    assert [*source["properties"]][-1] == "value", "better kept out of the file"
+    assert "maxProperties" not in source
+    for given, is_valid in (({"fromEnv": "A"}, True), ({"value": "a", "fromEnv": "A"}, False)):
+        spec = {"image": "x", "secrets": {"T": given}}
+        found = Draft7Validator(schema).iter_errors({"spec": spec})
+        assert is_valid is all(error.json_path != "$.spec.secrets.T" for error in found)
+
+
 @pytest.mark.parametrize(
     "spec",
     [
