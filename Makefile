@@ -38,7 +38,6 @@ test: $(DEV) ## Run every test that needs no cluster, in at most 8 minutes on tw
 	@$(PYTEST) --dist worksteal -m 'not cluster and not programs and not soak' $(ARGS)
 
 # In the order of tests/conftest.py, so that no long test is left for the end.
-test-cluster: WORKERS := $(shell echo $$(( 2 * $$(nproc 2>/dev/null || echo 2) )))
 test-cluster: $(DEV) ## Run the tests on a real cluster, which is built first (root on Debian)
 	@ENGINE_TEST_REQUIRE_CLUSTER=1 $(PYTEST) --dist loadfile --no-loadscope-reorder \
 	  -m '(cluster or programs) and not soak and not lifecycle' $(ARGS)

@@ -162,7 +162,6 @@ def test_the_outcome_of_a_pod_without_labels_is_recorded_before_it_is_pruned(
     assert engine.reconcile(ends=0).job("job")["changed"] is False
 
 
-@pytest.mark.real
 def test_a_cancel_whose_delete_failed_is_finished_by_the_next_cancel(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:

@@ -154,7 +154,6 @@ def sources(objects: Objects) -> set[str]:
     return {one["metadata"]["labels"]["jobs.engine/source"] for one in (*records, *pods)}
 
 
-@pytest.mark.real
 def test_a_job_never_has_to_stay_with_the_source_that_it_began_in(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:

@@ -269,7 +269,6 @@ def test_a_second_engine_of_a_source_is_told_who_leads_it(engine: Engine) -> Non
         assert first.probe("/readyz")[0] == 200
 
 
-@pytest.mark.real
 def test_engines_share_the_jobs_of_a_source_and_go_on_without_one_that_is_killed(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
