@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
 from msgspec.structs import replace
 
 from engine.api.model import PullClass
@@ -36,6 +37,8 @@ from engine.telemetry.events import (
     StateChanged,
 )
 from engine.telemetry.redact import Redactor
+from tests.support.printing import events_of
+from tests.unit.strategies import any_text
 
 KEY = JobKey("ci", "build")
 POD = Ref("Pod", "ci", "build-1")
@@ -204,6 +207,36 @@ def test_a_line_is_one_line_of_ascii_whatever_a_container_says() -> None:
     assert "\x1b" not in text
     assert json.loads(text)["cause"].startswith("a\nb\u2028c\x00\x1b[31m\udc80名xxx")
     assert len(text) < 16_384
+
+
+@given(text=any_text)
+def test_each_line_of_an_engine_that_stays_begins_with_its_time(text: str) -> None:
+    plain, timed, began = io.StringIO(), io.StringIO(), datetime.now(UTC)
+    for event in events_of(text):
+        TextPrinter(plain, Redactor(), verbose=2)(event)
+        TextPrinter(timed, Redactor(), verbose=2, timed=True)(event)
+    lines = [line.split(" ", 1) for line in timed.getvalue().split("\n")[:-1]]
+    assert "".join(f"{rest}\n" for _, rest in lines) == plain.getvalue()
+    times = [datetime.fromisoformat(time) for time, _ in lines]
+    assert times == sorted(times)
+    assert began - timedelta(milliseconds=1) <= times[0] <= times[-1] <= datetime.now(UTC)
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z", time) for time, _ in lines)
+
+
+@pytest.mark.parametrize("verbose", [0, 1, 2])
+def test_an_event_without_a_line_has_no_time_either(verbose: int) -> None:
+    timed = io.StringIO()
+    TextPrinter(timed, Redactor(), verbose=verbose, timed=True)(JobUnchanged(KEY, State.FAILED))
+    assert timed.getvalue().count("\n") == (verbose > 0)
+
+
+@pytest.mark.parametrize(("jobs", "has_time"), [(None, True), (3, False)])
+def test_lines_have_times_where_the_engine_stays(
+    capsys: pytest.CaptureFixture[str], jobs: int | None, has_time: bool
+) -> None:
+    with open_printer(0, "text", jobs) as printer:
+        printer(Notice("hello"))
+    assert capsys.readouterr().err.startswith("20" if has_time else "note: hello")
 
 
 def test_the_time_is_now_in_utc() -> None:
