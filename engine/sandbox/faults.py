@@ -48,7 +48,12 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class LostReply:
-    """The request is carried out, then the connection closes without a reply."""
+    """The request is carried out, then the connection closes without a reply.
+
+    With a ``code`` the reply is that error, as from a server whose storage answers too late.
+    """
+
+    code: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,11 @@ PARTS = {
         rounds=4,
         seed=("ENGINE_CAMPAIGN_SEED", 0, 500),
     ),
+    "sandbox-kills": Part(
+        "tests/component/faults/test_kills.py",
+        {"ENGINE_SANDBOX_KILL_SEEDS": "20"},
+        seed=("ENGINE_CAMPAIGN_SEED", 0, 0),
+    ),
     "staying-faults": Part(
         "tests/component/faults/test_staying_faults.py",
         {"ENGINE_STAYING_SEEDS": "100"},
@@ -108,11 +113,11 @@ PARTS = {
     "deploy": Part("tests/deploy", options=("-m", "soak", "--numprocesses", "2")),
     "cluster": Part("tests/cluster", options=("-m", "lifecycle")),
 }
-"""200 kills, 200 each of the engine that stays and of one of three, 2,000 and 400 seeds, ten
-minutes of random files, five of hostile ones, ten each of two, three and ten wills, 2,000 jobs in
-40 days of pipelines, 200 seconds of each fuzzer, 500 jobs through the engine in its pod, the
-package on every Python of this machine, the tests that `make test-cluster` leaves to the sandbox,
-and the cluster's own tests.
+"""200 kills, 200 each of the engine that stays and of one of three, 200 more on the sandbox, 2,000
+and 400 seeds, ten minutes of random files, five of hostile ones, ten each of two, three and ten
+wills, 2,000 jobs in 40 days of pipelines, 200 seconds of each fuzzer, 500 jobs through the engine
+in its pod, the package on every Python of this machine, the tests that `make test-cluster` leaves
+to the sandbox, and the cluster's own tests.
 An author and a tenant of ill will play for an hour. Every mutant of what decides is made. A diff is
 held to 10,000 states of jobs, and the model plays 3,000 histories.
 """

@@ -13,9 +13,10 @@ from tests.cluster.node import Node
 from tests.cluster.quota import set_quota
 from tests.support.engine import Engine
 from tests.support.gates import is_held, let_go
+from tests.support.job_specs import STATUS
 from tests.support.objects import Objects
 from tests.support.refusals import RBAC, bind_rights, rights_without
-from tests.support.troubles import QUOTA, QUOTED, RIGHTS
+from tests.support.troubles import QUOTA, QUOTED, being_written, right_by_lot
 from tests.support.webhook import gating_webhook, refusing_webhook
 
 LONGEST_OUTAGE = 90.0
@@ -24,7 +25,8 @@ LONGEST_OUTAGE = 90.0
 
 class Troubles:
     """A namespace that is full for a while, rights that are taken away, records that a webhook
-    refuses, gates that another one adds, and a second node whose kubelet is killed.
+    refuses, gates that another one adds, and a second node whose kubelet is killed. JobSpec objects
+    are written by others, and it is their status that is refused.
 
     `change` has some of them come and go; where the block ends, all are over.
     """
@@ -44,6 +46,7 @@ class Troubles:
         self._second = second
         self._chance = chance
         self._folder = folder
+        self._of_objects = engine.objects
         self._passing = ExitStack()
         self._lost_since = 0.0
         self._lives = 0
@@ -64,6 +67,9 @@ class Troubles:
         for chance, trouble in ((0.3, self._fill), (0.2, self._forbid), (0.2, self._webhook)):
             if self._chance.random() < chance:
                 trouble()
+        if self._of_objects and self._chance.random() < _WRITTEN_RATE:
+            self._passing.enter_context(being_written(self._api, self._namespace))
+            self.log.append("objects written")
 
     def end(self) -> None:
         """All is over: whoever was refused is let in, and every pod that is to go has gone."""
@@ -82,7 +88,7 @@ class Troubles:
         self.log.append(f"full of {resource}")
 
     def _forbid(self) -> None:
-        verb, resource = self._chance.choice(RIGHTS)
+        verb, resource = right_by_lot(self._chance, objects=self._of_objects)
         self._allow_all_but(verb, resource)
         self._passing.callback(self._allow_all_but, "", "")
         self.log.append(f"no right to {verb} {resource}")
@@ -102,7 +108,8 @@ class Troubles:
         self.log.append(name)
 
     def _refuses_records(self) -> AbstractContextManager[None]:
-        return refusing_webhook(self._api, self._namespace, "configmaps", ".record", self._folder)
+        records = (STATUS, "") if self._of_objects else ("configmaps", ".record")
+        return refusing_webhook(self._api, self._namespace, *records, self._folder)
 
     def _lift_gates(self) -> None:
         for pod in filter(is_held, self._objects.pods()):
@@ -128,4 +135,4 @@ class Troubles:
         return [p["metadata"]["name"] for p in pods if "deletionTimestamp" in p["metadata"]]
 
 
-_LOST_RATE, _BACK_RATE = 0.15, 0.4
+_LOST_RATE, _BACK_RATE, _WRITTEN_RATE = 0.15, 0.4, 0.3

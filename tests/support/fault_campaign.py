@@ -24,10 +24,12 @@ from engine.sandbox import (
     ServerError,
     TooManyRequests,
 )
+from engine.sandbox.faults import Effect
 from engine.sandbox.furnishing import ROOT_CERTIFICATE
 from engine.sandbox.node.node import Node
 from tests.support.clusters import IMAGE, NAMESPACE
 from tests.support.gates import HELD
+from tests.support.job_specs import STATUS
 from tests.support.placement import leaves_lost_nodes, prefers_node
 
 DOWN = "down.example/tool:1"
@@ -212,10 +214,20 @@ def records(sandbox: Sandbox) -> Iterator[tuple[str, dict[str, Any]]]:
             yield item["metadata"]["name"], item["status"]["record"]
 
 
-def of_objects(faults: Iterable[Fault]) -> Iterator[Fault]:
-    """The same bad luck where the specs are objects: what befell records befalls their status."""
+def of_objects(faults: Iterable[Fault], chance: random.Random) -> Iterator[Fault]:
+    """The same bad luck where the specs are objects: what befell records befalls their status.
+
+    There is some more for the status alone, since its writes are few.
+    """
     for one in faults:
         yield replace(one, resource="jobspecs*") if one.resource == "configmaps" else one
+    effects: tuple[Effect, ...] = (
+        *(LostReply(), LostReply(500), LostReply(504), ServerError(500), DropConnection()),
+        *(Conflict(), TooManyRequests(0), TooManyRequests(1), Latency(0.2)),
+    )
+    for effect in chance.sample(effects, chance.randint(1, 3)):
+        times, skip = chance.randint(1, 4), chance.randint(0, 16)
+        yield Fault(effect, "update", STATUS, times=times, skip=skip)
 
 
 def mains_started(sandbox: Sandbox) -> Counter[str]:

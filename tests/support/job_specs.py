@@ -7,6 +7,8 @@ from tests.support.api import Api, Object
 from tests.support.engine import Engine
 
 JOB_SPECS = "jobs.engine/v1alpha1/jobspecs"
+STATUS = "jobspecs/status"
+"""As roles, webhooks and faults name it."""
 ENDED = ("Succeeded", "Failed", "Cancelled", "InvalidSpec")
 Status = dict[str, Any]
 

@@ -1,22 +1,25 @@
-"""What others do meanwhile, by turns: refusals, gates of theirs, a node that is lost."""
+"""What others do meanwhile, by turns: refusals, gates, writes of theirs, a node that is lost."""
 
 import random
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from engine.sandbox import Fault, Refuse, Sandbox
 from engine.sandbox.node.node import Node
-from tests.support.api import Api, Object
+from tests.support.api import Api, ApiError, Object
+from tests.support.client import Client
 from tests.support.clusters import NAMESPACE
 from tests.support.gates import is_held, let_go
+from tests.support.job_specs import JOB_SPECS, STATUS
 
 QUOTA = "narrow"
 QUOTED = ("pods", "secrets", "configmaps")
-RIGHTS = (
+_RIGHTS = (
     ("create", "pods"),
     ("create", "secrets"),
     ("create", "configmaps"),
@@ -24,12 +27,14 @@ RIGHTS = (
     ("patch", "pods"),
     ("delete", "pods"),
 )
+_TRACKING = "argocd.argoproj.io/tracking-id"
 _DENIED = Refuse(
     403, "Forbidden", 'admission webhook "refuse.example.com" denied the request: not on a Friday'
 )
 _MOST_PHASES = 3
 _ENDED = ("Succeeded", "Failed")
 _RARELY = 0.35
+_PAUSE = 0.2
 
 Begin = Callable[[], Callable[[], None]]
 """Begins a trouble; what it answers ends it."""
@@ -55,10 +60,43 @@ class Trouble:
             end()
 
 
-def troubles_by_lot(sandbox: Sandbox, second: Node, chance: random.Random) -> list[Trouble]:
-    """Each of them with some seeds."""
+def right_by_lot(chance: random.Random, *, objects: bool) -> tuple[str, str]:
+    """Verb and resource of a right without which jobs wait; `objects`: where specs are objects."""
+    right = chance.choice(_RIGHTS)
+    is_status = objects and (right == ("update", "configmaps") or chance.random() < _RARELY)
+    return ("update", STATUS) if is_status else right
+
+
+@contextmanager
+def being_written(api: Api, namespace: str) -> Iterator[None]:
+    """While it lasts, a tool that applied the JobSpec objects annotates them, again and again.
+
+    The version that an engine has read is then an old one.
+    """
+    over = threading.Event()
+
+    def write() -> None:
+        while not over.wait(_PAUSE):
+            with suppress(ApiError, OSError):
+                for found in api.list(JOB_SPECS, namespace):
+                    noted = {"annotations": {_TRACKING: uuid.uuid4().hex}}
+                    api.patch(JOB_SPECS, found["metadata"]["name"], {"metadata": noted}, namespace)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield
+    finally:
+        over.set()
+        writer.join()
+
+
+def troubles_by_lot(
+    sandbox: Sandbox, second: Node, chance: random.Random, *, objects: bool = False
+) -> list[Trouble]:
+    """Each of them with some seeds; `objects`: where specs are objects, which have the records."""
     resource, room = chance.choice(QUOTED), chance.randint(0, 3)
-    verb, of = chance.choice(RIGHTS)
+    verb, of = right_by_lot(chance, objects=objects)
 
     def full() -> Callable[[], None]:
         there = sum(_counts(item) for item in sandbox.objects(resource, NAMESPACE))
@@ -70,8 +108,9 @@ def troubles_by_lot(sandbox: Sandbox, second: Node, chance: random.Random) -> li
         return lambda: sandbox.allow(denial)
 
     def refused() -> Callable[[], None]:
+        records = (STATUS, "*") if objects else ("configmaps", "*.record")
         rules = [
-            sandbox.faults.add(Fault(_DENIED, verb, "configmaps", "*.record", times=None))
+            sandbox.faults.add(Fault(_DENIED, verb, *records, times=None))
             for verb in ("create", "update")
         ]
 
@@ -91,6 +130,11 @@ def troubles_by_lot(sandbox: Sandbox, second: Node, chance: random.Random) -> li
         second.lose()
         return second.recover
 
+    def written() -> Callable[[], None]:
+        stack = ExitStack()
+        stack.enter_context(being_written(Api(Client(sandbox.url)), NAMESPACE))
+        return stack.close
+
     def is_on_second(pod: Object) -> bool:
         place = pod["spec"].get("nodeName"), pod["status"]["phase"]
         return place == (second.name, "Running")
@@ -100,6 +144,7 @@ def troubles_by_lot(sandbox: Sandbox, second: Node, chance: random.Random) -> li
         (f"no right to {verb} {of}", forbidden, True),
         ("no record admitted", refused, True),
         ("a lost node", lost, False),
+        *([("objects written", written, False)] if objects else []),
     ]
     return [
         Trouble(name, begin, _phases(chance), is_error)

@@ -11,8 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from tests.cluster.pki import Authority
-from tests.support.api import Api, ApiError, Object
+from tests.support.api import Api, ApiError, Object, path_of
 from tests.support.gates import GATE, is_held
+from tests.support.job_specs import JOB_SPECS, STATUS
 
 
 class _Webhook(BaseHTTPRequestHandler):
@@ -73,7 +74,10 @@ def denying_webhook(api: Api, namespace: str, resource: str, folder: Path) -> It
 def refusing_webhook(
     api: Api, namespace: str, resource: str, ending: str, folder: Path
 ) -> Iterator[None]:
-    """While it lasts, no object of `resource` whose name ends so can be written there."""
+    """While it lasts, no object of `resource` whose name ends so can be written there.
+
+    Of STATUS there has to be a JobSpec object.
+    """
     kind = "admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
     with _served(_Deny, folder) as client:
         api.create(kind, _refusal(namespace, resource, ending, client))
@@ -87,6 +91,10 @@ def refusing_webhook(
 
 def _is_let_in(api: Api, namespace: str, resource: str, ending: str) -> bool:
     """Whether such an object can be made: the server hears of a webhook a moment later."""
+    if resource == STATUS:
+        name = api.list(JOB_SPECS, namespace)[0]["metadata"]["name"]
+        path = f"{path_of(JOB_SPECS, namespace, name)}/status"
+        return REFUSAL not in str(api.client.patch(path, {"status": {}}, dryRun="All").body)
     spec = {"schedulingGates": [{"name": "x/y"}], "containers": [{"name": "x", "image": "x"}]}
     probe: Object = {"metadata": {"name": f"probe{ending}"}}
     try:
@@ -189,6 +197,7 @@ def _guard(namespace: str, resource: str, client: Object) -> Object:
 
 
 def _refusal(namespace: str, resource: str, ending: str, client: Object) -> Object:
+    group, version = JOB_SPECS.split("/")[:2] if resource == STATUS else ("", "v1")
     return {
         "metadata": {"name": f"refuse-{namespace}"},
         "webhooks": [
@@ -205,8 +214,8 @@ def _refusal(namespace: str, resource: str, ending: str, client: Object) -> Obje
                 ],
                 "rules": [
                     {
-                        "apiGroups": [""],
-                        "apiVersions": ["v1"],
+                        "apiGroups": [group],
+                        "apiVersions": [version],
                         "operations": ["CREATE", "UPDATE"],
                         "resources": [resource],
                     }

@@ -112,8 +112,10 @@ class ApiServer:
             target.verb, kind.group, target.resource, target.namespace, target.name, user
         )
         reply = self._handlers.answer(Call(request, target, user, body, effects))
-        if any(isinstance(effect, LostReply) for effect in effects):
-            return HangUp("reply lost")
+        for lost in (effect for effect in effects if isinstance(effect, LostReply)):
+            if not lost.code:
+                return HangUp("reply lost")
+            raise StatusError(lost.code, "Timeout", "etcdserver: request timed out", {})
         return reply
 
     def _effects(self, target: Target, name: str) -> list[Effect]:

@@ -120,9 +120,9 @@ def _play(seed: int, folder: Path, *, is_file: bool) -> str:
     """What went wrong with this seed, and how to see it again; "" if nothing did."""
     chance = random.Random(seed)
     faults = [*random_faults(chance), *faults_of_one_that_stays(chance)]
-    faults = faults if is_file else [*of_objects(faults)]
+    faults = faults if is_file else [*of_objects(faults, chance)]
     with Sandbox(seed=seed) as sandbox:
-        troubles = troubles_by_lot(sandbox, prepare(sandbox), chance)
+        troubles = troubles_by_lot(sandbox, prepare(sandbox), chance, objects=not is_file)
         kubeconfig = sandbox.write_kubeconfig(folder / f"kubeconfig-{seed}")
         specs = Files(folder / f"specs-{seed}") if is_file else Objects(kubeconfig)
         for name in AT_ONCE:

@@ -53,6 +53,15 @@ def test_a_lost_reply_has_done_its_work(ci: Namespace, sandbox: Sandbox) -> None
     assert (again.code, again.reason) == (409, "AlreadyExists")
 
 
+def test_an_error_in_place_of_the_reply_has_done_its_work_too(
+    ci: Namespace, sandbox: Sandbox
+) -> None:
+    sandbox.faults.add(Fault(LostReply(504), verb="create", resource="configmaps"))
+    got = make(ci, "a")
+    assert (got.code, got.message) == (504, "etcdserver: request timed out")
+    assert make(ci, "a").code == 409
+
+
 def test_a_dropped_connection_has_done_nothing(ci: Namespace, sandbox: Sandbox) -> None:
     sandbox.faults.add(Fault(DropConnection(), verb="create"))
     with pytest.raises(LOST):
