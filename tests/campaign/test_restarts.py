@@ -1,9 +1,12 @@
 """The API server dies in the middle, and two engines meet."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.process import Component
+from tests.support.definitions import install_definitions
 from tests.support.engine import Engine, finish
 from tests.support.objects import Objects
 
@@ -12,9 +15,13 @@ pytestmark = [pytest.mark.node, pytest.mark.registry]
 
 @pytest.mark.soak
 @pytest.mark.alone
+@pytest.mark.parametrize("source", ["files", "objects"])
 def test_all_jobs_finish_although_the_api_server_is_killed_in_the_middle(
-    engine: Engine, objects: Objects, apiserver: Component
+    source: str, engine: Engine, objects: Objects, apiserver: Component
 ) -> None:
+    if source == "objects":
+        install_definitions(objects.api.client)
+        engine = replace(engine, objects=True)
     for number in range(20):
         engine.spec(f"job-{number}", script="sleep 2", files={"a": str(number)})
     process = engine.start()

@@ -92,5 +92,5 @@ def rights_without(verb: str, resource: str) -> Iterator[Object]:
     """Rules of a role."""
     for group, resources in _RIGHTS.items():
         for name, verbs in resources.items():
-            left = sorted(verbs - {verb} if name == resource else verbs)
-            yield {"apiGroups": [group], "resources": [name], "verbs": left}
+            if left := sorted(verbs - {verb} if name == resource else verbs):
+                yield {"apiGroups": [group], "resources": [name], "verbs": left}
