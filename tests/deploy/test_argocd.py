@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.helm import CHART
+from tests.support.argocd import SCRIPT, health_of
 from tests.support.kstatus import STATES, Expected, kstatus
 
-SCRIPT = (CHART.parent / "argocd" / "health.lua").read_text(encoding="utf-8")
 PAGE = Path(__file__).parents[2] / "docs" / "gitops.md"
 
 
@@ -22,13 +21,6 @@ def job(expected: Expected, *, seen: int = 2) -> dict[str, Any]:
     ]
     status = {"observedGeneration": seen, "conditions": conditions}
     return {"metadata": {"name": "build", "generation": 2}, "status": status}
-
-
-def health_of(obj: dict[str, Any]) -> tuple[str, str]:
-    lua = pytest.importorskip("lupa.lua51").LuaRuntime()
-    lua.globals().obj = lua.table_from(obj, recursive=True)
-    made = lua.execute(SCRIPT)
-    return made["status"], made["message"]
 
 
 @pytest.mark.parametrize("state", STATES)

@@ -4,7 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.support.api import Api, Object
+from tests.support.argocd import health_of
 from tests.support.engine import Engine
+from tests.support.kstatus import STATES, kstatus
 
 JOB_SPECS = "jobs.engine/v1alpha1/jobspecs"
 STATUS = "jobspecs/status"
@@ -14,13 +16,17 @@ Status = dict[str, Any]
 
 
 class JobSpecs:
-    """JobSpec objects of one namespace."""
+    """JobSpec objects of one namespace. At whatever step of its life one is read, other tools see
+    the state in it that the engine means.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self.api, self.namespace = Api.from_kubeconfig(engine.kubeconfig), engine.namespace
 
     def get(self, name: str) -> Object:
-        return self.api.get(JOB_SPECS, name, self.namespace)
+        found = self.api.get(JOB_SPECS, name, self.namespace)
+        _assert_seen_alike(found)
+        return found
 
     def status(self, name: str) -> Status:
         found: Status = self.get(name).get("status") or {}
@@ -35,9 +41,11 @@ class JobSpecs:
     def wait(self, name: str, is_so: Callable[[Status], bool], what: str) -> Status:
         def found() -> Status | None:
             there = self.api.find(JOB_SPECS, name, self.namespace)
-            status = (there or {}).get("status") or {}
-            follows = there and status.get("observedGeneration") == there["metadata"]["generation"]
-            return status if follows and is_so(status) else None
+            if there is None:
+                return None
+            _assert_seen_alike(there)
+            status: Status = there.get("status") or {}
+            return status if _follows(there) and is_so(status) else None
 
         return self.api.wait(found, what)
 
@@ -73,3 +81,20 @@ class JobSpecs:
 
 def conditions(status: Status) -> dict[str, str]:
     return {one["type"]: one["status"] for one in status["conditions"]}
+
+
+def _follows(item: Object) -> bool:
+    seen = (item.get("status") or {}).get("observedGeneration")
+    return bool(seen == item["metadata"]["generation"])
+
+
+def _assert_seen_alike(item: Object) -> None:
+    if "deletionTimestamp" in item["metadata"]:
+        return
+    seen = kstatus(item), health_of(item)[0]
+    if not _follows(item):
+        assert seen == ("InProgress", "Progressing"), item["status"]
+        return
+    expected = STATES[item["status"]["state"]]
+    assert conditions(item["status"]) == expected.conditions
+    assert seen == (expected.kstatus, expected.argocd), item["status"]
