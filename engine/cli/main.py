@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engine.telemetry.events import Emit, Event
 
 COMMANDS = {
-    "reconcile": "Bring the jobs of a folder to their end.",
+    "reconcile": "Run the jobs of a folder to completion.",
     "validate": "Check spec files; print file:line:col for every problem.",
     "render": "Print the manifests of the specs.",
     "diff": "Show what a reconcile would write, and why.",

@@ -67,7 +67,7 @@ class ReconcileOptions(RunOptions, frozen=True, kw_only=True):
     "engine reconcile jobs --source web --leader-elect --metrics-address :8080",
     params=(
         *options.PATHS,
-        options.flag("--once", "Bring every job to its end, then stop."),
+        options.flag("--once", "Run every job to completion, then stop."),
         *options.RECONCILING,
         options.CONCURRENCY("How many jobs are worked on at once.", default=16),
         options.DURATION("--timeout", "Longest time to wait for all jobs; exit code 3."),
@@ -151,13 +151,12 @@ class ReconcileOptions(RunOptions, frozen=True, kw_only=True):
     ),
 )
 def command(once: bool, **given: Any) -> None:
-    """Bring the jobs of a folder to their end.
+    """Run the jobs of a folder to completion.
 
     Every job whose spec has not run yet is started; then the files are watched, unless --once.
     A job that is over stays over: run the same specs again and nothing changes. On Ctrl-C and
     SIGTERM the jobs that have started go on, unless --cancel-on-exit; the next reconcile takes them
-    up. SIGHUP reads
-    configuration, templates and specs again.
+    up. SIGHUP reads configuration, templates and specs again.
     """
     asked = ReconcileOptions(**given)
     is_dry = asked.dry_run != "none"
