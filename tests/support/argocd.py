@@ -8,7 +8,8 @@ import pytest
 
 from tests.cluster.helm import CHART
 
-SCRIPT = (CHART.parent / "argocd" / "health.lua").read_text(encoding="utf-8")
+FILE = CHART.parent / "argocd" / "health.lua"
+SCRIPT = FILE.read_text(encoding="utf-8")
 
 
 def health_of(obj: dict[str, Any]) -> tuple[str, str]:

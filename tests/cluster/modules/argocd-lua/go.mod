@@ -1,0 +1,5 @@
+module engine.test/argocd-lua
+
+go 1.24.0
+
+require github.com/yuin/gopher-lua v1.1.1
