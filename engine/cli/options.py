@@ -228,8 +228,8 @@ SPEC_READING = (
     ),
     option(
         "--kubernetes-schema",
-        "Check the fields of Kubernetes against this OpenAPI v2 document: what kubectl get"
-        " --raw /openapi/v2 prints.",
+        "Check the fields of Kubernetes against the types in this file, which"
+        " deploy/kubernetes_types.py makes of a cluster's OpenAPI.",
         type=_FILE,
     ),
     option(

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from deploy.kubernetes_types import as_text
-from engine.api.kubernetes_schema import TYPES, KubernetesSchema, from_openapi
+from deploy.kubernetes_types import as_text, from_openapi
+from engine.api.kubernetes_schema import TYPES, KubernetesSchema
 from engine.api.schema import check_manifest
 from engine.errors import SourceLocation
 

@@ -1,19 +1,13 @@
 """Kubernetes' types as JSON Schemas: made from OpenAPI, for whole objects and for patches."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.api.kubernetes_schema import (
-    CORE,
-    PATCH,
-    SHIPPED,
-    TYPES,
-    for_patches,
-    from_openapi,
-    read_kubernetes_schema,
-)
+from deploy.kubernetes_types import for_patches, from_openapi, main
+from engine.api.kubernetes_schema import CORE, PATCH, SHIPPED, TYPES, read_kubernetes_schema
 from engine.errors import InvalidInputError
 
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
@@ -133,14 +127,36 @@ def test_another_document_is_refused(document: Any, words: str) -> None:
         from_openapi(document)
 
 
+def test_the_script_prints_what_the_engine_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "openapi.json").write_text(json.dumps(openapi(a={"type": "string"})))
+    main(str(tmp_path / "openapi.json"))
+    (tmp_path / "types.json").write_text(capsys.readouterr().out)
+    read = read_kubernetes_schema(tmp_path / "types.json")
+    assert read.kind("v1", "Pod")["properties"] == {"a": {"type": ["string", "null"]}}
+
+
+@pytest.mark.parametrize("content", ["{", "{}"])
+def test_the_script_says_which_file_is_no_openapi(tmp_path: Path, content: str) -> None:
+    (tmp_path / "openapi.json").write_text(content)
+    with pytest.raises(SystemExit, match=r"openapi\.json: .+"):
+        main(str(tmp_path / "openapi.json"))
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(None, "can't be read"), ("{", "this is no JSON"), ("{}", "this is no OpenAPI v2")],
+    [
+        (None, "can't be read"),
+        ("{", "this file has no types of Kubernetes"),
+        ("[]", "this file has no types of Kubernetes"),
+        (json.dumps(openapi()), "this file has no types of Kubernetes"),
+    ],
 )
 def test_a_file_that_is_no_schema_is_told_with_what_makes_one(
     tmp_path: Path, content: str | None, words: str
 ) -> None:
-    path = tmp_path / "swagger.json"
+    path = tmp_path / "types.json"
     if content is not None:
         path.write_text(content)
     with pytest.raises(InvalidInputError) as caught:

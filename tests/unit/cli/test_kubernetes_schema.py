@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.api.kubernetes_schema import CORE
+from deploy.kubernetes_types import for_patches, from_openapi
+from engine.api.kubernetes_schema import CORE, PATCH, TYPES
 from tests.unit.api.test_kubernetes_schema import openapi
 from tests.unit.builders import document, write
 from tests.unit.cli.conftest import Engine
@@ -76,35 +77,38 @@ def test_a_field_that_a_template_writes_twice_is_told_for_the_file(
     ]
 
 
-def test_a_cluster_that_knows_more_is_asked_by_its_openapi(tmp_path: Path, engine: Engine) -> None:
+def test_the_fields_of_a_newer_cluster_are_those_of_its_own_types(
+    tmp_path: Path, engine: Engine
+) -> None:
     known = openapi(
         spec={"$ref": f"#/definitions/{CORE}.PodSpec"},
     )
     mode = {"type": "string", "enum": ["Fast", "Slow"]}
     known["definitions"][f"{CORE}.PodSpec"] = {"properties": {"newField": mode}}
-    write(tmp_path, "openapi.json", json.dumps(known))
+    types = from_openapi(known)
+    write(tmp_path, "types.json", json.dumps({TYPES: types, PATCH: for_patches(types)}))
     write(tmp_path, "a.yaml", document("a", podPatch={"spec": {"newField": "Fast"}}))
     assert engine("validate", "a.yaml").code == 2
-    assert engine("validate", "a.yaml", "--kubernetes-schema", "openapi.json").code == 0
-    rendered = engine("render", "a.yaml", env={"ENGINE_KUBERNETES_SCHEMA": "openapi.json"})
+    assert engine("validate", "a.yaml", "--kubernetes-schema", "types.json").code == 0
+    rendered = engine("render", "a.yaml", env={"ENGINE_KUBERNETES_SCHEMA": "types.json"})
     assert rendered.code == 0
     assert "newField: Fast" in rendered.stdout
     write(tmp_path, "a.yaml", document("a", podPatch={"spec": {"newField": "Fats"}}))
-    said = engine("validate", "a.yaml", "--kubernetes-schema", "openapi.json")
+    said = engine("validate", "a.yaml", "--kubernetes-schema", "types.json")
     assert said.code == 2
     assert 'newField: "Fats" is not allowed (did you mean Fast?)' in said.stdout
 
 
-def test_a_file_that_is_no_openapi_is_said(tmp_path: Path, engine: Engine) -> None:
+def test_a_file_without_types_is_said(tmp_path: Path, engine: Engine) -> None:
     write(tmp_path, "a.yaml", document("a"))
-    write(tmp_path, "openapi.json", '{"openapi": "3.0.0"}')
-    said = engine("validate", "a.yaml", "--kubernetes-schema", "openapi.json")
+    write(tmp_path, "types.json", '{"openapi": "3.0.0"}')
+    said = engine("validate", "a.yaml", "--kubernetes-schema", "types.json")
     assert (said.code, said.lines) == (
         2,
         [
             (
-                "openapi.json: this is no OpenAPI v2 document of Kubernetes: it has no"
-                " 'definitions' (make it with: kubectl get --raw /openapi/v2)"
+                "types.json: this file has no types of Kubernetes"
+                " (deploy/kubernetes_types.py makes it of: kubectl get --raw /openapi/v2)"
             )
         ],
     )
