@@ -1,15 +1,15 @@
 """From one JobSpec and the defaults that hold for it to a job: merge, check, build."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from engine.api import model
 from engine.api.checks import check_object, check_spec
-from engine.api.effective import AFTER_FINISHED, FROM_SECRET, EffectiveSpec, effective_spec
+from engine.api.effective import AFTER_FINISHED, FROM_SECRET, EffectiveSpec, Path, effective_spec
 from engine.api.parse import SpecText
-from engine.api.spec_hash import defaulted_fields, spec_hash
+from engine.api.spec_hash import defaulted_fields, secret_sources, spec_hash
 from engine.api.yaml_reader import Document
-from engine.errors import Diagnostic, Severity, SourceLocation
+from engine.errors import Diagnostic, Severity
 
 
 def build_job(
@@ -36,27 +36,12 @@ def build_job(
     seconds = {path: time.seconds or 0 for path, time in effective.times.items()}
     timeout, start_timeout = seconds[("timeout",)], seconds[("startTimeout",)]
     longest = start_timeout + timeout + seconds.get(("ttlLeeway",), 0)
-    secrets: dict[str, model.SecretRef] = {}
-    secret_keys: dict[str, model.SecretKey] = {}
-    credentials: list[model.RegistryCredential] = []
-    pull_secrets: list[str] = []
-    for name, source in spec.get("secrets", {}).items():
-        if FROM_SECRET in source:
-            secret_keys[name] = model.SecretKey(**source[FROM_SECRET])
-        else:
-            secrets[name] = _secret_source(source, effective.place(("spec", "secrets", name)))
-    for index, entry in enumerate(spec.get("registryCredentials", ())):
-        if FROM_SECRET in entry:
-            pull_secrets.append(entry[FROM_SECRET]["name"])
-        else:
-            place = effective.place(("spec", "registryCredentials", index, "password"))
-            password = _secret_source(entry["password"], place)
-            credentials.append(
-                model.RegistryCredential(entry["registry"], entry["username"], password)
-            )
-    retry = dict(spec.get("retry", {}))
-    if "on" in retry:
-        retry["on"] = frozenset(retry["on"])
+    secrets = (
+        model.SecretRef(_variable(path), effective.place(path), *next(iter(source.items())))
+        for path, source in secret_sources(spec)
+        if FROM_SECRET not in source
+    )
+    retry = spec.get("retry", {})
     job = model.Job(
         name=metadata["name"],
         namespace=metadata["namespace"],
@@ -72,11 +57,8 @@ def build_job(
             path[1]: value for path, value in seconds.items() if path[0] == AFTER_FINISHED
         },
         policies={one.name: one.policies for one in effective.containers if one.policies},
-        secrets=secrets,
-        secret_keys=secret_keys,
-        credentials=tuple(credentials),
-        pull_secrets=tuple(pull_secrets),
-        retry=model.Retry(**retry),
+        secrets=tuple(secrets),
+        retry=model.Retry(retry.get("max", 0), frozenset(retry.get("on", model.RETRIED))),
         on_change=model.OnChange(spec["onChange"]),
         matrix=document.matrix,
         depends_on=tuple(_dependencies(effective)),
@@ -94,10 +76,8 @@ def build_job(
     return job, problems
 
 
-def _secret_source(source: Mapping[str, str], place: SourceLocation) -> model.SecretRef:
-    return model.SecretRef(
-        place, source.get("value"), source.get("fromEnv"), source.get("fromFile")
-    )
+def _variable(path: Path) -> str:
+    return str(path[-1]) if path[1] == "secrets" else ""
 
 
 def _dependencies(effective: EffectiveSpec) -> Iterator[model.Dependency]:

@@ -1,7 +1,7 @@
 """The types the rest of the engine works with: a job ready to run, and the operator's settings."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -39,36 +39,17 @@ class PullClass(StrEnum):
 
 
 class SecretRef(Hidden, frozen=True):
-    """Where one secret value comes from; exactly one of value, from_env and from_file is set."""
+    """A secret whose value the engine reads."""
 
+    variable: str
+    """Its variable; empty for the password of a registry."""
     place: SourceLocation
     """Where the spec says so."""
-    value: str | None = None
-    """The value itself."""
-    from_env: str | None = None
-    """A variable of the engine's environment."""
-    from_file: str | None = None
-    """A path below the spec's folder."""
-
-
-class SecretKey(Struct, frozen=True):
-    """A key of a Secret in the job's namespace that isn't the engine's."""
-
-    name: str
-    """The Secret's name."""
-    key: str
-    """The key in its data."""
-
-
-class RegistryCredential(Struct, frozen=True):
-    """What logs the kubelet in to one registry."""
-
-    registry: str
-    """The registry's host, as images name it."""
-    username: str
-    """Whom to log in as."""
-    password: SecretRef
-    """Where the password or token comes from."""
+    source: str
+    """`value`, `fromEnv` or `fromFile`."""
+    text: str
+    """The value itself, a variable of the engine's environment, or a path below the spec's folder.
+    """
 
 
 RETRIED = frozenset(
@@ -147,14 +128,8 @@ class Job(Hidden, Comparable, frozen=True):
     """Seconds from its outcome, `success` or `failure`, until its pod may be pruned."""
     policies: Mapping[str, tuple[str, ...]]
     """Allowed pull policies of each container that has a list of them, in order."""
-    secrets: Mapping[str, SecretRef]
-    """Secret variables whose values the engine reads, by name."""
-    secret_keys: Mapping[str, SecretKey]
-    """Secret variables whose values are in the cluster already, by name."""
-    credentials: tuple[RegistryCredential, ...]
-    """Logins that go into the pull Secret."""
-    pull_secrets: tuple[str, ...]
-    """Names of the Secrets with logins that are in the cluster already."""
+    secrets: tuple[SecretRef, ...]
+    """Those whose values the engine reads: variables, then passwords."""
     retry: Retry
     """What of its failures is tried again."""
     on_change: OnChange
@@ -185,6 +160,23 @@ class Job(Hidden, Comparable, frozen=True):
     def key(self) -> JobKey:
         """The job's identity in the cluster."""
         return JobKey(self.namespace, self.name)
+
+    @property
+    def secret_keys(self) -> Mapping[str, Mapping[str, str]]:
+        """By variable the name and key of each Secret that is in the cluster already."""
+        secrets = self.spec.get("secrets", {})
+        return {name: one["fromSecret"] for name, one in secrets.items() if "fromSecret" in one}
+
+    @property
+    def logins(self) -> Sequence[Mapping[str, Any]]:
+        """What logs the kubelet in to registries, in the order of the passwords."""
+        return [one for one in self.spec.get("registryCredentials", ()) if "password" in one]
+
+    @property
+    def pull_secrets(self) -> tuple[str, ...]:
+        """Names of the Secrets with logins that are in the cluster already."""
+        credentials = self.spec.get("registryCredentials", ())
+        return tuple(one["fromSecret"]["name"] for one in credentials if "fromSecret" in one)
 
     @property
     def suspend(self) -> bool:

@@ -86,9 +86,8 @@ def _problems_data(jobs: Iterable[Job], problems: Iterable[Diagnostic]) -> dict[
 
 
 def _too_short_to_mask(job: Job, secrets: SecretValues) -> Iterator[Diagnostic]:
-    refs = (*job.secrets.values(), *(credential.password for credential in job.credentials))
     values = (*secrets.variables.values(), *secrets.passwords)
-    for ref, value in zip(refs, values, strict=True):
+    for ref, value in zip(job.secrets, values, strict=True):
         if value and not is_maskable(value):
             words = (
                 f"a secret of fewer than {SHORTEST} characters isn't masked in messages and logs"

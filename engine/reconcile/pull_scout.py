@@ -180,7 +180,7 @@ class PullScout:
 def pull_keys(job: Job, policies: Mapping[str, str], secrets: SecretValues) -> PullKeys:
     """What each container of the next attempt pulls, but for those that pull nothing."""
     spec = job.spec
-    logins = tuple((one.registry, one.username) for one in job.credentials)
+    logins = tuple((one["registry"], one["username"]) for one in job.logins)
     place = (
         *(job.namespace, spec.get("serviceAccountName"), repr(spec.get("nodeSelector"))),
         *(job.pull_secrets, logins, secrets.passwords),

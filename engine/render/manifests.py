@@ -15,7 +15,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from engine.api.model import Job, SecretKey
+from engine.api.effective import FROM_SECRET
+from engine.api.model import Job
 from engine.api.schema import check_manifest
 from engine.errors import InvalidInputError, RenderError, SourceLocation
 from engine.refs import MAIN_CONTAINER, pod_name
@@ -58,7 +59,7 @@ def render_job(
     variables = template_variables(job, attempt)
     pod = _render(templates, job, "pod", variables)
     dependents = []
-    if job.secrets or job.credentials:
+    if job.secrets:
         secret = {"secret": {"data": _secret_data(job, secrets)}}
         dependents.append(_render(templates, job, "secret", variables | secret))
     if variables["job"]["hasConfigMap"]:
@@ -128,8 +129,8 @@ def template_variables(job: Job, attempt: int) -> dict[str, Any]:
             "attempt": attempt,
             "labels": dict(job.labels),
             "annotations": dict(job.annotations),
-            "hasCredentials": bool(job.credentials),
-            "pullSecrets": [*([name] if job.credentials else ()), *job.pull_secrets],
+            "hasCredentials": bool(job.logins),
+            "pullSecrets": [*([name] if job.logins else ()), *job.pull_secrets],
             "hasConfigMap": bool(items),
             "services": [service["name"] for service in spec.get("services", ())],
         },
@@ -174,8 +175,9 @@ def _container(
     env: list[dict[str, Any]] = []
     # Kubernetes expands what comes before.
     for key in source.get("secrets", ()):
-        ref = job.secret_keys.get(key) or SecretKey(name, key)
-        env.append({"name": key, "valueFrom": {"secretKeyRef": {"name": ref.name, "key": ref.key}}})
+        ref = job.spec["secrets"][key].get(FROM_SECRET) or {"name": name, "key": key}
+        ref = {"name": ref["name"], "key": ref["key"]}
+        env.append({"name": key, "valueFrom": {"secretKeyRef": ref}})
     known = {*source.get("env", ()), *source.get("secrets", ())}
     for key, value in source.get("env", {}).items():
         env.append({"name": key, "value": _env_value(value, known)})
@@ -222,7 +224,7 @@ def _env_value(value: str, known: Collection[str]) -> str:
 def secret_references(job: Job) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """(who needs it, name, keys of which one has to be there) of each Secret that isn't its own."""
     for ref in job.secret_keys.values():
-        yield MAIN_CONTAINER, ref.name, (ref.key,)
+        yield MAIN_CONTAINER, ref["name"], (ref["key"],)
     for name in job.pull_secrets:
         yield "registryCredentials", name, (PULL_SECRET_KEY, _OLD_PULL_SECRET_KEY)
 
@@ -230,15 +232,15 @@ def secret_references(job: Job) -> Iterator[tuple[str, str, tuple[str, ...]]]:
 def _secret_data(job: Job, values: SecretValues | None) -> dict[str, str]:
     """`data` of the Secret, base64: variables by name, and the registries' credentials."""
     if values is None:
-        return dict.fromkeys([*job.secrets, *([PULL_SECRET_KEY] if job.credentials else [])], MASK)
+        return {one.variable or PULL_SECRET_KEY: MASK for one in job.secrets}
     data = {name: _base64(value) for name, value in values.variables.items()}
-    if job.credentials:
+    if job.logins:
         auths = {}
-        for credential, password in zip(job.credentials, values.passwords, strict=True):
-            auths[credential.registry] = {
-                "username": credential.username,
+        for login, password in zip(job.logins, values.passwords, strict=True):
+            auths[login["registry"]] = {
+                "username": login["username"],
                 "password": password,
-                "auth": _base64(f"{credential.username}:{password}"),
+                "auth": _base64(f"{login['username']}:{password}"),
             }
         data[PULL_SECRET_KEY] = _base64(json.dumps({"auths": auths}, ensure_ascii=False))
     return data

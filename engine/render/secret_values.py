@@ -11,7 +11,6 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from operator import attrgetter
 
 from engine.api.checks import refused_source
 from engine.api.model import Job, Limits, SecretRef
@@ -43,9 +42,8 @@ def resolve_secrets(
     problems: list[Diagnostic] = []
     read: dict[object, str] = {}
     room = _LARGEST
-    refs = (*job.secrets.values(), *map(attrgetter("password"), job.credentials))
-    for ref in refs:
-        source = ref.value, ref.from_env, ref.from_file
+    for ref in job.secrets:
+        source = ref.source, ref.text
         try:
             # Jobs that have the same value share it.
             value = read.get(source) or sys.intern(_value(ref, job, environment, limits))
@@ -56,21 +54,21 @@ def resolve_secrets(
         if room < 0:
             words = "the job's secrets are together larger than the 1 MiB that a Secret holds"
             hint = "put large files into a volume or an image"
-            problems, values = [Diagnostic(ref.place, words, hint)], [""] * len(refs)
+            problems, values = [Diagnostic(ref.place, words, hint)], [""] * len(job.secrets)
             break
         values.append(value)
         read[source] = value
-    count = len(job.secrets)
-    variables = dict(zip(job.secrets, values[:count], strict=True))
-    return SecretValues(variables, tuple(values[count:])), tuple(problems)
+    named = zip(job.secrets, values, strict=True)
+    variables = {ref.variable: value for ref, value in named if ref.variable}
+    return SecretValues(variables, tuple(values[len(variables) :])), tuple(problems)
 
 
 def texts_to_mask(job: Job, secrets: SecretValues) -> Iterator[str]:
     """Every value, and each registry's login as Docker writes it."""
     yield from (*secrets.variables.values(), *secrets.passwords)
-    for login, password in zip(job.credentials, secrets.passwords, strict=True):
+    for login, password in zip(job.logins, secrets.passwords, strict=True):
         if password:
-            yield f"{login.username}:{password}"
+            yield f"{login['username']}:{password}"
 
 
 def no_room(job: Job) -> Diagnostic:
@@ -80,11 +78,9 @@ def no_room(job: Job) -> Diagnostic:
 
 
 def _value(secret: SecretRef, job: Job, environment: Mapping[str, str], limits: Limits) -> str:
-    if secret.value is not None:
-        return secret.value
-    field, name = "fromEnv", secret.from_env or ""
-    if secret.from_env is None:
-        field, name = "fromFile", secret.from_file or ""
+    field, name = secret.source, secret.text
+    if field == "value":
+        return name
     if refused := refused_source(field, name, limits):
         raise _UnresolvedError(*refused)
     try:

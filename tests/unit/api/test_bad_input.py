@@ -386,7 +386,7 @@ def test_a_secret_is_not_in_what_a_job_prints_as() -> None:
     login = {"registry": "r", "username": "u", "password": {"value": VALUE}}
     job = make_job(secrets={"T": {"value": VALUE}}, registryCredentials=[login])
     assert VALUE not in repr(job)
-    assert job.secrets["T"].value == VALUE
+    assert job.secrets[0].text == VALUE
 
 
 def test_no_two_volumes_have_one_name_or_one_place() -> None:

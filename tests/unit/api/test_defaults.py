@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from engine.api.model import RETRIED, Config, Job, Limits, LoadedJobs, SecretKey
+from engine.api.model import RETRIED, Config, Job, Limits, LoadedJobs
 from engine.api.parse import SpecText
 from engine.specdir.load import with_namespace
 from tests.support.yaml_text import to_yaml_value
@@ -131,8 +131,8 @@ def test_a_secret_of_ones_own_replaces_the_folders_source() -> None:
             "job.yaml": {**JOB, "spec": {"secrets": {"T": {"fromFile": "own"}}}},
         }
     )
-    secret = only(loaded).secrets["T"]
-    assert (secret.from_env, secret.from_file) == (None, "own")
+    (secret,) = only(loaded).secrets
+    assert (secret.source, secret.text) == ("fromFile", "own")
 
 
 def test_nor_does_it_mix_with_a_secret_that_the_folder_refers_to() -> None:
@@ -146,8 +146,8 @@ def test_nor_does_it_mix_with_a_secret_that_the_folder_refers_to() -> None:
             }
         )
     )
-    assert [*job.secrets] == ["T"]
-    assert job.secret_keys == {"U": SecretKey("own", "k")}
+    assert [secret.variable for secret in job.secrets] == ["T"]
+    assert job.secret_keys == {"U": {"name": "own", "key": "k"}}
 
 
 def test_labels_and_annotations_are_merged() -> None:
