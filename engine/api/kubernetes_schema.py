@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from engine.api.versions import read_schema
+from engine.api.versions import API_VERSION, SCHEMAS, parse_schema, read_schema, stem_of
 from engine.errors import Diagnostic, InvalidInputError, SourceLocation
 
 TYPES = "kubernetes/types.schema.json"
@@ -21,6 +21,7 @@ CORE = "io.k8s.api.core.v1"
 Type = Mapping[str, Any]
 """The JSON Schema of one value."""
 
+_DRAFT = "http://json-schema.org/draft-07/schema#"
 _HINT = "deploy/kubernetes_types.py makes it of: kubectl get --raw /openapi/v2"
 _IN_POD: Mapping[str, str] = {
     "securityContext": "pod.spec.containers.securityContext",
@@ -42,6 +43,19 @@ class KubernetesSchema:
     def files(self) -> Mapping[str, Type]:
         """`TYPES` and `PATCH`, each a document."""
         return self._read()
+
+    @cached_property
+    def definitions(self) -> Mapping[str, Any]:
+        """All that a `$ref` leads to, by the stem of its file; and the engine's kinds by name."""
+        found: dict[str, Any] = {}
+        for name, schema in self.files.items():
+            found[stem_of(name)] = schema["definitions"]
+        for (_, kind), name in SCHEMAS.items():
+            schema = read_schema(name)
+            found[stem_of(name)] = schema.get("definitions", {})
+            # A schema that names its draft would be judged by that, without our keywords.
+            found[kind] = {k: schema[k] for k in schema if k not in ("$schema", "definitions")}
+        return found
 
     def name_of(self, api_version: str, kind: str) -> str:
         """What the definition of a kind's objects is called. Errors: KeyError."""
@@ -83,6 +97,27 @@ SHIPPED = KubernetesSchema(lambda: {name: read_schema(name) for name in (TYPES, 
 """The types of the release that the engine is tested with."""
 
 
+def bundled_schema(kind: str) -> str:
+    """The schema of `kind` with everything that it refers to, for an editor that has it alone."""
+    named = {"$schema": _DRAFT, "$id": f"https://jobs.engine/{SCHEMAS[API_VERSION, kind]}"}
+    definitions = SHIPPED.definitions
+    whole = json.dumps({**named, **definitions[kind], "definitions": definitions})
+    made = json.loads(whole, object_hook=_for_editors)
+    return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
+
+
+def _for_editors(node: dict[str, Any]) -> dict[str, Any]:
+    """The YAML language server completes nothing in an empty mapping that may have one field, and
+    its hover leaves defaults out.
+    """
+    if node.get("maxProperties") == 1 and "properties" in node:
+        del node["maxProperties"]
+        node["oneOf"] = [{"required": [name]} for name in node["properties"]]
+    if isinstance(words := node.get("description"), str) and "default" in node:
+        node["description"] = f"{words} Default: {json.dumps(node['default'])}."
+    return node
+
+
 def read_kubernetes_schema(path: Path) -> KubernetesSchema:
     """The types in a file that `deploy/kubernetes_types.py` made of a cluster's OpenAPI.
 
@@ -90,8 +125,9 @@ def read_kubernetes_schema(path: Path) -> KubernetesSchema:
     """
     cause = "this file has no types of Kubernetes"
     try:
-        files = json.loads(path.read_bytes())
-        if all(f"{CORE}.Pod" in files[name]["definitions"] for name in (TYPES, PATCH)):
+        given = json.loads(path.read_bytes())
+        files = {name: parse_schema(json.dumps(given[name]), name) for name in (TYPES, PATCH)}
+        if all(f"{CORE}.Pod" in one["definitions"] for one in files.values()):
             return KubernetesSchema(lambda: files)
     except OSError as error:
         cause = f"can't be read: {error.strerror}"

@@ -5,7 +5,7 @@ The schemas refer to the types of Kubernetes.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from engine.api.kubernetes_schema import SHIPPED, TYPES, KubernetesSchema
 from engine.api.schema_messages import Path, explain, show, suggest, type_name, unknown_names
-from engine.api.versions import API_VERSION, JOB_SPEC, SCHEMAS, read_schema
+from engine.api.versions import API_VERSION, JOB_SPEC, SCHEMAS, stem_of
 from engine.api.yaml_reader import Document
 from engine.errors import MAX_SHOWN, Diagnostic, SourceLocation
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from jsonschema import ValidationError
     from jsonschema.protocols import Validator
     from jsonschema_rs import Draft202012Validator as QuickValidator
-    from referencing import Registry
-
-_BASE = "https://jobs.engine/"
-"""Of the schemas' names: a relative `$ref` needs one of a kind that Python's urljoin knows."""
 
 
 def check_document(
@@ -132,7 +128,7 @@ def _manifest_violations(
     manifest: Mapping[str, Any], kubernetes: KubernetesSchema
 ) -> "Iterator[ValidationError]":
     definition = kubernetes.name_of(manifest["apiVersion"], manifest["kind"])
-    return _errors(f"{TYPES}#/definitions/{definition}", kubernetes, manifest)
+    return _errors(f"{stem_of(TYPES)}/{definition}", kubernetes, manifest)
 
 
 def _head_problem(document: Document) -> Diagnostic | None:
@@ -157,9 +153,8 @@ def violations(
     document: Document, kubernetes: KubernetesSchema = SHIPPED
 ) -> "Iterator[ValidationError]":
     """Everything that its schema refuses in a document, found one by one."""
-    name = SCHEMAS[document.data["apiVersion"], document.data["kind"]]
     mistyped = set()
-    for error in _errors(name, kubernetes, document.data):
+    for error in _errors(document.data["kind"], kubernetes, document.data):
         path = tuple(error.absolute_path)
         # A value of the wrong type fits neither our schema nor Kubernetes' own, which it leads to.
         if error.validator != "type" or path not in mistyped:
@@ -178,17 +173,14 @@ def _quick_validator(name: str) -> "QuickValidator":
     """For the many documents that are fine: jsonschema takes a hundred times as long."""
     from jsonschema_rs import Draft202012Validator  # noqa: PLC0415 - as below
 
-    return Draft202012Validator(
-        {"$ref": _BASE + name}, retriever=partial(_schema, SHIPPED), validate_formats=False
-    )
+    return Draft202012Validator(_whole(name, SHIPPED), validate_formats=False)
 
 
 @cache
 def schema_validator(name: str, kubernetes: KubernetesSchema = SHIPPED) -> "Validator":
-    """A validator for `name`, the path of a JSON Schema below `schemas/`, made once.
+    """A validator for `name`, one of the definitions of `kubernetes`, made once.
 
-    A `$ref` names another file there, relative to the file it is in: nothing is ever fetched. It is
-    of draft 2020-12, but for what jsonschema judges in its own way.
+    It is of draft 2020-12, but for what jsonschema judges in its own way.
     """
     # It takes a tenth of a second to import, and many commands check no document.
     from jsonschema import Draft202012Validator  # noqa: PLC0415
@@ -196,28 +188,11 @@ def schema_validator(name: str, kubernetes: KubernetesSchema = SHIPPED) -> "Vali
 
     own = {"pattern": _pattern, "uniqueItems": _unique_items}
     made: type[Validator] = extend(Draft202012Validator, own)  # type: ignore[no-untyped-call]
-    return made({"$ref": _BASE + name}, registry=_registry(kubernetes))
+    return made(_whole(name, kubernetes))
 
 
-@cache
-def _registry(kubernetes: KubernetesSchema) -> "Registry[Any]":
-    """Every schema, read through at once: else each look at one would read through all of it."""
-    from referencing import Registry, Specification  # noqa: PLC0415 - as above
-    from referencing.jsonschema import DRAFT202012  # noqa: PLC0415
-
-    dialect: Specification[Any] = DRAFT202012
-    registry: Registry[Any] = Registry().with_resources(
-        (_BASE + name, dialect.create_resource(_schema(kubernetes, _BASE + name)))
-        for name in (*SCHEMAS.values(), *kubernetes.files)
-    )
-    return registry.crawl()
-
-
-def _schema(kubernetes: KubernetesSchema, uri: str) -> dict[str, Any]:
-    name = uri.removeprefix(_BASE)
-    schema = kubernetes.files.get(name) or read_schema(name)
-    # A schema that names its draft would be judged by that, without our keywords.
-    return {key: schema[key] for key in schema if key != "$schema"}
+def _whole(name: str, kubernetes: KubernetesSchema) -> dict[str, Any]:
+    return {"$ref": f"#/definitions/{name}", "definitions": kubernetes.definitions}
 
 
 _MAX_MATCHED = 4096

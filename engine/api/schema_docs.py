@@ -1,21 +1,16 @@
 """The documentation of a field in the schemas: its type, default and meaning."""
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 from msgspec import Struct
 
 from engine.api.field_kinds import FieldKind, field_kind
-from engine.api.kubernetes_schema import kubectl_name
+from engine.api.kubernetes_schema import SHIPPED, kubectl_name
 from engine.api.schema_messages import dotted, suggest
-from engine.api.versions import (
-    API_VERSION,
-    ENGINE_CONFIG,
-    JOB_DEFAULTS,
-    JOB_SPEC,
-    SCHEMAS,
-    read_schema,
-)
+from engine.api.versions import ENGINE_CONFIG, JOB_DEFAULTS, JOB_SPEC
 from engine.errors import UsageError
 
 KINDS = (JOB_SPEC, JOB_DEFAULTS, ENGINE_CONFIG)
@@ -51,7 +46,7 @@ def explain_field(kind: str, path: Sequence[str]) -> FieldDoc:
 
     Errors: UsageError for a field that there isn't, with what was probably meant.
     """
-    node = _schema(kind)
+    node: Mapping[str, Any] = SHIPPED.definitions[kind]
     required = False
     for depth, step in enumerate(path):
         children = _children(node)
@@ -98,14 +93,14 @@ def _doc(
 
 def _children(node: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """The fields that a value, or each item of a list, has."""
-    item = _item(node)
-    return {name: _resolved(below, item) for name, below in item.get("properties", {}).items()}
+    fields = _item(node).get("properties", {})
+    return {name: _resolved(below) for name, below in fields.items()}
 
 
 def _any_key(node: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """What the values of a mapping are whose keys are the user's own."""
     values = _item(node).get("additionalProperties")
-    return _resolved(values, node) if isinstance(values, Mapping) else None
+    return _resolved(values) if isinstance(values, Mapping) else None
 
 
 def _required(node: Mapping[str, Any]) -> Sequence[str]:
@@ -114,7 +109,7 @@ def _required(node: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _item(node: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _resolved(node["items"], node) if "items" in node else node
+    return _resolved(node["items"]) if "items" in node else node
 
 
 def _choices(node: Mapping[str, Any]) -> tuple[str, ...]:
@@ -146,20 +141,11 @@ def _plural(words: str) -> str:
     return " or ".join(one(kind) for kind in words.split(" or "))
 
 
-def _resolved(node: Mapping[str, Any], holder: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`node` with what its `$ref` leads to; `holder` says which file a relative one is of."""
-    file = node.get("$file") or holder.get("$file")
+def _resolved(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`node` with what its `$ref` leads to."""
     reference = next((one for one in (node, *node.get("allOf", ())) if "$ref" in one), None)
     if reference is None:
-        return {**node, "$file": file}
-    name, _, pointer = reference["$ref"].partition("#")
-    target: Any = read_schema(name or str(file))
-    for step in filter(None, pointer.split("/")):
-        target = target[step]
-    rest = {key: value for key, value in node.items() if key not in ("$ref", "allOf", "$file")}
-    return {**_resolved({**target, "$file": name or file}, node), **rest}
-
-
-def _schema(kind: str) -> Mapping[str, Any]:
-    name = SCHEMAS[API_VERSION, kind]
-    return {**read_schema(name), "$file": name}
+        return node
+    rest = {key: value for key, value in node.items() if key not in ("$ref", "allOf")}
+    target: Any = reduce(getitem, reference["$ref"].split("/")[2:], SHIPPED.definitions)
+    return {**_resolved(target), **rest}

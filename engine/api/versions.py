@@ -1,9 +1,9 @@
 """The engine's kinds by version, each with its JSON Schema."""
 
 import json
+import re
 from collections.abc import Mapping
-from functools import cache, reduce
-from operator import getitem
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from engine.files import resource_dir
@@ -26,50 +26,30 @@ CUSTOM_RESOURCES = "kubernetes/crds.json"
 """CustomResourceDefinitions of JobSpec and JobDefaults, and the policies beside them, which `make
 manifests` makes of the others.
 """
+_REFERENCE = re.compile(r'"\$ref":\s*"([^"#]*)#/definitions/')
 
 
 @cache
 def read_schema(name: str) -> Any:
     """What a file in `schemas/` holds."""
-    return json.loads((resource_dir("schemas") / name).read_bytes())
+    return parse_schema((resource_dir("schemas") / name).read_text(encoding="utf-8"), name)
 
 
-def bundled_schema(api_version: str, kind: str) -> str:
-    """The schema of `kind` with everything that it refers to, for an editor that has it alone."""
-    start = SCHEMAS[api_version, kind]
-    definitions: dict[str, Any] = {}
+def parse_schema(text: str, name: str) -> Any:
+    """What the text of the file `name` holds.
 
-    def bundle(node: Any, file: str) -> Any:
-        if isinstance(node, list):
-            return [bundle(one, file) for one in node]
-        if not isinstance(node, dict):
-            return node
-        made = {key: bundle(below, file) for key, below in node.items() if key != "$ref"}
-        if made.get("maxProperties") == 1 and "properties" in made:  # editors complete none then
-            del made["maxProperties"]
-            made["oneOf"] = [{"required": [name]} for name in made["properties"]]
-        if isinstance(words := made.get("description"), str) and "default" in made:
-            made["description"] = f"{words} Default: {json.dumps(made['default'])}."  # for hover
-        if "$ref" in node:
-            name, _, pointer = node["$ref"].partition("#/")
-            made["$ref"] = f"#/definitions/{take(name or file, pointer)}"
-        return made
+    Each `$ref` leads to `#/definitions/STEM/NAME`, where one document can have those of all files.
+    """
 
-    def take(file: str, pointer: str) -> str:
-        steps = pointer.split("/")
-        # Files may have definitions of the same name.
-        prefix = "" if file == start else f"{file.rpartition('/')[2].partition('.')[0]}."
-        name = prefix + ".".join(step for step in steps if step != "definitions")
-        if name not in definitions:
-            definitions[name] = {}  # a type may be within itself
-            definitions[name] = bundle(reduce(getitem, steps, read_schema(file)), file)
-        return name
+    def absolute(found: re.Match[str]) -> str:
+        return f'"$ref": "#/definitions/{stem_of(found[1] or name)}/'
 
-    whole = {key: below for key, below in read_schema(start).items() if key != "definitions"}
-    made = bundle(whole, start)
-    named = {"$schema": made.pop("$schema"), "$id": f"https://jobs.engine/{start}"}
-    whole = {**named, **made, "definitions": definitions}
-    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+    return json.loads(_REFERENCE.sub(absolute, text))
+
+
+def stem_of(name: str) -> str:
+    """The first word of a file's name: `types` of `kubernetes/types.schema.json`."""
+    return name.rpartition("/")[2].partition(".")[0]
 
 
 @cache

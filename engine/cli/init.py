@@ -5,8 +5,9 @@ from pathlib import Path
 
 import click
 
+from engine.api.kubernetes_schema import bundled_schema
 from engine.api.parse import SpecText, parse_file
-from engine.api.versions import API_VERSION, JOB_SPEC, SCHEMAS, bundled_schema
+from engine.api.versions import API_VERSION, JOB_SPEC, SCHEMAS
 from engine.cli import options
 from engine.cli.output import echo_stderr
 from engine.errors import UsageError
@@ -56,7 +57,7 @@ def command(name: str, directory: Path) -> None:
         raise UsageError(problem.message, where=f"NAME {name!r}", hint=problem.hint)
     _write_new(path, text)
     if not schema.exists():
-        _write_new(schema, bundled_schema(API_VERSION, JOB_SPEC))
+        _write_new(schema, bundled_schema(JOB_SPEC))
     click.echo(path)
     echo_stderr(
         f"next: engine validate {directory}\n      engine reconcile --once {directory}"

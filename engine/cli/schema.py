@@ -2,14 +2,8 @@
 
 import click
 
-from engine.api.versions import (
-    API_VERSION,
-    CUSTOM_RESOURCES,
-    JOB_SPEC,
-    SCHEMAS,
-    bundled_schema,
-    read_schema,
-)
+from engine.api.kubernetes_schema import bundled_schema
+from engine.api.versions import CUSTOM_RESOURCES, JOB_SPEC, SCHEMAS, read_schema
 from engine.cli import options
 
 _KINDS = click.Choice(sorted({kind for _, kind in SCHEMAS}), case_sensitive=False)
@@ -35,7 +29,7 @@ def command(kind: str, crd: bool) -> None:
     schema can't. The chart adds the limits of its EngineConfig to them.
     """
     if not crd:
-        click.echo(bundled_schema(API_VERSION, kind), nl=False)
+        click.echo(bundled_schema(kind), nl=False)
         return
     from engine.cli.printers.manifests import print_yaml  # noqa: PLC0415 - for this flag alone
 

@@ -13,6 +13,7 @@ from typing import Any
 from deploy.kubernetes_types import as_text, from_openapi
 from engine.api.kubernetes_schema import TYPES, KubernetesSchema
 from engine.api.schema import check_manifest
+from engine.api.versions import parse_schema
 from engine.errors import SourceLocation
 
 _FILE = Path(__file__).with_name("types.schema.json")
@@ -41,7 +42,7 @@ def faults_of(manifest: dict[str, Any]) -> list[str]:
 
 @cache
 def _types() -> KubernetesSchema:
-    return KubernetesSchema(lambda: {TYPES: json.loads(_FILE.read_bytes())})
+    return KubernetesSchema(lambda: {TYPES: parse_schema(_FILE.read_text(), TYPES)})
 
 
 if __name__ == "__main__":

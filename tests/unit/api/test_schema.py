@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from engine.api.kubernetes_schema import CORE, TYPES, KubernetesSchema
 from engine.api.schema import schema_validator, violations
 from engine.api.schema_messages import explain, unknown_names
-from engine.api.versions import API_VERSION, ENGINE_CONFIG, JOB_DEFAULTS, JOB_SPEC, SCHEMAS
+from engine.api.versions import API_VERSION, ENGINE_CONFIG, JOB_DEFAULTS, JOB_SPEC
 from engine.api.yaml_reader import read_yaml
 from tests.support.yaml_text import to_yaml_value
 from tests.unit.api.test_schemas import DESIGN, EXAMPLES
 from tests.unit.strategies import json_values
 
-SCHEMA = SCHEMAS[API_VERSION, JOB_SPEC]
 WHOLE: dict[str, Any] = read_yaml(DESIGN.encode(), "design.yaml")[0][0].data
 CONFIG = {
     "apiVersion": API_VERSION,
@@ -33,8 +32,7 @@ SOME = st.sampled_from(
 
 
 def fits(data: dict[str, Any]) -> bool:
-    schema = SCHEMAS[data["apiVersion"], data["kind"]]
-    return schema_validator(schema).is_valid(data)
+    return schema_validator(data["kind"]).is_valid(data)
 
 
 def places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -98,7 +96,7 @@ def test_a_pattern_is_about_all_of_a_text() -> None:
 def test_a_list_of_mappings_that_must_differ_is_judged_in_linear_time() -> None:
     unsortable = [{str(number): [number]} for number in range(20_000)]
     spec = {**WHOLE["spec"], "retry": {"on": [*unsortable, unsortable[0]]}}
-    found = schema_validator(SCHEMA).iter_errors({**WHOLE, "spec": spec})
+    found = schema_validator(JOB_SPEC).iter_errors({**WHOLE, "spec": spec})
     assert "uniqueItems" in {error.validator for error in found}
 
 
@@ -106,5 +104,5 @@ def test_a_schema_may_refer_to_another_one_that_is_handed_in() -> None:
     definitions = {f"{CORE}.SecurityContext": {"required": ["a"]}}
     own = KubernetesSchema(lambda: {TYPES: {"definitions": definitions}})
     spec = {**WHOLE, "spec": {"securityContext": {}}}
-    (error,) = schema_validator(SCHEMA, own).iter_errors(spec)
+    (error,) = schema_validator(JOB_SPEC, own).iter_errors(spec)
     assert (list(error.absolute_path), error.validator) == (["spec", "securityContext"], "required")

@@ -10,8 +10,9 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT7, DRAFT202012
 from ruamel.yaml import YAML
 
+from engine.api.kubernetes_schema import bundled_schema
 from engine.api.model import Config, Limits
-from engine.api.versions import SCHEMAS, bundled_schema
+from engine.api.versions import SCHEMAS
 from tests.unit.builders import load
 
 ROOT = Path(__file__).parents[3]
@@ -133,7 +134,7 @@ def test_a_bundled_schema_knows_the_fields_of_kubernetes_by_itself() -> None:
     }
     for _, kind in SCHEMAS:
         section = "defaults" if kind == "EngineConfig" else "spec"
-        schema = json.loads(bundled_schema("jobs.engine/v1alpha1", kind))
+        schema = json.loads(bundled_schema(kind))
         for cls, _ in DRAFTS.values():
             found = [error.json_path for error in cls(schema).iter_errors({section: misspelt})]
             assert f"$.{section}.securityContext" in found
@@ -144,8 +145,8 @@ def test_a_bundled_schema_has_what_an_editor_shows_and_completes() -> None:
     """Tried with yaml-language-server 1.25: its hover leaves `default` out, and it completes
     nothing in an empty mapping that may have one field.
     """
-    schema = json.loads(bundled_schema("jobs.engine/v1alpha1", "JobSpec"))
-    spec, source = (schema["definitions"][name] for name in ("spec", "secretSource"))
+    schema = json.loads(bundled_schema("JobSpec"))
+    spec, source = (schema["definitions"]["job"][name] for name in ("spec", "secretSource"))
     assert spec["properties"]["timeout"]["description"].endswith(' Default: "1h".')
     assert [*source["properties"]][-1] == "value", "better kept out of the file"
     assert "maxProperties" not in source

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 import pytest
 
-from engine.api.versions import SCHEMAS, bundled_schema
+from engine.api.kubernetes_schema import bundled_schema
+from engine.api.versions import SCHEMAS
 from engine.cli.main import COMMANDS, cli
 from engine.errors import ExitCode
 from tests.unit.builders import document, write
@@ -87,12 +88,12 @@ def test_a_schema_is_printed_with_what_it_refers_to(
     engine: Engine, version: str, kind: str
 ) -> None:
     said = engine("schema", kind)
-    assert said.stdout == bundled_schema(version, kind)
+    assert said.stdout == bundled_schema(kind)
     json.loads(said.stdout)
 
 
 def test_a_schema_is_that_of_a_job_unless_another_is_asked_for(engine: Engine) -> None:
-    assert engine("schema").stdout == bundled_schema("jobs.engine/v1alpha1", "JobSpec")
+    assert engine("schema").stdout == bundled_schema("JobSpec")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

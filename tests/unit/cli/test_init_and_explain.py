@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.api.versions import bundled_schema
+from engine.api.kubernetes_schema import bundled_schema
 from tests.unit.cli.conftest import Engine
 
 
@@ -18,7 +18,7 @@ def test_init_writes_a_spec_that_is_valid_and_the_schema_that_its_modeline_names
     before, _, named = modeline.partition("$schema=")
     assert before == "# yaml-language-server: "
     schema = tmp_path / "jobs" / named
-    assert schema.read_text() == bundled_schema("jobs.engine/v1alpha1", "JobSpec")
+    assert schema.read_text() == bundled_schema("JobSpec")
     json.loads(schema.read_text())
     assert engine("validate", "jobs").stdout == "1 job, all valid\n"
 
