@@ -1,10 +1,11 @@
 """EngineConfig: the operator's defaults, limits and features, from the text of engine.yaml."""
 
-import re
 from collections.abc import Iterator
 from itertools import product
-from operator import itemgetter
 from typing import Any
+
+from msgspec import convert
+from msgspec.structs import replace
 
 from engine.api import model
 from engine.api.kubernetes_schema import SHIPPED, KubernetesSchema
@@ -23,7 +24,6 @@ _TIMES = (
     ("pull", "patience"),
     ("records", "ttl"),
 )
-_DURATIONS = frozenset(map(itemgetter(1), _TIMES))
 _MAY_BE_ZERO = frozenset({"ttlLeeway", "patience", "maxGracePeriod"})
 
 
@@ -93,42 +93,26 @@ def _unknown_pod_fields(document: Document, kubernetes: KubernetesSchema) -> Ite
 def _build(
     document: Document, kubernetes: KubernetesSchema, allow_secret_env: tuple[str, ...]
 ) -> model.Config:
-    data = document.data
-
-    def fields(section: str) -> dict[str, Any]:
-        """Of a section, by the model's names, which are the file's in Python's spelling."""
-        return {
-            re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", name): _value(name, value)
-            for name, value in (data.get(section) or {}).items()
-            if value is not None
-        }
-
-    limits = fields("limits")
-    limits["allowed_secret_env"] = (
-        *limits.get("allowed_secret_env", model.SECRET_ENV),
-        *allow_secret_env,
-    )
-    if "allow_pod_patch" in limits:
-        limits["allow_pod_patch"] = tuple(
-            field_path(kubernetes, path) or () for path in limits["allow_pod_patch"]
-        )
-    pull = fields("pull")
-    if "fallback_on" in pull:
-        pull["fallback_on"] = frozenset(pull["fallback_on"])
+    sections: dict[str, dict[str, Any]] = {}
+    for section in ("limits", "features", "pull", "prune", "records"):
+        given = document.data.get(section) or {}
+        sections[section] = {name: value for name, value in given.items() if value is not None}
+    for section, name in _TIMES:
+        value = sections.get(section, {}).get(name)
+        if value is not None:
+            sections[section][name] = None if value == FOREVER else parse_duration(value)
+    named = sections["limits"].get("allowPodPatch")
+    if named is not None:
+        sections["limits"]["allowPodPatch"] = [field_path(kubernetes, path) for path in named]
+    limits = convert(sections["limits"], model.Limits)
     return model.Config(
-        defaults=data.get("defaults") or {},
-        limits=model.Limits(**limits),
-        features=model.Features(**fields("features")),
-        pull=model.PullSettings(**pull),
-        prune_annotations=fields("prune").get("annotations", ()),
-        records=model.RecordSettings(**fields("records")),
+        defaults=document.data.get("defaults") or {},
+        limits=replace(limits, allowed_secret_env=(*limits.allowed_secret_env, *allow_secret_env)),
+        features=convert(sections["features"], model.Features),
+        pull=convert(sections["pull"], model.PullSettings),
+        prune_annotations=tuple(sections["prune"].get("annotations", ())),
+        records=convert(sections["records"], model.RecordSettings),
         kubernetes=kubernetes,
         allow_secret_env=allow_secret_env,
         document=document,
     )
-
-
-def _value(name: str, value: Any) -> Any:
-    if name in _DURATIONS:
-        return None if value == FOREVER else parse_duration(value)
-    return tuple(value) if isinstance(value, list) else value

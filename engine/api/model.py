@@ -198,7 +198,7 @@ SECRET_ENV = ("ENGINE_SECRET_*",)
 """The variables that specs may read, unless the operator names others."""
 
 
-class Limits(Struct, frozen=True):
+class Limits(Struct, frozen=True, rename="camel"):
     """What specs may ask for; None allows everything."""
 
     max_timeout: float | None = None
@@ -241,7 +241,7 @@ class Limits(Struct, frozen=True):
     """Whether objects of the cluster may hold values of secrets."""
 
 
-class Features(Struct, frozen=True):
+class Features(Struct, frozen=True, rename="camel"):
     """What the operator can switch off."""
 
     active_deadline_seconds: bool = True
@@ -254,7 +254,7 @@ class Features(Struct, frozen=True):
     """Whether the kubelet puts the last lines of a container that failed into its status."""
 
 
-class PullSettings(Struct, frozen=True):
+class PullSettings(Struct, frozen=True, rename="camel"):
     """When a failed pull falls back to the next pull policy, or ends the job."""
 
     fallback_on: frozenset[str] = frozenset(PullClass)
@@ -265,7 +265,7 @@ class PullSettings(Struct, frozen=True):
     """Whether one job pulls an image first that several need."""
 
 
-class RecordSettings(Struct, frozen=True):
+class RecordSettings(Struct, frozen=True, rename="camel"):
     """How long the records of jobs are kept, and how much they hold."""
 
     ttl: float | None = 30 * 86400.0
