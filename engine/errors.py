@@ -4,7 +4,7 @@ Printers turn an error into one line; nothing else in the engine formats message
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from enum import IntEnum, StrEnum
 from itertools import groupby
 from typing import Self
@@ -95,26 +95,19 @@ class Diagnostic(Struct, frozen=True):
         return replace(self, message=change(self.message), hint=change(self.hint))
 
 
-def in_order(
-    found: Iterable[Diagnostic], more: Mapping[str, int] | None = None
-) -> tuple[Diagnostic, ...]:
-    """Each diagnostic once, by its place.
-
-    Of one file MAX_SHOWN are left, and the number of the others; `more` are errors that were only
-    counted, by their file.
-    """
+def in_order(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Each diagnostic once, by its place; of one file MAX_SHOWN, and whether there are others."""
     result: list[Diagnostic] = []
     in_line = sorted(set(found), key=lambda found: (found.where, found.message))
     for file, group in groupby(in_line, lambda found: found.where.file):
         listed = list(group)
         placed = [diagnostic for diagnostic in listed if 0 < diagnostic.where.line < END]
-        rest, counted = frozenset(placed[MAX_SHOWN:]), (more or {}).get(file, 0)
+        rest = frozenset(placed[MAX_SHOWN:])
         result += (diagnostic for diagnostic in listed if diagnostic not in rest)
-        if rest or counted:
-            is_error = counted or any(one.severity is Severity.ERROR for one in rest)
+        if rest:
+            is_error = any(one.severity is Severity.ERROR for one in rest)
             severity = Severity.ERROR if is_error else Severity.WARNING
-            number = len(rest) + counted
-            words = f"and {number:,} more problem{'' if number == 1 else 's'} in this file"
+            words = "and more problems in this file"
             result.append(Diagnostic(SourceLocation(file, END), words, severity=severity))
     return tuple(result)
 

@@ -39,12 +39,10 @@ def parse_config(
     """
     found, unreadable = read_yaml(text, file)
     problems = [*unreadable]
-    more = 0
     documents: list[Document] = []
     for document in found:
-        refused, others, _ = check_document(document, kubernetes)
+        refused, _ = check_document(document, kubernetes)
         problems += refused
-        more += others
         if not refused:
             documents.append(document)
             problems += _bad_times(document)
@@ -56,7 +54,7 @@ def parse_config(
             message = f"this must hold one {ENGINE_CONFIG}, but holds {held}"
             problems.append(Diagnostic(SourceLocation(file), message))
     if problems:
-        raise InvalidInputError(in_order(problems, {file: more}))
+        raise InvalidInputError(in_order(problems))
     return _build(documents[0], kubernetes, allow_secret_env)
 
 

@@ -66,7 +66,7 @@ class MatrixExpander:
         at, spec, metadata = ("spec", "matrix"), {**data["spec"]}, data.get("metadata")
         matrix: Mapping[str, list[str]] = spec.pop("matrix")
         alone = {"metadata": {"name": "x"}, "spec": {"matrix": matrix}}
-        refused, _, _ = check_document(replace(document, data={**data, **alone}), self._kubernetes)
+        refused, _ = check_document(replace(document, data={**data, **alone}), self._kubernetes)
         self.problems += refused
         if refused:
             return

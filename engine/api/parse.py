@@ -51,8 +51,6 @@ class ParsedFile(Struct):
     defaults: list[Document] = []
     """JobDefaults."""
     problems: list[Diagnostic] = []
-    more: int = 0
-    """How many errors there are besides."""
     foreign: tuple[ForeignDocument, ...] = ()
     """Documents of other API groups: nothing came of them."""
     has_defaults: bool = False
@@ -81,10 +79,8 @@ def parse_file(text: SpecText, kubernetes: KubernetesSchema = SHIPPED) -> Parsed
             found.foreign += (stranger,)
             continue
         for one in expander.expand(document):
-            room = MAX_SHOWN - len(found.problems)
-            refused, others, rest = check_document(one, kubernetes, room)
+            refused, rest = check_document(one, kubernetes)
             found.problems += refused
-            found.more += others
             if is_defaults(one) and (problem := _defaults_problem(one)) is not None:
                 found.problems.append(problem)
             elif rest is not None and rest.data["kind"] == JOB_DEFAULTS:
@@ -94,8 +90,10 @@ def parse_file(text: SpecText, kubernetes: KubernetesSchema = SHIPPED) -> Parsed
                 hint = "it is the operator's: give it with --config"
                 found.problems.append(Diagnostic(one.place, message, hint, Severity.WARNING))
             elif rest is not None:
-                (found.invalid_jobs if refused or others else found.jobs).append(rest)
-            if refused or others:
+                (found.invalid_jobs if refused else found.jobs).append(rest)
+            if refused and len(found.problems) > MAX_SHOWN:
+                return found
+            if refused:
                 break  # the other jobs of a matrix have the same fields
     found.problems += expander.problems
     return found

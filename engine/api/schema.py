@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def check_document(
-    document: Document, kubernetes: KubernetesSchema = SHIPPED, most: int = MAX_SHOWN
-) -> tuple[list[Diagnostic], int, Document | None]:
-    """(problems, the number of others, what can be read) of a document against its schema and
-    Kubernetes; the first `most` problems are explained.
+    document: Document, kubernetes: KubernetesSchema = SHIPPED
+) -> tuple[list[Diagnostic], Document | None]:
+    """(problems, what can be read) of a document against its schema and Kubernetes; no more than
+    one problem beyond those that are shown.
 
     What can be read is the document without what is wrong, so that its other errors are reported,
     too; None where that leaves no valid one.
@@ -36,23 +36,19 @@ def check_document(
     """
     head = _head_problem(document)
     if head is not None:
-        return [head], 0, None
+        return [head], None
     problems: list[Diagnostic] = []
-    total = 0
     wrong: list[Path] = []
     for error in violations(document, kubernetes):
-        is_additional = error.validator == "additionalProperties"
         wrong += _wrong_paths(error)
-        total += len(unknown_names(error)) if is_additional else 1
-        room = max(most - len(problems), 0)
-        for path, is_key, message, hint in islice(
-            explain(error, written=document.written_scalar), room
-        ):
+        for path, is_key, message, hint in explain(error, written=document.written_scalar):
             problems.append(Diagnostic(document.locate(path, key=is_key), message, hint))
-    rest = document if not wrong else None
-    if wrong and len(document.text) <= _MOST_MENDED:
-        rest = _without(document, wrong, kubernetes)
-    return problems, total - len(problems), rest
+            if len(problems) > MAX_SHOWN:
+                return problems, None
+    if not wrong:
+        return [], document
+    is_small = len(document.text) <= _MOST_MENDED
+    return problems, _without(document, wrong, kubernetes) if is_small else None
 
 
 def _wrong_paths(error: "ValidationError") -> Iterator[Path]:

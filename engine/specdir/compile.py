@@ -122,7 +122,7 @@ def _jobs_of(
     for document in parsed.invalid_jobs:
         effective = effective_spec(document, layers, config, options.namespace)
         problems += (*check_spec(effective), *pod_patch_runs_to_completion(effective))
-    return jobs, in_order(problems, {file.source.file: parsed.more}), MAX_VALUES - room
+    return jobs, in_order(problems), MAX_VALUES - room
 
 
 def _limit_problems(job: Job, config: Config, options: SpecOptions) -> tuple[Diagnostic, ...]:

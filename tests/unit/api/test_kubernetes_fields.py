@@ -303,12 +303,12 @@ def test_a_pod_as_the_api_returns_it_has_no_unknown_field() -> None:
     assert faults_of(pod) == []
 
 
-def test_of_very_many_faults_the_first_hundred_are_told_and_the_others_counted() -> None:
+def test_of_very_many_faults_the_first_hundred_are_told() -> None:
     patch = {"spec": {f"hostNetwrk{number}": True for number in range(900)}}
     lines = lines_of(load_document(document(podPatch=patch)))
     assert len(lines) == 101
     assert "hostNetwrk0" in lines[0]
-    assert lines[-1] == "job.yaml: and 800 more problems in this file"
+    assert lines[-1] == "job.yaml: and more problems in this file"
 
 
 def test_the_examples_are_without_fault() -> None:

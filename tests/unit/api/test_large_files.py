@@ -69,7 +69,7 @@ def test_hundreds_of_ordinary_jobs_fit_into_a_file() -> None:
     assert len(loaded.jobs) == 500
 
 
-def test_of_many_problems_a_hundred_are_told_and_the_others_counted(
+def test_of_many_problems_a_hundred_are_told(
     counted: Callable[[Any, str], list[str]],
 ) -> None:
     suggested = counted(schema_messages, "suggest")
@@ -77,8 +77,8 @@ def test_of_many_problems_a_hundred_are_told_and_the_others_counted(
     lines = lines_of(load(text))
     assert len(lines) == 101
     assert lines[0] == 'job.yaml:6:3: unknown field "spec.imgae0" (did you mean image?)'
-    assert lines[-1] == "job.yaml: and 19,400 more problems in this file"
-    assert len(suggested) == 100
+    assert lines[-1] == "job.yaml: and more problems in this file"
+    assert len(suggested) == 101
 
 
 @pytest.mark.parametrize(
@@ -112,5 +112,5 @@ def test_an_error_counts_among_many_warnings() -> None:
     config = "apiVersion: jobs.engine/v1alpha1\nkind: EngineConfig\n---\n"
     loaded = load(config * 300 + SPEC + "  imgae: x\n")
     assert len(loaded.problems) == 101
-    assert str(loaded.problems[-1]) == "job.yaml: and 201 more problems in this file"
+    assert str(loaded.problems[-1]) == "job.yaml: and more problems in this file"
     assert [problem.severity for problem in loaded.problems[-2:]] == ["warning", "error"]
