@@ -102,29 +102,13 @@ def check_manifest(
 
     Nothing that a Secret holds is repeated.
     """
+    definition = kubernetes.name_of(manifest["apiVersion"], manifest["kind"])
     found = (
         Diagnostic(locate(path), message, hint)
-        for error in _manifest_violations(manifest, kubernetes)
+        for error in _errors(f"{stem_of(TYPES)}/{definition}", kubernetes, manifest)
         for path, _, message, hint in explain(error, manifest["kind"])
     )
     return islice(found, MAX_SHOWN)
-
-
-def shape_fault(manifest: Mapping[str, Any], kubernetes: KubernetesSchema) -> str:
-    """The first value of a manifest that has another type than in Kubernetes, or has no name."""
-    for error in _manifest_violations(manifest, kubernetes):
-        # The missing field is nowhere but in the message.
-        has_no_name = error.validator == "required" and error.message.startswith("'name'")
-        if error.validator == "type" or has_no_name:
-            return next(explain(error, manifest["kind"]))[2]
-    return ""
-
-
-def _manifest_violations(
-    manifest: Mapping[str, Any], kubernetes: KubernetesSchema
-) -> "Iterator[ValidationError]":
-    definition = kubernetes.name_of(manifest["apiVersion"], manifest["kind"])
-    return _errors(f"{stem_of(TYPES)}/{definition}", kubernetes, manifest)
 
 
 def _head_problem(document: Document) -> Diagnostic | None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from engine.api.schema import shape_fault
+from engine.api.schema import check_manifest
 from engine.errors import RenderError
 from engine.transform.context import TransformContext, metadata_error
 from engine.transform.strategic_merge import strategic_merge
@@ -21,7 +21,8 @@ def apply_pod_patch(manifest: dict[str, Any], context: TransformContext) -> dict
         raise RenderError(f"spec.podPatch: {error.cause}", where=context.job.place) from None
     if (patched.get("apiVersion"), patched.get("kind")) != ("v1", "Pod") or not patched.get("spec"):
         raise RenderError("spec.podPatch leaves no pod", where=context.job.place)
-    fault = shape_fault(patched, context.kubernetes) or metadata_error(patched)
+    faults = check_manifest(patched, context.kubernetes, lambda _path: context.job.place)
+    fault = next((one.message for one in faults), "") or metadata_error(patched)
     if fault:
         raise RenderError(f"spec.podPatch makes a pod in which {fault}", where=context.job.place)
     return patched

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.kubernetes_types import for_patches, from_openapi
 from engine.api.kubernetes_schema import CORE, PATCH, TYPES
-from tests.unit.api.test_kubernetes_schema import openapi
+from engine.files import resource_dir
 from tests.unit.builders import document, write
 from tests.unit.cli.conftest import Engine
 
@@ -80,13 +79,12 @@ def test_a_field_that_a_template_writes_twice_is_told_for_the_file(
 def test_the_fields_of_a_newer_cluster_are_those_of_its_own_types(
     tmp_path: Path, engine: Engine
 ) -> None:
-    known = openapi(
-        spec={"$ref": f"#/definitions/{CORE}.PodSpec"},
-    )
-    mode = {"type": "string", "enum": ["Fast", "Slow"]}
-    known["definitions"][f"{CORE}.PodSpec"] = {"properties": {"newField": mode}}
-    types = from_openapi(known)
-    write(tmp_path, "types.json", json.dumps({TYPES: types, PATCH: for_patches(types)}))
+    files = {}
+    for name in (TYPES, PATCH):
+        files[name] = json.loads((resource_dir("schemas") / name).read_bytes())
+        fields = files[name]["definitions"][f"{CORE}.PodSpec"]["properties"]
+        fields["newField"] = {"type": ["string", "null"], "enum": ["Fast", "Slow", None]}
+    write(tmp_path, "types.json", json.dumps(files))
     write(tmp_path, "a.yaml", document("a", podPatch={"spec": {"newField": "Fast"}}))
     assert engine("validate", "a.yaml").code == 2
     assert engine("validate", "a.yaml", "--kubernetes-schema", "types.json").code == 0

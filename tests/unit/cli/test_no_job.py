@@ -119,7 +119,7 @@ def test_a_pod_patch_may_complete_what_a_template_leaves_out(folder: Path, engin
 @pytest.mark.parametrize(
     ("patch", "words"),
     [
-        ({"containers": None}, ["none of spec.containers is named main"]),
+        ({"containers": None}, ["spec.containers is missing"]),
         (
             {"containers": [{"name": "main", "$patch": "delete"}]},
             ["none of spec.containers is named main"],

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from engine.api.kubernetes_schema import SHIPPED
-from engine.api.schema import shape_fault
+from engine.api.schema import check_manifest
+from engine.errors import SourceLocation
 from engine.transform.prefer_nodes import prefer_nodes
 from tests.unit.builders import pod_manifest
 
@@ -43,5 +44,6 @@ def test_a_pod_without_affinity_gets_one_and_without_hosts_stays_as_it_is() -> N
 @pytest.mark.parametrize("affinity", ["x", {"nodeAffinity": []}, {"nodeAffinity": {PREFERRED: {}}}])
 def test_an_affinity_that_nothing_can_be_added_to_is_refused(affinity: Any) -> None:
     """A template may make anything: it is checked before the transforms."""
-    fault = shape_fault(pod_manifest(affinity=affinity), SHIPPED)
-    assert re.match(r"spec\.affinity.* must be a", fault)
+    pod = pod_manifest(affinity=affinity)
+    fault = next(check_manifest(pod, SHIPPED, lambda _: SourceLocation("")))
+    assert re.match(r"spec\.affinity.* must be a", fault.message)
