@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from engine.api import model
-from engine.api.checks import check_object, check_spec
+from engine.api.checks import check_object, check_spec, pod_patch_runs_to_completion
 from engine.api.effective import AFTER_FINISHED, FROM_SECRET, EffectiveSpec, Path, effective_spec
 from engine.api.parse import SpecText
 from engine.api.spec_hash import defaulted_fields, secret_sources, spec_hash
@@ -19,7 +19,7 @@ def build_job(
     config: model.Config,
     namespace: str = "",
 ) -> tuple[model.Job | None, tuple[Diagnostic, ...]]:
-    """The job of `document` in `text`, None if it has an error; `layers` are its defaults,
+    """The job of `document` in `text`, None if it has or had an error; `layers` are its defaults,
     nearest first.
 
     `namespace` is for a spec that names none, and goes before those of the defaults.
@@ -29,6 +29,8 @@ def build_job(
     problems = check_spec(effective)
     if text.object is not None:
         problems += tuple(check_object(effective))
+    if document.mended:
+        return None, (*problems, *pod_patch_runs_to_completion(effective))
     if any(problem.severity is Severity.ERROR for problem in problems):
         return None, problems
     spec, metadata, limits = effective.spec, effective.metadata, config.limits

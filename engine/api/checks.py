@@ -10,14 +10,13 @@ from operator import getitem, itemgetter
 
 from engine.api.effective import AFTER_FINISHED, FROM_SECRET, TIME_LIMITS, EffectiveSpec, Path
 from engine.api.model import RETRIED, Limits
-from engine.api.pod_fields import changed_fields
+from engine.api.pod_fields import changed_fields, field_of
 from engine.api.quantity import amount
 from engine.api.schema_messages import dotted, shorten
 from engine.api.spec_hash import secret_sources
 from engine.api.versions import JOB_DEFAULTS
-from engine.api.yaml_reader import Document
 from engine.durations import FOREVER, format_duration
-from engine.errors import MAX_SHOWN, Diagnostic, Severity, SourceLocation
+from engine.errors import MAX_SHOWN, Diagnostic, SourceLocation
 from engine.wellknown import (
     CONFIG_MOUNT,
     CONFIG_VOLUME,
@@ -37,7 +36,8 @@ _LARGEST_DATA = 1024 * 1024
 """Bytes."""
 _MAX_LIST = 200
 """Characters of a list in a hint."""
-_POD_PATCH, _GATES = "podPatch", "schedulingGates"
+_POD_PATCH = "podPatch"
+_GATES, _RESTART = ("spec", "schedulingGates"), ("spec", "restartPolicy")
 _MAX_DEADLINE = 2**31 - 1
 """Seconds: the API server takes no longer activeDeadlineSeconds, although it is of 64 bits."""
 _TAG, _UPPER = re.compile(r"@.*|:[^:/]*$"), re.compile("[A-Z]")
@@ -222,22 +222,15 @@ def policies_are_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
 
 def pod_patch_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """A pod patch changes no other fields than the operator allows."""
-    allowed = effective.config.limits.allow_pod_patch
-    if allowed is None:
+    allowed, patch = effective.config.limits.allow_pod_patch, effective.spec.get(_POD_PATCH)
+    if allowed is None or not patch:
         return
+    changes = changed_fields(effective.config.kubernetes, patch) if allowed else [((), ())]
+    others = (
+        path for path, field in changes if not any(field[: len(one)] == one for one in allowed)
+    )
     hint = allowed_hint("allowPodPatch", map(".".join, allowed))
-    for document in effective.layers:
-        patch = document.data.get("spec", {}).get(_POD_PATCH)
-        if patch and not allowed:
-            yield _not_in_a_patch(document, (), "is not allowed", hint)
-        changes = changed_fields(effective.config.kubernetes, patch) if patch and allowed else ()
-        others = (
-            path
-            for path, field in changes
-            if not any(field[: len(start)] == start for start in allowed)
-        )
-        for path in islice(others, MAX_SHOWN):
-            yield _not_in_a_patch(document, path, "is not allowed", hint)
+    yield from _errors_in_patch(effective, others, "is not allowed", hint)
 
 
 def gates_are_not_held(effective: EffectiveSpec) -> Iterator[Diagnostic]:
@@ -249,19 +242,16 @@ def gates_are_not_held(effective: EffectiveSpec) -> Iterator[Diagnostic]:
         "maxTimeout": limits.max_timeout,
     }
     hint = ", ".join(f"limits.{k}: {format_duration(v)}" for k, v in times.items() if v is not None)
-    for document in effective.layers if hint else ():
-        patch = document.data.get("spec", {}).get(_POD_PATCH) or {}
-        if (patch.get("spec") or {}).get(_GATES):
-            yield _not_in_a_patch(document, ("spec", _GATES), "is not allowed", hint)
+    if hint and field_of(effective.spec, _POD_PATCH, *_GATES):
+        yield from _errors_in_patch(effective, [_GATES], "is not allowed", hint)
 
 
 def pod_patch_runs_to_completion(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """No patch of an invalid spec restarts the pod; the pods of valid ones are rendered."""
-    for document in effective.layers:
-        patch = document.data.get("spec", {}).get(_POD_PATCH) or {}
-        if (policy := (patch.get("spec") or {}).get("restartPolicy")) not in (None, "Never"):
-            hint = "a job runs to completion: it has to be Never; spec.retry tries again"
-            yield _not_in_a_patch(document, ("spec", "restartPolicy"), f"is {policy}", hint)
+    policy = field_of(effective.spec, _POD_PATCH, *_RESTART)
+    if policy not in (None, "Never"):
+        hint = "a job runs to completion: it has to be Never; spec.retry tries again"
+        yield from _errors_in_patch(effective, [_RESTART], f"is {policy}", hint)
 
 
 def namespace_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
@@ -287,26 +277,21 @@ def metadata_is_free(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     Warn of an annotation that another cleaner may obey, and the engine doesn't.
     """
     of_others = {*FOREIGN_TTLS, *OPT_IN_TTLS, *effective.config.prune_annotations}
-    for document in effective.layers:
-        metadata = document.data.get("metadata", {})
-        for field in ("labels", "annotations"):
-            for key in metadata.get(field, ()):
-                if key.startswith(RESERVED_PREFIX) or key == MANAGED_BY:
-                    where = document.locate(["metadata", field, key], key=True)
-                    message = f"metadata.{field}: {key} is the engine's own"
-                    yield Diagnostic(where, message, "choose another key")
-                elif field == "annotations" and key in of_others:
-                    yield Diagnostic(
-                        document.locate(["metadata", field, key], key=True),
-                        f"metadata.annotations: {key} neither ends nor keeps what the engine "
-                        "makes, and a cleaner that obeys it may delete the pod of a running job",
-                        "set spec.ttl in its place",
-                        Severity.WARNING,
-                    )
-        patch = document.data.get("spec", {}).get(_POD_PATCH)
-        reserved = reserved_metadata(patch.get("metadata")) if patch else ()
-        for path in islice(reserved, MAX_SHOWN):
-            yield _not_in_a_patch(document, ("metadata", *path), "is the engine's own")
+    for field in ("labels", "annotations"):
+        for key in effective.metadata.get(field, ()):
+            at = ("metadata", field, key)
+            if key.startswith(RESERVED_PREFIX) or key == MANAGED_BY:
+                message = f"metadata.{field}: {key} is the engine's own"
+                yield effective.error(at, message, "choose another key", key=True)
+            elif field == "annotations" and key in of_others:
+                message = (
+                    f"metadata.annotations: {key} neither ends nor keeps what the engine makes, "
+                    "and a cleaner that obeys it may delete the pod of a running job"
+                )
+                yield effective.warning(at, message, "set spec.ttl in its place", key=True)
+    reserved = reserved_metadata(field_of(effective.spec, _POD_PATCH, "metadata"))
+    paths = (("metadata", *path) for path in reserved)
+    yield from _errors_in_patch(effective, paths, "is the engine's own")
 
 
 def file_paths_fit(effective: EffectiveSpec) -> Iterator[Diagnostic]:
@@ -431,7 +416,12 @@ def allowed_hint(limit: str, allowed: Iterable[str] | None) -> str:
     return f"limits.{limit}: {', '.join(allowed or ()) or 'none'}"
 
 
-def _not_in_a_patch(document: Document, path: Path, message: str, hint: str = "") -> Diagnostic:
-    whole = ("spec", _POD_PATCH, *path)
-    where = document.locate(whole, key=bool(path) and isinstance(path[-1], str))
-    return Diagnostic(where, f"{dotted(whole)} {message}", hint)
+def _errors_in_patch(
+    effective: EffectiveSpec, paths: Iterable[Path], message: str, hint: str = ""
+) -> Iterator[Diagnostic]:
+    """An error at each of these places in the pod patch, but for those of the operator's own."""
+    for path in islice(paths, MAX_SHOWN):
+        whole = ("spec", _POD_PATCH, *path)
+        is_key = bool(path) and isinstance(path[-1], str)
+        if effective.writer(whole):
+            yield effective.error(whole, f"{dotted(whole)} {message}", hint, key=is_key)

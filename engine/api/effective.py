@@ -90,9 +90,9 @@ class EffectiveSpec(Struct, frozen=True):
         """An error at the value at `path`, or at its key."""
         return Diagnostic(self.place(path, key=key), message, hint)
 
-    def warning(self, path: Path, message: str, hint: str) -> Diagnostic:
-        """A warning at the value at `path`."""
-        return Diagnostic(self.place(path), message, hint, Severity.WARNING)
+    def warning(self, path: Path, message: str, hint: str, *, key: bool = False) -> Diagnostic:
+        """A warning at the same place."""
+        return Diagnostic(self.place(path, key=key), message, hint, Severity.WARNING)
 
     def writer(self, path: Path) -> Document | None:
         """Which of the layers the effective value at `path` is of; None for the operator's."""

@@ -43,11 +43,7 @@ class ParsedFile(Struct):
     """The documents of a file by their kind, with the fields of the model."""
 
     jobs: list[Document] = []
-    """JobSpecs that passed their schema."""
-    invalid_jobs: list[Document] = []
-    """JobSpecs that didn't, without what is wrong. They make no jobs, but they are checked like
-    jobs: all of their errors are reported at once.
-    """
+    """JobSpecs, mended where they didn't pass their schema: all errors are reported at once."""
     defaults: list[Document] = []
     """JobDefaults."""
     problems: list[Diagnostic] = []
@@ -90,7 +86,7 @@ def parse_file(text: SpecText, kubernetes: KubernetesSchema = SHIPPED) -> Parsed
                 hint = "it is the operator's: give it with --config"
                 found.problems.append(Diagnostic(one.place, message, hint, Severity.WARNING))
             elif rest is not None:
-                (found.invalid_jobs if refused else found.jobs).append(rest)
+                found.jobs.append(rest)
             if refused and len(found.problems) > MAX_SHOWN:
                 return found
             if refused:

@@ -85,7 +85,7 @@ def _without(
                 pass
             case _:
                 return None
-    mended = replace(document, data={**document.data, "spec": spec})
+    mended = replace(document, data={**document.data, "spec": spec}, mended=True)
     return None if any(violations(mended, kubernetes)) else mended
 
 

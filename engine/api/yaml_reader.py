@@ -125,6 +125,8 @@ class Document(Struct, frozen=True):
     """The number of documents before it in the file; -1 for an object of the cluster."""
     matrix: str = ""
     """The name that is written in it, where its matrix made several jobs of it."""
+    mended: bool = False
+    """Whether what is wrong was taken out: it makes no job, but is checked like one."""
 
     def locate(self, path: Sequence[str | int], *, key: bool = False) -> SourceLocation:
         """Place of the value at `path`, or of its key; else of the nearest parent that exists."""

@@ -10,8 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.api.build import build_job
-from engine.api.checks import check_spec, pod_patch_runs_to_completion, refused_namespaces
-from engine.api.effective import effective_spec
+from engine.api.checks import refused_namespaces
 from engine.api.kubernetes_schema import KubernetesSchema
 from engine.api.matrix import count_values
 from engine.api.model import Config, Job
@@ -119,9 +118,6 @@ def _jobs_of(
         first = jobs.setdefault(job.key, job)
         if first is not job:
             problems.append(_duplicate_job(job, first.place))
-    for document in parsed.invalid_jobs:
-        effective = effective_spec(document, layers, config, options.namespace)
-        problems += (*check_spec(effective), *pod_patch_runs_to_completion(effective))
     return jobs, in_order(problems), MAX_VALUES - room
 
 

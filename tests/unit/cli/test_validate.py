@@ -254,13 +254,13 @@ def test_what_the_engine_itself_stumbles_over_names_the_file_and_tells_of_the_ot
     tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     write(tmp_path, "a.yaml", document("a"))
-    write(tmp_path, "b.yaml", SPEC + "  imgae: x\n")
+    write(tmp_path, "b.yaml", "kind: JobSpec\n")
     monkeypatch.setattr("engine.specdir.compile.build_job", stumble)
     said = engine(*command.split(), ".")
     assert said.code == 2
     first, second = (said.stdout + said.stderr).splitlines()
     assert first.startswith("a.yaml: internal error: RuntimeError at test_validate.py:")
-    assert second.startswith("b.yaml:6:3: unknown field")
+    assert second.startswith("b.yaml:1:1: apiVersion is missing")
 
 
 @pytest.mark.parametrize("command", ["validate", "render"])
