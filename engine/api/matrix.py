@@ -12,8 +12,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from engine.api.effective import has_value
+from engine.api.effective import Path, has_value
 from engine.api.kubernetes_schema import KubernetesSchema
+from engine.api.pod_fields import walk
 from engine.api.schema import check_document
 from engine.api.schema_messages import dotted, show
 from engine.api.versions import JOB_SPEC
@@ -27,7 +28,6 @@ _FILTERS = ("replace", "lower", "upper")
 _SUBSTITUTION = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 _NAME = re.compile(r"\s*matrix\.([A-Za-z_][A-Za-z0-9_]*)\s*")
 _USES = re.compile(r"\$\{\{\s*matrix\b")
-Path = tuple[str | int, ...]
 _HINT = f"${{{{ matrix.NAME }}}}, perhaps with a filter: {', '.join(_FILTERS)}"
 
 
@@ -120,8 +120,8 @@ class MatrixExpander:
 
     def _refuse(self, document: Document) -> None:
         """A job without a matrix has nothing to substitute."""
-        for path, text in _strings(document.data, ()):
-            if _USES.search(text):
+        for path, text in walk(document.data):
+            if isinstance(text, str) and _USES.search(text):
                 words = f"{dotted(path)}: the job has no matrix"
                 self._report(document, path, words, "spec.matrix: {NAME: [VALUES]}")
                 return
@@ -201,11 +201,3 @@ def _compile(text: str) -> Any:
         return environment.compile_expression(text)
     except TemplateSyntaxError:
         return None
-
-
-def _strings(data: Any, path: Path) -> Iterator[tuple[Path, str]]:
-    if isinstance(data, str):
-        yield path, data
-    elif isinstance(data, dict | list):
-        for step, below in data.items() if isinstance(data, dict) else enumerate(data):
-            yield from _strings(below, (*path, step))

@@ -33,6 +33,14 @@ def field_of(value: Any, *path: str | int) -> Any:
     return value
 
 
+def walk(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """(path, value) of a value and of all that is in it."""
+    yield path, value
+    if isinstance(value, dict | list):
+        for step, below in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from walk(below, (*path, step))
+
+
 def entries(value: Any, *path: str) -> Iterator[tuple[int, Any]]:
     """(index, entry) of the list at `path` below `value`."""
     found = field_of(value, *path)

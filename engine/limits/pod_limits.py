@@ -1,12 +1,12 @@
 """The limits that a pod can exceed, all in `exceeded`, with what each of them judges."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from engine.api.checks import allowed_hint, matches_any
 from engine.api.model import Limits
-from engine.api.pod_fields import Path, Pod, containers, entries, field_of
+from engine.api.pod_fields import Path, Pod, containers, entries, field_of, walk
 from engine.durations import format_duration
 from engine.wellknown import DEFAULT_SERVICE_ACCOUNT
 
@@ -96,22 +96,9 @@ def service_accounts(pod: Pod) -> Iterator[_Value]:
 def secrets(pod: Pod) -> Iterator[_Value]:
     """The Secrets that it refers to, but for its own."""
     own = field_of(pod, "metadata", "name")
-    for path, name in _secrets(field_of(pod, "spec"), ("spec",)):
-        if name != own:
+    for path, name in walk(field_of(pod, "spec"), ("spec",)):
+        is_reference = path[-1] == "name" and (
+            path[-2] in _SECRET_REFS or path[-3:-2] == ("imagePullSecrets",)
+        )
+        if (is_reference or path[-1] == _SECRET_NAME) and name and name != own:
             yield path, name, f"{name} is not allowed"
-
-
-def _secrets(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
-    """(path, name) of each reference to a Secret in a part of a pod."""
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _secrets(item, (*path, index))
-            if path[-1] == "imagePullSecrets" and field_of(item, "name"):
-                yield (*path, index, "name"), item["name"]
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _secrets(item, (*path, key))
-            if key == _SECRET_NAME and item:
-                yield (*path, key), item
-            elif key in _SECRET_REFS and field_of(item, "name"):
-                yield (*path, key, "name"), item["name"]
