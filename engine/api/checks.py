@@ -8,6 +8,8 @@ from functools import reduce
 from itertools import islice
 from operator import getitem, itemgetter
 
+from msgspec import to_builtins
+
 from engine.api.effective import AFTER_FINISHED, FROM_SECRET, TIME_LIMITS, EffectiveSpec, Path
 from engine.api.model import RETRIED, Limits
 from engine.api.pod_fields import changed_fields, field_of
@@ -138,11 +140,11 @@ def times_fit(effective: EffectiveSpec) -> Iterator[Diagnostic]:
             message = f"{dotted(at)}: {value} is longer than a pod's activeDeadlineSeconds can be"
             yield effective.error(at, message, f"at most {_MAX_DEADLINE} seconds")
         elif time.wanted > time.seconds and math.isinf(time.wanted):
-            hint = f"{TIME_LIMITS[path[0]]}: {longest}"
+            hint = f"limits.{TIME_LIMITS[path[0]]}: {longest}"
             yield effective.error(at, f"{dotted(at)}: {FOREVER} is not allowed", hint)
         elif time.wanted > time.seconds and effective.writer(at):
             message = f"{dotted(at)} {format_duration(time.wanted)} is cut to {longest}"
-            yield effective.warning(at, message, TIME_LIMITS[path[0]])
+            yield effective.warning(at, message, f"limits.{TIME_LIMITS[path[0]]}")
 
 
 def ttl_outlives_the_job(effective: EffectiveSpec) -> Iterator[Diagnostic]:
@@ -157,7 +159,7 @@ def ttl_outlives_the_job(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     if ttl and start is not None and run is not None and ttl < start + run:
         yield effective.warning(
             ("spec", "ttl") if is_given else ("spec",),
-            f"{'spec.ttl' if is_given else TIME_LIMITS['ttl']} {format_duration(ttl)} is shorter "
+            f"{'spec.ttl' if is_given else 'limits.maxTtl'} {format_duration(ttl)} is shorter "
             f"than startTimeout + timeout ({format_duration(start + run)}): a running job may be "
             "pruned",
             "raise ttl, or leave it out" if is_given else "shorten timeout or startTimeout",
@@ -235,13 +237,12 @@ def pod_patch_is_allowed(effective: EffectiveSpec) -> Iterator[Diagnostic]:
 
 def gates_are_not_held(effective: EffectiveSpec) -> Iterator[Diagnostic]:
     """Under a limit on time no patch holds its pod back: the clocks of a gated pod don't run."""
-    limits = effective.config.limits
-    times = {
-        "maxTtl": limits.max_ttl,
-        "maxStartTimeout": limits.max_start_timeout,
-        "maxTimeout": limits.max_timeout,
-    }
-    hint = ", ".join(f"limits.{k}: {format_duration(v)}" for k, v in times.items() if v is not None)
+    limits, names = (
+        to_builtins(effective.config.limits),
+        ("maxTtl", "maxStartTimeout", "maxTimeout"),
+    )
+    times = ((name, limits[name]) for name in names if limits[name] is not None)
+    hint = ", ".join(f"limits.{name}: {format_duration(longest)}" for name, longest in times)
     if hint and field_of(effective.spec, _POD_PATCH, *_GATES):
         yield from _errors_in_patch(effective, [_GATES], "is not allowed", hint)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from engine.api.model import Config, Limits
 from engine.api.yaml_reader import Document
@@ -28,10 +28,10 @@ BUILT_IN: Mapping[str, Any] = {
 
 AFTER_FINISHED = "ttlAfterFinished"
 TIME_LIMITS: Mapping[str, str] = {
-    "timeout": "limits.maxTimeout",
-    "startTimeout": "limits.maxStartTimeout",
-    "ttl": "limits.maxTtl",
-    AFTER_FINISHED: "limits.maxTtl",
+    "timeout": "maxTimeout",
+    "startTimeout": "maxStartTimeout",
+    "ttl": "maxTtl",
+    AFTER_FINISHED: "maxTtl",
 }
 """Fields of the spec that hold durations, and the limit of each."""
 
@@ -122,15 +122,9 @@ def effective_spec(
 
 
 def _times(spec: Mapping[str, Any], limits: Limits) -> Iterator[tuple[tuple[str, ...], Time]]:
-    longest = {
-        "timeout": limits.max_timeout,
-        "startTimeout": limits.max_start_timeout,
-        "ttl": limits.max_ttl,
-        AFTER_FINISHED: limits.max_ttl,
-        "ttlLeeway": None,
-    }
-    for name, cap in longest.items():
-        given = spec.get(name)
+    longest = to_builtins(limits)
+    for name in (*TIME_LIMITS, "ttlLeeway"):
+        given, cap = spec.get(name), longest.get(TIME_LIMITS.get(name))
         values = given if isinstance(given, Mapping) else {"": given}
         for end, value in values.items():
             if value is None:

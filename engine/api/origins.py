@@ -68,11 +68,14 @@ def _cuts(effective: EffectiveSpec) -> Iterator[tuple[Path, tuple[Any, str]]]:
         if time.wanted != time.seconds and time.longest is not None:
             limit = TIME_LIMITS[path[0]]
             value = format_duration(time.longest)
-            yield ("spec", *path), (value, _in_config(effective, limit, *limit.split(".")))
-    limit = "limits.allowedPullPolicies"
+            yield (
+                ("spec", *path),
+                (value, _in_config(effective, f"limits.{limit}", "limits", limit)),
+            )
     for one in effective.containers:
         if "pullPolicy" in one.spec and one.policies != one.wanted:
-            place = _in_config(effective, limit, *limit.split("."))
+            limit = "allowedPullPolicies"
+            place = _in_config(effective, f"limits.{limit}", "limits", limit)
             yield (*one.path, "pullPolicy"), ([*one.policies], place)
 
 
