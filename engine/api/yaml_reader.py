@@ -10,11 +10,10 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from threading import Lock
 from typing import Any, NoReturn, cast
 
 from msgspec import Struct
-from ruamel.yaml import YAML, events
+from ruamel.yaml import YAML, CBaseLoader, events
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.reader import ReaderError
@@ -100,9 +99,6 @@ _CONSTRUCT = {
 }
 _RESOLVER = Resolver()
 """Of YAML 1.2, whatever version a text names."""
-_PARSER = YAML(typ="safe")
-"""To make one takes longer than to read a short text, for it looks for plug-ins."""
-_PARSER_LOCK = Lock()
 
 Path = tuple[str | int, ...]
 """The keys and indexes that lead to a value from the top of its document."""
@@ -238,6 +234,19 @@ class _Collection(Struct):
     merged: list[dict[str, Any]] = []
 
 
+def _events(text: str) -> Iterator[Any]:
+    """As `YAML(typ="safe").parse` has them, which makes a class for each text: 25 KiB until the
+    garbage collector runs. A loader refers to itself, too. Errors: YAMLError.
+    """
+    loader = CBaseLoader(text)
+    try:
+        while loader.check_event():
+            yield loader.get_event()
+    finally:
+        loader.dispose()
+        vars(loader).clear()
+
+
 class _Reader:
     """Makes data of the events of one text, and collects what a text may not hold."""
 
@@ -255,19 +264,17 @@ class _Reader:
         self.problems: list[Diagnostic] = []
         self.differences: list[tuple[int, Any, str]] = []
         """(index of the document, event, what kubectl makes of it) of scalars."""
-        with _PARSER_LOCK:
-            _PARSER.doc_infos.clear()  # it grows with each text
-            for event in _PARSER.parse(text):
-                if isinstance(event, events.ScalarEvent):
-                    self._put(event, self._scalar(event))
-                elif isinstance(event, events.CollectionStartEvent):
-                    self._begin(event)
-                elif isinstance(event, events.CollectionEndEvent):
-                    self._end(self._open.pop())
-                elif isinstance(event, events.AliasEvent):
-                    self._alias(event)
-                elif isinstance(event, events.DocumentStartEvent):
-                    self._anchored.clear()
+        for event in _events(text):
+            if isinstance(event, events.ScalarEvent):
+                self._put(event, self._scalar(event))
+            elif isinstance(event, events.CollectionStartEvent):
+                self._begin(event)
+            elif isinstance(event, events.CollectionEndEvent):
+                self._end(self._open.pop())
+            elif isinstance(event, events.AliasEvent):
+                self._alias(event)
+            elif isinstance(event, events.DocumentStartEvent):
+                self._anchored.clear()
 
     def _begin(self, event: Any) -> None:
         is_mapping = isinstance(event, events.MappingStartEvent)

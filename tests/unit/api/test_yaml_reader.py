@@ -1,7 +1,9 @@
+import gc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ruamel.yaml import YAML
+from ruamel.yaml import CBaseLoader
 
 from engine.api.yaml_reader import MAX_BYTES, read_yaml
 from tests.unit.strategies import NASTY
@@ -26,9 +28,23 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 
 
 def test_the_c_parser_is_in_use() -> None:
-    parser = YAML(typ="safe").Parser
+    parser = CBaseLoader.__bases__[0]
     assert parser.__name__ == "CParser"
     assert parser.__module__.endswith("_ruamel_yaml")
+
+
+def test_a_text_leaves_nothing_to_the_garbage_collector() -> None:
+    """A loader of the library refers to itself: thousands of files would wait for a collection."""
+    data("a: first\n")
+    gc.collect()
+    gc.disable()
+    try:
+        for number in range(3):
+            data(f"a: {number}\n")
+        loaders = [one for one in gc.get_objects() if isinstance(one, CBaseLoader.__bases__[0])]
+    finally:
+        gc.enable()
+    assert loaders == []
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,11 @@
 """What is read means what it means to ruamel.yaml's parser in Python: all of YAML 1.2."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ruamel.yaml import YAML
+from ruamel.yaml import YAML, CBaseLoader
 from ruamel.yaml.error import YAMLError
 
 from engine.api import yaml_reader
@@ -151,13 +150,12 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     for name, bound in SMALL.items():
         monkeypatch.setattr(yaml_reader, f"MAX_{name}", bound)
 
-    class Counting(YAML):  # type: ignore[misc]
-        def parse(self, stream: Any) -> Iterator[Any]:
-            for event in super().parse(stream):
-                asked.append(event)
-                yield event
+    class Counting(CBaseLoader):  # type: ignore[misc]
+        def get_event(self) -> Any:
+            asked.append(super().get_event())
+            return asked[-1]
 
-    monkeypatch.setattr(yaml_reader, "_PARSER", Counting(typ="safe"))
+    monkeypatch.setattr(yaml_reader, "CBaseLoader", Counting)
     yaml_reader._read.cache_clear()
     return asked
 
