@@ -29,6 +29,7 @@ _PODS = (
     job_pod(JOB, ended(1, "OOMKilled"), phase="Failed", reason="Evicted", message="low on memory"),
     job_pod(JOB, running(), deleted="2026-01-01T12:00:15Z"),
 )
+_FIRST = pod_name(JOB.name, JOB.run, 1)
 _NUMBERS = st.sampled_from((1, 1, 2))
 _TIMES = ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2026-01-01T12:00:00.123456Z")
 _WORDS = (
@@ -71,8 +72,9 @@ def _pods(draw: st.DrawFn) -> dict[str, Any]:
             break
         place = draw(st.sampled_from(places))
         pod = edited(pod, place, draw(st.none() | _of_its_type(at(pod, place), place)))
-    uid = draw(st.sampled_from((UID, UID, "uid-2")))
     name = pod_name(JOB.name, draw(st.sampled_from((JOB.run, JOB.run, "f" * 8))), draw(_NUMBERS))
+    uids = (UID, UID, "uid-2") if name == _FIRST else (f"uid-of-{name}",)  # one has one name
+    uid = draw(st.sampled_from(uids))
     version = str(draw(st.integers(1, 9)))
     own = {"name": name, "uid": uid, "namespace": "ci", "resourceVersion": version}
     return {**pod, "metadata": {**pod["metadata"], **own}}
