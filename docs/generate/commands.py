@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from docs.generate.markdown import code, table, text
-from engine.cli.main import COMMANDS, cli
+from engine.cli.main import COMMANDS, cli, load_command
 from engine.cli.options import Command
 
 _EVERYWHERE = ("help", "version")
@@ -28,7 +28,7 @@ def page() -> str:
 
 
 def _section(name: str, root: click.Context) -> str:
-    command = cli.get_command(root, name)
+    command = load_command(name)
     assert isinstance(command, Command)  # noqa: S101 - it stands in COMMANDS
     context = click.Context(command, root, info_name=name)
     usage = " ".join(["engine", name, *command.collect_usage_pieces(context)])

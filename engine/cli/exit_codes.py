@@ -6,11 +6,9 @@ import re
 import signal
 import sys
 import traceback
-from difflib import get_close_matches
 
 import click
 
-from engine.cli.main import COMMANDS
 from engine.cli.output import discard, echo_error, echo_stderr, sanitize_text
 from engine.errors import EngineError, ExitCode
 from engine.telemetry.redact import REDACTOR
@@ -69,9 +67,8 @@ def _in_one_voice(error: click.ClickException) -> str:
         meant = [f"-{word}" for word in sys.argv if f"-{word}" in names] or meant
     if isinstance(error, click.NoSuchOption):  # rather the option that it is the beginning of
         meant = [one for one in meant if one.startswith(error.option_name)] or meant
-    if isinstance(error, click.NoSuchCommand):
-        word = error.command_name
-        meant = [_OTHER_WORDS[word]] if word in _OTHER_WORDS else get_close_matches(word, COMMANDS)
+    if isinstance(error, click.NoSuchCommand) and error.command_name in _OTHER_WORDS:
+        meant = [_OTHER_WORDS[error.command_name]]
     kinds = getattr(getattr(error, "param", None), "type", None)
     if isinstance(kinds, click.Choice) and "'" in error.message:
         given = error.message.split("'")[1].lower()

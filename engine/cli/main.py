@@ -18,8 +18,6 @@ import click
 from engine import __version__
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from engine.telemetry.events import Emit, Event
 
 COMMANDS = {
@@ -54,43 +52,35 @@ _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 """Specs and manifests are trees without cycles: a collection every 700 objects costs a fifth."""
 
 
+def load_command(name: str) -> click.Command:
+    """The command of the module of that name."""
+    command: click.Command = importlib.import_module(f"engine.cli.{name}").command
+    return command
+
+
 class LazyGroup(click.Group):
-    """Imports a command only when it is run: `engine --help` needs none of them."""
+    """Imports a command only when it is run: `engine --help` needs none of them.
+
+    Until then each is no more than its line in COMMANDS.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of COMMANDS."""
         del ctx
-        return list(COMMANDS)
+        return list(self.commands)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of the module of that name."""
-        del ctx
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = importlib.import_module(f"engine.cli.{cmd_name}").command
-        return command
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
-        """The commands, from COMMANDS alone, and the options."""
-        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only on Tab
-
-        commands = [
-            CompletionItem(name, help=words)
-            for name, words in COMMANDS.items()
-            if name.startswith(incomplete)
-        ]
-        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, from COMMANDS alone."""
-        del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click has it, with the command itself."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, load_command(name) if name else None, rest
 
 
 cli = click.version_option(__version__, prog_name="engine")(
     LazyGroup(
         "engine",
+        [click.Command(name, short_help=words) for name, words in COMMANDS.items()],
         context_settings={"help_option_names": ["-h", "--help"]},
         help="""Reconcile job specs (YAML) with a Kubernetes cluster.
 

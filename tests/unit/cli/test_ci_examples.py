@@ -56,7 +56,7 @@ def parse(arguments: list[str]) -> None:
     """Errors: click's, for a command or an option that there isn't."""
     name, *rest = arguments
     group = cli.make_context("engine", [], resilient_parsing=True)
-    command = cli.get_command(group, name)
+    _, command, _ = cli.resolve_command(group, [name])
     assert command is not None, name
     command.make_context(name, rest, parent=group)
 

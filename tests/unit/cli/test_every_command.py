@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import pytest
 
-from engine.cli.main import COMMANDS, cli
+from engine.cli.main import COMMANDS, load_command
 from engine.sandbox import Sandbox
 from tests.support.forked import ForkedProcess
 from tests.unit.builders import document, write
@@ -61,9 +61,7 @@ READS_WHAT_THEY_WRITE = {("logs", "--logs-dir")}
 
 
 def parameters(command: str) -> list[click.Parameter]:
-    found = cli.get_command(click.Context(cli), command)
-    assert found is not None
-    return found.params
+    return load_command(command).params
 
 
 def flags(command: str) -> list[click.Option]:
@@ -305,8 +303,7 @@ def test_an_output_that_is_full_is_told_as_what_it_is(
 def test_an_interrupt_is_130_and_one_line(
     engine: Engine, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = cli.get_command(click.Context(cli), command)
-    assert found is not None
+    found = load_command(command)
 
     def interrupt(**_: object) -> None:
         raise KeyboardInterrupt

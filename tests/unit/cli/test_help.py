@@ -5,7 +5,7 @@ import shlex
 import click
 import pytest
 
-from engine.cli.main import COMMANDS, cli
+from engine.cli.main import COMMANDS, cli, load_command
 from engine.cli.options import Command
 from tests.unit.cli.conftest import Engine
 
@@ -13,7 +13,7 @@ ROOT = click.Context(cli, info_name="engine")
 
 
 def found(name: str) -> Command:
-    command = cli.get_command(ROOT, name)
+    command = load_command(name)
     assert isinstance(command, Command)
     return command
 

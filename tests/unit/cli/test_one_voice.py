@@ -8,10 +8,9 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 
-from engine.cli.main import COMMANDS, cli
+from engine.cli.main import COMMANDS, load_command
 from tests.unit.builders import document, write
 from tests.unit.cli.conftest import Engine
 from tests.unit.cli.test_commands import kubeconfig
@@ -28,9 +27,8 @@ def silent_server() -> Iterator[str]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_takes_vv_for_which_an_internal_error_asks(command: str) -> None:
-    found = cli.get_command(click.Context(cli), command)
-    assert found is not None
-    (verbose,) = [parameter for parameter in found.params if parameter.name == "verbose"]
+    params = load_command(command).params
+    (verbose,) = [parameter for parameter in params if parameter.name == "verbose"]
     assert "-v" in verbose.opts
 
 
