@@ -8,7 +8,7 @@ from engine.cli import options
 from engine.cli.by_name import Selection, connect_to_write
 from engine.cli.loading import load_by_key
 from engine.errors import ForbiddenError, UsageError
-from engine.inspect.view import LeaseHolder, list_holders, owner_of
+from engine.inspect.view import LeaseHolders, list_holders
 from engine.lifecycle.outdated import outdated_fields, with_outdated
 from engine.lifecycle.record import Record
 from engine.reconcile.job_requests import rerun_job
@@ -60,18 +60,10 @@ def command(
     specs = load_by_key(asked, connection.namespace)
 
     @cache
-    def engines(namespace: str) -> tuple[tuple[LeaseHolder, ...], bool]:
+    def engines(namespace: str) -> LeaseHolders:
         with suppress(ForbiddenError):
             return list_holders(client, (namespace,))
-        return (), False
-
-    def runs_it(record: Record) -> str:
-        holders, has_all = engines(record.key.namespace)
-        if engine := owner_of(holders, record):
-            return f"by {engine.holder}, which follows source {record.source}"
-        if not has_all:
-            return "with the next engine reconcile, or at once where an engine follows its source"
-        return f"with the next engine reconcile (no engine follows source {record.source})"
+        return LeaseHolders(client.now())
 
     def wanted(record: Record) -> bool:
         if source not in (None, record.source) or (filenames and record.key not in specs):
@@ -86,8 +78,8 @@ def command(
         if filenames and key not in specs:
             raise UsageError("there is no spec of this job", where=str(key))
         before = rerun_job(client, key, has_spec=key in specs, dry_run=dry_run)
-        how = runs_it(before)
-        words = f"{'would' if dry_run else 'will'} run again {how}; its last run was {before.state}"
+        words = f"{'would' if dry_run else 'will'} run again; its last run was {before.state}"
+        words += f"; {engines(key.namespace).words(before.source)}"
         return with_outdated(words, outdated_fields(specs[key], before) if key in specs else ())
 
     selection.ask(connection, wanted, rerun, sorted({key.namespace for key in specs}))

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct
@@ -10,7 +11,7 @@ from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.logs import LogFollower
 from engine.cluster.records import read_record
-from engine.errors import EngineError, ExitCode, UsageError, no_record
+from engine.errors import EngineError, ExitCode, ForbiddenError, UsageError, no_record
 from engine.inspect.view import list_holders
 from engine.lifecycle.record import Attempt, Record, RunHistoryEntry
 from engine.lifecycle.state import has_ended, is_finished
@@ -93,7 +94,10 @@ class JobLogs(Struct, frozen=True):
                 if waits_for != (record.state, words):
                     waits_for = (record.state, words)
                     cause = f": {words}" if words else ""
-                    on_wait(f"{self.key} is {record.state}{cause}{self._follower(record.source)}")
+                    with suppress(ForbiddenError):
+                        holders = list_holders(self.client, (self.key.namespace,))
+                        cause += f"; {holders.words(record.source)}"
+                    on_wait(f"{self.key} is {record.state}{cause}")
             elif has_stopped:
                 ended_at = ended_at or time.monotonic()
                 if time.monotonic() > ended_at + _UNRECORDED:
@@ -119,17 +123,6 @@ class JobLogs(Struct, frozen=True):
     def _names_attempt(self) -> bool:
         """Whether no later attempt is meant."""
         return self.attempt is not None or self.previous or bool(self.run)
-
-    def _follower(self, source: str) -> str:
-        """Which engine follows the source, in words; "" where that can't be known."""
-        try:
-            holders, has_all = list_holders(self.client, (self.key.namespace,))
-        except EngineError:
-            return ""
-        for holder in holders:
-            if holder.source == source and holder.is_alive:
-                return f"; {holder.holder} follows source {source}"
-        return f"; no engine follows source {source}" if has_all else ""
 
     def _look(self) -> tuple[Record, Attempt | None, dict[str, Any] | None]:
         """The record, the attempt that is asked for, and its pod if that is still there."""

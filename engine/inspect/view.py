@@ -12,6 +12,7 @@ from engine.cluster import api
 from engine.cluster.api import Resource
 from engine.cluster.client import Client
 from engine.cluster.records import list_records, read_record
+from engine.durations import format_age
 from engine.errors import EngineError, ForbiddenError, UsageError, no_record
 from engine.lifecycle.observed_status import (
     ObservedStatus,
@@ -112,6 +113,34 @@ class LeaseHolder(Struct, frozen=True):
     """Of the Lease among those of its source."""
 
 
+class LeaseHolders(Struct, frozen=True):
+    """The holders of Leases at one moment."""
+
+    as_of: datetime
+    """By the server's clock."""
+    found: tuple[LeaseHolder, ...] | None = None
+    """None where Leases can't be read."""
+    is_complete: bool = False
+    """False where Leases of other namespaces can't be read: an engine may have its own there."""
+
+    def following(self, source: str) -> dict[int, LeaseHolder]:
+        """The engines that follow `source`, by the number of their Lease."""
+        alive = (one for one in self.found or () if one.source == source and one.is_alive)
+        return {one.number: one for one in alive}
+
+    def words(self, source: str) -> str:
+        """The engines that follow `source`, and when each last renewed its Lease."""
+        names = []
+        for one in self.following(source).values():
+            age = (self.as_of - one.renewed_at).total_seconds() if one.renewed_at else None
+            names.append(one.holder + ("" if age is None else f", renewed {format_age(age)} ago"))
+        if names:
+            return f"source {source} is followed by {'; '.join(names)}"
+        if not self.is_complete:
+            return f"whether an engine follows source {source} is not known"
+        return f"no engine follows source {source}; run engine reconcile"
+
+
 class Overview(Struct, frozen=True):
     """Jobs at one moment, and the engines that follow them."""
 
@@ -119,16 +148,9 @@ class Overview(Struct, frozen=True):
     """By namespace and name."""
     as_of: datetime
     """By the server's clock."""
-    holders: tuple[LeaseHolder, ...] | None
-    """None where Leases can't be read."""
+    holders: LeaseHolders
     unread: tuple[str, ...] = ()
     """What could not be read, in words."""
-    has_all_holders: bool = True
-    """False where Leases of other namespaces can't be read: an engine may have its own there."""
-
-    def followers(self, source: str) -> list[LeaseHolder]:
-        """The engines that follow `source`."""
-        return [one for one in self.holders or () if one.source == source and one.is_alive]
 
 
 def read_overview(client: Client, namespaces: Sequence[str], selector: str = "") -> Overview:
@@ -138,12 +160,12 @@ def read_overview(client: Client, namespaces: Sequence[str], selector: str = "")
     """
     lists = [list_records(client, namespace, selector) for namespace in namespaces]
     unread: list[str] = []
-    pods, holders, has_all_holders = None, None, True
+    pods, holders = None, LeaseHolders(client.now())
     with _noting(unread, "pods"):
         found_pods = [pod for name in namespaces for pod in _list_own(client, api.PODS, name)]
         pods = {uid_of(pod): pod for pod in found_pods}
     with _noting(unread, "leases"):
-        holders, has_all_holders = list_holders(client, namespaces)
+        holders = list_holders(client, namespaces)
     now, jobs = client.now(), list[JobView]()
     for found in lists:
         positions = queue_positions(found.items.values(), now)
@@ -158,11 +180,12 @@ def read_overview(client: Client, namespaces: Sequence[str], selector: str = "")
             error = errors.get(key) if record.object is not None else None
             view = JobView(key, record, error, written_at=found.written.get(key))
             view = replace(view, queue=positions.get(key))
-            if not record.state.is_final and (engine := owner_of(holders or (), record)):
-                view = replace(view, engine=engine.holder)
+            following = holders.following(record.source) if not record.state.is_final else {}
+            if (number := owner(record.owned_by_name, following)) is not None:
+                view = replace(view, engine=following[number].holder)
             jobs.append(_with_pods(client, view, record, pods))
     jobs.sort(key=lambda job: job.key)
-    return Overview(tuple(jobs), now, holders, tuple(unread), has_all_holders)
+    return Overview(tuple(jobs), now, holders, tuple(unread))
 
 
 def jobs_on_node(client: Client, namespaces: Sequence[str], node: str) -> set[JobKey]:
@@ -273,18 +296,19 @@ def _with_pods(
     return replace(view, status=status, pods=own)
 
 
-def list_holders(client: Client, namespaces: Iterable[str]) -> tuple[tuple[LeaseHolder, ...], bool]:
-    """Those of all namespaces, or else of these, and False: an engine may have its Lease elsewhere
-    than its jobs. Errors: ForbiddenError without either right; others of the API.
+def list_holders(client: Client, namespaces: Iterable[str]) -> LeaseHolders:
+    """Those of all namespaces, or else of these: an engine may have its Lease elsewhere than its
+    jobs. Errors: ForbiddenError without either right; others of the API.
     """
-    has_all = True
+    is_complete = True
     try:
         leases = [*_list_own(client, api.LEASES, "")]
     except ForbiddenError:
-        has_all = False
+        is_complete = False
         leases = [lease for name in namespaces for lease in _list_own(client, api.LEASES, name)]
     now = client.now()
-    return tuple(h for lease in leases if (h := read_lease_holder(lease, now))), has_all
+    found = tuple(h for lease in leases if (h := read_lease_holder(lease, now)))
+    return LeaseHolders(now, found, is_complete)
 
 
 def read_lease_holder(lease: LeaseObject, now: datetime) -> LeaseHolder | None:
@@ -306,13 +330,6 @@ def read_lease_holder(lease: LeaseObject, now: datetime) -> LeaseHolder | None:
     is_alive = bool(record.holder) and renewed is not None and now - renewed <= late
     place = metadata.get("namespace", "")
     return LeaseHolder(source, place, record.holder, renewed, is_alive, number)
-
-
-def owner_of(holders: Iterable[LeaseHolder], record: Record) -> LeaseHolder | None:
-    """The engine that reconciles a job, by the Leases of its source; None without one."""
-    alive = {one.number: one for one in holders if one.source == record.source and one.is_alive}
-    number = owner(record.owned_by_name, alive)
-    return alive.get(number) if number is not None else None
 
 
 def _list_own(client: Client, resource: Resource, namespace: str) -> Iterator[dict[str, Any]]:

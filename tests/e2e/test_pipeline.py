@@ -374,7 +374,8 @@ def test_following_a_queued_job_never_waits_in_silence(engine: Engine, sandbox: 
     assert following.stderr is not None
     line = following.stderr.readline()
     assert line == (
-        f"{engine.namespace}/fails is Queued: rerun asked for; no engine follows source default\n"
+        f"{engine.namespace}/fails is Queued: rerun asked for;"
+        " no engine follows source default; run engine reconcile\n"
     )
     engine.reconcile(ends=1)
     assert finish(following, ends=0).stdout == "boom\n"

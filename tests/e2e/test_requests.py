@@ -72,12 +72,12 @@ def test_what_failed_runs_again_together(engine: Engine, target: ClusterUnderTes
     engine.spec("worse", script=target.script("worse", ends=4))
     engine.reconcile(ends=1)
     place = engine.namespace
-    who = f"with the next engine reconcile (no engine follows source {target.source})"
+    who = f"no engine follows source {target.source}; run engine reconcile"
     dry = engine.run("rerun", "--failed", "-n", place, "--dry-run=client", ends=0)
-    assert f"{place}/bad: would run again {who}; its last run was Failed" in dry.stdout
+    assert f"{place}/bad: would run again; its last run was Failed; {who}" in dry.stdout
     said = engine.run("rerun", "--failed", "-n", place, ends=0)
     assert said.stdout.splitlines() == [
-        f"{place}/{job}: will run again {who}; its last run was Failed" for job in ("bad", "worse")
+        f"{place}/{job}: will run again; its last run was Failed; {who}" for job in ("bad", "worse")
     ]
     assert engine.run("rerun", "--failed", "-n", place, ends=0).stdout == ""
     assert "not both" in engine.run("rerun", "--failed", "bad", ends=2).stderr
@@ -153,7 +153,7 @@ def test_a_rerun_is_never_promised_of_a_job_whose_spec_is_gone(
     assert engine.status()["gone"]["state"] == "Failed", "its failure is still told"
     aside.rename(spec)
     said = engine.run("rerun", "gone", "-f", str(spec), *where, ends=0)
-    assert said.stdout.startswith(f"{job}: will run again with the next engine reconcile")
+    assert said.stdout.startswith(f"{job}: will run again; its last run was")
     assert len(engine.reconcile(ends=1).job("gone")["attempts"]) == 1
     assert len(engine.status()["gone"]["history"]) == 1
 
@@ -163,7 +163,7 @@ def test_a_rerun_says_which_engine_runs_it(engine: Engine, target: ClusterUnderT
     with EngineProcess(engine) as staying:
         staying.wait_for_line("job: Succeeded")
         said = engine.run("rerun", "job", "-n", engine.namespace, ends=0).stdout
-    assert re.search(r"job: will run again by \S+, which follows source \S+; its", said)
+    assert re.search(r"job: will run again; .*; source \S+ is followed by \S+, renewed", said)
 
 
 def test_to_cancel_a_queued_rerun_never_hides_that_the_job_had_failed(

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from engine.cli.output import to_json
 from engine.cli.printers.status import overview_data, overview_rows
 from engine.errors import BrokenRecordError
-from engine.inspect.view import JobView, Overview, queue_positions
+from engine.inspect.view import JobView, LeaseHolders, Overview, queue_positions
 from engine.lifecycle.observed_status import observed_status
 from engine.lifecycle.record import Record
 from engine.lifecycle.record_codec import MAX_SIZE, decode_record, encode_record
@@ -118,7 +118,7 @@ def _show(record: Record) -> None:
     queue = queue_positions([record], _NOW).get(record.key)
     job = JobView(record.key, record, None, observed_status(record, None), queue=queue)
     assert len({len(row) for row in overview_rows([job], _NOW, wide=True)}) == 1
-    to_json(overview_data(Overview((job,), _NOW, ()), [job])).encode()
+    to_json(overview_data(Overview((job,), _NOW, LeaseHolders(_NOW, ())), [job])).encode()
 
 
 def _assert_sound(record: Record) -> None:

@@ -33,7 +33,7 @@ from engine.errors import (
 from engine.inspect.doctor import CheckResult, CheckStatus
 from engine.inspect.manifest_diff import map_values
 from engine.inspect.plan import JobPlan, ObjectDiff
-from engine.inspect.view import JobView, Overview, PodEvent, queue_positions
+from engine.inspect.view import JobView, LeaseHolders, Overview, PodEvent, queue_positions
 from engine.lifecycle.change_reason import PlannedAction
 from engine.lifecycle.observed_status import recorded_status
 from engine.lifecycle.record import Attempt, Record, RunHistoryEntry
@@ -141,7 +141,7 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
         JobView(KEY, record, None, recorded_status(record), queue=queue, events=(pod_event,)),
         JobView(replace(KEY, name="odd"), None, error),
     )
-    overview = Overview(jobs, NOW, None, (sanitize_line(redact(text)),))
+    overview = Overview(jobs, NOW, LeaseHolders(NOW), (sanitize_line(redact(text)),))
     results = [CheckResult("reach", CheckStatus.FAILED, redact(text), redact(text), "ci")]
     prune_text, prune_json = io.StringIO(), io.StringIO()
     for printer in PrunePrinter(prune_text, "table"), PrunePrinter(prune_json, "json"):

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from engine.cli.output import colourise, format_rows, sanitize_line, terminal_width
-from engine.cli.printers.status import error_state, format_followers, job_json
+from engine.cli.printers.status import error_state, job_json
 from engine.durations import format_age
 from engine.inspect.view import JobView, Overview, next_step
 from engine.lifecycle.orphan import orphaned_since
@@ -70,7 +70,7 @@ def job_lines(job: JobView, overview: Overview, *, colour: bool = False) -> list
             ("Recorded", _when(job.written_at, now)),
             ("Spec hash", record.spec_hash),
             ("Spec gone", _when(orphaned_since(record.annotations), now)),
-            ("Engine", "" if record.state.is_final else format_followers(overview, record.source)),
+            ("Engine", "" if record.state.is_final else overview.holders.words(record.source)),
             ("Waits for", waits_for),
             ("Next", following),
         ]

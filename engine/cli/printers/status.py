@@ -31,9 +31,10 @@ def error_state(job: JobView) -> str:
 
 def overview_data(overview: Overview, jobs: Iterable[JobView]) -> dict[str, Any]:
     """The jobs with their history, as in the contract of `-o json`; why others are broken."""
-    engines = overview.holders and [
+    holders = overview.holders.found
+    engines = holders and [
         {**to_fields(one, "source", "namespace", "holder", "renewed_at"), "follows": one.is_alive}
-        for one in overview.holders
+        for one in holders
     ]
     return {
         "asOf": format_time(overview.as_of),
@@ -130,21 +131,7 @@ def source_lines(overview: Overview, jobs: Iterable[JobView]) -> list[str]:
     """What could not be read; for each source with jobs that are not over, who follows it."""
     records = (job.record for job in jobs if job.record)
     sources = sorted({record.source for record in records if not record.state.is_final})
-    return [*overview.unread, *(format_followers(overview, source) for source in sources)]
-
-
-def format_followers(overview: Overview, source: str) -> str:
-    """The engines that follow a source, and when each last renewed its Lease."""
-    leases = overview.followers(source)
-    if not leases and (overview.holders is None or not overview.has_all_holders):
-        return f"whether an engine follows source {source} is not known"
-    if not leases:
-        return f"no engine follows source {source}; run engine reconcile"
-    names = []
-    for one in leases:
-        age = (overview.as_of - one.renewed_at).total_seconds() if one.renewed_at else None
-        names.append(one.holder + ("" if age is None else f", renewed {format_age(age)} ago"))
-    return f"source {source} is followed by {'; '.join(names)}"
+    return [*overview.unread, *map(overview.holders.words, sources)]
 
 
 def _pod_name(job: JobView) -> str:

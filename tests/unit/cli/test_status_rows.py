@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from engine.cli.output import display_width, format_rows
 from engine.cli.printers.status import overview_rows, source_lines, succeeded_last
-from engine.inspect.view import JobView, LeaseHolder, Overview
+from engine.inspect.view import JobView, LeaseHolder, LeaseHolders, Overview
 from engine.lifecycle.observed_status import recorded_status
 from engine.lifecycle.record import Attempt, Record
 from engine.refs import JobKey
@@ -32,7 +32,7 @@ JOBS = (SUCCEEDED, CANCELLED, RUNNING, QUEUED, FAILED)
 
 
 def overview(*holders: LeaseHolder) -> Overview:
-    return Overview(JOBS, NOW, holders)
+    return Overview(JOBS, NOW, LeaseHolders(NOW, holders, is_complete=True))
 
 
 def test_at_80_columns_a_row_is_a_line_and_no_word_is_there_twice() -> None:
