@@ -1,4 +1,4 @@
-"""What things are called: objects, rights to them, jobs, and the names derived from those."""
+"""What things are called: objects, jobs, and the names derived from those."""
 
 import re
 from collections.abc import Mapping
@@ -35,15 +35,6 @@ class Ref(Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         return f"{self.kind.lower()}/{self.namespace}/{self.name}"
-
-
-class Right(Struct, frozen=True, order=True):
-    """One verb on one kind of object."""
-
-    verb: str
-    resource: str
-    """The plural; `pods/log` for a subresource."""
-    group: str = ""
 
 
 def ref_of(manifest: Mapping[str, Any]) -> Ref:

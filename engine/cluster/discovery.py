@@ -17,7 +17,7 @@ from engine.errors import (
     NotFoundError,
     UsageError,
 )
-from engine.refs import Ref, Right
+from engine.refs import Ref
 
 OLDEST_SERVER = (1, 30)
 """The first release that always has scheduling gates and native sidecars, and is tested."""
@@ -71,13 +71,15 @@ def missing_namespaces(client: Client, jobs: Iterable[Job]) -> list[Diagnostic]:
     return problems
 
 
-def is_allowed(client: Client, right: Right, namespace: str = "", timeout: float = TIMEOUT) -> bool:
-    """Whether we have `right` in a namespace, or ("") in all of them.
+def is_allowed(client: Client, namespace: str, verb: str, kind: str) -> bool:
+    """Whether we may do that with a kind in a namespace, or ("") in all of them.
 
+    A kind is its plural, with a subresource, and its group behind a dot.
     Errors: those of the API; a server may refuse the question itself.
     """
-    resource, _, subresource = right.resource.partition("/")
-    attributes = {"namespace": namespace, "verb": right.verb, "group": right.group,
+    name, _, group = kind.partition(".")
+    resource, _, subresource = name.partition("/")
+    attributes = {"namespace": namespace, "verb": verb, "group": group,
                   "resource": resource, "subresource": subresource}  # fmt: skip
     body = {
         "apiVersion": "authorization.k8s.io/v1",
@@ -85,7 +87,7 @@ def is_allowed(client: Client, right: Right, namespace: str = "", timeout: float
         "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
     }
     path = f"{REVIEWS}/selfsubjectaccessreviews"
-    answer = client.request("POST", path, body=body, timeout=timeout)
+    answer = client.request("POST", path, body=body, timeout=TIMEOUT)
     return bool((answer.get("status") or {}).get("allowed"))
 
 
@@ -96,7 +98,7 @@ def may_list(client: Client, resource: Resource, namespace: str = "") -> bool:
     """
     group = resource.api_version.rpartition("/")[0]
     try:
-        return is_allowed(client, Right("list", resource.plural, group), namespace)
+        return is_allowed(client, namespace, "list", f"{resource.plural}.{group}")
     except EngineError:
         return True
 

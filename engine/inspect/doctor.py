@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -13,12 +12,13 @@ from msgspec.structs import replace
 from engine import errors
 from engine.api.quantity import amount
 from engine.cluster import api
+from engine.cluster.api import Resource
 from engine.cluster.client import Client
 from engine.cluster.discovery import OLDEST_SERVER, TIMEOUT, is_allowed, server_version
-from engine.refs import Right
 from engine.wellknown import DISRUPTION, MOST_AVAILABLE, PROTECT
 
 Object = Mapping[str, Any]
+Check = Callable[[Client, str], Iterable["CheckResult"]]
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 _OF_PODS = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
@@ -66,13 +66,10 @@ class Feature(Struct, frozen=True):
     """Whether it needs them in all namespaces, by a ClusterRole."""
 
     @property
-    def rights(self) -> tuple[Right, ...]:
-        """All of which it needs."""
-        found = []
-        for *verbs, resource in map(str.split, self.needs.split(";")):
-            name, _, group = resource.partition(".")
-            found += [Right(verb, name, group) for verb in verbs]
-        return tuple(found)
+    def rights(self) -> tuple[tuple[str, str], ...]:
+        """The verbs that it needs, each with its resource."""
+        parts = map(str.split, self.needs.split(";"))
+        return tuple((verb, resource) for *verbs, resource in parts for verb in verbs)
 
 
 _LEASES = "leases.coordination.k8s.io"
@@ -169,18 +166,17 @@ def check_namespace(client: Client, name: str) -> Iterator[CheckResult]:
 def check_rights(client: Client, namespace: str) -> Iterator[CheckResult]:
     """Right by right; without a namespace those in all namespaces."""
     features = (one for one in FEATURES if one.in_cluster == (not namespace))
-    has_right = partial(is_allowed, client, namespace=namespace)
+    has_right = partial(is_allowed, client, namespace)
     return (feature_result(feature, has_right) for feature in features)
 
 
-def feature_result(feature: Feature, has_right: Callable[[Right], bool]) -> CheckResult:
+def feature_result(feature: Feature, has_right: Callable[[str, str], bool]) -> CheckResult:
     """Which of its rights are missing, and what doesn't work without them."""
     check = f"rights: {feature.name}"
     verbs: dict[str, list[str]] = {}
-    for right in feature.rights:
-        if not has_right(right):
-            resource = f"{right.resource}.{right.group}" if right.group else right.resource
-            verbs.setdefault(resource, []).append(right.verb)
+    for verb, resource in feature.rights:
+        if not has_right(verb, resource):
+            verbs.setdefault(resource, []).append(verb)
     if not verbs:
         return CheckResult(check, OK, "granted")
     missing = "; ".join(f"{resource}: {', '.join(names)}" for resource, names in verbs.items())
@@ -190,11 +186,19 @@ def feature_result(feature: Feature, has_right: Callable[[Right], bool]) -> Chec
     return CheckResult(check, DEGRADED, f"{feature.lost}; not allowed: {missing}", remedy)
 
 
-def check_quotas(client: Client, namespace: str) -> Iterator[CheckResult]:
+def listed(resource: Resource, read: Callable[..., Iterator[CheckResult]]) -> Check:
+    """What `read` says of the objects in a namespace."""
+
+    def check(client: Client, namespace: str) -> Iterator[CheckResult]:
+        page = api.list_page(client, resource.path(namespace), [], timeout=TIMEOUT)
+        return read(page["items"], namespace)
+
+    return check
+
+
+def read_quotas(found: Iterable[Object], _namespace: str) -> Iterator[CheckResult]:
     """Quotas without room for another job."""
-    path = api.RESOURCE_QUOTAS.path(namespace)
-    page = api.list_page(client, path, [], timeout=TIMEOUT)
-    quotas = {quota["metadata"]["name"]: read_full(quota) for quota in page["items"]}
+    quotas = {quota["metadata"]["name"]: read_full(quota) for quota in found}
     for name, full in quotas.items():
         if full:
             words = f"{name} is full ({full}): new jobs wait in the queue"
@@ -203,37 +207,24 @@ def check_quotas(client: Client, namespace: str) -> Iterator[CheckResult]:
         yield CheckResult("quota", OK, f"{', '.join(quotas)}: not full" if quotas else "none")
 
 
-def check_protection(client: Client, namespace: str) -> Iterator[CheckResult]:
-    """Nothing where the API server has no PodDisruptionBudgets."""
-    with suppress(errors.NotFoundError):
-        page = api.list_page(client, api.DISRUPTION_BUDGETS.path(namespace), [], timeout=TIMEOUT)
-        yield read_protection(page["items"], namespace)
-
-
-def read_protection(budgets: Iterable[Object], namespace: str) -> CheckResult:
+def read_protection(budgets: Iterable[Object], namespace: str) -> Iterator[CheckResult]:
     """Whether evictions of pods with `disruption: protect` are refused."""
     for budget in budgets:
         spec = budget.get("spec") or {}
         labels = (spec.get("selector") or {}).get("matchLabels")
         if labels == {DISRUPTION: PROTECT} and spec.get("minAvailable") == MOST_AVAILABLE:
             words = f"{budget['metadata']['name']} refuses evictions of protected jobs"
-            return CheckResult("protection", OK, words)
+            yield CheckResult("protection", OK, words)
+            return
     remedy = (
         f"kubectl create poddisruptionbudget engine-protect -n {namespace}"
         f" --selector={DISRUPTION}={PROTECT} --min-available={MOST_AVAILABLE}"
     )
     words = "no PodDisruptionBudget: a drain evicts jobs with disruption: protect, too"
-    return CheckResult("protection", DEGRADED, words, remedy)
+    yield CheckResult("protection", DEGRADED, words, remedy)
 
 
-def check_user_namespaces(client: Client, namespace: str) -> Iterator[CheckResult]:
-    """Of the whole cluster."""
-    del namespace
-    page = api.list_page(client, api.NODES.path(""), [], timeout=TIMEOUT)
-    yield read_user_namespaces(page["items"])
-
-
-def read_user_namespaces(nodes: Iterable[Object]) -> CheckResult:
+def read_user_namespaces(nodes: Iterable[Object], _namespace: str) -> Iterator[CheckResult]:
     """Which nodes can't run pods with users of their own, by the default handler's features."""
     unable = []
     for node in nodes:
@@ -242,11 +233,12 @@ def read_user_namespaces(nodes: Iterable[Object]) -> CheckResult:
         if not (default.get("features") or {}).get("userNamespaces"):
             unable.append(node["metadata"]["name"])
     if not unable:
-        return CheckResult("user namespaces", OK, "on every node: set features.userNamespaces")
+        yield CheckResult("user namespaces", OK, "on every node: set features.userNamespaces")
+        return
     more = f" and {len(unable) - _MOST_NODES} more" if len(unable) > _MOST_NODES else ""
     words = f"not on {', '.join(unable[:_MOST_NODES])}{more}: root in a job is root there"
     remedy = "a container runtime and a kernel with user namespaces; until then leave"
-    return CheckResult("user namespaces", DEGRADED, words, f"{remedy} features.userNamespaces out")
+    yield CheckResult("user namespaces", DEGRADED, words, f"{remedy} features.userNamespaces out")
 
 
 def read_full(quota: Object) -> str:
@@ -262,11 +254,14 @@ def read_full(quota: Object) -> str:
     )
 
 
-CHECKS: tuple[tuple[str, str, Callable[[Client, str], Iterable[CheckResult]]], ...] = (
+CHECKS: tuple[tuple[str, str, Check], ...] = (
     ("namespace, pod security", "get on namespaces", check_namespace),
     ("rights", "create on selfsubjectaccessreviews", check_rights),
-    ("quota", "list on resourcequotas", check_quotas),
-    ("protection", "list on poddisruptionbudgets", check_protection),
+    ("quota", "list on resourcequotas", listed(api.RESOURCE_QUOTAS, read_quotas)),
+    ("protection", "list on poddisruptionbudgets", listed(api.DISRUPTION_BUDGETS, read_protection)),
 )
 """The checks of a namespace, and the right without which each is skipped."""
-_OF_THE_CLUSTER = (CHECKS[1], ("user namespaces", "list on nodes", check_user_namespaces))
+_OF_THE_CLUSTER = (
+    CHECKS[1],
+    ("user namespaces", "list on nodes", listed(api.NODES, read_user_namespaces)),
+)
