@@ -11,7 +11,6 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any, TextIO
 
 import click
@@ -186,19 +185,15 @@ def sanitize_log(text: str) -> str:
 def to_json(value: Any, **settings: Any) -> str:
     """`value` as JSON; what a terminal or a CI system would obey is escaped, and reads back as is.
 
-    Guarantees: valid JSON that can be encoded as UTF-8, whatever the strings hold.
+    Times are texts. Guarantees: valid JSON that can be encoded as UTF-8, whatever the strings hold.
     """
-    return escape(json.dumps(value, **{"ensure_ascii": False, **settings}))
+    text = json.dumps(value, **{"ensure_ascii": False, **settings}, default=format_time)
+    return escape(text)
 
 
 def to_fields(value: object, *names: str) -> dict[str, Any]:
-    """Attributes by their names in JSON; times as texts."""
-    found = {}
-    for name in names:
-        given = getattr(value, name)
-        plain = format_time(given) if isinstance(given, datetime) else given
-        found[camel_case(name)] = plain
-    return found
+    """Attributes by their names in JSON."""
+    return {camel_case(name): getattr(value, name) for name in names}
 
 
 def camel_case(name: str) -> str:

@@ -38,11 +38,6 @@ def parse_address(text: str) -> tuple[str, int]:
     return (host.strip("[]") if colon else _LOOPBACK), int(port)
 
 
-def format_address(host: str, port: int) -> str:
-    """The inverse of `parse_address`."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
 class HealthServer(ThreadingHTTPServer):
     """Serves what its callables return at the moment of the request.
 
@@ -61,8 +56,9 @@ class HealthServer(ThreadingHTTPServer):
         address: str,
         checks: Callable[[], Mapping[str, str]],
         alive: Callable[[], str],
-        metrics: Metrics | None,
+        metrics: Metrics,
     ) -> None:
+        self._address = address
         self._host, self.port = parse_address(address)
         super().__init__((self._host, self.port), _Handler, bind_and_activate=False)
         self.socket.close()
@@ -75,7 +71,8 @@ class HealthServer(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         """Where a client on this machine finds the server."""
-        return f"http://{format_address(self._host or _LOOPBACK, self.port)}"
+        host = f"[{self._host}]" if ":" in self._host else self._host or _LOOPBACK
+        return f"http://{host}:{self.port}"
 
     def start(self) -> None:
         """Listen, and answer from threads of the server's own."""
@@ -85,7 +82,7 @@ class HealthServer(ThreadingHTTPServer):
             words = (error.strerror or str(error)).partition(" (")[0]
             raise UsageError(
                 f"can't listen here: {words.lower()}",
-                where=format_address(self._host, self.port),
+                where=self._address,
                 hint="choose another --metrics-address, or port 0 for any that is free",
             ) from error
         self.port = self.socket.getsockname()[1]
@@ -104,7 +101,7 @@ class HealthServer(ThreadingHTTPServer):
 
     def answer(self, path: str, accept: str) -> tuple[int, str | bytes, str]:
         """Status, content and content type of a page."""
-        if path == "/metrics" and self._metrics is not None:
+        if path == "/metrics":
             content_type, content = self._metrics.exposition(accept)
             return HTTPStatus.OK, content, content_type
         if path == "/healthz":
@@ -167,29 +164,18 @@ class _Handler(BaseHTTPRequestHandler):
         except Exception as error:  # noqa: BLE001 - a check that breaks is one that fails
             words = f"the check failed: {type(error).__name__}"
             page = HTTPStatus.SERVICE_UNAVAILABLE, words, _TEXT
-        self._send(*page)
-
-    do_HEAD = do_GET  # noqa: N815 - http.server's name
-
-    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """http.server's own refusals, as plain text."""
-        del message, explain
-        if code == HTTPStatus.NOT_IMPLEMENTED:
-            code = HTTPStatus.METHOD_NOT_ALLOWED
-        self._send(code, HTTPStatus(code).phrase.lower(), _TEXT)
-
-    def _send(self, status: int, content: str | bytes, content_type: str) -> None:
+        status, content, content_type = page
         if isinstance(content, str):
             content = f"{REDACTOR(content) or 'ok'}\n".encode(errors="backslashreplace")
         self.send_response(status)
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(content)))
         self.send_header("Cache-Control", "no-store")
-        if status == HTTPStatus.METHOD_NOT_ALLOWED:
-            self.send_header("Allow", "GET, HEAD")
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(content)
+
+    do_HEAD = do_GET  # noqa: N815 - http.server's name
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's name
         """Probes come every few seconds and are not logged."""

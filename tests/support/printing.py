@@ -124,7 +124,7 @@ def print_everything(text: str, redact: Redactor, name: str = "name") -> Printed
     for event in events:
         for_people(event)
         short(event)
-        with patch("engine.cli.printers.events.format_time", lambda _: format_time(NOW)):
+        with patch("engine.cli.output.format_time", lambda _: format_time(NOW)):
             for_programs(event)
         live.apply(MaskedEvent(map_text(event, redact)), 0.0, NOW)
     Console(file=frame, width=100, color_system=None).print(live.render(50, 1.0))

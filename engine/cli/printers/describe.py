@@ -41,7 +41,7 @@ def job_data(job: JobView, overview: Overview) -> dict[str, Any]:
         "waitsFor": waits_for or None,
         "next": following or None,
         "pods": pods,
-        "events": [asdict(event) | {"at": format_time(event.at)} for event in job.events],
+        "events": [asdict(event) for event in job.events],
         "unread": list(overview.unread),
     }
 

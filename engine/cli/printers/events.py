@@ -94,7 +94,7 @@ class JsonPrinter(TextPrinter):
         if not format_event(masked, verbose=self._verbose > 0):
             return ""
         entry: dict[str, Any] = {
-            "time": format_time(datetime.now(UTC)),
+            "time": datetime.now(UTC),
             "level": level_of(event),
             "event": type(event).__name__,
         }
@@ -172,10 +172,8 @@ def level_of(event: Event) -> str:
 
 
 def _plain(name: str, value: Any) -> Any:
-    if isinstance(value, int | tuple):
+    if isinstance(value, int | tuple | datetime):
         return value
-    if isinstance(value, datetime):
-        return format_time(value)
     text = str(value)
     return (
         text[-_MAX_TRACEBACK:] if name == "traceback" else output.truncate_middle(text, _MAX_VALUE)

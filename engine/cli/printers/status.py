@@ -37,7 +37,7 @@ def overview_data(overview: Overview, jobs: Iterable[JobView]) -> dict[str, Any]
         for one in holders
     ]
     return {
-        "asOf": format_time(overview.as_of),
+        "asOf": overview.as_of,
         "engines": engines,
         "unread": list(overview.unread),
         "jobs": [*map(job_json, jobs)],
@@ -58,8 +58,8 @@ def job_json(job: JobView) -> dict[str, Any]:
         "node": _node(job) or None,
         "drain": drain_words(job.pod) or None,
         "engine": job.engine or None,
-        "recordedAt": format_time(job.written_at),
-        "specGoneSince": format_time(orphaned_since(record.annotations)) if record else None,
+        "recordedAt": job.written_at,
+        "specGoneSince": orphaned_since(record.annotations) if record else None,
         "history": [
             {"run": past.run, **record_json(past)} for past in (record.history if record else ())
         ],

@@ -29,6 +29,7 @@ from engine.specdir.source import DirectorySource
 from engine.status.outcome import State
 from engine.telemetry.events import Event, InternalError, StateChanged
 from engine.telemetry.health import HealthServer
+from engine.telemetry.metrics import Metrics
 from engine.telemetry.redact import Redactor
 from tests.unit.builders import document, write
 
@@ -60,7 +61,7 @@ class Engine:
             ControllerDependencies({}, Redactor(), self.events.append),
         )
         liveness = self.manager.controller.supervisor.liveness
-        self._server = HealthServer("127.0.0.1:0", self.manager.readiness, liveness, None)
+        self._server = HealthServer("127.0.0.1:0", self.manager.readiness, liveness, Metrics())
         self._thread = threading.Thread(target=self.manager.run, daemon=True)
 
     def start(self) -> None:
