@@ -2,8 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
+from pathlib import Path
 
 import click
 from msgspec.structs import replace
@@ -34,7 +34,8 @@ def run_once(options: ReconcileOptions) -> None:
         raise KeyboardInterrupt(number)
 
     received = on_ending_signals(interrupt, opened.close)
-    with open_reports(options) as report:
+    ended: OnceResult | EngineError = EngineError("ended before there was a result")
+    try:
         request = make_request(options)
         if request.gone is not None:
             _confirm(options, request.gone)
@@ -54,7 +55,13 @@ def run_once(options: ReconcileOptions) -> None:
         invalid = ExitCode.INVALID if request.refused else ExitCode.OK
         code = max(printing.exit_code(result), pruned.exit_code, invalid)
         result, pruned = printing.mask_result(result, pruned, REDACTOR)
-        report(result)
+        ended = result
+    except EngineError as error:
+        ended = error.map_text(REDACTOR)
+        raise
+    finally:
+        if options.junit is not None:
+            _write_report(options.junit, ended)
     if options.output == "json":
         echo_result(printing.result_json(result, pruned))
     else:
@@ -82,30 +89,12 @@ def _confirm(options: ReconcileOptions, gone: GoneJobs) -> None:
         raise refusal
 
 
-@contextmanager
-def open_reports(options: ReconcileOptions) -> Iterator[Callable[[OnceResult | EngineError], None]]:
-    """Yields a function that reports the result, which is masked already.
-
-    Guarantees: an error that ends the block before a result is there is reported, too. A report
-    that can't be written is a warning, and changes no exit code.
-    """
-
-    def report(ended: OnceResult | EngineError) -> None:
-        # Who asks for no report pays for none.
-        if (path := options.junit) is not None:
-            from engine.cli.printers.junit import junit_xml  # noqa: PLC0415
-
-            try:
-                write_whole(path, junit_xml(ended))
-            except OSError as error:
-                words = error.strerror or error
-                echo(f"warning: --junit {path}: can't be written: {words}", err=True)
+def _write_report(path: Path, ended: OnceResult | EngineError) -> None:
+    """As JUnit XML; `ended` is masked. What can't be written is a warning: the exit code stays."""
+    from engine.cli.printers.junit import junit_xml  # noqa: PLC0415 - rarely needed
 
     try:
-        yield report
-    except EngineError as error:
-        report(error.map_text(REDACTOR))
-        raise
-    except KeyboardInterrupt:
-        report(EngineError("interrupted before any job was started"))
-        raise
+        write_whole(path, junit_xml(ended))
+    except OSError as error:
+        words = error.strerror or error
+        echo(f"warning: --junit {path}: can't be written: {words}", err=True)
