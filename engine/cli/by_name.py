@@ -5,7 +5,7 @@ import socket
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import Struct
 
@@ -50,6 +50,13 @@ class Selection(Struct, frozen=True):
     namespace: str
     all_namespaces: bool
     selector: str
+    source: str | None
+    """Where no job is named: the jobs of this source alone."""
+
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> Self:
+        """By the parameters of a command, which are taken out of those that are `given`."""
+        return cls(**{name: given.pop(name) for name in cls.__struct_fields__})
 
     def require(self, flags: str, *, every: object) -> None:
         """Errors: UsageError unless jobs are named or, with one of `flags` or -l, selected."""
@@ -66,7 +73,7 @@ class Selection(Struct, frozen=True):
     def records(
         self, client: Client, namespaces: Iterable[str], wanted: Callable[[Record], bool]
     ) -> list[Record]:
-        """The records in `namespaces` that are `wanted`; those that can't be read are reported.
+        """The records of `source` that are `wanted`; those that can't be read are reported.
 
         Errors: those of the lists.
         """
@@ -75,7 +82,8 @@ class Selection(Struct, frozen=True):
             listed = list_records(client, place, self.selector)
             for _, error in sorted(listed.invalid.items()):
                 echo_error(error)
-            found += (record for _, record in sorted(listed.items.items()) if wanted(record))
+            records = (record for _, record in sorted(listed.items.items()))
+            found += (r for r in records if self.source in (None, r.source) and wanted(r))
         if not found:
             echo("no such jobs", err=True)
         return found

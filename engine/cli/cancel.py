@@ -17,16 +17,13 @@ from engine.reconcile.job_requests import cancel_job, is_half_cancelled
     params=(
         *options.SELECTED_JOBS,
         options.flag("--all", "every", "All jobs of --source, or of -l, not yet over."),
-        options.ONE_SOURCE,
         options.NODE,
         options.option("--reason", "Why; goes into the record.", default=""),
         options.CLIENT_DRY_RUN,
         *options.CLUSTER,
     ),
 )
-def command(
-    every: bool, source: str | None, node: str, reason: str, dry_run: bool, **selected: Any
-) -> None:
+def command(every: bool, node: str, reason: str, dry_run: bool, **selected: Any) -> None:
     """End jobs by name.
 
     The records of JOBS say who cancelled them, and why; then their pods are deleted. A job that is
@@ -38,7 +35,7 @@ def command(
     message = f"cancelled by {current_user()}" + (f": {reason}" if reason else "")
     selection = Selection(**selected)
     selection.require("--all, --node", every=every or node)
-    if every and not (source or selection.selector):
+    if every and not (selection.source or selection.selector):
         words = "--all needs --source or -l: other sources may have jobs here, too"
         raise UsageError(words, hint="engine status shows the jobs")
     connection = connect_to_write()
@@ -48,8 +45,6 @@ def command(
     def wanted(record: Record) -> bool:
         if on_node is not None and record.key not in on_node:
             return False
-        is_open = not record.state.is_final
-        is_picked = source in (None, record.source)
-        return is_picked and (is_open or is_half_cancelled(client, record))
+        return not record.state.is_final or is_half_cancelled(client, record)
 
     selection.ask(connection, wanted, lambda key: cancel_job(client, key, message, dry_run=dry_run))

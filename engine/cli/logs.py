@@ -7,8 +7,6 @@ from functools import partial
 from typing import Any
 
 import click
-from click.core import ParameterSource
-from msgspec.structs import replace
 
 from engine.cli import options
 from engine.cli.by_name import Selection, job_key
@@ -33,7 +31,6 @@ _PRINTING = threading.Lock()
         *options.SELECTED_JOBS,
         options.flag("--failed", "All jobs whose last run failed."),
         options.flag("--all", "every", "All jobs."),
-        options.OF_SOURCE("All jobs of this source, or with --failed and -l those of them."),
         options.flag("-f", "--follow", "Go on until the job is over."),
         options.flag("--exit-code", "With -f: end with the job's own exit code."),
         options.option(
@@ -53,32 +50,18 @@ _PRINTING = threading.Lock()
         *options.CLUSTER,
     ),
 )
-def command(
-    failed: bool,
-    every: bool,
-    source: str | None,
-    follow: bool,
-    exit_code: bool,
-    container: str,
-    attempt: int | None,
-    run: str,
-    previous: bool,
-    tail: int | None,
-    **selected: Any,
-) -> None:
+def command(failed: bool, every: bool, follow: bool, exit_code: bool, **given: Any) -> None:
     """Print the output of jobs' containers.
 
     JOBS are named as they are printed, ci/build, or by their names in the namespace of -n. Of
     several jobs each line begins with the job. Without --attempt the log is that of the newest one;
     --follow goes on with every later one.
     """
-    given = click.get_current_context().get_parameter_source("source")
-    every = every or failed or given is ParameterSource.COMMANDLINE
-    selection = Selection(**selected)
-    selection.require("--failed, --all, --source", every=every)
+    selection = Selection.of(given)
+    selection.require("--failed, --all", every=every or failed)
     if exit_code and not follow:
         raise UsageError("--exit-code needs -f")
-    if previous and run:
+    if given["previous"] and given["run"]:
         raise UsageError("give --run or -p, not both")
     connection = options.connect(_MOST_FOLLOWED + 2)
     client, home = connection.client, connection.namespace
@@ -87,19 +70,17 @@ def command(
     if not jobs:
 
         def wanted(record: Record) -> bool:
-            has_failed = record.state is State.FAILED
-            return source in (None, record.source) and (has_failed or not failed)
+            return record.state is State.FAILED or not failed
 
         found = selection.records(client, selection.namespaces(home), wanted)
         keys = [record.key for record in found]
     if follow and len(keys) > _MOST_FOLLOWED:
         raise UsageError(f"{len(keys)} jobs: -f follows {_MOST_FOLLOWED} at most")
-    logs = JobLogs(client, JobKey("", ""), container, attempt, run, previous, tail)
     has_prefix = len(jobs) != 1
     codes: list[int] = []
 
     def show(key: JobKey) -> None:
-        of_job, prefix = replace(logs, key=key), f"{key} | " if has_prefix else ""
+        of_job, prefix = JobLogs(client, key, **given), f"{key} | " if has_prefix else ""
         try:
             _print(of_job.follow(partial(echo, err=True)) if follow else of_job.read(), prefix)
             codes.append(of_job.exit_code() if exit_code else 0)

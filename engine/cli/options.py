@@ -194,7 +194,6 @@ SEVERAL_NAMESPACES = NAMESPACES("Namespace; default: the context's; may be given
 ALL_NAMESPACES = flag("-A", "--all-namespaces", "All namespaces.")
 RECORD_SELECTOR = option("-l", "--selector", "Label selector on the records.", default="")
 NODE = option("--node", "Only jobs whose pods are on this node.", default="")
-SELECTED_JOBS = (JOB_NAMES(), JOBS_NAMESPACE, ALL_NAMESPACES, RECORD_SELECTOR)
 CLUSTER = (
     option("--kubeconfig", "Path of the kubeconfig.", default="", type=click.Path()),
     option("--context", "Context in the kubeconfig.", default=""),
@@ -208,7 +207,13 @@ DEFAULTS_ROOT = option(
 SOURCE = OF_SOURCE(
     "Name of this source of specs; what belongs to another is left alone.", default=DEFAULT_SOURCE
 )
-ONE_SOURCE = OF_SOURCE("Where no job is named: the jobs of this source alone.")
+SELECTED_JOBS = (
+    JOB_NAMES(),
+    JOBS_NAMESPACE,
+    ALL_NAMESPACES,
+    RECORD_SELECTOR,
+    OF_SOURCE("Where no job is named: the jobs of this source alone."),
+)
 FROM_CLUSTER = (
     flag(
         "--from-cluster",

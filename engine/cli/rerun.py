@@ -28,36 +28,26 @@ from engine.status.outcome import State
             "--outdated", "All jobs of -f that ran with other defaults than they would now."
         ),
         options.FILENAMES("Specs of the jobs: no job without a spec there runs again."),
-        options.ONE_SOURCE,
         options.CLIENT_DRY_RUN,
         *options.CLUSTER,
         *options.SPEC_READING,
     ),
 )
 def command(
-    jobs: tuple[str, ...],
-    namespace: str,
-    all_namespaces: bool,
-    selector: str,
-    failed: bool,
-    outdated: bool,
-    filenames: tuple[str, ...],
-    source: str | None,
-    dry_run: bool,
-    **reading: Any,
+    failed: bool, outdated: bool, filenames: tuple[str, ...], dry_run: bool, **given: Any
 ) -> None:
     """Run jobs once more whose spec has not changed.
 
     JOBS must be over. An engine that follows their source starts the run, or else the next
     reconcile. A job whose spec is gone is refused.
     """
-    selection = Selection(jobs, namespace, all_namespaces, selector)
+    selection = Selection.of(given)
     selection.require("--failed, --outdated", every=failed or outdated)
     if outdated and not filenames:
         raise UsageError("--outdated compares jobs with their specs", hint="name them: -f jobs/")
     connection = connect_to_write()
-    client, asked = connection.client, SpecOptions(paths=filenames, namespace=namespace, **reading)
-    specs = load_by_key(asked, connection.namespace)
+    asked = SpecOptions(paths=filenames, namespace=selection.namespace, **given)
+    client, specs = connection.client, load_by_key(asked, connection.namespace)
 
     @cache
     def engines(namespace: str) -> LeaseHolders:
@@ -66,7 +56,7 @@ def command(
         return LeaseHolders(client.now())
 
     def wanted(record: Record) -> bool:
-        if source not in (None, record.source) or (filenames and record.key not in specs):
+        if filenames and record.key not in specs:
             return False
         if outdated and not outdated_fields(specs[record.key], record):
             return False

@@ -344,7 +344,7 @@ def test_logs_of_several_jobs_are_told_apart(target: ClusterUnderTest, engine: E
     assert logs(engine, "--all").stdout == of_a + of_b
     assert logs(engine, "--failed").stdout == of_a
     assert logs(engine, "-l", "jobs.engine/job=b").stdout == of_b
-    assert logs(engine, "--source", "nowhere").stdout == ""
+    assert logs(engine, "--all", "--source", "nowhere").stdout == ""
     followed = logs(engine, "a", "b", "-f").stdout
     assert sorted(followed.splitlines()) == sorted((of_a + of_b).splitlines())
     missing = logs(engine, "a", "nobody", ends=2)
