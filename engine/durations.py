@@ -2,19 +2,11 @@
 
 import math
 import re
-from datetime import timedelta
 from functools import lru_cache
 
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[smhdw])")
 _PARTS = re.compile(f"(?:{_PART.pattern})+")
-_UNITS = {
-    "ms": "milliseconds",
-    "s": "seconds",
-    "m": "minutes",
-    "h": "hours",
-    "d": "days",
-    "w": "weeks",
-}
+_UNITS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1, "ms": 0.001}
 _STEPS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 _LONGEST = 100 * 365 * 86400.0
 
@@ -41,13 +33,8 @@ def _seconds(text: str) -> float:
     if text.isascii() and text.isdigit():
         seconds = float(text) if len(text) < len(str(int(_LONGEST))) + 1 else math.inf
     elif _PARTS.fullmatch(text):
-        total = timedelta()
-        try:
-            for count, unit in _PART.findall(text):
-                total += timedelta(**{_UNITS[unit]: float(count)})
-        except OverflowError:
-            total = timedelta.max
-        seconds = total.total_seconds()
+        seconds = sum(float(count) * _UNITS[unit] for count, unit in _PART.findall(text))
+        seconds = round(seconds, 6) if seconds <= _LONGEST else math.inf
     else:
         raise ValueError(f"{text!r} is not a duration: {EXAMPLE}")
     if seconds > _LONGEST:

@@ -6,6 +6,7 @@ No label holds a job's name, so that the number of series doesn't grow with the 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import product
 
 import prometheus_client as prometheus
@@ -71,12 +72,8 @@ class Metrics(Collector):
                 made.labels(*values)
             return made
 
-        def histogram(name: str, words: str, buckets: tuple[float, ...]) -> prometheus.Histogram:
-            return prometheus.Histogram(name, words, buckets=buckets, registry=registry)
-
-        def gauge(name: str, words: str) -> prometheus.Gauge:
-            return prometheus.Gauge(name, words, registry=registry)
-
+        histogram = partial(prometheus.Histogram, registry=registry)
+        gauge = partial(prometheus.Gauge, registry=registry)
         words = "Runs that ended, by outcome."
         self._outcomes = counter("engine_outcomes", words, reason=Reason)
         words = "Attempts that failed, by outcome; not those that another pull policy answers."
@@ -86,13 +83,13 @@ class Metrics(Collector):
         words = "Objects that pruning judged, by the result: deleted, failed, invalid, …"
         self._pruned = counter("engine_pruned_objects", words, kind=_KINDS, action=_ACTIONS)
         words = "How long jobs were Starting before they ran: scheduling and pulling included."
-        self._starting = histogram("engine_starting_seconds", words, _MINUTES)
+        self._starting = histogram("engine_starting_seconds", words, buckets=_MINUTES)
         words = "How long one reconcile of one job takes, requests included."
-        self._duration = histogram("engine_reconcile_duration_seconds", words, _SECONDS)
+        self._duration = histogram("engine_reconcile_duration_seconds", words, buckets=_SECONDS)
         words = "Reconciles of a job that ended with an error, by its kind: UnreachableError, say."
         self._errors = counter("engine_reconcile_errors", words, kind=_ERRORS)
         words = "How long a job was ready before a worker took it."
-        self.queue_wait = histogram("engine_workqueue_wait_seconds", words, _SECONDS)
+        self.queue_wait = histogram("engine_workqueue_wait_seconds", words, buckets=_SECONDS)
         self._spec_files = gauge("engine_spec_files", "Spec files at the last reading.")
         self._spec_reads = counter("engine_spec_reads", "How often the specs were read.")
         words = "1 while this engine holds a Lease of its source, 0 while it does not."
