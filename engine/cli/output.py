@@ -36,7 +36,6 @@ COLOURS: dict[str, str] = {
     "failed": "red",
 }
 """What terminals show the names of states in, and words that are as good or as bad."""
-_CODES = {"green": "32", "red": "31", "yellow": "33", "cyan": "36"}
 _NARROWEST = 12
 _COLUMN_GAP = 2
 _ASTRAL = 0x10000
@@ -145,7 +144,7 @@ def format_rows(
 def colourise(text: str, state: str) -> str:
     """`text` in the colour of `state`."""
     colour = COLOURS.get(state)
-    return f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if colour else text
+    return click.style(text, colour) if colour else text
 
 
 def terminal_width() -> int | None:

@@ -90,11 +90,16 @@ class JobView(Struct, frozen=True):
         return self.pods.get(last.uid) if last is not None else None
 
     @property
+    def pod_name(self) -> str:
+        """The name of that pod, also of one that is gone; "" where there was none."""
+        last = self.record.last if self.record is not None else None
+        return last.pod if last is not None else ""
+
+    @property
     def without_ages(self) -> object:
         """Equal for two views that differ only by the time that has passed."""
         place = self.queue and (self.queue.position, self.queue.length)
-        last = self.record.last.pod if self.record and self.record.last else ""
-        return self.status, place, last, str(self.error or "")
+        return self.status, place, self.pod_name, str(self.error or "")
 
 
 class LeaseHolder(Struct, frozen=True):

@@ -127,8 +127,6 @@ class LiveView(TextPrinter):
             file=out,
             force_terminal=True,
             color_system="standard" if colour else None,
-            legacy_windows=False,
-            highlight=False,
         )
         self._live = Live(
             console=console,

@@ -54,7 +54,7 @@ def job_json(job: JobView) -> dict[str, Any]:
         "object": record.object.uid if record and record.object else None,
         "specHash": record.spec_hash if record else None,
         **record_json(record),
-        "pod": _pod_name(job) or None,
+        "pod": job.pod_name or None,
         "node": _node(job) or None,
         "drain": drain_words(job.pod) or None,
         "engine": job.engine or None,
@@ -103,7 +103,7 @@ def overview_rows(
             "REASON": reason if reason != status.state.value else "",
             "ATTEMPTS": str(len(record.attempts)),
             "AGE": format_age((now - since).total_seconds()) if since is not None else "",
-            "POD": _pod_name(job),
+            "POD": job.pod_name,
             "NODE": _node(job),
             "RUN": record.run,
             "SOURCE": record.source_words,
@@ -132,10 +132,6 @@ def source_lines(overview: Overview, jobs: Iterable[JobView]) -> list[str]:
     records = (job.record for job in jobs if job.record)
     sources = sorted({record.source for record in records if not record.state.is_final})
     return [*overview.unread, *map(overview.holders.words, sources)]
-
-
-def _pod_name(job: JobView) -> str:
-    return job.record.last.pod if job.record and job.record.last else ""
 
 
 def _node(job: JobView) -> str:
