@@ -10,7 +10,8 @@ from itertools import groupby
 from typing import Self
 
 from msgspec import Struct
-from msgspec.structs import replace
+
+from engine.values import Text, map_text
 
 MAX_SHOWN = 100
 """Of one file no more diagnostics are shown than can be read."""
@@ -71,9 +72,9 @@ class Diagnostic(Struct, frozen=True):
 
     where: SourceLocation
     """What it is about."""
-    message: str
+    message: Text
     """What is wrong."""
-    hint: str = ""
+    hint: Text = ""
     """What the reader can do."""
     severity: Severity = Severity.ERROR
     """Whether it stops what was asked for."""
@@ -89,10 +90,6 @@ class Diagnostic(Struct, frozen=True):
         is_named = ".".join(field.split(".")[:2]).partition("[")[0] in self.message
         message = self.message if is_named else f"{field}: {self.message}"
         return f"{message}{f' ({self.hint})' if self.hint else ''}"
-
-    def map_text(self, change: Callable[[str], str]) -> "Diagnostic":
-        """The same finding with `change` applied to its words; its place stays."""
-        return replace(self, message=change(self.message), hint=change(self.hint))
 
 
 def in_order(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
@@ -178,7 +175,7 @@ class InvalidInputError(EngineError):
 
     def map_text(self, change: Callable[[str], str]) -> Self:
         """The same findings with `change` applied to their words."""
-        return type(self)(tuple(problem.map_text(change) for problem in self.problems))
+        return type(self)(map_text(self.problems, change))
 
 
 def no_record(job: str, hint: str = "engine status -A shows all jobs") -> UsageError:

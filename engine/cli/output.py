@@ -19,6 +19,7 @@ from engine.errors import Diagnostic, EngineError, InvalidInputError
 from engine.status.outcome import State
 from engine.telemetry.redact import REDACTOR
 from engine.times import format_time
+from engine.values import map_text
 
 LONGEST_TEXT = 40_000
 """Characters: room for the longest message of a record."""
@@ -84,7 +85,7 @@ def echo_note(text: str) -> None:
 
 def echo_diagnostic(diagnostic: Diagnostic, *, err: bool = False) -> None:
     """One line, file:line:col first."""
-    echo(str(diagnostic.map_text(REDACTOR)), err=err)
+    echo(str(map_text(diagnostic, REDACTOR)), err=err)
 
 
 def echo_error(error: EngineError) -> None:

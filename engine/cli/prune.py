@@ -16,6 +16,7 @@ from engine.prune.result import DryRun
 from engine.prune.run import PruneOptions, prune
 from engine.specdir.options import SpecOptions
 from engine.telemetry.redact import REDACTOR
+from engine.values import map_text
 from engine.wellknown import FOREIGN_TTLS
 
 
@@ -100,7 +101,7 @@ def command(
         printer.end((EngineError("interrupted"),))
         raise
     printer.end(result.errors)
-    for line in result.map_text(REDACTOR).lines:
+    for line in map_text(result, REDACTOR).lines:
         echo(line, err=True)
     if output != "json":
         echo_stderr(printing.summary(result))

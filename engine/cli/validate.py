@@ -20,6 +20,7 @@ from engine.render.secret_values import resolve_secrets
 from engine.render.templates import Templates
 from engine.specdir.options import SpecOptions
 from engine.telemetry.redact import REDACTOR, SHORTEST, is_maskable
+from engine.values import map_text
 
 
 @options.verb(
@@ -56,7 +57,7 @@ def command(output: str, **given: Any) -> None:
         secrets, missing = resolve_secrets(job, os.environ, settings.limits)
         problems.extend(map(_unset_is_a_warning, missing))
         problems.extend(_too_short_to_mask(job, secrets))
-    found = tuple(problem.map_text(REDACTOR) for problem in in_order(problems))
+    found = map_text(in_order(problems), REDACTOR)
     is_valid = all(problem.severity is not Severity.ERROR for problem in found)
     if output == "json":
         echo_data(_problems_data(loaded.jobs, found), output)

@@ -5,8 +5,6 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from functools import partial
-from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,8 +15,7 @@ from engine.api.spec_hash import changed_fields
 from engine.lifecycle.conditions import Since
 from engine.refs import JobKey, pod_name
 from engine.status.outcome import LastWords, Masked, Outcome, Reason, State
-
-Entry = TypeVar("Entry", "Record", "RunHistoryEntry", "Attempt", "PullFailure", LastWords)
+from engine.values import Text, map_text
 
 MOST_RUNS = 100
 MOST_NUMBERS = 1000
@@ -36,7 +33,7 @@ class PullFailure(Struct, frozen=True):
     """The kubelet's reason, such as ErrImagePull."""
     pull_class: PullClass
     """The kind of failure, by the message."""
-    message: str
+    message: Text
     """The first real message, the registry's own words; "" for a container that moves on with
     another one, of the same image and policy, which has them.
     """
@@ -63,7 +60,7 @@ class Attempt(Struct, frozen=True):
     """When it ended."""
     outcome: Reason | None = None
     """How it ended; None while it is under way."""
-    message: str = ""
+    message: Text = ""
     """The first real cause."""
     exit_code: int | None = None
     """The main container's exit code, if it had one."""
@@ -96,7 +93,7 @@ class Run(Struct, frozen=True, kw_only=True):
     """The state of the run; of an earlier one, the state it ended in or was left in."""
     reason: Reason | None = None
     """Why it ended; None until then."""
-    message: str = ""
+    message: Text = ""
     """The first real cause of the state."""
     exit_code: int | None = None
     """The main container's exit code, once the run is over."""
@@ -451,14 +448,4 @@ class MaskedRecord(Struct, frozen=True):
 
 def mask_record(record: Record, mask: Callable[[str], Masked]) -> MaskedRecord:
     """`record` with every message masked that isn't yet."""
-    return MaskedRecord(map_messages(record, mask))
-
-
-def map_messages(entry: Entry, change: Callable[[str], str]) -> Entry:
-    """`entry` with `change` applied to every message in it: containers say what they like."""
-    parts: dict[str, Any] = {"message": change(entry.message)}
-    for name in ("history", "attempts", "failures", "last_words"):
-        entries = getattr(entry, name, ())
-        if entries:
-            parts[name] = tuple(map(partial(map_messages, change=change), entries))
-    return replace(entry, **parts)
+    return MaskedRecord(map_text(record, mask))

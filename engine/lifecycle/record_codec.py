@@ -22,10 +22,11 @@ from msgspec.structs import fields, replace
 
 from engine.api.versions import record_validator
 from engine.errors import BrokenRecordError
-from engine.lifecycle.record import Attempt, Record, map_messages
+from engine.lifecycle.record import Attempt, Record
 from engine.refs import JobKey, pod_name, record_name
 from engine.status.outcome import Masked, Reason
 from engine.times import LATEST, format_time
+from engine.values import map_text
 
 MAX_SIZE = 256 * 1024
 """Bytes of a record's text."""
@@ -148,7 +149,7 @@ def encode_record(record: Record) -> str:
 def _ever_less(record: Record) -> Iterator[Record]:
     """The record, and what may be left of it."""
     for length in _MESSAGE_LENGTHS:
-        record = map_messages(record, partial(_cut, length=length))
+        record = map_text(record, partial(_cut, length=length))
         yield record
     past_runs = (replace(run, attempts=()) for run in record.history)
     record = replace(record, history=tuple(past_runs))

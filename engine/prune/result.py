@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from operator import attrgetter, methodcaller
+from operator import attrgetter
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from engine.errors import EngineError, ExitCode
 from engine.refs import Ref
+from engine.values import Text
 
 
 class DryRun(StrEnum):
@@ -35,15 +36,11 @@ class PruneEntry(Struct, frozen=True):
 
     ref: Ref
     action: PruneAction
-    reason: str
+    reason: Text
 
     def to_json(self) -> dict[str, str]:
         """As in the contract of `-o json`."""
         return {**asdict(self.ref), "action": self.action.value, "reason": self.reason}
-
-    def map_text(self, change: Callable[[str], str]) -> "PruneEntry":
-        """The same with `change` applied to its reason."""
-        return replace(self, reason=change(self.reason))
 
 
 OnEntry = Callable[[PruneEntry], None]
@@ -57,8 +54,8 @@ class PruneResult(Struct, frozen=True):
     counts: Mapping[PruneAction, int] = {}
     marked: int = 0
     """Records that were marked as orphaned."""
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    notes: tuple[Text, ...] = ()
+    warnings: tuple[Text, ...] = ()
     """The next run goes on with these."""
     errors: tuple[EngineError, ...] = ()
 
@@ -78,15 +75,4 @@ class PruneResult(Struct, frozen=True):
             *map("warning: {}".format, self.warnings),
             *map("note: {}".format, self.notes),
             *map("error: {}".format, self.errors),
-        )
-
-    def map_text(self, change: Callable[[str], str]) -> "PruneResult":
-        """The same with `change` applied to its free text."""
-        changed = methodcaller("map_text", change)
-        return replace(
-            self,
-            entries=tuple(map(changed, self.entries)),
-            notes=tuple(map(change, self.notes)),
-            warnings=tuple(map(change, self.warnings)),
-            errors=tuple(map(changed, self.errors)),
         )

@@ -5,6 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from engine.errors import ExitCode
+from engine.values import Text
 
 
 class State(StrEnum):
@@ -115,7 +116,7 @@ class LastWords(Struct, frozen=True):
 
     container: str
     """The container's name."""
-    message: str
+    message: Text
     """At most 80 lines and 2 KiB."""
 
 

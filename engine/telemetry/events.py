@@ -2,23 +2,15 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from functools import cache
-from typing import Annotated, Any, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import fields, replace
 
 from engine.api.model import PullClass
 from engine.errors import Diagnostic
 from engine.refs import JobKey, Ref
 from engine.status.outcome import Reason, State
 from engine.telemetry.redact import Redactor
-
-Text = Annotated[str, "free text"]
-"""Words of a container, a registry, a server or an exception.
-
-They may hold secrets: printers mask them.
-"""
+from engine.values import Text, map_text
 
 
 class Event(Struct, frozen=True):
@@ -183,30 +175,10 @@ class Ready(Event, frozen=True):
     """Every cache has been filled for the first time."""
 
 
-SomeEvent = TypeVar("SomeEvent", bound=Event)
 Emit = Callable[[Event], None]
-_FREE_TEXT = (Text, Diagnostic | Text)
 
 
 def mask_event(event: Event, redactor: Redactor) -> MaskedEvent:
     """`event` with the secrets of its job masked; where it is about no job, with all of them."""
     key = getattr(event, "key", None) or getattr(event, "about", None)
     return MaskedEvent(map_text(event, redactor.of(key if isinstance(key, JobKey) else None)))
-
-
-def map_text(event: SomeEvent, change: Callable[[str], str]) -> SomeEvent:
-    """`event` with `change` applied to its free text, and to nothing else."""
-    changed: dict[str, Any] = {}
-    for name, is_free in _fields(type(event)):
-        value = getattr(event, name)
-        if isinstance(value, Diagnostic):
-            changed[name] = value.map_text(change)
-        elif is_free and value:
-            changed[name] = change(value)
-    return replace(event, **changed) if changed else event
-
-
-@cache
-def _fields(kind: type[Event]) -> tuple[tuple[str, bool], ...]:
-    """Each field, and whether it is free text."""
-    return tuple((field.name, field.type in _FREE_TEXT) for field in fields(kind))

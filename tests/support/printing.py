@@ -53,10 +53,10 @@ from engine.telemetry.events import (
     PullPolicyFallback,
     SpecProblem,
     StateChanged,
-    map_text,
 )
 from engine.telemetry.redact import Redactor
 from engine.times import format_time
+from engine.values import map_text
 from tests.unit.builders import make_job
 
 KEY = JobKey("ci", "build")

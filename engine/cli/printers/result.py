@@ -15,11 +15,11 @@ from engine.cli.output import (
     to_json,
 )
 from engine.lifecycle.change_reason import explain_end
-from engine.lifecycle.record import Record, map_messages
+from engine.lifecycle.record import Record
 from engine.prune.result import PruneAction, PruneResult
 from engine.status.outcome import Reason, State
-from engine.telemetry.events import map_text
 from engine.telemetry.redact import Redactor
+from engine.values import map_text
 
 if TYPE_CHECKING:
     from engine.reconcile.once import JobResult, OnceResult
@@ -44,14 +44,9 @@ def mask_result(
     jobs = []
     for job in result.jobs:
         mask = redact.of(job.job.key)
-        masked = replace(
-            job,
-            record=job.record and map_messages(job.record, mask),
-            error=job.error and job.error.map_text(mask),
-            log=job.log and map_text(job.log, mask),
-        )
-        jobs.append(masked)
-    return replace(result, jobs=tuple(jobs)), pruned.map_text(redact)
+        record, error, log = map_text((job.record, job.error, job.log), mask)
+        jobs.append(replace(job, record=record, error=error, log=log))
+    return replace(result, jobs=tuple(jobs)), map_text(pruned, redact)
 
 
 def result_json(result: "OnceResult", pruned: PruneResult) -> str:

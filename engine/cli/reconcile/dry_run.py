@@ -13,6 +13,7 @@ from engine.lifecycle.attempt import RenderConfig
 from engine.lifecycle.outdated import explain_outdated
 from engine.prune.result import DryRun
 from engine.telemetry.redact import REDACTOR
+from engine.values import map_text
 
 
 def print_plan(options: ReconcileOptions, *, as_diff: bool = False) -> None:
@@ -44,7 +45,7 @@ def print_plan(options: ReconcileOptions, *, as_diff: bool = False) -> None:
     code = max(*codes, pruned.exit_code, ExitCode.OK)
     if planner.refusal is not None:
         code = planner.refusal.exit_code
-    plan = Plan(jobs, pruned.map_text(REDACTOR), planner.refusal)
+    plan = Plan(jobs, map_text(pruned, REDACTOR), planner.refusal)
     is_json = options.output == "json"
     form = partial(plan_diff, verbose=bool(options.verbose)) if as_diff else plan_table
     echo_result((plan_json if is_json else form)(plan), nl=is_json or not as_diff)

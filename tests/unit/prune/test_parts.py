@@ -10,6 +10,7 @@ from engine.cli.printers.prune import PrunePrinter, summary
 from engine.errors import ClusterError, EngineError, ExitCode
 from engine.prune.result import PruneAction, PruneEntry, PruneResult
 from engine.refs import Ref
+from engine.values import map_text
 from tests.unit.strategies import any_text
 
 REF = Ref("Pod", "ci", "a")
@@ -60,6 +61,6 @@ def test_each_entry_warning_note_and_error_has_one_line() -> None:
     result = PruneResult(
         (entry(PruneAction.DELETED),), notes=("a",), warnings=("b",), errors=(EngineError("c"),)
     )
-    assert result.map_text(str.upper).lines == (
+    assert map_text(result, str.upper).lines == (
         "pod/ci/a deleted: TTL 1S, AGE 2S", "warning: B", "note: A", "error: C",
     )  # fmt: skip
