@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -77,7 +77,12 @@ def command(
         raise UsageError(f"--watch prints lines of a table, not {output}")
     connection = options.connect()
     given = ("",) if all_namespaces else namespaces or (connection.namespace,)
-    specs = _read_specs(filenames, namespaces, connection.namespace, reading)
+    specs: Mapping[JobKey, Job] = {}
+    if filenames:
+        from engine.cli.loading import load_by_key  # noqa: PLC0415 - rarely needed
+
+        asked = SpecOptions(paths=filenames, namespace="".join(namespaces[:1]), **reading)
+        specs = load_by_key(asked, connection.namespace)
     named = [{job_key(name, "", place) for place in given} for name in jobs]
     named += [{key} for key in specs]
     wanted: set[JobKey] = set().union(*named)
@@ -86,12 +91,14 @@ def command(
         read_from = tuple(sorted({key.namespace for key in wanted}))
 
     from_where = click.get_current_context().get_parameter_source("source")
-    is_any = from_where is not ParameterSource.COMMANDLINE
+    source = source if from_where is ParameterSource.COMMANDLINE else None
 
     def read() -> tuple[Overview, list[JobView]]:
         overview = _read(connection.client, read_from, selector)
-        found = _chosen(overview.jobs, wanted, specs, failed=failed, node=node)
-        return overview, [j for j in found if is_any or not j.record or j.record.source == source]
+        found = [j for j in overview.jobs if _is_wanted(j, wanted, source, node, failed=failed)]
+        if specs:
+            found = [replace(j, outdated=outdated_fields(specs[j.key], j.record)) for j in found]
+        return overview, found
 
     overview, found = read()
     for job in found:
@@ -104,13 +111,17 @@ def command(
         printing.echo(words, err=True)
     if not found and not wanted and output in ("table", "wide"):
         where = "" if all_namespaces else f" in namespace {', '.join(given)} (-A looks in all)"
-        where = where if is_any else f" of source {source}{where}"
+        where = f" of source {source}{where}" if source else where
         printing.echo(f"no {'failed ' if failed else ''}jobs{where}", err=True)
     there = set().union(*map(_names, overview.jobs))
-    missing = [keys for keys in named if not keys & there]
-    for keys in missing:
+    _end_where_missing([keys for keys in named if not keys & there])
+
+
+def _end_where_missing(named: list[set[JobKey]]) -> None:
+    """Each is a job that was named, and isn't there under any of its keys."""
+    for keys in named:
         printing.echo_error(no_record(", ".join(sorted(str(key).lstrip("/") for key in keys))))
-    if missing:
+    if named:
         sys.exit(ExitCode.INVALID)
 
 
@@ -124,37 +135,15 @@ def _read(client: Client, namespaces: tuple[str, ...], selector: str) -> Overvie
         raise
 
 
-def _chosen(
-    jobs: Iterable[JobView],
-    wanted: set[JobKey],
-    specs: Mapping[JobKey, Job],
-    *,
-    failed: bool,
-    node: str,
-) -> list[JobView]:
-    """Those that are asked for; `specs` are those that are known."""
-    found = []
-    for job in jobs:
-        is_named = not wanted or _names(job) & wanted
-        # One whose record can't be read may have failed.
-        has_failed = job.error is not None or (job.status and job.status.state is State.FAILED)
-        if is_named and (has_failed or not failed) and (not node or runs_on(job.pod) == node):
-            spec = specs.get(job.key)
-            outdated = outdated_fields(spec, job.record) if spec is not None else None
-            found.append(replace(job, outdated=outdated))
-    return found
-
-
-def _read_specs(
-    filenames: tuple[str, ...], namespaces: tuple[str, ...], home: str, reading: Mapping[str, Any]
-) -> Mapping[JobKey, Job]:
-    """By key. Errors: those of `load_by_key`."""
-    if not filenames:
-        return {}
-    from engine.cli.loading import load_by_key  # noqa: PLC0415 - rarely needed
-
-    asked = SpecOptions(paths=filenames, namespace="".join(namespaces[:1]), **reading)
-    return load_by_key(asked, home)
+def _is_wanted(
+    job: JobView, wanted: set[JobKey], source: str | None, node: str, *, failed: bool
+) -> bool:
+    """One whose record can't be read may have failed, and be of any source."""
+    has_failed = job.error is not None or (job.status and job.status.state is State.FAILED)
+    is_named = not wanted or bool(_names(job) & wanted)
+    is_of_source = source is None or not job.record or job.record.source == source
+    is_there = not node or runs_on(job.pod) == node
+    return is_named and is_of_source and is_there and bool(has_failed or not failed)
 
 
 def _names(job: JobView) -> set[JobKey]:

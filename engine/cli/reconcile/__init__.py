@@ -218,7 +218,6 @@ def make_request(asked: ReconcileOptions) -> OnceRequest:
     Errors: InvalidInputError; UsageError if there are no specs, or if --prune may remove jobs by
     mistake; those of `open_connection`.
     """
-    is_own = asked.reads_own_folders
     settings = load_settings(asked)
     templates = Templates(asked.templates, settings.kubernetes)
     if asked.from_cluster:
@@ -238,8 +237,10 @@ def make_request(asked: ReconcileOptions) -> OnceRequest:
         named = {connection.namespace, asked.namespace, *(job.namespace for job in jobs)}
         living = {job.key for job in jobs}
         gone = find_gone(connection.client, asked.source, living, sorted(named - {""}))
-    request = OnceRequest(connection.client, jobs, {}, settings, templates, asked)
-    return replace(request, is_whole=loaded.complete and is_own, gone=gone)
+    is_whole = loaded.complete and asked.reads_own_folders
+    return OnceRequest(
+        connection.client, jobs, {}, settings, templates, asked, is_whole=is_whole, gone=gone
+    )
 
 
 def _read_objects(
