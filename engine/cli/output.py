@@ -21,7 +21,7 @@ from engine.telemetry.redact import REDACTOR
 from engine.times import format_time
 from engine.values import map_text
 
-LONGEST_TEXT = 40_000
+_LONGEST_TEXT = 40_000
 """Characters: room for the longest message of a record."""
 COLOURS: dict[str, str] = {
     State.SUCCEEDED: "green",
@@ -165,7 +165,7 @@ def is_ci_command(line: str) -> bool:
 
 def sanitize_line(text: str) -> str:
     """`text` on one line; � replaces what a terminal or a CI system would obey."""
-    return _harmless(_GAP.sub(" ", text[:LONGEST_TEXT]).strip())
+    return _harmless(_GAP.sub(" ", text[:_LONGEST_TEXT]).strip())
 
 
 def sanitize_text(text: str) -> str:

@@ -20,8 +20,6 @@ from engine.telemetry.redact import REDACTOR, Redactor
 from engine.times import format_time
 
 REPORT_IT = "this is a defect: report it with -vv"
-_MAX_COLUMNS = 300
-"""Of a line on a terminal."""
 _MAX_VALUE, _MAX_TRACEBACK = 7_000, 16_000
 """Characters. A line holds its cause twice, and container runtimes split lines at 16 KiB."""
 _NAMES = {"key": "job", "ref": "object", "message": "cause"}
@@ -31,8 +29,7 @@ class TextPrinter:
     """A line per event; safe to use from several threads.
 
     With `timed`, each line begins with the time. An output that is gone or closed stops the lines,
-    never the engine. `verbose` counts the -v. Without any, lines on a terminal are of bounded
-    length; the second brings the tracebacks of internal errors.
+    never the engine. `verbose` counts the -v; the second brings the tracebacks of internal errors.
     """
 
     def __init__(
@@ -49,7 +46,6 @@ class TextPrinter:
         self._verbose = verbose
         self._colour = colour
         self._timed = timed
-        self._longest = _MAX_COLUMNS if out.isatty() and not verbose else output.LONGEST_TEXT
         self._lock = threading.Lock()
 
     def __call__(self, event: Event) -> None:
@@ -65,11 +61,9 @@ class TextPrinter:
     def line(self, masked: MaskedEvent) -> str:
         """The line of an event, with its traceback below it."""
         event = masked.event
-        line = output.sanitize_line(format_event(masked, verbose=self._verbose > 0))
-        line = output.truncate_middle(line, self._longest)
         if isinstance(event, events.LogEnd):
-            lines = output.sanitize_text(format_event(masked, verbose=True)).split("\n")
-            return "\n".join(output.truncate_middle(line, self._longest).rstrip() for line in lines)
+            return output.sanitize_text(format_event(masked, verbose=True))
+        line = output.sanitize_line(format_event(masked, verbose=self._verbose > 0))
         if self._verbose > 1 and isinstance(event, events.InternalError):
             line = f"{line}\n{output.sanitize_text(event.traceback).rstrip()}"
         if self._colour and isinstance(event, events.StateChanged):
