@@ -21,9 +21,6 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "engine sandbox --scenario outage.yaml --speed 10",
     params=(
         options.option(
-            "--port", "Port on loopback; default: any.", type=click.IntRange(0, 65535), default=0
-        ),
-        options.option(
             "--write-kubeconfig",
             "Write the kubeconfig to this file; a file that is no sandbox's is not overwritten.",
             writes=True,
@@ -37,7 +34,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
         ),
     ),
 )
-def command(port: int, write_kubeconfig: Path | None, scenario: Path | None, speed: float) -> None:
+def command(write_kubeconfig: Path | None, scenario: Path | None, speed: float) -> None:
     """Serve a simulated cluster on loopback.
 
     It is a Kubernetes API with a simulated node, which runs no container. Prints
@@ -47,7 +44,7 @@ def command(port: int, write_kubeconfig: Path | None, scenario: Path | None, spe
     on_ending_signals(lambda _: stop.set())
     with (
         tempfile.TemporaryDirectory(prefix="engine-sandbox-") as folder,
-        Sandbox(clock=Clock(speed=speed), scenario=scenario, port=port) as sandbox,
+        Sandbox(clock=Clock(speed=speed), scenario=scenario) as sandbox,
     ):
         path = sandbox.write_kubeconfig(write_kubeconfig or Path(folder, "kubeconfig"))
         click.echo(f"export KUBECONFIG={shlex.quote(str(path.absolute()))}")

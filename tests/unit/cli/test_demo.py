@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -96,17 +95,6 @@ def test_the_sandbox_prints_the_export_of_its_kubeconfig_and_stops_on_ctrl_c() -
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0
     assert not kubeconfig.exists()
-
-
-def test_a_port_in_use_is_one_clear_line() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = str(taken.getsockname()[1])
-        done = run("sandbox", "--port", port)
-    assert done.returncode == 2
-    assert port in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_a_malformed_scenario_is_one_line_with_its_place(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "version": (),
 }
 """What each command can be run with, where the job `done` has run."""
-WRITES_FILES = {"--junit", "--write-kubeconfig", "--directory", "--logs-dir"}
+WRITES_FILES = {"--junit", "--write-kubeconfig", "--logs-dir"}
 SWITCHES = {
     "ENGINE_ALL": (("cancel",), "no job is named"),
     "ENGINE_FAILED": (("rerun",), "no job is named"),

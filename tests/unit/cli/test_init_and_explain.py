@@ -36,12 +36,6 @@ def test_init_leaves_what_is_there(tmp_path: Path, engine: Engine) -> None:
     assert (path.read_text(), schema.read_text()) == ("mine", "{}")
 
 
-def test_init_in_another_folder_names_the_schema_from_there(tmp_path: Path, engine: Engine) -> None:
-    assert engine("init", "a", "--directory", "ci/team/specs").code == 0
-    assert (tmp_path / "ci/team/schemas/job.v1alpha1.schema.json").is_file()
-    assert engine("validate", "ci").code == 0
-
-
 @pytest.mark.parametrize("name", ["No_Good", "../x", "a: b", "x" * 49])
 def test_init_writes_nothing_under_a_name_that_no_job_can_have(
     tmp_path: Path, engine: Engine, name: str

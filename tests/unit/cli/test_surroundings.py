@@ -325,7 +325,6 @@ def test_nothing_is_missed_of_a_deleted_one_where_all_paths_are_whole(tmp_path: 
     specs = tmp_path / "specs"
     assert run(_DELETED, "validate", specs).stdout == "1 job, all valid\n"
     assert run(_DELETED, "reconcile", "--once", specs, "--sandbox").code == 0
-    assert run(_DELETED, "init", "--directory", tmp_path / "jobs").code == 0
 
 
 @pytest.mark.parametrize(
