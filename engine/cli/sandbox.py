@@ -10,7 +10,7 @@ import click
 from engine.cli import options
 from engine.cli.main import on_ending_signals
 from engine.cli.output import echo_stderr
-from engine.sandbox import Clock, Sandbox
+from engine.sandbox import Sandbox
 
 _TICK = 1.0
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -18,7 +18,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 @options.verb(
     "engine sandbox --write-kubeconfig sandbox.json",
-    "engine sandbox --scenario outage.yaml --speed 10",
+    "engine sandbox --scenario outage.yaml",
     params=(
         options.option(
             "--write-kubeconfig",
@@ -29,12 +29,9 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
         options.option(
             "--scenario", "What containers and registries do: a YAML or JSON file.", type=_FILE
         ),
-        options.option(
-            "--speed", "How fast its time goes.", type=click.FloatRange(0.001, 1000), default=1.0
-        ),
     ),
 )
-def command(write_kubeconfig: Path | None, scenario: Path | None, speed: float) -> None:
+def command(write_kubeconfig: Path | None, scenario: Path | None) -> None:
     """Serve a simulated cluster on loopback.
 
     It is a Kubernetes API with a simulated node, which runs no container. Prints
@@ -44,7 +41,7 @@ def command(write_kubeconfig: Path | None, scenario: Path | None, speed: float) 
     on_ending_signals(lambda _: stop.set())
     with (
         tempfile.TemporaryDirectory(prefix="engine-sandbox-") as folder,
-        Sandbox(clock=Clock(speed=speed), scenario=scenario) as sandbox,
+        Sandbox(scenario=scenario) as sandbox,
     ):
         path = sandbox.write_kubeconfig(write_kubeconfig or Path(folder, "kubeconfig"))
         click.echo(f"export KUBECONFIG={shlex.quote(str(path.absolute()))}")

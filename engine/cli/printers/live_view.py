@@ -42,7 +42,6 @@ class Board(Struct):
     _states: dict[JobKey, State] = {}
     _changes: dict[JobKey, tuple[StateChanged, float]] = {}
     """Of jobs that have changed: the last one, and since when, on the monotonic clock."""
-    _leader: str = ""
 
     def apply(self, masked: MaskedEvent, now: float, wall_clock: datetime) -> None:
         """Follow one event."""
@@ -59,8 +58,6 @@ class Board(Struct):
                 self._changes.pop(key, None)
             case events.SpecsRead(_, jobs):
                 self.jobs = jobs
-            case events.LeaderChanged():
-                self._leader = format_event(masked, verbose=False)
 
     def render(self, height: int, now: float) -> Group:
         """At most `height` lines: counts, jobs, and how many more there are."""
@@ -89,8 +86,7 @@ class Board(Struct):
         if self.jobs:
             counted = f"{counted or '0'} of {self.jobs}"
         time_passed = "" if self.began is None else format_duration(now - self.began)
-        parts = (counted, time_passed, self._leader)
-        return ", ".join(filter(None, parts)) or "no jobs"
+        return ", ".join(filter(None, (counted, time_passed))) or "no jobs"
 
 
 def _cause(event: StateChanged) -> str:
