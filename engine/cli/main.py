@@ -87,6 +87,8 @@ cli = click.version_option(__version__, prog_name="engine")(
     Exit codes: 0 all succeeded; 1 a job failed; 2 invalid input; 3 timeout; 4 image pull;
     5 quota or admission; 6 cluster unreachable or forbidden; 7 ended by the system (pod deleted,
     evicted, node lost, start timeout); 130 interrupted; 143 terminated.
+
+    Options with a value have variables, but for those that write files: --source is ENGINE_SOURCE.
     """,
     )
 )

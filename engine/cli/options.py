@@ -28,10 +28,6 @@ _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 """As the group has it: a command keeps the option of the first context that asks for it."""
-_VARIABLES = (
-    "Options with a value have variables, but for those that write files: --source is"
-    " ENGINE_SOURCE."
-)
 
 
 class Command(click.Command):
@@ -89,14 +85,11 @@ class Command(click.Command):
                 formatter.write_dl(records)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The examples, and how variables are named."""
+        """The examples."""
         del ctx
         with formatter.section("Examples"):
             for example in (self.epilog or "").splitlines():
                 formatter.write(f"{'':{formatter.current_indent}}{example}\n")
-        if any(isinstance(one, click.Option) and one.envvar for one in self.params):
-            formatter.write_paragraph()
-            formatter.write_text(_VARIABLES)
 
 
 def verb(
