@@ -21,19 +21,14 @@ class Conversion(Struct, frozen=True):
 
     document: Document
     """What is read."""
-    original: str
-    """The job's name there."""
+    name: str
+    """The job's, as `job_name` gives it."""
     metadata: dict[str, Any] = {}
     spec: dict[str, Any] = {}
     patch: dict[str, Any] = {}
     """Fields of the pod that a JobSpec has no name for."""
     remarks: list[tuple[int, str]] = []
     """What the reader has to do by hand, each behind the line that asked for it."""
-
-    @property
-    def name(self) -> str:
-        """As the other tool has it, if Kubernetes takes that name."""
-        return job_name(self.original)
 
     @property
     def manifest(self) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def _extend(data: Mapping[str, Any], name: str, depth: int = 0) -> dict[str, Any
 def _convert(
     document: Document, name: str, job: dict[str, Any], common: dict[str, Any], waits: list[str]
 ) -> Conversion:
-    made = Conversion(document, name)
+    made = Conversion(document, job_name(name))
     job = {**common, **job, "variables": common.get("variables", {}) | job.get("variables", {})}
     lines = ["GitLab clones the repository first; here script has to do it"]
     spec = made.spec

@@ -9,7 +9,7 @@ from operator import getitem
 from typing import Any
 
 from engine.api.yaml_reader import Document, Path
-from engine.convert.conversion import Conversion, renamed
+from engine.convert.conversion import Conversion, job_name, renamed
 from engine.refs import MAIN_CONTAINER
 
 SHAPES: Mapping[tuple[str, str], Path] = {
@@ -39,7 +39,7 @@ _IMPLIED = {"completions": 1, "parallelism": 1, "completionMode": "NonIndexed"}
 def convert_workload(document: Document) -> Conversion:
     """The JobSpec of a Job or of a CronJob's template, whose shape the caller has checked."""
     data = document.data
-    made = Conversion(document, str(data["metadata"]["name"]))
+    made = Conversion(document, job_name(str(data["metadata"]["name"])))
     path = SHAPES[data["apiVersion"], data["kind"]]
     if data["kind"] == "CronJob":
         made.remark(("spec", "schedule"))
