@@ -13,7 +13,6 @@ from engine.cli.by_name import Selection, job_key
 from engine.cli.output import echo, echo_error, sanitize_log
 from engine.errors import EngineError, UsageError
 from engine.inspect.logs import JobLogs
-from engine.lifecycle.record import Record
 from engine.refs import JobKey
 from engine.status.outcome import State
 
@@ -65,18 +64,15 @@ def command(failed: bool, every: bool, follow: bool, exit_code: bool, **given: A
         raise UsageError("give --run or -p, not both")
     connection = options.connect(_MOST_FOLLOWED + 2)
     client, home = connection.client, connection.namespace
-    jobs = dict.fromkeys(selection.jobs)
-    keys = [job_key(name, selection.namespace, home) for name in jobs]
-    if not jobs:
-
-        def wanted(record: Record) -> bool:
-            return record.state is State.FAILED or not failed
-
-        found = selection.records(client, selection.namespaces(home), wanted)
+    names = dict.fromkeys(selection.jobs)
+    keys = [job_key(name, selection.namespace, home) for name in names]
+    if not names:
+        places = selection.namespaces(home)
+        found = selection.records(client, places, lambda r: r.state is State.FAILED or not failed)
         keys = [record.key for record in found]
     if follow and len(keys) > _MOST_FOLLOWED:
         raise UsageError(f"{len(keys)} jobs: -f follows {_MOST_FOLLOWED} at most")
-    has_prefix = len(jobs) != 1
+    has_prefix = len(names) != 1
     codes: list[int] = []
 
     def show(key: JobKey) -> None:
