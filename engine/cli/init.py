@@ -10,6 +10,7 @@ from engine.api.versions import API_VERSION, JOB_SPEC, SCHEMAS
 from engine.cli import options
 from engine.cli.output import echo_stderr
 from engine.errors import UsageError
+from engine.files import absolute
 
 _SPEC = """\
 # yaml-language-server: $schema={schema}
@@ -35,7 +36,8 @@ def command(name: str) -> None:
     """
     path, schema = Path("jobs", f"{name}.yaml"), Path("schemas", SCHEMAS[API_VERSION, JOB_SPEC])
     text = _SPEC.format(name=name, schema=f"../{schema}")
-    for problem in parse_file(SpecText(str(path), "jobs", text.encode())).problems:
+    source = SpecText(str(path), str(absolute(path.parent)), text.encode())
+    for problem in parse_file(source).problems:
         raise UsageError(problem.message, where=f"NAME {name!r}", hint=problem.hint)
     _write_new(path, text)
     if not schema.exists():
