@@ -106,11 +106,15 @@ def main_containers_terminated(pod: Mapping[str, Any]) -> bool:
 
 
 def started_at(pod: Mapping[str, Any]) -> datetime | None:
-    """When the main container started, as the kubelet says."""
-    main = main_state(pod)
+    """When the main container started, as the kubelet says.
+
+    Of one that ends at once containerd can have the start a second after the end.
+    """
+    main, ended = main_state(pod), finished_at(pod)
     if main is None:
         return None
-    return parse_time(main.running.get("startedAt") or main.terminated.get("startedAt"))
+    began = parse_time(main.running.get("startedAt") or main.terminated.get("startedAt"))
+    return min(began, ended) if began and ended else began
 
 
 def finished_at(pod: Mapping[str, Any]) -> datetime | None:

@@ -7,7 +7,7 @@ from engine.status.containers import finished_at, started_at
 from engine.status.outcome import Outcome, Reason, State
 from engine.status.pod_end import read_outcome
 from engine.times import parse_time
-from tests.unit.pods import STARTED, ended, pod, running, waiting
+from tests.unit.pods import CREATED, STARTED, ended, pod, running, waiting
 
 INTERRUPTED = "failed to create containerd task: failed to create shim task: context canceled"
 EVICTED = "The node was low on resource: memory."
@@ -227,6 +227,7 @@ def test_every_reason_has_a_final_state_and_an_exit_code(
 def test_times_are_the_kubelets() -> None:
     assert started_at(pod(running())) == parse_time(STARTED)
     assert started_at(pod(ended(0))) == parse_time(STARTED)
+    assert started_at(pod(ended(0, at=CREATED))) == parse_time(CREATED), "never after its end"
     assert finished_at(pod(running())) is None
     assert started_at(pod()) is None
     assert parse_time("2026-01-01T12:00:10.123456789Z") is not None
