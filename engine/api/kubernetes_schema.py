@@ -22,7 +22,7 @@ Type = Mapping[str, Any]
 """The JSON Schema of one value."""
 
 _DRAFT = "http://json-schema.org/draft-07/schema#"
-_HINT = "deploy/kubernetes_types.py makes it of: kubectl get --raw /openapi/v2"
+_HINT = "the repository's kubernetes_types.py makes it of: kubectl get --raw /openapi/v2"
 _IN_POD: Mapping[str, str] = {
     "securityContext": "pod.spec.containers.securityContext",
     "podSecurityContext": "pod.spec.securityContext",

@@ -227,7 +227,7 @@ SPEC_READING = (
     option(
         "--kubernetes-schema",
         "Check the fields of Kubernetes against the types in this file, which"
-        " deploy/kubernetes_types.py makes of a cluster's OpenAPI.",
+        " the repository's kubernetes_types.py makes of a cluster's OpenAPI.",
         type=_FILE,
     ),
     option(

@@ -106,7 +106,7 @@ def test_a_file_without_types_is_said(tmp_path: Path, engine: Engine) -> None:
         [
             (
                 "types.json: this file has no types of Kubernetes"
-                " (deploy/kubernetes_types.py makes it of: kubectl get --raw /openapi/v2)"
+                " (the repository's kubernetes_types.py makes it of: kubectl get --raw /openapi/v2)"
             )
         ],
     )
