@@ -36,20 +36,14 @@ _IN_POD: Mapping[str, str] = {
 class KubernetesSchema:
     """The types of one release, which are read when they are first needed: most specs need none."""
 
-    def __init__(self, read: Callable[[], Mapping[str, Type]]) -> None:
+    def __init__(self, read: Callable[[str], Mapping[str, Any]]) -> None:
         self._read = read
-
-    @cached_property
-    def files(self) -> Mapping[str, Type]:
-        """`TYPES` and `PATCH`, each a document."""
-        return self._read()
+        """Reads the file `TYPES` or `PATCH`."""
 
     @cached_property
     def definitions(self) -> Mapping[str, Any]:
         """All that a `$ref` leads to, by the stem of its file; and the engine's kinds by name."""
-        found: dict[str, Any] = {}
-        for name, schema in self.files.items():
-            found[stem_of(name)] = schema["definitions"]
+        found = {stem_of(name): self._read(name)["definitions"] for name in (TYPES, PATCH)}
         for (_, kind), name in SCHEMAS.items():
             schema = read_schema(name)
             found[stem_of(name)] = schema.get("definitions", {})
@@ -65,13 +59,13 @@ class KubernetesSchema:
     def _names(self) -> Mapping[tuple[str, str], str]:
         return {
             ("/".join(filter(None, (one["group"], one["version"]))), one["kind"]): name
-            for name, definition in self.files[TYPES]["definitions"].items()
+            for name, definition in self.definitions["types"].items()
             for one in definition.get("x-kubernetes-group-version-kind", ())
         }
 
     def kind(self, api_version: str, kind: str) -> Type:
         """The type of a kind's objects. Errors: KeyError."""
-        found: Type = self.files[TYPES]["definitions"][self.name_of(api_version, kind)]
+        found: Type = self.definitions["types"][self.name_of(api_version, kind)]
         return found
 
     def below(self, holder: Type, key: str) -> Type:
@@ -88,12 +82,12 @@ class KubernetesSchema:
         for one in (found, *found.get("allOf", ())):
             if "$ref" in one:
                 name = one["$ref"].rpartition("/")[2]
-                target: Type = self.files[TYPES]["definitions"][name]
+                target: Type = self.definitions["types"][name]
                 return target
         return found
 
 
-SHIPPED = KubernetesSchema(lambda: {name: read_schema(name) for name in (TYPES, PATCH)})
+SHIPPED = KubernetesSchema(read_schema)
 """The types of the release that the engine is tested with."""
 
 
@@ -128,7 +122,7 @@ def read_kubernetes_schema(path: Path) -> KubernetesSchema:
         given = json.loads(path.read_bytes())
         files = {name: parse_schema(json.dumps(given[name]), name) for name in (TYPES, PATCH)}
         if all(f"{CORE}.Pod" in one["definitions"] for one in files.values()):
-            return KubernetesSchema(lambda: files)
+            return KubernetesSchema(files.__getitem__)
     except OSError as error:
         cause = f"can't be read: {error.strerror}"
     except (ValueError, RecursionError, TypeError, LookupError):

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from engine.api.kubernetes_schema import SHIPPED, TYPES, KubernetesSchema
+from engine.api.kubernetes_schema import SHIPPED, KubernetesSchema
 from engine.api.schema_messages import Path, explain, show, suggest, type_name, unknown_names
-from engine.api.versions import API_VERSION, JOB_SPEC, SCHEMAS, stem_of
+from engine.api.versions import API_VERSION, JOB_SPEC, SCHEMAS
 from engine.api.yaml_reader import Document
 from engine.errors import MAX_SHOWN, Diagnostic, SourceLocation
 
@@ -105,7 +105,7 @@ def check_manifest(
     definition = kubernetes.name_of(manifest["apiVersion"], manifest["kind"])
     found = (
         Diagnostic(locate(path), message, hint)
-        for error in _errors(f"{stem_of(TYPES)}/{definition}", kubernetes, manifest)
+        for error in _errors(f"types/{definition}", kubernetes, manifest)
         for path, _, message, hint in explain(error, manifest["kind"])
     )
     return islice(found, MAX_SHOWN)

@@ -42,7 +42,7 @@ def faults_of(manifest: dict[str, Any]) -> list[str]:
 
 @cache
 def _types() -> KubernetesSchema:
-    return KubernetesSchema(lambda: {TYPES: parse_schema(_FILE.read_text(), TYPES)})
+    return KubernetesSchema(lambda _: parse_schema(_FILE.read_text(), TYPES))
 
 
 if __name__ == "__main__":

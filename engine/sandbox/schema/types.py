@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.api.kubernetes_schema import SHIPPED, TYPES
+from engine.api.kubernetes_schema import SHIPPED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,7 +67,7 @@ def struct_of(api_version: str, kind: str) -> Struct:
 
 @cache
 def _structs() -> Mapping[str, Struct]:
-    definitions = SHIPPED.files[TYPES]["definitions"]
+    definitions = SHIPPED.definitions["types"]
     structs = {
         name: Struct(name.rpartition(".")[2])
         for name, node in definitions.items()

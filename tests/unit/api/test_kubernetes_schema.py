@@ -8,6 +8,7 @@ import pytest
 
 from deploy.kubernetes_types import for_patches, from_openapi, main
 from engine.api.kubernetes_schema import CORE, PATCH, SHIPPED, TYPES, read_kubernetes_schema
+from engine.api.versions import read_schema
 from engine.errors import InvalidInputError
 from engine.files import resource_dir
 
@@ -167,7 +168,7 @@ def test_a_file_that_is_no_schema_is_told_with_what_makes_one(
 
 
 def test_the_shipped_types_are_of_the_release_that_tests_run_on() -> None:
-    release = SHIPPED.files[TYPES]["$comment"].split()[3].rstrip(",")
+    release = read_schema(TYPES)["$comment"].split()[3].rstrip(",")
     modules = Path(__file__).parents[2] / "cluster/modules/kubernetes-1.36/go.mod"
     assert f"k8s.io/kubernetes {release} " in modules.read_text(encoding="utf-8")
 
@@ -183,7 +184,7 @@ def test_nothing_in_a_pod_is_without_a_type() -> None:
     """What isn't defined by Kubernetes at all is the one exception: who owns which field."""
     loose = [
         name
-        for name, kind in SHIPPED.files[PATCH]["definitions"].items()
+        for name, kind in SHIPPED.definitions["patch"].items()
         if kind["type"] == ["object", "null"] and "properties" not in kind
     ]
     assert loose == ["io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1"]

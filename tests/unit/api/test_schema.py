@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine.api.kubernetes_schema import CORE, TYPES, KubernetesSchema
+from engine.api.kubernetes_schema import CORE, KubernetesSchema
 from engine.api.schema import schema_validator, violations
 from engine.api.schema_messages import explain, unknown_names
 from engine.api.versions import API_VERSION, ENGINE_CONFIG, JOB_DEFAULTS, JOB_SPEC
@@ -102,7 +102,7 @@ def test_a_list_of_mappings_that_must_differ_is_judged_in_linear_time() -> None:
 
 def test_a_schema_may_refer_to_another_one_that_is_handed_in() -> None:
     definitions = {f"{CORE}.SecurityContext": {"required": ["a"]}}
-    own = KubernetesSchema(lambda: {TYPES: {"definitions": definitions}})
+    own = KubernetesSchema(lambda _: {"definitions": definitions})
     spec = {**WHOLE, "spec": {"securityContext": {}}}
     (error,) = schema_validator(JOB_SPEC, own).iter_errors(spec)
     assert (list(error.absolute_path), error.validator) == (["spec", "securityContext"], "required")

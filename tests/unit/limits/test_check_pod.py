@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.api.kubernetes_schema import PATCH, SHIPPED
+from engine.api.kubernetes_schema import SHIPPED
 from engine.lifecycle.attempt import RenderConfig, try_render_attempt
 from engine.lifecycle.record import Record
 from engine.render.templates import Templates
@@ -125,7 +125,7 @@ def test_no_way_leads_to_a_secret_that_isnt_allowed(patch: str, field: str) -> N
 
 def test_every_field_of_a_pod_that_refers_to_a_secret_is_known() -> None:
     """Of the tested release: a field that is new there is to be looked at."""
-    definitions = SHIPPED.files[PATCH]["definitions"].values()
+    definitions = SHIPPED.definitions["patch"].values()
     names = [name for kind in definitions for name in kind.get("properties", ())]
     found = {name for name in names if "secret" in name.lower()}
     path_on_the_node = {"secretFile"}

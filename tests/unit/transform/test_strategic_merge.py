@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.api.kubernetes_schema import CORE, SHIPPED, TYPES, KubernetesSchema
+from engine.api.kubernetes_schema import CORE, SHIPPED, KubernetesSchema
 from engine.api.pod_fields import merge_key_of
 from engine.errors import RenderError
 from engine.transform.strategic_merge import strategic_merge
 
-DEFINITIONS = SHIPPED.files[TYPES]["definitions"]
+DEFINITIONS = SHIPPED.definitions["types"]
 ITSELF = {"$ref": "#/definitions/every"}
 EVERY: dict[str, Any] = {
     "properties": {
@@ -22,7 +22,7 @@ EVERY: dict[str, Any] = {
     }
 }
 """Has the lists of a pod, of its containers and of its metadata, and itself as `a` and `d`."""
-TYPES_OF_TESTS = KubernetesSchema(lambda: {TYPES: {"definitions": {**DEFINITIONS, "every": EVERY}}})
+TYPES_OF_TESTS = KubernetesSchema(lambda _: {"definitions": {**DEFINITIONS, "every": EVERY}})
 BY_NAME = [field for field, kind in EVERY["properties"].items() if merge_key_of(kind) == "name"]
 
 A, B = {"name": "a", "value": "1"}, {"name": "b", "value": "2"}
