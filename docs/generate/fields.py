@@ -42,7 +42,7 @@ def _kinds(kind: str) -> str:
 def _sections(kind: str, path: Sequence[str]) -> Iterator[tuple[Sequence[str], FieldDoc]]:
     """Every mapping with fields of its own, in the order of the schema."""
     found = explain_field(kind, path)
-    if found.kubectl:
+    if found.of_kubernetes:
         return
     if not found.fields and found.type == "mapping of mappings":
         yield from _sections(kind, [*path, _ANY])
@@ -77,8 +77,8 @@ def _row(kind: str, path: Sequence[str], field: FieldDoc) -> Sequence[str]:
     lasts = any(words in field.form for words in _DURATIONS)
     if field.form and not lasts:
         meaning.append(f"Form: {text(field.form)}.")
-    if field.kubectl:
-        meaning.append(f"Fields: {code(f'kubectl explain {field.kubectl}')}.")
+    if field.of_kubernetes:
+        meaning.append(f"Fields: {code('engine explain ' + '.'.join(there))}.")
     for name, value in ("Default", field.default), ("Example", field.example):
         if value is not None:
             meaning.append(f"{name}: {code(_value(value))}.")

@@ -4,7 +4,7 @@ The specs' own schemas refer to them, templates are checked by them, and a pod p
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,6 @@ Type = Mapping[str, Any]
 
 _DRAFT = "http://json-schema.org/draft-07/schema#"
 _HINT = "the repository's kubernetes_types.py makes it of: kubectl get --raw /openapi/v2"
-_IN_POD: Mapping[str, str] = {
-    "securityContext": "pod.spec.containers.securityContext",
-    "podSecurityContext": "pod.spec.securityContext",
-    "tolerations": "pod.spec.tolerations",
-    "emptyDir": "pod.spec.volumes.emptyDir",
-    "podPatch": "pod",
-}
-"""Fields of a spec that Kubernetes defines, as `kubectl explain` names them."""
 
 
 class KubernetesSchema:
@@ -128,16 +120,3 @@ def read_kubernetes_schema(path: Path) -> KubernetesSchema:
     except (ValueError, RecursionError, TypeError, LookupError):
         pass  # other files are no JSON, or hold something else
     raise InvalidInputError((Diagnostic(SourceLocation(str(path)), cause, _HINT),))
-
-
-def kubectl_name(path: Sequence[str | int], manifest: str = "") -> str:
-    """What `kubectl explain` calls the field at `path` of a document; "" for the engine's own.
-
-    `manifest` is the kind of a document that is an object of Kubernetes.
-    """
-    steps = [step for step in path if isinstance(step, str)]
-    if manifest:
-        return ".".join((manifest.lower(), *steps))
-    start = 2 if steps[1:2] in (["services"], ["initContainers"], ["volumes"]) else 1
-    root = _IN_POD.get("".join(steps[start : start + 1]))
-    return ".".join((root, *steps[start + 1 :])) if root else ""

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from engine.api.field_kinds import FieldKind, field_kind
-from engine.api.kubernetes_schema import SHIPPED, kubectl_name
+from engine.api.kubernetes_schema import SHIPPED
 from engine.api.schema_messages import dotted, suggest
 from engine.api.versions import ENGINE_CONFIG, JOB_DEFAULTS, JOB_SPEC
 from engine.errors import UsageError
@@ -33,8 +33,8 @@ class FieldDoc(Struct, frozen=True):
     """The only values that it, or an item of it, may have."""
     form: str = ""
     """What a value looks like."""
-    kubectl: str = ""
-    """What `kubectl explain` calls it, where Kubernetes defines it."""
+    of_kubernetes: bool = False
+    """Whether Kubernetes defines its fields."""
     change: FieldKind | None = None
     """What a change of it does; None for what is of no job."""
     fields: tuple["FieldDoc", ...] = ()
@@ -85,7 +85,7 @@ def _doc(
         next(iter(node.get("examples", ())), None),
         _choices(node),
         str(node.get("patternErrorMessage", "")),
-        kubectl_name(path),
+        bool(_item(node).get("$kubernetes")),
         field_kind(path) if kind != ENGINE_CONFIG and len(path) > 1 else None,
         fields,
     )
@@ -147,5 +147,8 @@ def _resolved(node: Mapping[str, Any]) -> Mapping[str, Any]:
     if reference is None:
         return node
     rest = {key: value for key, value in node.items() if key not in ("$ref", "allOf")}
-    target: Any = reduce(getitem, reference["$ref"].split("/")[2:], SHIPPED.definitions)
+    steps = reference["$ref"].split("/")[2:]
+    if steps[0] in ("types", "patch"):
+        rest["$kubernetes"] = True
+    target: Any = reduce(getitem, steps, SHIPPED.definitions)
     return {**_resolved(target), **rest}

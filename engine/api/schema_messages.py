@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from engine.api.kubernetes_schema import kubectl_name
-
 if TYPE_CHECKING:
     from jsonschema import ValidationError
 
@@ -126,15 +124,14 @@ def _type_names(wanted: str | list[str]) -> str:
 
 
 def _known(word: str, known: Sequence[str], path: Path, manifest: str) -> str:
-    """As `suggest`, but a long list of Kubernetes' fields is kubectl's to print."""
+    """As `suggest`, but of a long list the nearest, and what prints all of it."""
     hint = suggest(word, known)
-    name = kubectl_name(path, manifest)
     if len(known) <= _FEW or hint.startswith("did you mean"):
         return hint
-    if name:
-        return f"its fields are listed by: kubectl explain {name}"
     nearest = difflib.get_close_matches(word[:_SHOWN], known, n=_NEAREST, cutoff=0.0)
-    return f"nearest: {', '.join(nearest)}; engine explain {dotted(path)} lists all"
+    steps = [step for step in path if isinstance(step, str)]
+    named = ".".join(("spec", "podPatch", *steps) if manifest else steps)
+    return f"nearest: {', '.join(nearest)}; engine explain {named} lists all"
 
 
 def _fix(value: Any, schema: Any) -> str:

@@ -43,7 +43,6 @@ def command(field: str) -> None:
             "form": found.form or None,
             "change": found.change,
             "example": _value(found.example),
-            "kubectl": f"kubectl explain {found.kubectl}" if found.kubectl else None,
         }
     for name, words in facts.items():
         if words is not None:

@@ -31,7 +31,7 @@ def test_the_reference_is_what_the_generator_makes() -> None:
 def fields(kind: str, *path: str) -> Iterator[tuple[str, FieldDoc]]:
     """Every field that the schema itself describes."""
     found = explain_field(kind, path)
-    for field in () if found.kubectl else found.fields:
+    for field in () if found.of_kubernetes else found.fields:
         yield ".".join([*path, field.name]), field
         yield from fields(kind, *path, field.name)
 

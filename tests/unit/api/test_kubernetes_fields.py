@@ -167,7 +167,8 @@ def test_a_field_unlike_any_other_is_told_with_where_to_look() -> None:
     assert lines_of(load(text)) == [
         (
             'job.yaml:6:47: unknown field "spec.podPatch.spec.containers[0].zzz"'
-            " (its fields are listed by: kubectl explain pod.spec.containers)"
+            " (nearest: resizePolicy, workingDir, volumeMounts;"
+            " engine explain spec.podPatch.spec.containers lists all)"
         )
     ]
 
@@ -198,7 +199,8 @@ def test_the_directives_of_a_strategic_merge_patch_are_no_unknown_fields(
     [
         ("podPatch: {spec: {$setElementOrder/volume: []}}",
          ('6:21: unknown field "spec.podPatch.spec.$setElementOrder/volume"'
-         " (its fields are listed by: kubectl explain pod.spec)")),
+         " (nearest: hostnameOverride, volumes, ephemeralContainers;"
+         " engine explain spec.podPatch.spec lists all)")),
         ("securityContext: {$patch: replace}",
          ('6:21: unknown field "spec.securityContext.$patch"'
          " (one of: allowPrivilegeEscalation, appArmorProfile, capabilities, privileged, procMount,"

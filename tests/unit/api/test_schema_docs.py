@@ -25,7 +25,7 @@ def every_field(kind: str) -> list[list[str]]:
         path = left.pop()
         field = explain_field(kind, path)
         found.append(path)
-        if not field.kubectl:
+        if not field.of_kubernetes:
             left += [[*path, below.name] for below in field.fields]
     return found
 
@@ -58,9 +58,9 @@ def test_a_field_says_its_choices_default_and_what_it_must_have() -> None:
     assert explained("spec.onChange").default == "Replace"
     assert explained("spec.services.name").required
     assert not explained("spec.services.env").required
-    assert explained("spec.securityContext").kubectl == "pod.spec.containers.securityContext"
-    named = explained("spec.podPatch.spec.initContainers.image").kubectl
-    assert named == "pod.spec.initContainers.image"
+    assert explained("spec.securityContext").of_kubernetes
+    assert explained("spec.tolerations").of_kubernetes
+    assert not explained("spec.resources").of_kubernetes
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,8 @@ def test_a_field_that_a_template_writes_twice_is_told_for_the_file(
     assert engine("validate", "a.yaml", "--templates", "t").stdout.splitlines() == [
         (
             't/own/pod.yaml.j2: unknown field "spec.containers[0].runAsUsr"'
-            " (its fields are listed by: kubectl explain pod.spec.containers)"
+            " (nearest: readinessProbe, livenessProbe, resources;"
+            " engine explain spec.podPatch.spec.containers lists all)"
         ),
         (
             't/own/pod.yaml.j2: unknown field "spec.containers[0].securityContext.runAsUsr"'
