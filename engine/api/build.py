@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 
 from engine.api import model
 from engine.api.checks import check_object, check_spec, pod_patch_runs_to_completion
-from engine.api.effective import AFTER_FINISHED, FROM_SECRET, EffectiveSpec, Path, effective_spec
+from engine.api.effective import AFTER_FINISHED, FROM_SECRET, EffectiveSpec, effective_spec
 from engine.api.parse import SpecText
 from engine.api.spec_hash import defaulted_fields, secret_sources, spec_hash
-from engine.api.yaml_reader import Document
+from engine.api.yaml_reader import Document, Path
 from engine.errors import Diagnostic, Severity
 
 

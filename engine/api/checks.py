@@ -10,13 +10,14 @@ from operator import getitem, itemgetter
 
 from msgspec import to_builtins
 
-from engine.api.effective import AFTER_FINISHED, FROM_SECRET, TIME_LIMITS, EffectiveSpec, Path
+from engine.api.effective import AFTER_FINISHED, FROM_SECRET, TIME_LIMITS, EffectiveSpec
 from engine.api.model import RETRIED, Limits
 from engine.api.pod_fields import changed_fields, field_of
 from engine.api.quantity import amount
 from engine.api.schema_messages import dotted, shorten
 from engine.api.spec_hash import secret_sources
 from engine.api.versions import JOB_DEFAULTS
+from engine.api.yaml_reader import Path
 from engine.durations import FOREVER, format_duration
 from engine.errors import MAX_SHOWN, Diagnostic, SourceLocation
 from engine.wellknown import (

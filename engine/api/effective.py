@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, to_builtins
 
 from engine.api.model import Config, Limits
-from engine.api.yaml_reader import Document
+from engine.api.yaml_reader import Document, Path
 from engine.durations import FOREVER, parse_duration
 from engine.errors import Diagnostic, Severity, SourceLocation
 from engine.refs import MAIN_CONTAINER
@@ -38,9 +38,6 @@ TIME_LIMITS: Mapping[str, str] = {
 _ENTRY_POINT = frozenset({"script", "command", "args"})
 FROM_SECRET = "fromSecret"  # noqa: S105 - a field's name
 _SOURCES = ("value", "fromEnv", "fromFile", FROM_SECRET)
-
-
-Path = tuple[str | int, ...]
 
 
 class Time(NamedTuple):

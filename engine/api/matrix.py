@@ -12,13 +12,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from engine.api.effective import Path, has_value
+from engine.api.effective import has_value
 from engine.api.kubernetes_schema import KubernetesSchema
 from engine.api.pod_fields import walk
 from engine.api.schema import check_document
 from engine.api.schema_messages import dotted, show
 from engine.api.versions import JOB_SPEC
-from engine.api.yaml_reader import MAX_BYTES, MAX_VALUES, Document
+from engine.api.yaml_reader import MAX_BYTES, MAX_VALUES, Document, Path
 from engine.errors import Diagnostic
 
 MAX_ELEMENTS = 256

@@ -57,5 +57,4 @@ def record_validator() -> "Draft202012Validator":
     """Of a run record, which is a stranger's text."""
     from jsonschema_rs import Draft202012Validator  # noqa: PLC0415 - not every command reads one
 
-    text = (resource_dir("schemas") / "record.schema.json").read_bytes()
-    return Draft202012Validator(json.loads(text))
+    return Draft202012Validator(read_schema("record.schema.json"))
