@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from engine.api.kubernetes_schema import SHIPPED, KubernetesSchema
-from engine.api.schema_messages import Path, explain, show, suggest, type_name, unknown_names
+from engine.api.schema_messages import Path, explain, show, suggest, type_name
 from engine.api.versions import API_VERSION, JOB_SPEC, SCHEMAS
 from engine.api.yaml_reader import Document
 from engine.errors import MAX_SHOWN, Diagnostic, SourceLocation
@@ -40,8 +40,8 @@ def check_document(
     problems: list[Diagnostic] = []
     wrong: list[Path] = []
     for error in violations(document, kubernetes):
-        wrong += _wrong_paths(error)
         for path, is_key, message, hint in explain(error, written=document.written_scalar):
+            wrong.append(path)
             problems.append(Diagnostic(document.locate(path, key=is_key), message, hint))
             if len(problems) > MAX_SHOWN:
                 return problems, None
@@ -49,14 +49,6 @@ def check_document(
         return [], document
     is_small = len(document.text) <= _MOST_MENDED
     return problems, _without(document, wrong, kubernetes) if is_small else None
-
-
-def _wrong_paths(error: "ValidationError") -> Iterator[Path]:
-    at, value = tuple(error.absolute_path), str(error.instance)
-    if error.validator == "additionalProperties":
-        yield from ((*at, name) for name in unknown_names(error))
-    else:
-        yield (*at, value) if "propertyNames" in error.absolute_schema_path else at
 
 
 def _without(
