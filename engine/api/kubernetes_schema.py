@@ -4,6 +4,7 @@ The specs' own schemas refer to them, templates are checked by them, and a pod p
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,8 @@ CORE = "io.k8s.api.core.v1"
 Type = Mapping[str, Any]
 """The JSON Schema of one value."""
 
+_LEADS = re.compile(r'"\$ref": "#/definitions/([^/"]+)/([^/"]+)')
+"""To a definition: the stem of its file, and its name."""
 _DRAFT = "http://json-schema.org/draft-07/schema#"
 _HINT = "the repository's kubernetes_types.py makes it of: kubectl get --raw /openapi/v2"
 
@@ -86,9 +89,15 @@ SHIPPED = KubernetesSchema(read_schema)
 def bundled_schema(kind: str) -> str:
     """The schema of `kind` with everything that it refers to, for an editor that has it alone."""
     named = {"$schema": _DRAFT, "$id": f"https://jobs.engine/{SCHEMAS[API_VERSION, kind]}"}
-    definitions = SHIPPED.definitions
-    whole = json.dumps({**named, **definitions[kind], "definitions": definitions})
-    made = json.loads(whole, object_hook=_for_editors)
+    whole: dict[str, Any] = {**named, **SHIPPED.definitions[kind], "definitions": {}}
+    ahead: list[Any] = [whole]
+    while ahead:
+        for stem, name in _LEADS.findall(json.dumps(ahead.pop())):
+            found = whole["definitions"].setdefault(stem, {})
+            if name not in found:
+                found[name] = SHIPPED.definitions[stem][name]
+                ahead.append(found[name])
+    made = json.loads(json.dumps(whole), object_hook=_for_editors)
     return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
 
 
