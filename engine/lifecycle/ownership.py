@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Collection, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
@@ -13,13 +13,6 @@ from engine.lifecycle.state import gate_position
 from engine.refs import JobKey, parse_pod_name, record_name
 
 Metadata = Mapping[str, Any]
-
-
-class Proof(Protocol):
-    """Why an object may be deleted."""
-
-    def covers(self, kind: str, metadata: Metadata) -> bool:
-        """Whether it is a proof for the object with this metadata."""
 
 
 class Recorded(Struct, frozen=True):
@@ -85,6 +78,10 @@ class OwnRecord(Struct, frozen=True):
         place = (kind, metadata["namespace"], metadata["name"])
         is_record = place == ("ConfigMap", self.key.namespace, record_name(self.key.name))
         return is_record and bool(metadata.get("resourceVersion"))
+
+
+Proof = Recorded | NeverRan | LeftBehind | Marked | OwnRecord
+"""Why an object may be deleted: `covers` says whether it is a proof for the object's metadata."""
 
 
 def _uids_of_owners(metadata: Metadata) -> list[str]:

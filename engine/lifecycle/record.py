@@ -6,7 +6,7 @@
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.api.field_kinds import FieldKind
@@ -24,14 +24,14 @@ FIRST_RUN, RERUN = "first run", "rerun asked for"
 """Causes of a start."""
 
 
-class PullFailure(Struct, frozen=True):
+class PullFailure(Struct, frozen=True, rename="camel"):
     """One container's image could not be pulled."""
 
     container: str
     """The container's name."""
     reason: str
     """The kubelet's reason, such as ErrImagePull."""
-    pull_class: PullClass
+    pull_class: PullClass = field(name="class")
     """The kind of failure, by the message."""
     message: Text
     """The first real message, the registry's own words; "" for a container that moves on with
@@ -41,7 +41,7 @@ class PullFailure(Struct, frozen=True):
     """The image, as the pod's status names it."""
 
 
-class Attempt(Struct, frozen=True):
+class Attempt(Struct, frozen=True, rename="camel", omit_defaults=True):
     """One pod of a run."""
 
     number: int
@@ -50,7 +50,7 @@ class Attempt(Struct, frozen=True):
     """The pod's name."""
     uid: str = ""
     """The pod's UID; "" where the pod was refused."""
-    policies: Mapping[str, str] = {}
+    policies: Mapping[str, str] = field(default_factory=dict, name="pullPolicies")
     """Pull policy of each container that has a list of them."""
     claimed_at: datetime | None = None
     """Until then the pod waited for the engine, from then on for the cluster."""
@@ -86,10 +86,10 @@ class Attempt(Struct, frozen=True):
         return self.failures[0].pull_class if self.failures else None
 
 
-class Run(Struct, frozen=True, kw_only=True):
+class Run(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What is known of a run, while it is the job's newest and later."""
 
-    state: State = State.QUEUED
+    state: State = field(default_factory=lambda: State.QUEUED)  # is written always
     """The state of the run; of an earlier one, the state it ended in or was left in."""
     reason: Reason | None = None
     """Why it ended; None until then."""
@@ -289,15 +289,21 @@ class Record(Run, frozen=True):
         after = self.with_attempt(replace(attempt, started_at=since, gives_up_at=None))
         return replace(after, state=State.RUNNING, started_at=since, message="")
 
-    def waiting(self, words: str) -> "Record":
-        """Copy of a run that has not begun, and waits for something else than the server."""
+    def queued(
+        self,
+        words: str,
+        since: datetime | None = None,
+        reason: Reason | None = None,
+        refused: str = "",
+    ) -> "Record":
+        """Copy of a run that waits; `since` when, where it has a place in a line."""
         return replace(
             self,
             state=State.QUEUED,
-            reason=None,
+            reason=reason,
             message=words,
-            refused="",
-            queued_at=None,
+            refused=refused,
+            queued_at=since,
             finished_at=None,
         )
 

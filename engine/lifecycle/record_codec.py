@@ -10,73 +10,35 @@ A key that no field has may be a later version's, and says nothing to this one.
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from reprlib import repr as shortened
-from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any
 
-from msgspec import NODEFAULT
-from msgspec.structs import fields, replace
+from msgspec import ValidationError, convert, to_builtins
+from msgspec.structs import replace
 
 from engine.api.versions import record_validator
 from engine.errors import BrokenRecordError
 from engine.lifecycle.record import Attempt, Record
 from engine.refs import JobKey, pod_name, record_name
 from engine.status.outcome import Masked, Reason
-from engine.times import LATEST, format_time
+from engine.times import format_time
 from engine.values import map_text
 
 MAX_SIZE = 256 * 1024
 """Bytes of a record's text."""
-MAX_ENTRIES = 1000
-"""Attempts of a run, and of any other list or object."""
 MAX_NUMBER = 2**31 - 1
 """Of an attempt, and of an exit code."""
 _MESSAGE_LENGTHS = (32_768, 4096, 512, 64)
 """How long a message may be: the shorter ones only where the record gets too large."""
 _MAX_SHOWN = 100
-_NOT_WRITTEN = frozenset({"key", "version", "annotations", "object", "since"})
+_OF_THE_HOLDER = frozenset({"key", "version", "annotations", "object", "since"})
 """What the object that holds the record says."""
-_KEYS = {"pull_class": "class", "policies": "pullPolicies"}
-"""Keys that aren't the field's name."""
-
 _OF_A_POD = frozenset({Reason.SUCCEEDED, Reason.SCRIPT_FAILED})
 """A run ends so because its last attempt has."""
-
-
-class _Field(NamedTuple):
-    """One key of a JSON object."""
-
-    name: str
-    key: str
-    kind: Any
-    """The type of the value; tuple for a list, Mapping for an object."""
-    entry: Any
-    """The type of a list's entries."""
-    default: Any
-    """What isn't written; NODEFAULT for a key that is always there."""
-
-
-@cache
-def _fields(of: type) -> tuple[_Field, ...]:
-    found, hints = [], get_type_hints(of)
-    for field in fields(of):
-        name, hint = field.name, hints[field.name]
-        if name in _NOT_WRITTEN:
-            continue
-        first, *words = name.split("_")
-        key = _KEYS.get(name, first + "".join(map(str.capitalize, words)))
-        # Of `X | None` and `tuple[X, ...]` it is X.
-        entry: Any = (*get_args(hint), hint)[0]
-        origin = get_origin(hint)
-        kind: Any = origin if origin in (tuple, Mapping) else entry
-        default = field.default if field.default_factory is NODEFAULT else field.default_factory()
-        if name == "state":
-            default = NODEFAULT
-        found.append(_Field(name, key, Masked if name == "message" else kind, entry, default))
-    return tuple(found)
 
 
 def _refused(value: object, place: str) -> ValueError:
@@ -93,41 +55,33 @@ def _check_schema(data: Any) -> None:
         raise _refused(None if missing else error.instance, f"{place}.{missing}".rstrip("."))
 
 
-def _values(of: type, data: dict[str, Any], place: str) -> dict[str, Any]:
-    """The attributes that a JSON object gives. Errors: ValueError, and where it is."""
-    found: dict[str, Any] = {}
-    for name, key, kind, entry, _ in _fields(of):
-        if key not in data:
-            continue
-        value, at = data[key], f"{place}.{key}"
-        if kind is tuple:
-            every = enumerate(value)
-            found[name] = tuple(entry(**_values(entry, one, f"{at}[{n}]")) for n, one in every)
-        else:
-            found[name] = value if kind is Mapping else _parse(kind, value, at)
-    return found
+def _convert(data: dict[str, Any], key: JobKey, version: str) -> Record:
+    """Errors: ValueError for a word that isn't one of its kind, or no time, and where it is."""
+    own = {name: value for name, value in data.items() if name not in _OF_THE_HOLDER}
+    try:
+        return convert({**own, "key": key, "version": version}, Record)
+    except ValidationError as error:
+        value: Any = data
+        place = str(error).rpartition("`$.")[2].rstrip("`")
+        for step in re.findall(r"\w+", place):
+            value = value[int(step) if isinstance(value, list) else step]
+        raise _refused(value, place) from None
 
 
-def _parse(kind: Any, value: Any, place: str) -> Any:
-    with suppress(ValueError, OverflowError):
-        if isinstance(value, str):
-            value.encode()  # a lone surrogate can be read, and neither printed nor written
-        if kind is not datetime:
-            return kind(value)
-        time = datetime.fromisoformat(value)
-        if time.tzinfo is not None and time <= LATEST:
-            return time.astimezone(UTC)
-    raise _refused(value, place)
+def _read_message(text: str) -> Masked:
+    """Errors: ValueError for half a surrogate pair, which can be neither printed nor written."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _refused(text, "message") from None
+    return Masked(text)
 
 
-def _data(value: Any) -> Any:
-    """A time, or an object without what is empty, as JSON."""
-    if isinstance(value, datetime):
-        return format_time(value)
-    data = {}
-    for name, key, _, _, default in _fields(value.__class__):
-        if (found := getattr(value, name)) != default:
-            data[key] = found
+def _data(record: Record) -> dict[str, Any]:
+    """The record without what is empty, as JSON but for times."""
+    own = replace(record, version="", annotations={}, object=None, since={})
+    data: dict[str, Any] = to_builtins(own, builtin_types=(datetime,), enc_hook=str)
+    del data["key"]
     return data
 
 
@@ -140,7 +94,8 @@ def encode_record(record: Record) -> str:
     """
     text = ""
     for smaller in _ever_less(record):
-        text = json.dumps(smaller, default=_data, separators=(",", ":"), ensure_ascii=False)
+        data = _data(smaller)
+        text = json.dumps(data, default=_utc, separators=(",", ":"), ensure_ascii=False)
         if len(text.encode()) <= MAX_SIZE:
             break
     return text
@@ -186,7 +141,7 @@ def decode_record(key: JobKey, text: object, version: str) -> Record:
 def read_data(key: JobKey, data: Any, version: str) -> Record:
     """The record that the object `data` of JSON holds. Errors: ValueError, RecursionError."""
     _check_schema(data)
-    record = Record(key=key, version=version, **_values(Record, data, ""))
+    record = map_text(_convert(data, key, version), _read_message)
     _check(record)
     return record
 
@@ -221,7 +176,13 @@ def _check_attempts(job: str, run: str, attempts: tuple[Attempt, ...], place: st
             raise ValueError("its attempts don't count upwards")
         if before is not None and before.is_open:
             raise ValueError("an attempt follows one that is under way")
+        for failure in attempt.failures:
+            failure.image.encode()  # half a surrogate pair can be neither printed nor written
         before = attempt
+
+
+def _utc(time: datetime) -> str | None:
+    return format_time(time.astimezone(UTC))
 
 
 def _cut(message: str, *, length: int) -> str:

@@ -95,7 +95,7 @@ class Observation(Struct):
     """
     deleted_uids: frozenset[str] = frozenset()
     """UIDs that the API itself no longer has."""
-    deleted_outcomes: dict[str, Outcome] = {}
+    deleted_outcomes: Mapping[str, Outcome] = {}
     """How a pod that is gone had ended, by UID, where its states say so."""
     read_ungated: set[str] = set()
     """UIDs of pods that had no gate before the record was last read. An engine records a pod before
@@ -252,14 +252,9 @@ class LifecycleState(Struct, frozen=True):
 
     def queued(self, record: Record, rejection: Rejection) -> Record:
         """`record` of a run that waits for `rejection` to pass; it keeps its place in the line."""
-        return replace(
-            record,
-            state=State.QUEUED,
-            reason=Reason.QUOTA_EXCEEDED if rejection.kind is QuotaExceededError else None,
-            message=rejection.message,
-            refused=rejection.key,
-            queued_at=record.queued_at or self.now,
-        )
+        reason = Reason.QUOTA_EXCEEDED if rejection.kind is QuotaExceededError else None
+        since = record.queued_at or self.now
+        return record.queued(rejection.message, since, reason, rejection.key)
 
     def says_queued(self, rejection: Rejection) -> bool:
         """Whether the record says already that the run waits for this rejection to pass."""

@@ -21,7 +21,7 @@ def follow_spec(state: LifecycleState) -> WriteRecord | None:
         if job.suspend:
             has_begun = run.attempts or run.state.is_final
             if not has_begun and run.message != SUSPENDED:
-                return WriteRecord(run.waiting(SUSPENDED))
+                return WriteRecord(run.queued(SUSPENDED))
         elif job.object is not None and record is not None and not record.is_of(job):
             return WriteRecord(run)
     if job.object is not None and record is not None and record.object != job.object:

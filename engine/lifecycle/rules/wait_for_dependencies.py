@@ -26,5 +26,5 @@ def wait_for_dependencies(state: LifecycleState) -> Action | None:
     if words and (removal := remove_unrecorded(state, words)) is not None:
         return removal
     if has_failed or (words and (record.message != words or record.queued_at)):
-        return WriteRecord(record.waiting(words))
+        return WriteRecord(record.queued(words))
     return (resolve_unrecorded(state) or state.wait()) if words else None

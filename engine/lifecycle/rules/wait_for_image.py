@@ -6,13 +6,11 @@ of a JobSpec object that says already that a quota has no room stays as it is.
 
 from datetime import timedelta
 
-from msgspec.structs import replace
-
 from engine.lifecycle.actions import Action, WriteRecord
 from engine.lifecycle.pull_fallback import fall_back_without_pod
 from engine.lifecycle.record import Record
 from engine.lifecycle.state import LifecycleState
-from engine.status.outcome import Reason, State
+from engine.status.outcome import Reason
 from engine.times import earliest
 
 _RECORDED_AFTER = timedelta(seconds=5)
@@ -31,12 +29,6 @@ def wait_for_image(state: LifecycleState, record: Record) -> Action | None:
         return state.wait(due)
     if state.now < recorded_at:
         return state.wait(due, recorded_at)
-    waiting = replace(
-        record,
-        state=State.QUEUED,
-        reason=Reason.WAITING_FOR_IMAGE,
-        message=f"image {hold.image} is pulled by job {hold.scout} first",
-        refused="",
-        queued_at=record.queued_at or state.now,
-    )
-    return WriteRecord(waiting)
+    words = f"image {hold.image} is pulled by job {hold.scout} first"
+    since = record.queued_at or state.now
+    return WriteRecord(record.queued(words, since, Reason.WAITING_FOR_IMAGE))
