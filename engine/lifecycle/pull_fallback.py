@@ -25,6 +25,8 @@ from engine.refs import pod_name
 from engine.status.outcome import Outcome, Reason
 from engine.status.waiting import classify_pull, has_pull_cause, pull_errors
 
+Pulls = Mapping[str, tuple[str | None, str | None]]
+"""Image and policy of each container."""
 _FROM_NODE = ("IfNotPresent", "Never")
 _KEPT_FROM_POD = (
     "; node {} has the image, but since Kubernetes 1.35 the kubelet keeps it from a pod whose pull "
@@ -35,11 +37,9 @@ _KEPT_FROM_POD = (
 
 def images_of_nodes(attempts: Iterable[Attempt], policies: Mapping[str, str]) -> tuple[str, ...]:
     """Images whose pull failed, and that an attempt with `policies` may take from its node."""
-    found = set()
-    for failure in chain.from_iterable(map(attrgetter("failures"), attempts)):
-        if failure.image and policies.get(failure.container) in _FROM_NODE:
-            found.add(failure.image)
-    return tuple(sorted(found))
+    failures = chain.from_iterable(map(attrgetter("failures"), attempts))
+    there = (one.image for one in failures if policies.get(one.container) in _FROM_NODE)
+    return tuple(sorted({*filter(None, there)}))
 
 
 def fall_back(state: LifecycleState, latest: datetime | None) -> Action | None:
@@ -76,29 +76,28 @@ def fall_back(state: LifecycleState, latest: datetime | None) -> Action | None:
         return _wait_for_registry(state, (), None) if attempt.gives_up_at else None
     if not state.is_fresh(uid):
         return RefreshPod(attempt.pod, uid)
-    moved_along = tuple(_moved_along(state, failures))
-    return _close(state, attempt, tuple(failures), moved_along)
+    pulls = {
+        container["name"]: (container.get("image"), container.get("imagePullPolicy"))
+        for field in ("initContainers", "containers")
+        for container in pod["spec"].get(field) or ()
+    }
+    return _close(state, attempt, failures, pulls)
 
 
 def fall_back_without_pod(state: LifecycleState) -> WriteRecord:
-    """Close an attempt that was never begun, by how another job failed to pull the same image.
-
-    Containers of one image and policy move along, as in `fall_back`.
-    """
+    """Close an attempt that was never begun, by how another job failed to pull the same image."""
     record, job, holds = state.run_record, state.job, state.observed.image_holds
     number, policies = record.next_number, {**record.next_policies(job)}
+    pulls = {hold.container: (hold.image, hold.policy) for hold in holds}
     failures: dict[tuple[str, str], PullFailure] = {}
-    moved = []
     for hold in holds:
         policies[hold.container] = hold.policy
         if hold.failure is not None:
             own = replace(hold.failure, container=hold.container)
-            first = failures.setdefault((hold.image, hold.policy), own)
-            if first is not own and record.has_policy_left(job, hold.container, more=1):
-                moved.append(replace(own, message=""))
+            failures.setdefault(pulls[hold.container], own)
     name = pod_name(job.name, job.run, number)
     attempt = Attempt(number, name, policies=policies, claimed_at=state.now)
-    return _close(state, attempt, tuple(failures.values()), tuple(moved))
+    return _close(state, attempt, [*failures.values()], pulls)
 
 
 def _falls_back(
@@ -121,14 +120,12 @@ def _wait_for_registry(
 
 
 def _close(
-    state: LifecycleState,
-    attempt: Attempt,
-    failures: tuple[PullFailure, ...],
-    moved_along: tuple[PullFailure, ...],
+    state: LifecycleState, attempt: Attempt, failures: Sequence[PullFailure], pulls: Pulls
 ) -> WriteRecord:
     record, job, now = state.decided_record, state.job, state.now
     message = "; ".join(f"{failure.container}: {_words(failure)}" for failure in failures)
-    outcome, every = Outcome(Reason.IMAGE_PULL_FAILED, message), (*failures, *moved_along)
+    outcome = Outcome(Reason.IMAGE_PULL_FAILED, message)
+    every = (*failures, *_moved_along(state, failures, pulls))
     after = record.with_attempt_closed(attempt, outcome, now, failures=every, again=True)
     if all(_falls_back(state, failure, after) for failure in failures):
         following = after.next_policies(job)
@@ -144,16 +141,13 @@ def _close(
     return WriteRecord(after)
 
 
-def _moved_along(state: LifecycleState, failures: Iterable[PullFailure]) -> Iterator[PullFailure]:
+def _moved_along(
+    state: LifecycleState, failures: Iterable[PullFailure], pulls: Pulls
+) -> Iterator[PullFailure]:
     """One for each container with the image and the policy of one that failed.
 
     One that is at the end of its list stays there: it may yet get its image.
     """
-    pulls = {
-        container["name"]: (container.get("image"), container.get("imagePullPolicy"))
-        for field in ("initContainers", "containers")
-        for container in state.pod["spec"].get(field) or ()
-    }
     moved = {failure.container for failure in failures}
     record = state.run_record
     for failure in failures:

@@ -1,5 +1,6 @@
 """Whether and when a job is tried again after an attempt that failed, and how that is said."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from zlib import crc32
 
@@ -18,7 +19,7 @@ JITTER = 0.2
 
 
 def retry_time(
-    attempt: Attempt, end: datetime, count: int, failures: tuple[PullFailure, ...] = ()
+    attempt: Attempt, end: datetime, count: int, failures: Sequence[PullFailure] = ()
 ) -> datetime:
     """When to try again after the failure number `count` of its kind: later every time.
 
