@@ -1,6 +1,7 @@
 """The engine's pods in one namespace, and how those ended that are gone."""
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from engine.cluster import api
@@ -12,6 +13,7 @@ from engine.status.deletion import UNSEEN, Deletion, read_gone
 from engine.status.outcome import Outcome
 
 _SHORT = 64
+Deletions = Mapping[str, Deletion]
 
 
 class PodInformer(Informer[Manifest]):
@@ -50,15 +52,13 @@ class PodInformer(Informer[Manifest]):
             self.upsert(found)
         return found if is_same else None
 
-    def deletion_of(self, uid: str) -> Deletion:
-        """What was seen of the deletion of a pod that is still there."""
+    def observe(self, key: JobKey) -> tuple[tuple[Manifest, ...], Deletions, Mapping[str, Outcome]]:
+        """A job's pods, and at the same moment what was seen of deletions, and how pods ended that
+        are gone, by UID.
+        """
         with self._lock:
-            return self._deletions.get(uid, UNSEEN)
-
-    def deleted_outcome(self, uid: str) -> Outcome | None:
-        """The end of a pod that is gone, where its states gave it."""
-        with self._lock:
-            return self._outcomes.get(uid)
+            pods = tuple(self._items.get(key, {}).values())
+            return pods, {**self._deletions}, self._outcomes
 
     def _index(self, manifest: Manifest) -> tuple[JobKey, str] | None:
         parsed = parse_pod_name(manifest["metadata"]["name"])

@@ -60,7 +60,6 @@ from engine.lifecycle.state import (
     Rejection,
     foreign_label,
     gate_position,
-    is_terminating,
     uid_of,
 )
 from engine.reconcile.job_store import TrackedJob
@@ -69,7 +68,6 @@ from engine.reconcile.reporter import AttemptReporter
 from engine.refs import GATE, MAIN_CONTAINER, JobKey, Ref, ref_of
 from engine.render.manifests import Manifests, secret_references
 from engine.runtime.retry import backoff
-from engine.status.deletion import Deletion
 from engine.status.waiting import classify_pull, has_pull_cause, pull_errors
 from engine.telemetry.events import ErrorReported, Notice
 from engine.telemetry.redact import Redactor
@@ -169,12 +167,8 @@ class Reconciler(Struct, frozen=True):
     def _observe(self, tracked: TrackedJob) -> LifecycleState:
         """What is known now."""
         job, known, now = tracked.job, tracked.observed, self.client.now()
-        informer = self.informers.pods(job.namespace)
-        deletions: dict[str, Deletion] = {}
-        known.pods, known.deletions = informer.items(job.key), deletions
-        for uid in known.deleted_uids - known.deleted_outcomes.keys():
-            if (outcome := informer.deleted_outcome(uid)) is not None:
-                known.deleted_outcomes[uid] = outcome
+        observe = self.informers.pods(job.namespace).observe
+        known.pods, known.deletions, known.deleted_outcomes = observe(job.key)
         for pod in known.pods:
             for trouble in pull_errors(pod):
                 place = (uid_of(pod), trouble.name)
@@ -183,8 +177,6 @@ class Reconciler(Struct, frozen=True):
                     before, words = known.pull_causes.get(place), trouble.message
                     if before is None or classify_pull(before) is not classify_pull(words):
                         known.pull_causes[place] = words
-            if is_terminating(pod):
-                deletions[uid_of(pod)] = informer.deletion_of(uid_of(pod))
         has_references = bool(job.secret_keys) and not tracked.knows_references
         known.masks_secrets = tracked.rendered.secrets_resolved and not has_references
         known.superseded = tracked.check_superseded(now)

@@ -100,14 +100,13 @@ def _hear_and_decide(heard: tuple[list[tuple[str, dict[str, Any]]], Record | Non
 
 
 def _make_state(informer: PodInformer, known: Record | None, now: datetime) -> LifecycleState:
-    pods = informer.items(JOB.key)
+    pods, deletions, ends = informer.observe(JOB.key)
     uids = [pod["metadata"]["uid"] for pod in pods]
-    ends = {uid: informer.deleted_outcome(uid) for uid in (UID, "uid-2")}
     observed = Observation(
         pods=pods,
-        deleted_uids=frozenset(ends) - set(uids),
-        deleted_outcomes={uid: end for uid, end in ends.items() if end is not None},
-        deletions={uid: informer.deletion_of(uid) for uid in uids},
+        deleted_uids=frozenset((UID, "uid-2")) - set(uids),
+        deleted_outcomes=ends,
+        deletions=deletions,
         read_ungated=set(uids),
         refreshed_at=dict.fromkeys(uids, now),
     )

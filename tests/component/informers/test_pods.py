@@ -191,7 +191,7 @@ def test_how_a_pod_ended_is_known_after_it_was_missed(
     informer.start()
     miss(sandbox, "pods", lambda: delete(ci, "job"))
     handler.wait(lambda: handler.jobs["job"] == 2)
-    end = informer.deleted_outcome(uid)
+    end = informer.observe(JobKey("ci", "job"))[2].get(uid)
     assert end is not None
     assert end.reason is Reason.SUCCEEDED
 
