@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from operator import attrgetter
 
+from msgspec import Struct, field
+
 from engine.cluster.records import CONFIG_MAP_RECORDS, STATUS_RECORDS, RecordStore
 from engine.informers.informer import MAX_NAMES, Manifest, of_jobs
 from engine.informers.job_specs import SpecInformer, SpecObject
@@ -19,30 +21,27 @@ from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
 _STOP_TIMEOUT = 1.0
 
 
-class InformerFactory:
+class InformerFactory(Struct, eq=False):
     """Safe to use from several threads; `watch` and `drop` are for one.
 
     Guarantees: nothing is watched before `watch`.
     """
 
-    def __init__(
-        self, context: WatchContext, source: str, store: RecordStore = CONFIG_MAP_RECORDS
-    ) -> None:
-        self.has_specs = False
-        """Whether it is known which namespaces the specs name."""
-        self.is_ready = False
-        """Whether all that they named at first have been read."""
-        self._context = context
-        self._source = source
-        self._store = store
-        self.specs: dict[str, SpecInformer] = {}
-        """The informers of JobSpec objects, by namespace, or for all: they have the records."""
-        self.defaults: Sequence[SpecInformer] = ()
-        """Those of JobDefaults objects."""
-        self._lock = threading.Lock()
-        self._informers: dict[str, tuple[RecordInformer, PodInformer]] = {}
-        self._unsynced: set[str] = set()
-        """Watched namespaces that were not read when they were last looked at."""
+    context: WatchContext
+    source: str
+    store: RecordStore = CONFIG_MAP_RECORDS
+    has_specs: bool = False
+    """Whether it is known which namespaces the specs name."""
+    is_ready: bool = False
+    """Whether all that they named at first have been read."""
+    specs: dict[str, SpecInformer] = {}
+    """The informers of JobSpec objects, by namespace, or for all: they have the records."""
+    defaults: Sequence[SpecInformer] = ()
+    """Those of JobDefaults objects."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _informers: dict[str, tuple[RecordInformer, PodInformer]] = {}
+    _unsynced: set[str] = set()
+    """Watched namespaces that were not read when they were last looked at."""
 
     def records(self, namespace: str) -> RecordInformer:
         """Of a namespace that was listed or watched."""
@@ -72,7 +71,7 @@ class InformerFactory:
         Pods come last: one that is in a record can't be missed so. Errors: what the lists raise.
         """
         records, pods = self._add(namespace)
-        if self._store is STATUS_RECORDS:
+        if self.store is STATUS_RECORDS:
             records.list()
         else:
             few = others is None and len(names) <= MAX_NAMES
@@ -114,7 +113,7 @@ class InformerFactory:
             record
             for namespace in filter(self.has_synced, self.namespaces)
             for record in self.records(namespace).all_records()
-            if record.source == self._source and record.key.namespace == namespace
+            if record.source == self.source and record.key.namespace == namespace
         ]
 
     def all_pods(self) -> list[Manifest]:
@@ -177,12 +176,12 @@ class InformerFactory:
     def _add(self, namespace: str) -> tuple[RecordInformer, PodInformer]:
         with self._lock:
             if namespace not in self._informers:
-                selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={self._source}"
-                if self._store is STATUS_RECORDS and self._specs(namespace) is None:
-                    self.specs[namespace] = SpecInformer(self._context, namespace)
+                selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={self.source}"
+                if self.store is STATUS_RECORDS and self._specs(namespace) is None:
+                    self.specs[namespace] = SpecInformer(self.context, namespace)
                 self._informers[namespace] = (
-                    self._specs(namespace) or RecordInformer(self._context, self._store, namespace),
-                    PodInformer(self._context, namespace, selector),
+                    self._specs(namespace) or RecordInformer(self.context, self.store, namespace),
+                    PodInformer(self.context, namespace, selector),
                 )
             return self._informers[namespace]
 

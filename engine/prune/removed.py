@@ -8,6 +8,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from msgspec import Struct
+
 from engine.cluster.api import PODS
 from engine.cluster.records import CONFIG_MAP_RECORDS, RecordList, read_record
 from engine.lifecycle.ownership import OwnRecord
@@ -22,7 +24,7 @@ from engine.wellknown import HOLD
 _MAX_END = 90.0
 
 
-class JobRemover:
+class JobRemover(Struct, frozen=True):
     """Removes jobs of one source in one pass; safe to use from several threads.
 
     Guarantees: a record goes only after everything else of its job is confirmed gone, and only in
@@ -30,12 +32,13 @@ class JobRemover:
     and leaves its job's record.
     """
 
-    def __init__(self, deleter: Deleter, source: str, on_entry: OnEntry) -> None:
-        self._deleter = deleter
-        self._client = deleter.client
-        self._source = source
-        self._on_entry = on_entry
-        self._reason = f"its spec was removed from source {source}"
+    deleter: Deleter
+    source: str
+    on_entry: OnEntry
+
+    @property
+    def _reason(self) -> str:
+        return f"its spec was removed from source {self.source}"
 
     def remove_all(self, gone: RecordList, concurrency: int) -> None:
         """Remove the jobs that were found without a spec, and no others."""
@@ -70,14 +73,14 @@ class JobRemover:
         action, why = self._judge_record(judged)
         if action is not PruneAction.DELETED:
             return self._report_job(judged.key, action, why) if why else action
-        own, foreign = objects_of(self._client, judged)
-        self._deleter.foreign |= foreign
+        own, foreign = objects_of(self.deleter.client, judged)
+        self.deleter.foreign |= foreign
         if any(self._evaluate(candidate)[0] is PruneAction.PROTECTED for candidate in own):
             words = f"{self._reason}; {HOLD} is true on an object of its job"
             return self._report_job(judged.key, PruneAction.PROTECTED, words)
         stuck = [one for one in own if self._is_stuck(one)]
         actions = {
-            self._report(self._deleter.delete(one, self._reason, self._evaluate))
+            self._report(self.deleter.delete(one, self._reason, self._evaluate))
             for one in own
             if one.resource is PODS and "deletionTimestamp" not in one.metadata
         }
@@ -85,11 +88,11 @@ class JobRemover:
             return PruneAction.FAILED
         if stays := actions - {PruneAction.DELETED, PruneAction.WOULD_DELETE}:
             return min(stays)
-        if own and self._deleter.dry_run is DryRun.NONE:
+        if own and self.deleter.dry_run is DryRun.NONE:
             return None  # a pod ends, or the garbage collector deletes what it owned
         candidate = record_candidate(judged, OwnRecord(judged.key))
         evaluate = partial(self._evaluate_record, judged)
-        return self._report(self._deleter.delete(candidate, self._reason, evaluate))
+        return self._report(self.deleter.delete(candidate, self._reason, evaluate))
 
     def _is_stuck(self, candidate: PruneCandidate) -> bool:
         """Whether a finalizer holds an object that is being deleted; that is reported."""
@@ -106,8 +109,8 @@ class JobRemover:
         return self._judge_record(judged)
 
     def _judge_record(self, judged: Record) -> Verdict:
-        record = read_record(self._client, judged.key)
-        if record is None or record.source != self._source:
+        record = read_record(self.deleter.client, judged.key)
+        if record is None or record.source != self.source:
             return PruneAction.KEPT, ""
         if record.has_begun_since(judged):
             return PruneAction.KEPT, "another engine has begun a run of its job meanwhile"
@@ -125,5 +128,5 @@ class JobRemover:
     def _report(self, entry: PruneEntry | None) -> PruneAction:
         if entry is None:
             return PruneAction.DELETED
-        self._on_entry(entry)
+        self.on_entry(entry)
         return entry.action

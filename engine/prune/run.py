@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from engine.cluster.api import PODS, Resource
 from engine.cluster.discovery import check_server_version, find_resources
@@ -65,26 +65,27 @@ def prune(deleter: Deleter, options: PruneOptions, on_entry: OnEntry) -> PruneRe
     return run.scan(sorted(resources, key=lambda resource: resource.kind != "Pod"))
 
 
-class TtlPruner:
+class TtlPruner(Struct):
     """The TTL rule in one run."""
 
-    def __init__(self, deleter: Deleter, options: PruneOptions, on_entry: OnEntry) -> None:
-        self._deleter = deleter
-        self._client = deleter.client
-        self._options = options
-        self._on_entry = on_entry
-        self._silent: tuple[PruneAction, ...] = ()
-        self._errors: list[EngineError] = []
-        self._lock = threading.Lock()
-        self._counts: Counter[PruneAction] = Counter()
-        self._unnamed: Counter[str] = Counter()
-        """Objects that were left alone, by the words that say why."""
-        self._slots = threading.BoundedSemaphore(options.concurrency * _WAITING_PER_WORKER)
+    deleter: Deleter
+    options: PruneOptions
+    on_entry: OnEntry
+    _silent: tuple[PruneAction, ...] = ()
+    _errors: list[EngineError] = []
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _counts: Counter[PruneAction] = field(default_factory=Counter)
+    _unnamed: Counter[str] = field(default_factory=Counter)
+    """Objects that were left alone, by the words that say why."""
+    _slots: threading.BoundedSemaphore = field(default_factory=threading.BoundedSemaphore)
+
+    def __post_init__(self) -> None:
+        self._slots = threading.BoundedSemaphore(self.options.concurrency * _WAITING_PER_WORKER)
 
     def scan(self, resources: Iterable[Resource]) -> PruneResult:
         """Judge every object that can be listed. Errors: none; they are in the result."""
-        named = dict.fromkeys(self._options.namespaces)
-        with ThreadPoolExecutor(self._options.concurrency, "prune") as pool:
+        named = dict.fromkeys(self.options.namespaces)
+        with ThreadPoolExecutor(self.options.concurrency, "prune") as pool:
             for namespace in [""] if "" in named else named:
                 for resource in resources:
                     self._scan(pool, namespace, resource)
@@ -93,7 +94,7 @@ class TtlPruner:
         return PruneResult(
             counts=self._counts,
             notes=(note,) if found else (),
-            warnings=self._deleter.warnings,
+            warnings=self.deleter.warnings,
             errors=tuple(self._errors),
         )
 
@@ -103,16 +104,16 @@ class TtlPruner:
         A record goes after its job's last pod.
         """
         self._silent = (PruneAction.KEPT, PruneAction.PROTECTED)
-        with ThreadPoolExecutor(self._options.concurrency, "prune") as pool:
+        with ThreadPoolExecutor(self.options.concurrency, "prune") as pool:
             for candidate in candidates:
                 self._settle(pool, candidate, self._evaluate(candidate))
 
     def _scan(self, pool: ThreadPoolExecutor, namespace: str, resource: Resource) -> None:
-        options, seen = self._options, 0
+        options, seen = self.options, 0
         marks = (TTL, EXPIRES_AT, ORPHANED_SINCE, *options.annotations)
         try:
             listed = list_candidates(
-                self._client, resource, namespace, options.selector, Marked(marks)
+                self.deleter.client, resource, namespace, options.selector, Marked(marks)
             )
             for candidate in listed:
                 seen += 1
@@ -144,7 +145,7 @@ class TtlPruner:
             self._add(candidate.entry(action, reason))
 
     def _evaluate(self, candidate: PruneCandidate) -> Verdict | None:
-        metadata, now, options = candidate.metadata, self._client.now(), self._options
+        metadata, now, options = candidate.metadata, self.deleter.client.now(), self.options
         if candidate.is_record:
             is_named = CONFIG_MAP_RECORDS.key_of({"metadata": metadata}) is not None
             return evaluate_record(metadata, now, options.records_ttl) if is_named else None
@@ -155,7 +156,7 @@ class TtlPruner:
 
     def _delete(self, candidate: PruneCandidate, reason: str) -> None:
         try:
-            entry = self._deleter.delete(candidate, reason, self._evaluate_again)
+            entry = self.deleter.delete(candidate, reason, self._evaluate_again)
             if entry is not None:
                 self._add(entry)
         finally:
@@ -168,10 +169,10 @@ class TtlPruner:
             return verdict
         try:
             key = CONFIG_MAP_RECORDS.key_of({"metadata": candidate.metadata})
-            record = read_record(self._client, key) if key is not None else None
+            record = read_record(self.deleter.client, key) if key is not None else None
         except BrokenRecordError as error:
             return PruneAction.INVALID, f"{verdict[1]}, but it can't be read: {error.cause}"
-        pods = objects_of(self._client, record, [PODS])[0] if record is not None else ()
+        pods = objects_of(self.deleter.client, record, [PODS])[0] if record is not None else ()
         for pod in pods:
             return PruneAction.KEPT, f"{verdict[1]}; {pod.ref} is still there"
         return verdict
@@ -181,4 +182,4 @@ class TtlPruner:
         with self._lock:
             self._counts[entry.action] += 1
             if entry.action not in self._silent:
-                self._on_entry(entry)
+                self.on_entry(entry)

@@ -22,7 +22,6 @@ from engine.api.model import Config, Job, JobObject
 from engine.cluster.api import CONFIG_MAPS, PODS
 from engine.cluster.client import Client
 from engine.cluster.discovery import may_list
-from engine.cluster.records import CONFIG_MAP_RECORDS, RecordStore
 from engine.errors import (
     BrokenRecordError,
     ClaimedError,
@@ -45,6 +44,7 @@ from engine.reconcile.drain_reporter import DrainReporter
 from engine.reconcile.failure_policy import judge_failure
 from engine.reconcile.image_locator import ImageLocator
 from engine.reconcile.job_store import Changes, JobStore, Rendered, TrackedJob
+from engine.reconcile.options import RunOptions
 from engine.reconcile.pull_scout import PullScout
 from engine.reconcile.quota_queue import QuotaQueue
 from engine.reconcile.reconciler import Reconciler, Result
@@ -75,6 +75,8 @@ if TYPE_CHECKING:
 
 _TICK, _SYNC_TICK = 1.0, 0.02
 _STALL_TIMEOUT, _MAX_RECONCILE, _RETRY_AFTER = 60.0, 600.0, 5.0
+_RETRY_TIMEOUT = 300.0
+"""How long the cluster may fail a job of an engine that doesn't stay."""
 _RESYNC_PERIOD, _DRAINS_PERIOD = 600.0, 15.0
 _SHUTDOWN_TIMEOUT = 5.0
 _NOT_A_MEMBER = 1.0
@@ -95,24 +97,13 @@ class ControllerDependencies(Struct, frozen=True):
     """Where the logs of each attempt are saved at its end."""
 
 
-class StopCondition(Struct, frozen=True):
-    """When a job needs no more of an engine that doesn't stay. Times are seconds."""
-
-    started: bool
-    """Whether it is enough that its attempt was started."""
-    queue_timeout: float
-    """How long a quota or a webhook may refuse it."""
-    retry_timeout: float = 300.0
-    """How long the cluster may fail; what trying again can't mend isn't tried again at all."""
-
-
 class JobController:
     """Reconciles the jobs of one source. Safe to use from several threads.
 
     It owns the queue and hands each key to the reconciler, if that may be: not before the namespace
     has been read, nor while the job is another engine's, nor more new runs at once than are allowed
     (`StartLimiter`). What comes of it goes to the quota's queue, to `judge_failure`,
-    or, with `until`, to `completed`.
+    or, unless it `stays`, to `completed`.
 
     Guarantees: a job's reconcile never runs twice at once. A job whose spec is gone isn't started
     any more, but what runs of it goes on to its outcome. A worker's defect is reported, and its job
@@ -122,16 +113,14 @@ class JobController:
     def __init__(
         self,
         client: Client,
-        source: str,
-        concurrency: int,
+        options: RunOptions,
         dependencies: ControllerDependencies,
-        until: StopCondition | None = None,
-        max_starts: int | None = None,
-        records: RecordStore = CONFIG_MAP_RECORDS,
+        *,
+        stays: bool,
     ) -> None:
         self.client = client
-        self.records = records
-        self.source = source
+        self.records = options.records
+        self.source = options.source
         self.emit = dependencies.emit
         self.store = JobStore()
         self.queue: WorkQueue[JobKey] = WorkQueue(dependencies.on_queue_latency)
@@ -142,10 +131,10 @@ class JobController:
         self.context = WatchContext(
             client, self.supervisor, self._on_change, self.on_watch_error, self._on_list
         )
-        self.informers = InformerFactory(self.context, source, records)
+        self.informers = InformerFactory(self.context, self.source, self.records)
         self._retry_limiter = RateLimiter(rate=100, burst=500)
         self.quota_queue = QuotaQueue(self.context, self.queue.add_after)
-        self.start_limiter = StartLimiter(self.store, self.informers, max_starts)
+        self.start_limiter = StartLimiter(self.store, self.informers, options.max_starts)
         """Of an engine that stays; `--once` counts its new runs before it starts any."""
         self._image_locator = ImageLocator(client)
         self._drain_reporter = DrainReporter(client, self.emit)
@@ -157,13 +146,13 @@ class JobController:
         self.remove: Callable[[JobKey], float | None] = lambda _key: None
         """Removes a job whose spec is gone, and says when to go on; None for any other job."""
         self.completed: dict[JobKey, EngineError | None] = {}
-        """Jobs that need no more, as `until` says; why each was given up, if it was."""
+        """Jobs that need no more, as the options say; why each was given up, if it was."""
         self._completion = threading.Condition()
         self._dependencies = dependencies
-        self._until = until
+        self._options = options
+        self._stays = stays
         self._render_config: RenderConfig
         self._reconciler: Reconciler
-        self._concurrency = concurrency
         self.refused: Refusals = {}
         """Objects that make no job by now, and why."""
         self._blocked: set[JobKey] = set()
@@ -205,8 +194,8 @@ class JobController:
 
     def start(self) -> None:
         """Begin to reconcile what is in the queue."""
-        count = self._concurrency if self._until is None else len(self.queue)
-        for number in range(min(count, self._concurrency)):
+        count = self._options.concurrency
+        for number in range(count if self._stays else min(count, len(self.queue))):
             self._workers.append(self.supervisor.start(f"worker-{number}", self._work))
 
     def stop(self, seconds: float) -> None:
@@ -391,7 +380,7 @@ class JobController:
         if requeue_after is not None:
             self.queue.add_after(key, requeue_after)
         self._report_to_followers(tracked)
-        if self._until is not None and key not in self.completed:
+        if not (self._stays or key in self.completed):
             self.informers.pods(key.namespace).start()
 
     def _leave_to_owner(self, tracked: TrackedJob) -> None:
@@ -415,13 +404,13 @@ class JobController:
             if not desired:
                 self.forget(key)
             return None
-        if self._until is None:
+        if self._stays:
             known = tracked.record
             tracked.record = self.informers.records(key.namespace).newest(key, known)
             if known is not None and tracked.record is None:
                 self.start_limiter.recount(key)
         seen = tracked.job.object if tracked.record is None else None
-        if desired and seen is not None and self._until is None:
+        if desired and seen is not None and self._stays:
             spec = self.informers.spec_of(key)
             if spec is None or not spec.text or spec.object.uid != seen.uid:
                 return None  # it is gone: the next reading of the specs is about to say so
@@ -523,7 +512,7 @@ class JobController:
         return has_attempt or tracked.has_begun(informer.items(key))
 
     def _on_success(self, tracked: TrackedJob, result: Result) -> float | None:
-        key, now, until = tracked.job.key, time.monotonic(), self._until
+        key, now, options = tracked.job.key, time.monotonic(), self._options
         tracked.failures, tracked.reported_error = 0, ""
         if tracked.observed.rejection is None:
             tracked.queued_since = 0.0
@@ -535,13 +524,14 @@ class JobController:
             tracked.unchanged = True
             # Keep no more than says that the run is over, least of all a secret.
             tracked.rendered, tracked.observed = Rendered(), Observation()
-            if until is None and key not in self.store.desired:
+            if self._stays and key not in self.store.desired:
                 self.forget(key)
-        if until is not None and (
+        is_enough = options.wait == "applied" and not self._pull_scout.is_awaited(key)
+        if not self._stays and (
             result.finished
-            or (result.started and until.started and not self._pull_scout.is_awaited(key))
+            or (result.started and is_enough)
             or (tracked.job.suspend and not result.started)
-            or (tracked.queued_since and now - tracked.queued_since > until.queue_timeout)
+            or (tracked.queued_since and now - tracked.queued_since > options.queue_timeout)
         ):
             self.complete(key)
             return None
@@ -575,7 +565,7 @@ class JobController:
         if seen is not None and isinstance(error, InvalidInputError):
             words = "; ".join(problem.words for problem in error.problems)
             self.report_refusal(key, seen, INVALID, words)
-        retry_timeout = self._until.retry_timeout if self._until is not None else None
+        retry_timeout = None if self._stays else _RETRY_TIMEOUT
         verdict = judge_failure(tracked, error, retry_timeout, self.emit, self.supervisor)
         if isinstance(verdict, EngineError):
             self.complete(tracked.job.key, verdict)

@@ -9,7 +9,6 @@ from queue import Empty, SimpleQueue
 from engine.api.model import Config
 from engine.cluster.client import Client
 from engine.cluster.discovery import check_server_version
-from engine.cluster.records import CONFIG_MAP_RECORDS, STATUS_RECORDS
 from engine.errors import EngineError
 from engine.prune.source import SourcePruner
 from engine.reconcile.controller import ControllerDependencies, JobController
@@ -50,14 +49,7 @@ class ControllerManager:
         dependencies: ControllerDependencies,
     ) -> None:
         self._client = client
-        self.controller = controller = JobController(
-            client,
-            options.source,
-            options.concurrency,
-            dependencies,
-            max_starts=options.max_starts,
-            records=STATUS_RECORDS if options.objects else CONFIG_MAP_RECORDS,
-        )
+        self.controller = controller = JobController(client, options, dependencies, stays=True)
         if options.objects:
             source.objects = ObjectSource(
                 controller, config.kubernetes, options.objects, options.selector
@@ -75,10 +67,10 @@ class ControllerManager:
             on_members=controller.on_members,
         )
         self.specs = SpecSync(
-            source,
-            config,
-            controller,
-            templates,
+            source=source,
+            config=config,
+            controller=controller,
+            templates=templates,
             allow_empty=options.allow_empty,
             wait_for=None if options.leader_elect else self.membership,
             records_home=options.home if options.prune else None,

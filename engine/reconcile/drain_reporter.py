@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.events import record_event
@@ -15,14 +17,13 @@ from engine.telemetry.events import Emit, Notice
 _CORDONED = "spec.unschedulable=true"
 
 
-class DrainReporter:
+class DrainReporter(Struct, eq=False):
     """Guarantees: asks for nothing while no protected pod runs; what can't be asked is no error."""
 
-    def __init__(self, client: Client, emit: Emit) -> None:
-        self._client = client
-        self._emit = emit
-        self._reported: set[str] = set()
-        """UIDs of pods that run, and of which it was said."""
+    client: Client
+    emit: Emit
+    _reported: set[str] = set()
+    """UIDs of pods that run, and of which it was said."""
 
     def report(self, pods: Iterable[Mapping[str, Any]], *, on_pods: bool) -> None:
         """`pods` are all of the source; with `on_pods` it is an Event on each, too."""
@@ -37,13 +38,13 @@ class DrainReporter:
             ref = Ref("Pod", pod["metadata"]["namespace"], pod["metadata"]["name"])
             uid, words = pod["metadata"]["uid"], drain_words(pod)
             self._reported.add(uid)
-            self._emit(Notice(words, JobKey(ref.namespace, parsed[0]), warning=True))
+            self.emit(Notice(words, JobKey(ref.namespace, parsed[0]), warning=True))
             if on_pods:
-                now, reason = self._client.now(), EventReason.HOLDS_DRAIN
-                record_event(self._client, ref, uid, reason=reason, message=words, now=now)
+                now, reason = self.client.now(), EventReason.HOLDS_DRAIN
+                record_event(self.client, ref, uid, reason=reason, message=words, now=now)
 
     def _cordoned(self) -> frozenset[str]:
-        pages = api.list_pages(self._client, api.NODES.path(""), fields=_CORDONED)
+        pages = api.list_pages(self.client, api.NODES.path(""), fields=_CORDONED)
         try:
             return frozenset(one["metadata"]["name"] for page in pages for one in page["items"])
         except EngineError:

@@ -4,6 +4,8 @@ import threading
 import time
 from itertools import islice
 
+from msgspec import Struct, field
+
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.errors import EngineError
@@ -16,17 +18,16 @@ _FRESH_FOR = 10.0
 """Seconds; jobs of one image that lose their registry together need one list."""
 
 
-class ImageLocator:
+class ImageLocator(Struct, eq=False):
     """Finds nodes that have an image. Safe to use from several threads.
 
     Guarantees: no error. Without the right to list nodes there is no answer; `engine doctor` says
     whether there is that right.
     """
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._lock = threading.Lock()
-        self._known: dict[str, tuple[float, tuple[str, ...]]] = {}
+    client: Client
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _known: dict[str, tuple[float, tuple[str, ...]]] = {}
 
     def hosts_with(self, image: str) -> tuple[str, ...]:
         """Host names of nodes that have the image and take pods, a hundred at most."""
@@ -39,7 +40,7 @@ class ImageLocator:
             return self._known[name][1]
 
     def _find(self, name: str) -> tuple[str, ...]:
-        pages = api.list_pages(self._client, api.NODES.path(""), size=_PAGE_SIZE)
+        pages = api.list_pages(self.client, api.NODES.path(""), size=_PAGE_SIZE)
         nodes = (node for page in pages for node in page["items"] if has_image(node, name))
         try:
             return tuple(islice(filter(None, map(usable_host, nodes)), _MOST_HOSTS))

@@ -179,7 +179,7 @@ class Changes(NamedTuple):
     removed: tuple[JobKey, ...]
 
 
-class JobStore:
+class JobStore(Struct, eq=False):
     """Jobs by key; safe to use from several threads.
 
     Guarantees: a job never changes during a reconcile; the next checkout finds the spec that is
@@ -187,15 +187,14 @@ class JobStore:
     continues.
     """
 
-    def __init__(self) -> None:
-        self.desired: Mapping[JobKey, Job] = {}
-        """The jobs that have a spec. Only ever replaced as a whole."""
-        self.needs: Needs = {}
-        """What each of them waits for."""
-        self.followers: Mapping[JobKey, Sequence[JobKey]] = {}
-        """The jobs that wait for each."""
-        self._lock = threading.Lock()
-        self._states: dict[JobKey, TrackedJob] = {}
+    desired: Mapping[JobKey, Job] = {}
+    """The jobs that have a spec. Only ever replaced as a whole."""
+    needs: Needs = {}
+    """What each of them waits for."""
+    followers: Mapping[JobKey, Sequence[JobKey]] = {}
+    """The jobs that wait for each."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _states: dict[JobKey, TrackedJob] = {}
 
     def update(self, jobs: Mapping[JobKey, Job]) -> Changes:
         """Make `jobs` the desired ones, and no others."""

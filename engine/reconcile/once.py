@@ -20,7 +20,6 @@ from engine.api.model import Config, Job
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.discovery import check_server_version, missing_namespaces
-from engine.cluster.records import CONFIG_MAP_RECORDS, RecordStore
 from engine.errors import (
     BrokenRecordError,
     ConflictError,
@@ -40,7 +39,7 @@ from engine.lifecycle.rename import renames
 from engine.lifecycle.state import name_of, uid_of
 from engine.prune.result import PruneResult
 from engine.prune.source import GoneJobs, SourcePruner, missed
-from engine.reconcile.controller import ControllerDependencies, JobController, StopCondition
+from engine.reconcile.controller import ControllerDependencies, JobController
 from engine.reconcile.job_store import TrackedJob
 from engine.reconcile.options import RunOptions
 from engine.reconcile.refusal import Refusals
@@ -63,8 +62,6 @@ class OnceRequest(Struct, frozen=True):
     config: Config
     templates: Templates
     options: RunOptions
-    records: RecordStore = CONFIG_MAP_RECORDS
-    """Where the jobs' records are kept."""
     is_whole: bool = False
     """Whether the source has no other jobs for certain: only then can a spec be missed."""
     gone: GoneJobs | None = None
@@ -113,12 +110,7 @@ class RunOnce:
         self._options = options = request.options
         self._dependencies = dependencies
         self._controller = JobController(
-            request.client,
-            options.source,
-            options.concurrency,
-            replace(dependencies, emit=self._on_event),
-            StopCondition(options.wait == "applied", options.queue_timeout),
-            records=request.records,
+            request.client, options, replace(dependencies, emit=self._on_event), stays=False
         )
         self._controller.configure(request.config, request.templates)
         self._jobs = {job.key: job for job in request.jobs}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from msgspec.structs import force_setattr
 
+from engine.cluster.records import CONFIG_MAP_RECORDS, STATUS_RECORDS, RecordStore
 from engine.lifecycle.max_removals import MaxRemovals
 from engine.specdir.options import STDIN, SpecOptions
 from engine.wellknown import DEFAULT_SOURCE, OBJECTS_SOURCE
@@ -43,6 +44,11 @@ class RunOptions(SpecOptions, frozen=True, kw_only=True):
         """Files and objects of one default source would share a Lease."""
         if self.from_cluster and self.source == DEFAULT_SOURCE:
             force_setattr(self, "source", OBJECTS_SOURCE)
+
+    @property
+    def records(self) -> RecordStore:
+        """Where the jobs' records are kept."""
+        return STATUS_RECORDS if self.from_cluster else CONFIG_MAP_RECORDS
 
     @property
     def reads_own_folders(self) -> bool:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from engine.api.model import Job, PullClass
 from engine.lifecycle.record import PullFailure
@@ -49,19 +49,18 @@ class _Pull(Struct):
     """Who has failed with it; the next attempt of such a job asks for itself."""
 
 
-class PullScout:
+class PullScout(Struct, eq=False):
     """What the jobs of one engine have found out about images. Safe to use from several threads.
 
     Guarantees: a job waits only while the pod of another one pulls the image, or is about to.
     `wake` is called for each job that waited, once it need not any more.
     """
 
-    def __init__(self, wake: Callable[[JobKey], None]) -> None:
-        self._wake = wake
-        self._lock = threading.RLock()
-        self._pulls: dict[PullKey, _Pull] = {}
-        self._scouts: dict[JobKey, tuple[int, PullKeys]] = {}
-        """The attempt of each scout, and what its containers pull."""
+    wake: Callable[[JobKey], None]
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _pulls: dict[PullKey, _Pull] = {}
+    _scouts: dict[JobKey, tuple[int, PullKeys]] = {}
+    """The attempt of each scout, and what its containers pull."""
 
     def holds(
         self, key: JobKey, attempt: int, keys: PullKeys, now: datetime
@@ -130,7 +129,7 @@ class PullScout:
                     has_node = "nodeName" in (pod.get("spec") or {})
                     before, pull.due = pull.due, busy if has_node else pull.since + _SCHEDULING
                     for job in pull.waiting if busy not in (None, before) else ():
-                        self._wake(job)
+                        self.wake(job)
 
     def is_awaited(self, key: JobKey) -> bool:
         """Whether others wait for what the job pulls."""
@@ -161,7 +160,7 @@ class PullScout:
             after.failure, after.waiting = failure, waiting
             after.told = {**waiting, key: self._scouts[key][0]}
         for one in (*waiting, *((key,) if waiting else ())):
-            self._wake(one)
+            self.wake(one)
 
     def _known(self, pull_key: PullKey, now: datetime) -> _Pull | None:
         """Also where a scout has kept the others from it for too long: then no job waits."""
@@ -174,7 +173,7 @@ class PullScout:
 
     def _forget(self, pull_key: PullKey) -> None:
         for one in self._pulls.pop(pull_key).waiting:
-            self._wake(one)
+            self.wake(one)
 
 
 def pull_keys(job: Job, policies: Mapping[str, str], secrets: SecretValues) -> PullKeys:

@@ -15,6 +15,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from msgspec import Struct, field
+
 from engine.cluster import api
 from engine.informers.reflector import Reflector, WatchContext
 from engine.refs import JobKey
@@ -22,7 +24,7 @@ from engine.refs import JobKey
 SETTLE_SECONDS = 0.2
 
 
-class QuotaQueue:
+class QuotaQueue(Struct, eq=False):
     """Lines of all namespaces; safe to use from several threads.
 
     Guarantees: `wake` is called with the first in line, and the seconds after which it may ask:
@@ -30,15 +32,14 @@ class QuotaQueue:
     Without the right to watch quotas only back-off is left.
     """
 
-    def __init__(self, context: WatchContext, wake: Callable[[JobKey, float], None]) -> None:
-        self._context = context
-        self._wake = wake
-        self._lock = threading.Lock()
-        self._lines: dict[str, dict[JobKey, datetime]] = {}
-        """By namespace, who waits and since when."""
-        self._called: set[JobKey] = set()
-        """Whose turn it is to ask again."""
-        self._reflectors: dict[str, Reflector] = {}
+    context: WatchContext
+    wake: Callable[[JobKey, float], None]
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lines: dict[str, dict[JobKey, datetime]] = {}
+    """By namespace, who waits and since when."""
+    _called: set[JobKey] = set()
+    """Whose turn it is to ask again."""
+    _reflectors: dict[str, Reflector] = {}
 
     def enqueue(self, key: JobKey, since: datetime) -> None:
         """`key` was refused; it keeps the place that it has."""
@@ -47,7 +48,7 @@ class QuotaQueue:
             self._lines.setdefault(namespace, {}).setdefault(key, since)
             if namespace not in self._reflectors:
                 self._reflectors[namespace] = reflector = Reflector(
-                    self._context,
+                    self.context,
                     api.RESOURCE_QUOTAS.path(namespace),
                     "",
                     list_=partial(self._list, namespace),
@@ -87,10 +88,10 @@ class QuotaQueue:
                 return
             first = min(line, key=lambda key: (line[key], key))
             self._called.add(first)
-        self._wake(first, after)
+        self.wake(first, after)
 
     def _list(self, namespace: str) -> str:
-        pages = api.list_all(self._context.client, api.RESOURCE_QUOTAS.path(namespace), "")
+        pages = api.list_all(self.context.client, api.RESOURCE_QUOTAS.path(namespace), "")
         self._wake_first(namespace, SETTLE_SECONDS)
         return str(pages[0]["metadata"]["resourceVersion"])
 

@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from msgspec import Struct, field
+
 from engine.lifecycle.max_removals import MaxRemovals
 from engine.lifecycle.record import Record
 from engine.prune.delete import Deleter
@@ -25,7 +27,7 @@ _GRACE_PERIOD = 2.0
 _FIRST_WAIT = 0.1
 
 
-class RemovedJobs:
+class RemovedJobs(Struct, eq=False):
     """Finds and removes jobs of a source that have a record and no spec any more.
 
     The controller's worker calls `remove` for a job before it would reconcile it, so that of one
@@ -34,26 +36,20 @@ class RemovedJobs:
     is looked for again after `interval`; what failed, or is yet to go, sooner, with back-off.
     """
 
-    def __init__(
-        self,
-        controller: JobController,
-        specs: SpecSync,
-        interval: float,
-        limit: MaxRemovals,
-    ) -> None:
-        self._controller = controller
-        self._specs = specs
-        self._interval = interval
-        self._limit = limit
-        self._lock = threading.Lock()
-        self._refusal = ""
-        """Why none of the jobs without a spec is removed; "" if they are."""
-        self._reported: str | bool = False
-        self._since: dict[JobKey, float] = {}
-        """Since when the spec of each is missed."""
-        self._tries: dict[JobKey, int] = {}
-        """How often in a row each of them was not gone afterwards."""
-        self._renew()
+    controller: JobController
+    specs: SpecSync
+    interval: float
+    limit: MaxRemovals
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _refusal: str = ""
+    """Why none of the jobs without a spec is removed; "" if they are."""
+    _reported: str | bool = False
+    _since: dict[JobKey, float] = {}
+    """Since when the spec of each is missed."""
+    _tries: dict[JobKey, int] = {}
+    """How often in a row each of them was not gone afterwards."""
+    _remover: JobRemover | None = None
+    """With what is left of the deletes of this interval."""
 
     def run(self, stop: threading.Event, heartbeat: Callable[[float], None]) -> None:
         """Have jobs removed until `stop` is set."""
@@ -62,28 +58,29 @@ class RemovedJobs:
             heartbeat(_STALL_TIMEOUT)
             is_due = time.monotonic() >= due
             if is_due:
-                due = time.monotonic() + self._interval
-                for note in self._deleter.notes:
-                    self._controller.emit(Notice(note))
+                due = time.monotonic() + self.interval
                 self._renew()
             for key in self._ready():
                 if is_due or key not in self._tries:
-                    self._controller.queue.add(key)
+                    self.controller.queue.add(key)
 
     def _renew(self) -> None:
         """With the whole limit of deletes again."""
-        controller = self._controller
+        controller = self.controller
+        for note in self._remover.deleter.notes if self._remover is not None else ():
+            controller.emit(Notice(note))
         limit = controller.config.limits.max_deletes_per_pass
-        self._deleter = Deleter(controller.client, limit, leads=lambda: controller.is_member)
-        self._remover = JobRemover(self._deleter, controller.source, controller.report_pruned)
+        deleter = Deleter(controller.client, limit, leads=lambda: controller.is_member)
+        self._remover = JobRemover(deleter, controller.source, controller.report_pruned)
 
     def remove(self, key: JobKey) -> float | None:
         """Delete what may go of a job by now; in how many seconds the rest is looked at.
 
         None for a job that isn't to be removed. Errors: none; they are reported as entries.
         """
-        controller = self._controller
-        if self._specs.incomplete or self._refusal or key in controller.store.desired:
+        controller, remover = self.controller, self._remover
+        is_held = self.specs.incomplete or self._refusal or key in controller.store.desired
+        if remover is None or is_held:
             return None
         with self._lock:
             since = self._since.get(key)
@@ -95,30 +92,30 @@ class RemovedJobs:
             controller.emit(Notice(words, key))
         known = controller.informers.records(key.namespace).items(key)
         record = next((one for one in known if isinstance(one, Record)), None)
-        action = self._remover.remove(record) if record is not None else PruneAction.KEPT
+        action = remover.remove(record) if record is not None else PruneAction.KEPT
         if action in (None, PruneAction.FAILED):
-            return backoff(tries, first=_FIRST_WAIT, longest=self._interval)
+            return backoff(tries, first=_FIRST_WAIT, longest=self.interval)
         with self._lock:
             self._tries[key] = 1
-        return self._interval
+        return self.interval
 
     def _ready(self) -> list[JobKey]:
         """Jobs that may be removed now."""
-        desired, now = self._controller.store.desired, time.monotonic()
-        known = {record.key for record in self._controller.informers.own_records()}
+        desired, now = self.controller.store.desired, time.monotonic()
+        known = {record.key for record in self.controller.informers.own_records()}
         gone = known - desired.keys()
-        refusal = self._limit.refusal(self._controller.source, gone, len(known))
+        refusal = self.limit.refusal(self.controller.source, gone, len(known))
         self._refusal = str(refusal or "")
         with self._lock:
             self._since = {key: self._since.get(key, now) for key in gone}
             self._tries = {key: self._tries[key] for key in gone & self._tries.keys()}
             ready = [key for key, since in self._since.items() if now - since >= _GRACE_PERIOD]
-        incomplete = self._specs.incomplete
+        incomplete = self.specs.incomplete
         why = incomplete or bool(self._refusal)
         if ready and why and self._reported != why:
             jobs = f"{len(ready)} job{' has' if len(ready) == 1 else 's have'} no spec any more"
             words = f"{jobs}, but nothing is removed: {incomplete}" if incomplete else self._refusal
-            self._controller.emit(Notice(words))
+            self.controller.emit(Notice(words))
         if ready or not why:
             self._reported = why
         return [] if why else ready

@@ -5,6 +5,8 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
+from msgspec import Struct
+
 from engine.api.model import Config
 from engine.api.other_kinds import foreign_notes
 from engine.errors import Severity
@@ -22,7 +24,7 @@ _STALL_TIMEOUT = 300.0
 """A busy server may be waited for a minute; that is no reason to start again."""
 
 
-class SpecSync:
+class SpecSync(Struct, kw_only=True, eq=False):
     """Reads the directory whenever it changes, and makes its jobs the desired ones.
 
     A configuration comes into force with `templates` that are read anew. With `wait_for` nothing is
@@ -30,70 +32,58 @@ class SpecSync:
     have records, once the specs have been read.
     """
 
-    def __init__(
-        self,
-        source: DirectorySource,
-        config: Config,
-        controller: JobController,
-        templates: Callable[[], Templates],
-        *,
-        allow_empty: bool,
-        wait_for: Membership | None,
-        records_home: str | None,
-    ) -> None:
-        self.unreadable = "not read yet"
-        """Why the directory can't be read; "" if it can."""
-        self.problems = 0
-        """Of its files, warnings included."""
-        self.incomplete = "the specs have not been read"
-        """Why a job without a spec may have one all the same; "" if none has."""
-        self._source = source
-        self._config = config
-        self._controller = controller
-        self._emit = controller.emit
-        self._templates = templates
-        self._allow_empty = allow_empty
-        self._wait_for = wait_for
-        self._records_home = records_home
-        self._is_started = False
-        self._is_pending = True
-        self._is_reloading = False
-        self._outdated = ""
-        """What was said last of jobs that ran with other defaults."""
-        self._looks_for_outdated = False
-        self._reported = Snapshot({}, config, (), "", complete=False, files=0)
+    source: DirectorySource
+    config: Config
+    controller: JobController
+    templates: Callable[[], Templates]
+    allow_empty: bool
+    wait_for: Membership | None
+    records_home: str | None
+    unreadable: str = "not read yet"
+    """Why the directory can't be read; "" if it can."""
+    problems: int = 0
+    """Of its files, warnings included."""
+    incomplete: str = "the specs have not been read"
+    """Why a job without a spec may have one all the same; "" if none has."""
+    _is_started: bool = False
+    _is_pending: bool = True
+    _is_reloading: bool = False
+    _outdated: str = ""
+    """What was said last of jobs that ran with other defaults."""
+    _looks_for_outdated: bool = False
+    _reported: Snapshot = Snapshot({}, Config(), (), "", complete=False, files=0)
 
     def reload(self) -> None:
         """Read configuration, templates and specs again. May be called from a signal handler."""
         self._is_reloading = True
-        self._source.reload()
+        self.source.reload()
 
     def run(self, stop: threading.Event, heartbeat: Callable[[float], None]) -> None:
         """Read, and read again after each change, until `stop` is set.
 
         Errors: none of the source's own; after any other the next call goes on where this ended.
         """
-        while self._wait_for is not None and not self._wait_for.is_member:
+        while self.wait_for is not None and not self.wait_for.is_member:
             heartbeat(_STALL_TIMEOUT)
             if stop.wait(_LEADER_TICK):
                 return
         if not self._is_started:
             self._is_started = True
-            self._source.start()
+            self.source.start()
         while not stop.is_set():
             heartbeat(_STALL_TIMEOUT)
             if self._is_pending:
                 self._sync(stop, partial(heartbeat, _STALL_TIMEOUT))
             self._report_outdated()
-            self._is_pending = self._source.wait(_TICK)
-        self._source.stop()
+            self._is_pending = self.source.wait(_TICK)
+        self.source.stop()
 
     def _sync(self, stop: threading.Event, on_file: Callable[[], None]) -> None:
         """Put in force what the source says now."""
         if self._is_reloading:
-            self._emit(Notice("reading configuration, templates and specs again"))
+            self.controller.emit(Notice("reading configuration, templates and specs again"))
         try:
-            snapshot = self._source.read(on_file)
+            snapshot = self.source.read(on_file)
             if not stop.is_set():
                 self._apply(snapshot)
         except Exception as error:
@@ -101,32 +91,32 @@ class SpecSync:
             raise
 
     def _apply(self, snapshot: Snapshot) -> None:
-        if self._is_reloading or snapshot.config is not self._config:
-            self._controller.configure(snapshot.config, self._templates())
-            self._is_reloading, self._config = False, snapshot.config
+        if self._is_reloading or snapshot.config is not self.config:
+            self.controller.configure(snapshot.config, self.templates())
+            self._is_reloading, self.config = False, snapshot.config
         self.unreadable, self.problems = snapshot.unreadable, len(snapshot.problems)
-        changes = self._controller.sync(snapshot.jobs)
-        if self._source.objects is not None:
-            self._source.objects.report(snapshot.problems, snapshot.jobs)
+        changes = self.controller.sync(snapshot.jobs)
+        if self.source.objects is not None:
+            self.source.objects.report(snapshot.problems, snapshot.jobs)
         self.incomplete = self._why_incomplete(snapshot)
         if snapshot is not self._reported:
             self._report(snapshot, changes)
             self._looks_for_outdated = snapshot.complete
-        if self._records_home is not None:
-            self._controller.watch_namespaces_with_records(self._records_home)
-            self._records_home = None
+        if self.records_home is not None:
+            self.controller.watch_namespaces_with_records(self.records_home)
+            self.records_home = None
 
     def _report_outdated(self) -> None:
         """Once for each reading that brings something new, when defaults and records are known."""
-        informers, desired = self._controller.informers, self._controller.store.desired
+        informers, desired = self.controller.informers, self.controller.store.desired
         if not self._looks_for_outdated or informers.waits:
             return
         self._looks_for_outdated = False
         jobs = ((desired.get(record.key), record) for record in informers.own_records())
         found = (outdated_fields(job, record) for job, record in jobs if job is not None)
-        words = explain_outdated(found, self._source.paths)
+        words = explain_outdated(found, self.source.paths)
         if words not in ("", self._outdated):
-            self._emit(Notice(words))
+            self.controller.emit(Notice(words))
         self._outdated = words
 
     def _why_incomplete(self, snapshot: Snapshot) -> str:
@@ -135,13 +125,13 @@ class SpecSync:
         in_error = any(problem.severity is Severity.ERROR for problem in snapshot.problems)
         if in_error or not snapshot.complete:
             return "not every spec can be read"
-        if not snapshot.jobs and not self._allow_empty:
+        if not snapshot.jobs and not self.allow_empty:
             return "there are no specs at all (--allow-empty, if that is meant)"
         return ""
 
     def _report(self, snapshot: Snapshot, changes: Changes) -> None:
         """Report new problems, fixed or removed files, skipped documents, and counts."""
-        emit, before = self._emit, self._reported
+        emit, before = self.controller.emit, self._reported
         self._reported = snapshot
         known = frozenset(before.problems)
         for problem in snapshot.problems:

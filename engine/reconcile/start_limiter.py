@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
+from msgspec import Struct, field
+
 from engine.api.model import Job, Limits
 from engine.errors import BrokenRecordError, UsageError
 from engine.informers.factory import InformerFactory
@@ -19,7 +21,7 @@ _MORE_MAY_FOLLOW = 3.0
 """Seconds after the last record that went."""
 
 
-class StartLimiter:
+class StartLimiter(Struct, eq=False):
     """Holds back the new runs of an engine that stays, until they are counted.
 
     What one reading of the specs brings is counted together, once its namespaces have been read,
@@ -27,18 +29,17 @@ class StartLimiter:
     again as long as they are suspended. Safe to use from several threads.
     """
 
-    def __init__(self, store: JobStore, informers: InformerFactory, flag: int | None) -> None:
-        self.limit = MaxStarts(None)
-        self._store = store
-        self._informers = informers
-        self._flag = flag
-        self._lock = threading.Lock()
-        self._uncounted: frozenset[JobKey] = frozenset()
-        """Jobs that the specs added or changed, and that may not begin yet."""
-        self._suspended: frozenset[JobKey] = frozenset()
-        """Jobs that are too many."""
-        self._due = 0.0
-        """When they may be counted: where records have gone, more may follow."""
+    store: JobStore
+    informers: InformerFactory
+    flag: int | None
+    limit: MaxStarts = MaxStarts(None)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _uncounted: frozenset[JobKey] = frozenset()
+    """Jobs that the specs added or changed, and that may not begin yet."""
+    _suspended: frozenset[JobKey] = frozenset()
+    """Jobs that are too many."""
+    _due: float = 0.0
+    """When they may be counted: where records have gone, more may follow."""
 
     def __contains__(self, key: JobKey) -> bool:
         with self._lock:
@@ -51,12 +52,12 @@ class StartLimiter:
 
     def configure(self, limits: Limits) -> None:
         """Put `limits` in force."""
-        self.limit = MaxStarts.of(self._flag, limits)
+        self.limit = MaxStarts.of(self.flag, limits)
 
     def sync(self, jobs: Mapping[JobKey, Job]) -> Changes:
         """Make `jobs` the desired ones; no worker starts a new one before `release`."""
         with self._lock:
-            changes = self._store.update(jobs)
+            changes = self.store.update(jobs)
             new = frozenset((*changes.added, *changes.changed))
             self._suspended -= new.union(changes.removed)
             self._uncounted -= frozenset(changes.removed)
@@ -86,7 +87,7 @@ class StartLimiter:
         self, keys: frozenset[JobKey]
     ) -> tuple[frozenset[JobKey], frozenset[JobKey], list[UsageError]]:
         """Those that may go on, those that are too many, and the error that says so."""
-        readable = frozenset(k for k in keys if not self._informers.is_failing(k.namespace))
+        readable = frozenset(k for k in keys if not self.informers.is_failing(k.namespace))
         found = self.new_runs(readable)
         if found is None:
             return frozenset(), frozenset(), []
@@ -99,11 +100,11 @@ class StartLimiter:
     def new_runs(self, keys: Iterable[JobKey]) -> dict[JobKey, NewRun] | None:
         """The jobs that would start a new run; None before all of their namespaces were read."""
         found: dict[JobKey, NewRun] = {}
-        informers = self._informers
+        informers = self.informers
         for key in keys:
             if not informers.has_synced(key.namespace):
                 return None
-            job, pods = self._store.desired.get(key), informers.pods(key.namespace).items(key)
+            job, pods = self.store.desired.get(key), informers.pods(key.namespace).items(key)
             with suppress(BrokenRecordError):
                 record = informers.records(key.namespace).newest(key, None)
                 why = new_run(job, record, pods) if job is not None else None

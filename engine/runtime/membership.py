@@ -14,6 +14,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
+from msgspec import Struct, field
+
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.errors import (
@@ -52,24 +54,27 @@ _REPORT_LOOKS, _REPORT_RENEWALS = 3, 2
 _RIGHTS = "the engine needs list, create and update on leases in coordination.k8s.io"
 
 
-class LeaseLock:
+def _new_identity() -> str:
+    return f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(4)}"
+
+
+class LeaseLock(Struct, eq=False):
     """One engine's hold on a Lease of `source` in `namespace`; used from one thread.
 
     The Leases of a source are numbered. Guarantees: no request takes longer than 5 s, nor than the
     hold lasts.
     """
 
-    def __init__(self, client: Client, namespace: str, source: str, duration: float) -> None:
-        self.source = source
-        self.identity = f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(4)}"
-        """Unique to this process; people read from it where the engine runs."""
-        self.duration = duration
-        self._client = client
-        self._namespace = namespace
-        self._leases: dict[int, LeaseObject] = {}
-        self._expires = 0.0
-        """By `boottime`: another engine may begin while this machine sleeps."""
-        self._may_be_ours = False
+    client: Client
+    namespace: str
+    source: str
+    duration: float
+    identity: str = field(default_factory=_new_identity)
+    """Unique to this process; people read from it where the engine runs."""
+    _leases: dict[int, LeaseObject] = {}
+    _expires: float = 0.0
+    """By `boottime`: another engine may begin while this machine sleeps."""
+    _may_be_ours: bool = False
 
     @property
     def remaining(self) -> float:
@@ -81,8 +86,8 @@ class LeaseLock:
 
         Errors: any of the client's.
         """
-        path, timeout = api.LEASES.path(self._namespace), timeout or self._timeout
-        items = api.list_page(self._client, path, [], timeout=timeout)["items"]
+        path, timeout = api.LEASES.path(self.namespace), timeout or self._timeout
+        items = api.list_page(self.client, path, [], timeout=timeout)["items"]
         named = ((lease_number(item, self.source), item) for item in items)
         self._leases = {number: item for number, item in named if number is not None}
         return {number: read_lease_record(item) for number, item in self._leases.items()}
@@ -92,8 +97,8 @@ class LeaseLock:
 
         Errors: ConflictError or AlreadyExistsError when the Lease has changed since it was read.
         """
-        began, now = boottime(), self._client.now()
-        new = {"metadata": {"name": lease_name(self.source, number), "namespace": self._namespace}}
+        began, now = boottime(), self.client.now()
+        new = {"metadata": {"name": lease_name(self.source, number), "namespace": self.namespace}}
         lease = self._leases.get(number, new)
         mine = with_holder(lease, self.identity, self.source, self.duration, now)
         self._may_be_ours = True  # also if the answer is lost
@@ -106,7 +111,7 @@ class LeaseLock:
 
     def is_stale(self, record: LeaseRecord) -> bool:
         """Whether the Lease was given up by the server's clock, which engines write."""
-        return is_stale(record, self._client.now(), self.duration)
+        return is_stale(record, self.client.now(), self.duration)
 
     def release(self, timeout: float) -> None:
         """Leave the Lease to the next engine. Errors: none; after `timeout` it is left to expire.
@@ -119,7 +124,7 @@ class LeaseLock:
             try:
                 for number, record in self.list(max(_MIN_TIMEOUT, left)).items():
                     if record.holder == self.identity:
-                        lease, now = self._leases[number], self._client.now()
+                        lease, now = self._leases[number], self.client.now()
                         empty = with_holder(lease, "", self.source, 1.0, now)
                         self._write(empty, max(_MIN_TIMEOUT, until - boottime()))
                 self._may_be_ours = False
@@ -135,14 +140,14 @@ class LeaseLock:
 
     def _write(self, lease: LeaseObject, timeout: float) -> LeaseObject:
         if not lease["metadata"].get("resourceVersion"):
-            return api.create(self._client, lease, timeout=timeout)
+            return api.create(self.client, lease, timeout=timeout)
         try:
-            return api.update(self._client, lease, timeout=timeout)
+            return api.update(self.client, lease, timeout=timeout)
         except NotFoundError as error:  # deleted since it was read
             raise ConflictError(error.cause, status=error.status, reason=error.reason) from None
 
 
-class Membership:
+class Membership(Struct, eq=False):
     """Holds a Lease of the source, and knows which others are held.
 
     Guarantees: an engine whose Lease could not be renewed in its duration owns nothing, however
@@ -154,41 +159,36 @@ class Membership:
     duration; their clocks run at about the same speed.
     """
 
-    def __init__(
-        self,
-        lock: LeaseLock,
-        *,
-        shares: bool,
-        emit: Emit,
-        on_change: Callable[[bool], None],
-        on_members: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Without `shares`, `run` ends while another engine is alive."""
-        self._lock = lock
-        self._shares = shares
-        self._emit = emit
-        self._on_change = on_change
-        self._on_members = on_members
-        self._what = f'source "{lock.source}"'
-        self._seen: dict[int, ObservedLease] = {}
-        self._mine: int | None = None
-        self._members: tuple[int, ...] = ()
-        """Whose jobs are theirs, this engine among them once it may act."""
-        self._acts_at = self._renew_at = 0.0
-        self._reported: tuple[str, ...] = ()
-        self._failures = 0
-        self._leads = False
+    lock: LeaseLock
+    shares: bool
+    """Without it, `run` ends while another engine is alive."""
+    emit: Emit
+    on_change: Callable[[bool], None]
+    on_members: Callable[[], None] = lambda: None
+    _seen: dict[int, ObservedLease] = {}
+    _mine: int | None = None
+    _members: tuple[int, ...] = ()
+    """Whose jobs are theirs, this engine among them once it may act."""
+    _acts_at: float = 0.0
+    _renew_at: float = 0.0
+    _reported: tuple[str, ...] = ()
+    _failures: int = 0
+    _leads: bool = False
+
+    @property
+    def _what(self) -> str:
+        return f'source "{self.lock.source}"'
 
     @property
     def is_member(self) -> bool:
         """Whether the Lease was renewed within its duration, by a clock that counts sleep too."""
-        return self._lock.remaining > 0
+        return self.lock.remaining > 0
 
     @property
     def holder(self) -> str:
         """This engine while it holds a Lease, else the first that does; "" without one."""
         if self.is_member:
-            return self._lock.identity
+            return self.lock.identity
         return next((self._seen[number].record.holder for number in self._others()), "")
 
     @property
@@ -211,7 +211,7 @@ class Membership:
         """
         try:
             while not stop.is_set():
-                heartbeat(self._lock.duration + _STALL_TIMEOUT)
+                heartbeat(self.lock.duration + _STALL_TIMEOUT)
                 self._report_change()
                 wait = self._look_and_renew(stop)
                 self._report_change()
@@ -220,11 +220,11 @@ class Membership:
         finally:
             if stop.is_set():
                 self._leads = False
-                self._lock.release(_RELEASE_TIMEOUT)
+                self.lock.release(_RELEASE_TIMEOUT)
 
     def _look_and_renew(self, stop: threading.Event) -> float:
         """Seconds until the next call."""
-        lock = self._lock
+        lock = self.lock
         try:
             found, now = lock.list(), boottime()
             for number in found.keys() | self._seen.keys():
@@ -232,7 +232,7 @@ class Membership:
                 self._seen[number] = observe(self._seen.get(number), record, now)
             self._find_own(found)
             others = self._others()
-            if not (self._shares or self.is_member) and others:
+            if not (self.shares or self.is_member) and others:
                 self._failures = 0
                 return self._refuse(others)
             is_due = self._mine not in found or not self.is_member or now >= self._renew_at
@@ -248,9 +248,9 @@ class Membership:
 
     def _find_own(self, found: Mapping[int, LeaseRecord]) -> None:
         """Which Lease is ours; one that was deleted is, too, and is made again."""
-        mine, identity = self._mine, self._lock.identity
+        mine, identity = self._mine, self.lock.identity
         if mine is not None and found.get(mine, LeaseRecord(identity)).holder != identity:
-            self._lock.lose()
+            self.lock.lose()
             mine = None
         if mine is None:  # the answer to a write may have been lost
             own = (number for number, record in found.items() if record.holder == identity)
@@ -262,22 +262,22 @@ class Membership:
 
         Errors: ConflictError or AlreadyExistsError when another engine was quicker.
         """
-        number, now, pause = self._mine, boottime(), self._lock.duration / _RENEWALS
+        number, now, pause = self._mine, boottime(), self.lock.duration / _RENEWALS
         if number is None:
-            stale = {n for n in others if n in found and self._lock.is_stale(found[n])}
+            stale = {n for n in others if n in found and self.lock.is_stale(found[n])}
             free = (n for n in range(MAX_MEMBERS) if n not in others or n in stale)
             number = next(free, None)
         joins = not self.is_member
         if number is not None:
-            self._lock.update(number)
+            self.lock.update(number)
         self._renew_at = now + pause
         if number is None:
             return
         former = found.get(number, LeaseRecord()).holder
         if joins:
             self._acts_at = now + pause if others.keys() - {number} else now
-            if not self._shares and former not in ("", self._lock.identity):
-                self._emit(Notice(f"took {self._what} over from {former}"))
+            if not self.shares and former not in ("", self.lock.identity):
+                self.emit(Notice(f"took {self._what} over from {former}"))
         self._mine = number
         self._seen.pop(number, None)
 
@@ -290,21 +290,21 @@ class Membership:
             return
         self._members = members
         holders = (
-            self._lock.identity if number == self._mine else self._seen[number].record.holder
+            self.lock.identity if number == self._mine else self._seen[number].record.holder
             for number in members
         )
         names = tuple(sorted(holders))
         if len(names) > 1 and names != self._reported:
             words = f"is shared by {len(names)} engines: {', '.join(names)}"
-            self._emit(Notice(f"{self._what} {words}"))
+            self.emit(Notice(f"{self._what} {words}"))
         elif len(self._reported) > 1:
-            self._emit(Notice(f"{self._what} is this engine's alone"))
+            self.emit(Notice(f"{self._what} is this engine's alone"))
         self._reported = names
-        self._on_members()
+        self.on_members()
 
     def _others(self) -> dict[int, float]:
         """The Leases of engines that may be alive, each with the seconds for which it counts."""
-        now, lock = boottime(), self._lock
+        now, lock = boottime(), self.lock
         return {
             number: left
             for number, seen in sorted(self._seen.items())
@@ -317,14 +317,14 @@ class Membership:
         holder = self._seen[number].record.holder
         if self._seen[number].renewed:
             raise OwnershipError(
-                f'source "{self._lock.source}" is held by another engine: {holder}',
+                f"{self._what} is held by another engine: {holder}",
                 hint="--leader-elect shares it, or give this engine its own --source",
             )
         if self._reported != (holder,):
             self._reported = (holder,)
             words = f"was last held by {holder}: looking whether it lives, for {left:.0f} s"
-            self._emit(Notice(f"{self._what} {words}"))
-        return min(next_look(self._lock.duration), left)
+            self.emit(Notice(f"{self._what} {words}"))
+        return min(next_look(self.lock.duration), left)
 
     def _wait_after(self, error: EngineError) -> float:
         """Seconds until the next try. Errors: `error`, where waiting can't mend it."""
@@ -338,9 +338,9 @@ class Membership:
         self._failures += 1
         trouble = "can't be renewed" if held else "is out of reach"
         if self._failures == (_REPORT_RENEWALS if held else _REPORT_LOOKS):
-            self._emit(Notice(f"the Lease of {self._what} {trouble}: {error}"))
+            self.emit(Notice(f"the Lease of {self._what} {trouble}: {error}"))
         if held:
-            pause, left = self._lock.duration / _RETRIES, self._lock.remaining
+            pause, left = self.lock.duration / _RETRIES, self.lock.remaining
             return min(pause, left) if left else pause
         return max(backoff(self._failures, first=_FIRST_WAIT, longest=_MAX_WAIT), error.retry_after)
 
@@ -348,5 +348,5 @@ class Membership:
         leads = self.is_member
         if leads != self._leads:
             self._leads = leads
-            self._on_change(leads)
-            self._emit(LeaderChanged(leads, self.holder))
+            self.on_change(leads)
+            self.emit(LeaderChanged(leads, self.holder))

@@ -19,16 +19,13 @@ _REPORT_AFTER = 3
 _SPREAD = 0.2
 
 
-def backoff(
-    tries: int, *, first: float, longest: float, chance: random.Random | None = None
-) -> float:
+def backoff(tries: int, *, first: float, longest: float) -> float:
     """Seconds before try number `tries` + 1 (`tries` counts from 1), give or take a fifth.
 
     The wait doubles with each try, up to `longest`.
     """
     exact = min(longest, first * 2.0 ** min(tries - 1, 32))
-    spread: float = (chance or random).uniform(1 - _SPREAD, 1 + _SPREAD)
-    return exact * spread
+    return exact * random.uniform(1 - _SPREAD, 1 + _SPREAD)
 
 
 class RateLimiter:

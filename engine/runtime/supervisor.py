@@ -12,6 +12,8 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 
+from msgspec import Struct, field
+
 from engine.refs import JobKey
 from engine.runtime.retry import backoff
 from engine.telemetry.events import Emit, InternalError
@@ -79,20 +81,19 @@ class SupervisedThread:
         self._supervisor.threads.discard(self)
 
 
-class Supervisor:
+class Supervisor(Struct, eq=False):
     """Starts threads, reports their panics, and answers for their liveness.
 
     Guarantees: the same panic at the same place is reported once in five minutes and counted every
     time. Errors: none of its own.
     """
 
-    def __init__(self, emit: Emit) -> None:
-        self.panics = 0
-        self._emit = emit
-        self._lock = threading.Lock()
-        self.threads: set[SupervisedThread] = set()
-        """Those that have begun, and have not returned."""
-        self._reported: dict[tuple[str, JobKey | None, str], float] = {}
+    emit: Emit
+    panics: int = 0
+    threads: set[SupervisedThread] = set()
+    """Those that have begun, and have not returned."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _reported: dict[tuple[str, JobKey | None, str], float] = {}
 
     def start(self, name: str, run: Run) -> SupervisedThread:
         """Call `run` in a thread of its own."""
@@ -121,7 +122,7 @@ class Supervisor:
             self._reported[component, key, message] = now
         trace = "".join(traceback.format_exception(error))
         with suppress(Exception):
-            self._emit(InternalError(key, component, kind, message, trace, retrying))
+            self.emit(InternalError(key, component, kind, message, trace, retrying))
 
     def liveness(self) -> str:
         """Why the process should be started again; "" while every thread lives and keeps up."""

@@ -12,31 +12,32 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from msgspec import Struct, field
+
 Key = TypeVar("Key", bound=Hashable)
 
 
-class WorkQueue(Generic[Key]):
+class WorkQueue(Struct, Generic[Key], eq=False):
     """Keys to be worked on, in the order they came, some of them later.
 
     `on_queue_latency` is given the seconds for which each key that is handed out was ready.
     """
 
-    def __init__(self, on_queue_latency: Callable[[float], None] | None = None) -> None:
-        self.adds = 0
-        """How many keys were put into the queue, those counted once that were there already."""
-        self._on_queue_latency = on_queue_latency
-        self._condition = threading.Condition()
-        self._dirty: OrderedDict[Key, float] = OrderedDict()
-        """Keys that need processing, in order, with the time since when. Those that are being
-        processed are ready once they are done."""
-        self._processing: set[Key] = set()
-        """Keys that were handed out and are not done yet; they may be dirty, too."""
-        self._waiting: list[tuple[float, Key]] = []
-        """A heap of when to add what; an entry that `_due` doesn't confirm counts no more."""
-        self._due: dict[Key, float] = {}
-        """When each waiting key is added: the earliest of the times it was asked for."""
-        self._shut_down = False
-        self._paused = False
+    on_queue_latency: Callable[[float], None] | None = None
+    adds: int = 0
+    """How many keys were put into the queue, those counted once that were there already."""
+    _condition: threading.Condition = field(default_factory=threading.Condition)
+    _dirty: OrderedDict[Key, float] = field(default_factory=OrderedDict)
+    """Keys that need processing, in order, with the time since when. Those that are being
+    processed are ready once they are done."""
+    _processing: set[Key] = set()
+    """Keys that were handed out and are not done yet; they may be dirty, too."""
+    _waiting: list[tuple[float, Key]] = []
+    """A heap of when to add what; an entry that `_due` doesn't confirm counts no more."""
+    _due: dict[Key, float] = {}
+    """When each waiting key is added: the earliest of the times it was asked for."""
+    _shut_down: bool = False
+    _paused: bool = False
 
     def __len__(self) -> int:
         """How many keys are ready and waiting for a worker."""
@@ -71,8 +72,8 @@ class WorkQueue(Generic[Key]):
                         self._processing.add(key)
                         if self._waiting:  # another reader wakes in time for it
                             self._condition.notify()
-                        if self._on_queue_latency is not None:
-                            self._on_queue_latency(time.monotonic() - since)
+                        if self.on_queue_latency is not None:
+                            self.on_queue_latency(time.monotonic() - since)
                         return key
                 self._condition.wait(wait)
         return None

@@ -19,7 +19,6 @@ from engine.cli.loading import load_settings, load_valid_specs
 from engine.cli.output import echo_diagnostic, echo_note, echo_stderr
 from engine.cli.printers.events import JsonPrinter, open_printer
 from engine.cluster.discovery import check_server_version
-from engine.cluster.records import STATUS_RECORDS
 from engine.errors import EngineError, InvalidInputError, UsageError, in_order
 from engine.prune.source import find_gone
 from engine.reconcile.once import OnceRequest
@@ -224,7 +223,7 @@ def make_request(asked: ReconcileOptions) -> OnceRequest:
         connection = open_connection(asked, (), asked.concurrency + 4)
         asked = replace(asked, context_namespace=connection.namespace)
         objects = _read_objects(asked, connection.client, settings)
-        return OnceRequest(connection.client, *objects, settings, templates, asked, STATUS_RECORDS)
+        return OnceRequest(connection.client, *objects, settings, templates, asked)
     loaded = load_valid_specs(asked, settings)
     if asked.prune and not loaded.complete:
         words = "--prune would remove the jobs behind a link that is not followed"

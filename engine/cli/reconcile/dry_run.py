@@ -34,7 +34,7 @@ def print_plan(options: ReconcileOptions, *, as_diff: bool = False) -> None:
         redactor=REDACTOR,
         server_side=mode is DryRun.SERVER,
         concurrency=options.concurrency,
-        records=request.records,
+        records=request.options.records,
     )
     jobs = planner.plan(options.max_starts)
     pruned = planner.prune(mode, is_whole=request.is_whole, gone=request.gone)

@@ -19,7 +19,6 @@ import pytest
 from engine.api.kubernetes_schema import SHIPPED
 from engine.api.model import Config, Job
 from engine.cluster.connect import connect
-from engine.cluster.records import CONFIG_MAP_RECORDS, STATUS_RECORDS
 from engine.errors import UnreachableError
 from engine.reconcile.controller import ControllerDependencies
 from engine.reconcile.object_source import files_of, list_objects
@@ -137,8 +136,7 @@ def _reconcile(kubeconfig: Path, specs: list[str]) -> OnceResult:
         refused={},
         config=Config(),
         templates=Templates(),
-        options=RunOptions(source="campaign", timeout=TIMEOUT),
-        records=CONFIG_MAP_RECORDS if specs else STATUS_RECORDS,
+        options=RunOptions(source="campaign", timeout=TIMEOUT, from_cluster=not specs),
     )
     return RunOnce(request, dependencies).run()
 

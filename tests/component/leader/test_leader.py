@@ -211,7 +211,7 @@ def test_what_others_wrote_on_the_lease_stays(place: Target, candidate: Candidat
 
 def test_a_namespace_that_is_not_there_is_an_error(place: Target, candidate: Candidates) -> None:
     first = candidate("one")
-    first.elector._lock._namespace = "nowhere"
+    first.elector.lock.namespace = "nowhere"
     with pytest.raises(NotFoundError, match="nowhere"):
         first.lead()
 

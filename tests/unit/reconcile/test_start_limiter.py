@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
+from msgspec import field
 
 from engine.api.model import Job, Limits
 from engine.errors import UsageError
@@ -73,15 +74,9 @@ class Informers(InformerFactory):
 class Limiter(StartLimiter):
     """Whose jobs would all begin, but for those that are `over`."""
 
-    def __init__(self, most: int) -> None:
-        client = ModelClient(Cluster())
-        context = WatchContext(client, Supervisor(ignore), ignore, ignore)
-        self.informers = Informers(context, "default")
-        super().__init__(JobStore(), self.informers, most)
-        self.configure(Limits())
-        self.over: frozenset[JobKey] = frozenset()
-        self.is_read = True
-        self.jobs: dict[JobKey, Job] = {}
+    over: frozenset[JobKey] = frozenset()
+    is_read: bool = True
+    jobs: dict[JobKey, Job] = field(default_factory=dict)
 
     def read(self, *found: JobKey) -> None:
         """These jobs, of which one that was there before has not changed, and no others."""
@@ -92,12 +87,20 @@ class Limiter(StartLimiter):
         return all_new(frozenset(keys) - self.over) if self.is_read else None
 
 
+def make_limiter(most: int) -> Limiter:
+    client = ModelClient(Cluster())
+    context = WatchContext(client, Supervisor(ignore), ignore, ignore)
+    limiter = Limiter(JobStore(), Informers(context, "default"), most)
+    limiter.configure(Limits())
+    return limiter
+
+
 def ignore(_event: object) -> None:
     """Nobody listens."""
 
 
 def test_suspended_jobs_stop_no_later_ones_and_are_reported_once() -> None:
-    limiter = Limiter(2)
+    limiter = make_limiter(2)
     limiter.read(*keys("a", "b", "c"))
     released, errors = limiter.release()
     assert (released, len(errors)) == (keys(), 1)
@@ -108,7 +111,7 @@ def test_suspended_jobs_stop_no_later_ones_and_are_reported_once() -> None:
 
 
 def test_suspended_jobs_begin_once_they_are_fewer_or_more_may() -> None:
-    limiter = Limiter(2)
+    limiter = make_limiter(2)
     limiter.read(*keys("a", "b", "c"))
     limiter.release()
     limiter.limit = MaxStarts(3)
@@ -122,7 +125,7 @@ def test_suspended_jobs_begin_once_they_are_fewer_or_more_may() -> None:
 
 
 def test_a_job_without_a_new_run_goes_on_though_its_batch_is_suspended() -> None:
-    limiter = Limiter(2)
+    limiter = make_limiter(2)
     limiter.read(*keys("a", "b", "c", "over"))
     limiter.over = keys("over")
     released, _ = limiter.release()
@@ -130,7 +133,7 @@ def test_a_job_without_a_new_run_goes_on_though_its_batch_is_suspended() -> None
 
 
 def test_nothing_begins_before_its_namespace_was_read() -> None:
-    limiter = Limiter(2)
+    limiter = make_limiter(2)
     limiter.is_read = False
     limiter.read(*keys("a"))
     assert limiter.release() == (keys(), [])
@@ -139,17 +142,19 @@ def test_nothing_begins_before_its_namespace_was_read() -> None:
 
 
 def test_a_namespace_that_can_not_be_read_holds_up_no_job_of_another() -> None:
-    limiter, closed = Limiter(2), JobKey("closed", "x")
-    limiter.informers.failing = frozenset({"closed"})
+    limiter, closed = make_limiter(2), JobKey("closed", "x")
+    informers = limiter.informers
+    assert isinstance(informers, Informers)
+    informers.failing = frozenset({"closed"})
     limiter.read(*keys("a", "b"), closed)
     assert limiter.release() == (keys("a", "b"), [])
     assert closed in limiter
-    limiter.informers.failing = frozenset()
+    informers.failing = frozenset()
     assert limiter.release() == (frozenset({closed}), [])
 
 
 def test_suspended_jobs_are_known() -> None:
-    limiter = Limiter(2)
+    limiter = make_limiter(2)
     limiter.read(*keys("c", "a", "b"))
     limiter.release()
     assert limiter.suspended == sorted(keys("a", "b", "c"))
