@@ -268,9 +268,9 @@ class Planner(Struct):
                     observed.dependents_looked_up[uid, reported] = now
                 case actions.FindPullCause(name, uid, container, image):
                     ref = Ref("Pod", job.namespace, name)
-                    cause = find_pull_cause(self.client, ref, uid, image)
-                    observed.pull_causes[uid, container] = cause
-                case actions.FindCachedImage(uid=uid, image=image):
+                    if (uid, container) not in observed.pull_causes:
+                        cause = find_pull_cause(self.client, ref, uid, image)
+                        observed.pull_causes[uid, container] = cause
                     observed.cached_images[uid, image] = False  # only words depend on it
                 case _:
                     return state, action

@@ -92,21 +92,16 @@ class RefreshPod(PodAction, frozen=True):
 
 
 class FindPullCause(PodAction, frozen=True):
-    """The pod's status has lost the first reason of a pull failure: look for it in the Events."""
+    """The pod's status says too little of a pull failure: look for its first reason in the Events,
+    and whether the node has the image.
+    """
 
     container: str
     """The container that could not get its image."""
     image: str
     """The image."""
-
-
-class FindCachedImage(PodAction, frozen=True):
-    """A pod may take its image from its node, and can't: look whether the node has it."""
-
-    node: str
-    """The node's name."""
-    image: str
-    """The image."""
+    node: str = ""
+    """The node that the pod may take it from; "" where it may take it from none."""
 
 
 class UpdatePod(PodAction, frozen=True):
@@ -152,7 +147,6 @@ Step = (
     | DeletePod
     | RefreshPod
     | FindPullCause
-    | FindCachedImage
     | UpdatePod
 )
 Action = ReportError | Wait | Done | Step

@@ -17,7 +17,7 @@ from operator import attrgetter, itemgetter
 from msgspec.structs import replace
 
 from engine.api.model import PullClass
-from engine.lifecycle.actions import Action, FindCachedImage, FindPullCause, RefreshPod, WriteRecord
+from engine.lifecycle.actions import Action, FindPullCause, RefreshPod, WriteRecord
 from engine.lifecycle.record import Attempt, PullFailure, Record
 from engine.lifecycle.retry import close_or_retry, retry_time
 from engine.lifecycle.state import LifecycleState, policies_of
@@ -53,15 +53,14 @@ def fall_back(state: LifecycleState, latest: datetime | None) -> Action | None:
     waiting: list[PullFailure] = []
     for trouble in pull_errors(pod):
         place, name, image = (uid, trouble.name), trouble.name, trouble.image
+        is_known = has_pull_cause(trouble) or place in observed.pull_causes
+        node = pod["spec"].get("nodeName", "") if policies_of(pod).get(name) in _FROM_NODE else ""
+        if not is_known or (node and (uid, image) not in observed.cached_images):
+            return FindPullCause(attempt.pod, uid, name, image, node)
         message = observed.pull_causes.get(place, trouble.message)
-        if not has_pull_cause(trouble) and place not in observed.pull_causes:
-            return FindPullCause(attempt.pod, uid, name, image)
         reason, pull_class = trouble.waiting["reason"], classify_pull(message)
-        if policies_of(pod).get(name) in _FROM_NODE:
-            if (uid, image) not in observed.cached_images:
-                return FindCachedImage(attempt.pod, uid, pod["spec"].get("nodeName", ""), image)
-            if observed.cached_images[uid, image]:
-                message += _KEPT_FROM_POD.format(pod["spec"].get("nodeName"))
+        if node and observed.cached_images[uid, image]:
+            message += _KEPT_FROM_POD.format(node)
         failure = PullFailure(name, reason, pull_class, message, image)
         is_last = not _falls_back(state, failure, state.run_record, more=1)
         may_wait = is_last and pull_class is PullClass.TRANSIENT

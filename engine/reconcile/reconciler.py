@@ -39,7 +39,6 @@ from engine.lifecycle.actions import (
     CreatePod,
     DeletePod,
     Done,
-    FindCachedImage,
     FindPullCause,
     RefreshPod,
     RemoveSchedulingGate,
@@ -414,15 +413,14 @@ class Reconciler(Struct, frozen=True):
         tracked.observed.refreshed_at[action.uid] = self.client.now()
 
     def find_cause(self, tracked: TrackedJob, action: FindPullCause) -> None:
-        """The first real reason of a pull failure, from the Events."""
-        ref = Ref("Pod", tracked.job.namespace, action.pod)
-        words = find_pull_cause(self.client, ref, action.uid, action.image)
-        tracked.observed.pull_causes[action.uid, action.container] = words
-
-    def find_cached_image(self, tracked: TrackedJob, action: FindCachedImage) -> None:
-        """Without the right to list nodes the answer is no."""
-        is_there = action.node in self.hosts_with(action.image)
-        tracked.observed.cached_images[action.uid, action.image] = is_there
+        """Without the right to list nodes none has the image."""
+        known, place = tracked.observed, (action.uid, action.container)
+        if place not in known.pull_causes:
+            ref = Ref("Pod", tracked.job.namespace, action.pod)
+            words = find_pull_cause(self.client, ref, action.uid, action.image)
+            known.pull_causes[place] = words
+        is_there = bool(action.node) and action.node in self.hosts_with(action.image)
+        known.cached_images[action.uid, action.image] = is_there
 
     def update_pod(self, tracked: TrackedJob, action: UpdatePod) -> None:
         """The pod comes last: its mark says that the rest was done.
@@ -612,7 +610,6 @@ EXECUTORS: Mapping[type[Step], Callable[[Reconciler, TrackedJob, Any], None]] = 
     DeletePod: Reconciler.delete_pod,
     RefreshPod: Reconciler.refresh,
     FindPullCause: Reconciler.find_cause,
-    FindCachedImage: Reconciler.find_cached_image,
     UpdatePod: Reconciler.update_pod,
 }
 """Every step that `lifecycle` can ask for."""

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from engine.api.model import Job, PullClass, PullSettings
-from engine.lifecycle.actions import CreatePod, DeletePod, FindCachedImage, FindPullCause, Wait
+from engine.lifecycle.actions import CreatePod, DeletePod, FindPullCause, Wait
 from engine.lifecycle.record import Record
 from engine.lifecycle.retry import time_left
 from engine.status.outcome import Reason, State
@@ -411,7 +411,7 @@ def test_a_node_that_keeps_its_image_from_a_pod_is_named_with_what_helps(policy:
     job = make_job(pullPolicy=policy)
     pod, known = failing(job, main=policy), record(attempt(uid="uid-1", job=job), job=job)
     look = act(job, known, pod)
-    assert look == FindCachedImage(f"build-{job.run}-1", "uid-1", "node-1", "main:1")
+    assert look == FindPullCause(f"build-{job.run}-1", "uid-1", "main", "main:1", "node-1")
     over = written(job, known, pod, cached={("uid-1", "main:1"): True})
     assert f"{GONE}; node node-1 has the image, but since Kubernetes 1.35" in over.message
     assert "fromSecret" in over.message
