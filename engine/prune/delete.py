@@ -1,40 +1,89 @@
 """Delete one object in exactly the version that was judged, or judge it again.
 
-Every delete of prune goes through `Deleter`.
+Every delete of prune goes through `Deleter`. It saves the outcome of a pod of the engine's in its
+record first.
 """
 
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.cluster import api
 from engine.cluster.client import Client
+from engine.cluster.records import CONFIG_MAP_RECORDS, read_record, write_record
 from engine.errors import (
+    AlreadyExistsError,
     BrokenRecordError,
     BusyError,
     ConflictError,
     EngineError,
     ForbiddenError,
+    NotFoundError,
     OwnershipError,
     UnreachableError,
 )
+from engine.lifecycle.record import Record, mask_record
+from engine.lifecycle.state import gate_position, is_finished, is_terminating
 from engine.prune.candidate import PruneCandidate
-from engine.prune.record_finalizer import NotSavedError, RecordFinalizer, UnrecordedError
 from engine.prune.result import DryRun, PruneAction, PruneEntry
 from engine.prune.rule import Verdict, waiting_for_finalizers
 from engine.runtime.retry import TRIES, retry_delay
+from engine.status.containers import started_at
+from engine.status.deletion import read_end
+from engine.status.outcome import Outcome, Reason
+from engine.telemetry.redact import REDACTOR
+from engine.wellknown import JOB, RUN
 
 _WEBHOOK = "admission webhook"
+_LIST_AFTER = 20
+_MAX_WRITES = 5
+_NOT_SAVED = "its outcome could not be recorded"
 
 Evaluate = Callable[[PruneCandidate], Verdict | None]
 
 
-@dataclass(slots=True)
-class Deleter:
-    """Deletes for one run, no more than its limit; safe to use from several threads."""
+class NotSavedError(EngineError):
+    """Something of the pod would be lost, so the pod stays."""
+
+
+class UnrecordedError(EngineError):
+    """No record has the pod, and without it the job would run again."""
+
+
+def _check_unrecorded(client: Client, candidate: PruneCandidate, record: Record | None) -> None:
+    """Errors: UnrecordedError for a pod that is labelled as a job's, unless it never ran, or is
+    over and its job has a record of other runs.
+    """
+    if {JOB, RUN}.isdisjoint(candidate.labels):
+        return
+    pod = api.get(client, candidate.ref)
+    if pod is None or gate_position(pod) is not None or (record is not None and is_finished(pod)):
+        return
+    removal = f"kubectl delete pod {candidate.ref.name} -n {candidate.ref.namespace} removes it"
+    raise UnrecordedError(f"no record has it, and its job would run again; {removal}")
+
+
+@contextmanager
+def _not_saved() -> Iterator[None]:
+    """Errors: NotSavedError for one of the cluster."""
+    try:
+        yield
+    except BrokenRecordError:
+        raise
+    except EngineError as error:
+        raise NotSavedError(f"{_NOT_SAVED}: {error.cause}") from error
+
+
+class Deleter(Struct, eq=False):
+    """Deletes for one run, no more than its limit; safe to use from several threads.
+
+    Guarantees: an attempt whose pod it deletes is never left open in its record.
+    """
 
     client: Client
     limit: int | None = None
@@ -43,15 +92,15 @@ class Deleter:
     """Without it a dry run names also what no record has."""
     leads: Callable[[], bool] | None = None
     """Whether this engine may still delete: one that was paused may have lost its lead."""
-    foreign: set[str] = field(default_factory=set)
+    foreign: set[str] = set()
     """UIDs of what carries the engine's labels, and isn't its own."""
     _used: int = 0
     _refused: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _finalizer: RecordFinalizer = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._finalizer = RecordFinalizer(self.client)
+    _reading: threading.Lock = field(default_factory=threading.Lock)
+    _asked: Counter[str] = field(default_factory=Counter)
+    _closed: dict[str, frozenset[str]] = {}
+    """By namespace, UIDs of pods whose outcome is in a record."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -131,17 +180,66 @@ class Deleter:
         is_dry = self.dry_run is not DryRun.NONE
         gone = PruneAction.WOULD_DELETE if is_dry else PruneAction.DELETED
         if self.reads_records:
-            self._finalizer.finalize(
-                candidate,
-                reason,
-                None if is_dry else lambda: self._send(candidate, dry_run=True) is not None,
-            )
+            self._save_outcome(candidate, reason)
         if self.dry_run is DryRun.CLIENT:
             return candidate.entry(gone, reason)
         left = self._send(candidate, dry_run=is_dry)
         if left and (waits := self._held_by(candidate, left, may_wait=not is_dry)):
             return candidate.entry(PruneAction.FAILED, f"{reason}; {waits}")
         return None if left is None else candidate.entry(gone, reason)
+
+    def _save_outcome(self, candidate: PruneCandidate, reason: str) -> None:
+        """Save the outcome of a pod in its record; any other object needs nothing.
+
+        The delete of a job that still runs is tried before it is recorded as cancelled.
+        Errors: NotSavedError, BrokenRecordError, UnrecordedError; and those of that try.
+        """
+        key = candidate.job
+        if key is None or self._is_known_closed(candidate):
+            return
+        checked = False
+        for _ in range(_MAX_WRITES):
+            with _not_saved():
+                record = read_record(self.client, key)
+            attempt = record.open_attempt if record is not None else None
+            if record is None or candidate.uid not in record.pods:
+                _check_unrecorded(self.client, candidate, record)
+                return
+            is_dry = self.dry_run is not DryRun.NONE
+            if is_dry or attempt is None or attempt.uid != candidate.uid:
+                return
+            pod = api.get(self.client, candidate.ref)
+            if pod is None or pod["metadata"]["uid"] != candidate.uid:
+                return
+            outcome = read_end(pod)
+            if outcome is None:
+                if is_terminating(pod):
+                    return
+                if not checked and self._send(candidate, dry_run=True) is None:
+                    return
+                checked = True
+                outcome = Outcome(Reason.CANCELLED, f"pruned before it had finished: {reason}")
+            attempt = replace(attempt, started_at=attempt.started_at or started_at(pod))
+            closed = record.with_attempt_closed(attempt, outcome, self.client.now())
+            # A record that has changed since it was read is read again.
+            with _not_saved(), suppress(ConflictError, AlreadyExistsError, NotFoundError):
+                write_record(self.client, mask_record(closed, REDACTOR.of(key)))
+                return
+        raise NotSavedError(f"{_NOT_SAVED}: the record keeps changing")
+
+    def _is_known_closed(self, candidate: PruneCandidate) -> bool:
+        """After some pods of a namespace its records are read at once, not one by one."""
+        namespace = candidate.ref.namespace
+        with self._reading:
+            self._asked[namespace] += 1
+            if self._asked[namespace] <= _LIST_AFTER:
+                return False
+            if namespace not in self._closed:
+                self._closed[namespace] = frozenset()  # if the records can't be read
+                with suppress(EngineError):
+                    closed = CONFIG_MAP_RECORDS.closed_pods(self.client, namespace)
+                    self._closed[namespace] = frozenset(closed)
+            return candidate.uid in self._closed[namespace]
 
     def _held_by(self, candidate: PruneCandidate, left: api.Metadata, *, may_wait: bool) -> str:
         """The finalizers that hold it up; many a controller, such as Kueue's, lets go at once."""
