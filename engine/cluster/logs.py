@@ -9,11 +9,15 @@ from msgspec import Struct
 
 from engine.cluster import api
 from engine.cluster.client import READ_TIMEOUT, Client
-from engine.errors import UnreachableError
-from engine.refs import Ref
+from engine.errors import EngineError, UnreachableError
+from engine.lifecycle.record import Attempt
+from engine.refs import JobKey, Ref
+from engine.status.containers import container_states
 
 _MAX_LINE = 1 << 20
 """Bytes of a line that are masked together."""
+_END_TIMEOUT = 5.0
+"""Seconds that a job's end waits for a node that is silent."""
 
 
 class LogFollower(Struct):
@@ -69,6 +73,31 @@ class LogArchive(Struct, frozen=True):
     folder: Path
     redact: Callable[[str], str]
     """Masks what is secret in a text."""
+
+    def save_attempt(self, client: Client, key: JobKey, attempt: Attempt) -> Iterator[str]:
+        """Save the logs of an attempt that has ended, before its pod is deleted.
+
+        What could not be saved, and why.
+        """
+        ref = Ref("Pod", key.namespace, attempt.pod)
+        if not attempt.uid:
+            return
+        try:
+            pod = api.get(client, ref, timeout=_END_TIMEOUT)
+        except EngineError as error:
+            yield error.cause
+            return
+        if pod is None or pod["metadata"]["uid"] != attempt.uid:
+            if attempt.started_at is not None:
+                yield "the pod is gone"
+            return
+        for name in (one.name for one in container_states(pod) if one.has_started):
+            try:
+                self.save(client, ref, name, timeout=_END_TIMEOUT)
+            except EngineError as error:
+                yield f"{name}: {error.cause}"
+            except OSError as error:
+                yield f"{error.strerror}: {self.folder}"
 
     def save(
         self, client: Client, pod: Ref, container: str, *, timeout: float = READ_TIMEOUT

@@ -14,8 +14,7 @@ from engine.cluster import api
 from engine.cluster.api import Resource
 from engine.cluster.client import Client
 from engine.errors import BrokenRecordError, ForbiddenError, NotFoundError
-from engine.lifecycle.conditions import INVALID
-from engine.lifecycle.object_status import decode_status, encode_status
+from engine.lifecycle.object_status import INVALID, decode_status, encode_status
 from engine.lifecycle.orphan import orphaned_on
 from engine.lifecycle.ownership import OwnRecord
 from engine.lifecycle.record import MaskedRecord, Record

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from engine.api.field_kinds import FieldKind
 from engine.api.model import RUN_LENGTH, Job, JobObject, PullClass
 from engine.api.spec_hash import changed_fields
-from engine.lifecycle.conditions import Since
 from engine.refs import JobKey, pod_name
 from engine.status.outcome import LastWords, Masked, Outcome, Reason, State
 from engine.values import Text, map_text
@@ -20,6 +19,8 @@ from engine.values import Text, map_text
 MOST_RUNS = 100
 MOST_NUMBERS = 1000
 OTHER_RUNS = "*"
+Since = Mapping[tuple[str, str], str]
+"""Of each condition of a JobSpec object, by type and status, the time of its last change."""
 FIRST_RUN, RERUN = "first run", "rerun asked for"
 """Causes of a start."""
 

@@ -34,21 +34,19 @@ from engine.errors import (
 from engine.informers.factory import InformerFactory, stop_all
 from engine.informers.reflector import Reflector, WatchContext, WatchErrorReporter
 from engine.lifecycle.attempt import RenderConfig
-from engine.lifecycle.conditions import INVALID
+from engine.lifecycle.object_status import CLAIMED, INVALID, Refusals
 from engine.lifecycle.predecessors import JobOrder
 from engine.lifecycle.record import Attempt, Record
 from engine.lifecycle.state import Observation
 from engine.prune.result import PruneEntry
 from engine.prune.source import SourceState
-from engine.reconcile.drain_reporter import DrainReporter
 from engine.reconcile.failure_policy import judge_failure
-from engine.reconcile.image_locator import ImageLocator
 from engine.reconcile.job_store import Changes, JobStore, Rendered, TrackedJob
+from engine.reconcile.nodes import DrainReporter, ImageLocator
 from engine.reconcile.options import RunOptions
 from engine.reconcile.pull_scout import PullScout
 from engine.reconcile.quota_queue import QuotaQueue
 from engine.reconcile.reconciler import Reconciler, Result
-from engine.reconcile.refusal import CLAIMED, Refusals, report_refusal
 from engine.reconcile.reporter import AttemptReporter
 from engine.reconcile.start_limiter import StartLimiter
 from engine.refs import JobKey
@@ -186,9 +184,7 @@ class JobController:
         """Save its log, if logs are to be kept."""
         logs = self._dependencies.logs
         if logs is not None:
-            from engine.reconcile.attempt_logs import save_logs  # noqa: PLC0415 - rarely needed
-
-            for cause in save_logs(self.client, logs, record.key, attempt):
+            for cause in logs.save_attempt(self.client, record.key, attempt):
                 words = f"the log of pod {attempt.pod} could not be saved: {cause}"
                 self.emit(Notice(words, record.key, warning=True))
 
@@ -578,6 +574,8 @@ class JobController:
 
     def report_refusal(self, key: JobKey, seen: JobObject, reason: str, words: str) -> None:
         """Have the status of an object say so. Errors: none; it is tried again."""
+        from engine.reconcile.object_source import report_refusal  # noqa: PLC0415 - rarely needed
+
         spec = self.informers.spec_of(key)
         if spec is None:
             return

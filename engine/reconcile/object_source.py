@@ -1,5 +1,5 @@
 """JobSpec and JobDefaults objects as the loader of specs reads them: a file each, a folder each
-namespace.
+namespace. What is wrong with one, its status says.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,12 +12,15 @@ from engine.api.model import JobObject
 from engine.api.parse import SpecText
 from engine.cluster import api
 from engine.cluster.client import Client
+from engine.cluster.events import record_event
+from engine.cluster.records import STATUS_RECORDS, job_object, write_status
 from engine.errors import Diagnostic, NotFoundError, Severity, UsageError
 from engine.informers.job_specs import SpecInformer, SpecObject, read_object
-from engine.reconcile.refusal import Refusals
+from engine.lifecycle.object_status import Refusals, cut, encode_refusal
 from engine.refs import JobKey
 from engine.runtime.retry import retry_transient
 from engine.specdir.parse_cache import SpecFile, spec_file
+from engine.status.outcome import EventReason
 
 if TYPE_CHECKING:
     from engine.reconcile.controller import JobController
@@ -83,6 +86,33 @@ def refusals(
             if words := errors.get(str(one.key)) or above:
                 found[one.key] = one.object, "; ".join(words)
     return found
+
+
+def report_refusal(
+    client: Client, spec: SpecObject, seen: JobObject, reason: str, message: str, events: bool
+) -> None:
+    """Have the status of an object say why nothing of it is started, and an Event.
+
+    Once for a generation of the object and a message; what it ran before stays in the status.
+
+    Nothing is said of the object once it is no longer as it was `seen`.
+
+    Errors: ConflictError where the object has changed meanwhile; others of the API.
+    """
+    message = cut(message)
+    if spec.object != seen or spec.refusal == (seen.generation, reason, message):
+        return
+    ref = STATUS_RECORDS.ref(spec.key)
+    item = api.get(client, ref)
+    if item is None or job_object(item) != seen:
+        return  # the watch is about to say so
+    now, status = client.now(), item.get("status") or {}
+    status = encode_refusal(status, seen.generation, reason, message, now)
+    write_status(client, spec.key, seen.uid, item["metadata"]["resourceVersion"], status)
+    if events:
+        event, suffix = EventReason.INVALID_SPEC, f".{seen.uid[:8]}.{seen.generation}"
+        words = f"{reason}: {message}"
+        record_event(client, ref, seen.uid, reason=event, message=words, now=now, suffix=suffix)
 
 
 class ObjectSource:

@@ -30,7 +30,7 @@ from engine.errors import (
     in_order,
 )
 from engine.lifecycle.change_reason import explain_end
-from engine.lifecycle.conditions import INVALID
+from engine.lifecycle.object_status import INVALID, Refusals
 from engine.lifecycle.orphan import living_or_due
 from engine.lifecycle.outdated import outdated_fields
 from engine.lifecycle.ownership import NeverRan
@@ -42,7 +42,6 @@ from engine.prune.source import GoneJobs, SourcePruner, missed
 from engine.reconcile.controller import ControllerDependencies, JobController
 from engine.reconcile.job_store import TrackedJob
 from engine.reconcile.options import RunOptions
-from engine.reconcile.refusal import Refusals
 from engine.refs import JobKey, Ref
 from engine.render.templates import Templates
 from engine.runtime.retry import retry_transient
@@ -293,7 +292,7 @@ class RunOnce:
         flag, limits = self._options.max_starts, self._request.config.limits
         if flag is None and limits.max_starts is None:
             return
-        from engine.lifecycle.max_starts import MaxStarts, new_run  # noqa: PLC0415 - rarely needed
+        from engine.lifecycle.brakes import MaxStarts, new_run  # noqa: PLC0415 - rarely needed
 
         limit = MaxStarts.of(flag, limits)
         found = ((s.job.key, new_run(s.job, s.record, self._pods(s.job.key))) for s in states)

@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec.structs import force_setattr
 
 from engine.cluster.records import CONFIG_MAP_RECORDS, STATUS_RECORDS, RecordStore
-from engine.lifecycle.max_removals import MaxRemovals
+from engine.lifecycle.brakes import MaxRemovals
 from engine.specdir.options import STDIN, SpecOptions
 from engine.wellknown import DEFAULT_SOURCE, OBJECTS_SOURCE
 

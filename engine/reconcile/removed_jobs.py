@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from msgspec import Struct, field
 
-from engine.lifecycle.max_removals import MaxRemovals
+from engine.lifecycle.brakes import MaxRemovals
 from engine.lifecycle.record import Record
 from engine.prune.delete import Deleter
 from engine.prune.removed import JobRemover

@@ -9,7 +9,7 @@ from engine.cli.printers.record import record_json
 from engine.durations import format_age
 from engine.errors import UsageError
 from engine.inspect.view import JobView, Overview
-from engine.lifecycle.conditions import INVALID
+from engine.lifecycle.object_status import INVALID
 from engine.lifecycle.orphan import orphaned_since
 from engine.lifecycle.outdated import with_outdated
 from engine.lifecycle.retry import time_left

@@ -20,10 +20,10 @@ from engine.cli.output import echo_diagnostic, echo_note, echo_stderr
 from engine.cli.printers.events import JsonPrinter, open_printer
 from engine.cluster.discovery import check_server_version
 from engine.errors import EngineError, InvalidInputError, UsageError, in_order
+from engine.lifecycle.object_status import Refusals
 from engine.prune.source import find_gone
 from engine.reconcile.once import OnceRequest
 from engine.reconcile.options import RunOptions
-from engine.reconcile.refusal import Refusals
 from engine.render.templates import Templates
 from engine.runtime.retry import retry_transient
 from engine.specdir.active import ActiveSpecs

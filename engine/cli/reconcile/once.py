@@ -16,7 +16,7 @@ from engine.cli.reconcile import ReconcileOptions, make_request
 from engine.cluster.logs import LogArchive
 from engine.errors import EngineError, ExitCode, UsageError
 from engine.files import write_whole
-from engine.lifecycle.max_starts import name_jobs
+from engine.lifecycle.brakes import name_jobs
 from engine.lifecycle.outdated import explain_outdated
 from engine.prune.result import PruneResult
 from engine.prune.source import GoneJobs

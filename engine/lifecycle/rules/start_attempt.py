@@ -5,10 +5,9 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from engine.lifecycle.actions import Action, CreateDependents, CreatePod, RefreshPod, WriteRecord
-from engine.lifecycle.pull_fallback import images_of_nodes
+from engine.lifecycle.pull_fallback import fall_back_without_pod, images_of_nodes
 from engine.lifecycle.record import Attempt, Record
 from engine.lifecycle.rules.close_attempt import is_ended_by_kubelet
-from engine.lifecycle.rules.wait_for_image import wait_for_image
 from engine.lifecycle.state import (
     LifecycleState,
     Pod,
@@ -20,9 +19,11 @@ from engine.lifecycle.state import (
 )
 from engine.refs import pod_name
 from engine.status.outcome import Reason, State
+from engine.times import earliest
 
 _OF_ITS_OWN = (Reason.SUCCEEDED, Reason.SCRIPT_FAILED)
 """With another outcome the pod may not have been over when it was written."""
+_RECORDED_AFTER = timedelta(seconds=5)
 _CONFIRMATION = timedelta(seconds=10)
 """After its grace: by then even a busy kubelet, if it is there, has reported the pod's end."""
 
@@ -47,7 +48,7 @@ def start_attempt(state: LifecycleState) -> Action | None:
     if rejection and not state.says_queued(rejection):
         # Where there is no room for the record, no second pod is made in vain.
         return WriteRecord(state.queued(record, rejection))
-    if (waiting := wait_for_image(state, record)) is not None:
+    if (waiting := _wait_for_image(state, record)) is not None:
         return waiting
     policies = record.next_policies(state.job)
     images, fence = images_of_nodes(record.attempts, policies), record.next_fence(state.now)
@@ -110,3 +111,26 @@ def _own_and_record(state: LifecycleState, record: Record, number: int, pod: Pod
         kept_timeout=0 if is_ended_by_kubelet(state, pod) else state.job.deadline_seconds,
     )
     return WriteRecord(started)
+
+
+def _wait_for_image(state: LifecycleState, record: Record) -> Action | None:
+    """An attempt whose image another job pulls first waits for it, without a pod; see `PullScout`.
+
+    The record says so only once that takes long: most images are there before anybody looks. The
+    status of a JobSpec object that says already that a quota has no room stays as it is. What has
+    failed for another job has failed.
+    """
+    holds = state.observed.image_holds
+    if any(hold.failure is not None for hold in holds):
+        return fall_back_without_pod(state)
+    if not holds:
+        return None
+    hold, due = holds[0], earliest(*(one.due for one in holds))
+    recorded_at = hold.since + _RECORDED_AFTER
+    if record.reason is Reason.WAITING_FOR_IMAGE or (state.job.object and record.refused):
+        return state.wait(due)
+    if state.now < recorded_at:
+        return state.wait(due, recorded_at)
+    words = f"image {hold.image} is pulled by job {hold.scout} first"
+    since = record.queued_at or state.now
+    return WriteRecord(record.queued(words, since, Reason.WAITING_FOR_IMAGE))

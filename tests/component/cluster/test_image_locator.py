@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engine.cluster.connect import connect
-from engine.reconcile.image_locator import ImageLocator
+from engine.reconcile.nodes import ImageLocator
 from engine.sandbox import Sandbox
 from tests.component.sandbox.conftest import sandbox
 

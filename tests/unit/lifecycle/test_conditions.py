@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.lifecycle.conditions import CONDITIONS, make_conditions, read_since
+from engine.lifecycle.object_status import CONDITIONS, make_conditions, read_since
 from engine.status.outcome import State
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from engine.lifecycle.max_removals import MaxRemovals
+from engine.lifecycle.brakes import MaxRemovals
 from engine.refs import JobKey
 
 

@@ -23,8 +23,8 @@ from engine.informers.reflector import WatchContext
 from engine.lifecycle.actions import RefreshPod, Step
 from engine.lifecycle.attempt import RenderConfig
 from engine.lifecycle.state import gate_position
-from engine.reconcile.image_locator import ImageLocator
 from engine.reconcile.job_store import Rendered, TrackedJob
+from engine.reconcile.nodes import ImageLocator
 from engine.reconcile.reconciler import Reconciler, Result
 from engine.reconcile.reporter import AttemptReporter
 from engine.render.manifests import SecretValues
