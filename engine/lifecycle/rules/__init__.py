@@ -3,14 +3,12 @@
 from collections.abc import Callable
 
 from engine.lifecycle.actions import Action
-from engine.lifecycle.rules.clear_orphan_mark import clear_orphan_mark
 from engine.lifecycle.rules.close_attempt import close_attempt
 from engine.lifecycle.rules.close_stuck import close_stuck
 from engine.lifecycle.rules.finish_run import finish_run
 from engine.lifecycle.rules.follow_spec import follow_spec
 from engine.lifecycle.rules.handle_rejected_record import handle_rejected_record
 from engine.lifecycle.rules.handle_rejection import handle_rejection
-from engine.lifecycle.rules.hold_new_run import hold_new_run
 from engine.lifecycle.rules.open_gate import open_gate
 from engine.lifecycle.rules.recheck_unlabelled import recheck_unlabelled
 from engine.lifecycle.rules.refuse_foreign import refuse_foreign
@@ -22,7 +20,6 @@ from engine.lifecycle.rules.restore_dependents import restore_dependents
 from engine.lifecycle.rules.start_attempt import start_attempt
 from engine.lifecycle.rules.update_pod import update_pod
 from engine.lifecycle.rules.wait_for_dependencies import wait_for_dependencies
-from engine.lifecycle.rules.wait_for_gates import wait_for_gates
 from engine.lifecycle.rules.wait_for_pod import wait_for_pod
 from engine.lifecycle.state import LifecycleState
 
@@ -32,10 +29,8 @@ RULES: tuple[Rule, ...] = (
     refuse_foreign,
     recheck_unlabelled,
     report_superseded,
-    clear_orphan_mark,
     handle_rejected_record,
     follow_spec,
-    hold_new_run,
     replace_changed_run,
     wait_for_dependencies,
     finish_run,
@@ -45,7 +40,6 @@ RULES: tuple[Rule, ...] = (
     start_attempt,
     close_attempt,
     open_gate,
-    wait_for_gates,
     restore_dependents,
     close_stuck,
     update_pod,

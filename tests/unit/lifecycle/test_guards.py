@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from engine.lifecycle.actions import CreatePod, Done, RefreshPod, ReportError, Wait
 from engine.lifecycle.rules import decide
-from engine.lifecycle.rules.clear_orphan_mark import clear_orphan_mark
+from engine.lifecycle.rules.follow_spec import follow_spec
 from engine.status.outcome import Reason, State
 from engine.wellknown import ORPHANED_SINCE
 from engine.wellknown import SOURCE as SOURCE_LABEL
@@ -70,7 +70,7 @@ def test_an_attempt_that_is_opened_again_has_nothing_of_its_end() -> None:
 def test_a_mark_that_the_server_lets_nobody_remove_keeps_no_job_waiting() -> None:
     marked = replace(finished(), annotations={ORPHANED_SINCE: "2026-01-01T00:00:00Z"})
     state = make_state(JOB, marked)
-    assert clear_orphan_mark(state) is not None
+    assert follow_spec(state) is not None
     state.observed.given_up.add(marked.version)
     assert decide(state) == Done()
 
