@@ -5,18 +5,21 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from engine.cluster.records import CONFIG_MAP_RECORDS, STATUS_RECORDS, RecordStore
 from engine.informers.informer import MAX_NAMES, Manifest, of_jobs
-from engine.informers.job_specs import SpecInformer, SpecObject
 from engine.informers.pods import PodInformer
 from engine.informers.records import RecordInformer
 from engine.informers.reflector import Reflector, WatchContext
 from engine.lifecycle.record import Record
 from engine.refs import JobKey
 from engine.wellknown import MANAGED_BY, MANAGER, SOURCE
+
+if TYPE_CHECKING:
+    from engine.informers.job_specs import SpecInformer, SpecObject
 
 _STOP_TIMEOUT = 1.0
 
@@ -34,9 +37,9 @@ class InformerFactory(Struct, eq=False):
     """Whether it is known which namespaces the specs name."""
     is_ready: bool = False
     """Whether all that they named at first have been read."""
-    specs: dict[str, SpecInformer] = {}
+    specs: dict[str, "SpecInformer"] = {}
     """The informers of JobSpec objects, by namespace, or for all: they have the records."""
-    defaults: Sequence[SpecInformer] = ()
+    defaults: Sequence["SpecInformer"] = ()
     """Those of JobDefaults objects."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _informers: dict[str, tuple[RecordInformer, PodInformer]] = {}
@@ -47,12 +50,12 @@ class InformerFactory(Struct, eq=False):
         """Of a namespace that was listed or watched."""
         return self._informers[namespace][0]
 
-    def spec_of(self, key: JobKey) -> SpecObject | None:
+    def spec_of(self, key: JobKey) -> "SpecObject | None":
         """The JobSpec object of this name; None for a file."""
         informer = self._specs(key.namespace)
         return informer.spec_of(key) if informer is not None else None
 
-    def _specs(self, namespace: str) -> SpecInformer | None:
+    def _specs(self, namespace: str) -> "SpecInformer | None":
         return self.specs.get(namespace) or self.specs.get("")
 
     def pods(self, namespace: str) -> PodInformer:
@@ -178,6 +181,8 @@ class InformerFactory(Struct, eq=False):
             if namespace not in self._informers:
                 selector = f"{MANAGED_BY}={MANAGER},{SOURCE}={self.source}"
                 if self.store is STATUS_RECORDS and self._specs(namespace) is None:
+                    from engine.informers.job_specs import SpecInformer  # noqa: PLC0415 - if needed
+
                     self.specs[namespace] = SpecInformer(self.context, namespace)
                 self._informers[namespace] = (
                     self._specs(namespace) or RecordInformer(self.context, self.store, namespace),

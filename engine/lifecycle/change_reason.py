@@ -8,7 +8,6 @@ from datetime import datetime
 from enum import StrEnum
 
 from engine.api.model import Job, OnChange
-from engine.durations import format_age
 from engine.lifecycle.actions import (
     Action,
     CreateDependents,
@@ -22,7 +21,7 @@ from engine.lifecycle.actions import (
     WriteRecord,
 )
 from engine.lifecycle.predecessors import waiting_words
-from engine.lifecycle.record import FIRST_RUN, Record, Run
+from engine.lifecycle.record import FIRST_RUN, Record
 from engine.lifecycle.state import LifecycleState
 from engine.refs import pod_name
 from engine.status.outcome import Reason, State
@@ -118,14 +117,6 @@ def explain_rest(job: Job, record: Record | None, action: Action) -> str:
     if isinstance(action, Wait) and action.until is not None and record is not None:
         return f"waits until {action.until:%H:%M:%S}: {explain_start(job, record)}"
     return "waits for the cluster"
-
-
-def explain_end(run: Run, now: datetime) -> str:
-    """How a run ended that did not succeed, and how long ago."""
-    verb = "was cancelled" if run.state is State.CANCELLED else "failed"
-    ago = f" {format_age((now - run.finished_at).total_seconds())} ago" if run.finished_at else ""
-    why = f"exit code {run.exit_code}" if run.exit_code is not None else run.reason
-    return f"{verb}{ago}{f' ({why})' if verb == 'failed' else ''}"
 
 
 def describe_action(state: LifecycleState, action: Action) -> str:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from engine.api.field_kinds import FieldKind
 from engine.api.model import RUN_LENGTH, Job, JobObject, PullClass
 from engine.api.spec_hash import changed_fields
+from engine.durations import format_age
 from engine.refs import JobKey, pod_name
 from engine.status.outcome import LastWords, Masked, Outcome, Reason, State
 from engine.values import Text, map_text
@@ -114,6 +115,13 @@ class Run(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True)
     def position(self, attempt: Attempt) -> int:
         """Which of the run's attempts it is, as people count them: from 1 in every run."""
         return attempt.number - self.attempts[0].number + 1
+
+    def explain_end(self, now: datetime) -> str:
+        """How a run ended that did not succeed, and how long ago."""
+        verb, at = "was cancelled" if self.state is State.CANCELLED else "failed", self.finished_at
+        ago = f" {format_age((now - at).total_seconds())} ago" if at else ""
+        why = f"exit code {self.exit_code}" if self.exit_code is not None else self.reason
+        return f"{verb}{ago}{f' ({why})' if verb == 'failed' else ''}"
 
 
 class RunHistoryEntry(Run, frozen=True):

@@ -29,7 +29,6 @@ from engine.errors import (
     NotFoundError,
     in_order,
 )
-from engine.lifecycle.change_reason import explain_end
 from engine.lifecycle.object_status import INVALID, Refusals
 from engine.lifecycle.orphan import living_or_due
 from engine.lifecycle.outdated import outdated_fields
@@ -187,7 +186,7 @@ class RunOnce:
                     )
                     tracked.writes += 1
                     self._rerun.add(key)
-                    words = explain_end(before, client.now())
+                    words = before.explain_end(client.now())
                     controller.emit(Notice(f"{words}; runs again: --rerun-failed", key))
                     return True
             tracked.record = controller.records.read(client, key)

@@ -14,7 +14,6 @@ from engine.cli.output import (
     to_fields,
     to_json,
 )
-from engine.lifecycle.change_reason import explain_end
 from engine.lifecycle.record import Record
 from engine.prune.result import PruneAction, PruneResult
 from engine.status.outcome import Reason, State
@@ -137,7 +136,7 @@ def left_words(job: "JobResult", result: "OnceResult") -> str:
     record, key = current_record(job), job.job.key
     if not job.left or record is None or result.as_of is None:
         return ""
-    ended = explain_end(record, result.as_of)
+    ended = record.explain_end(result.as_of)
     log = f" (its log: engine logs {key})" if record.started_at else ""
     return f"{key} {ended} and was left: engine rerun {key}{log}"
 

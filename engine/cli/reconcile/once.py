@@ -13,7 +13,6 @@ from engine.cli.output import echo, echo_result, echo_stderr, pluralise, wants_c
 from engine.cli.printers import result as printing
 from engine.cli.printers.events import open_printer
 from engine.cli.reconcile import ReconcileOptions, make_request
-from engine.cluster.logs import LogArchive
 from engine.errors import EngineError, ExitCode, UsageError
 from engine.files import write_whole
 from engine.lifecycle.brakes import name_jobs
@@ -42,7 +41,11 @@ def run_once(options: ReconcileOptions) -> None:
         jobs = len(request.jobs)
         with opened, open_printer(options.verbose, options.log_format, jobs) as printer:
             opened.callback(printer.close)
-            logs = LogArchive(options.logs_dir, REDACTOR) if options.logs_dir else None
+            logs = None
+            if options.logs_dir is not None:
+                from engine.cluster.logs import LogArchive  # noqa: PLC0415 - if needed
+
+                logs = LogArchive(options.logs_dir, REDACTOR)
             run = RunOnce(request, ControllerDependencies(os.environ, REDACTOR, printer, logs=logs))
             result, pruned = run.run(), PruneResult()
             try:
