@@ -25,7 +25,7 @@ from engine.cluster.records import CONFIG_MAP_RECORDS, RecordList, RecordStore, 
 from engine.inspect.manifest_diff import comparable, map_values, masked
 from engine.lifecycle import actions, change_reason
 from engine.lifecycle.attempt import RenderConfig, try_render_attempt
-from engine.lifecycle.brakes import MaxStarts, new_run
+from engine.lifecycle.max_starts import MaxStarts, new_run
 from engine.lifecycle.outdated import outdated_fields, with_outdated
 from engine.lifecycle.predecessors import JobOrder, waiting_words
 from engine.lifecycle.rename import renames

@@ -90,7 +90,7 @@ class ControllerManager:
         ]
         """Names, the seconds for which the end of each is waited for, and what each does."""
         if options.prune:
-            removed = RemovedJobs(controller, self.specs, self._interval, options.removals)
+            removed = RemovedJobs(controller, self.specs, options)
             controller.remove = removed.remove
             self._runnables.append(("removed jobs", 0.0, removed.run))
         self._runnables.append(("spec directory", 0.0, self.specs.run))

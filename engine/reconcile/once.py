@@ -291,7 +291,7 @@ class RunOnce:
         flag, limits = self._options.max_starts, self._request.config.limits
         if flag is None and limits.max_starts is None:
             return
-        from engine.lifecycle.brakes import MaxStarts, new_run  # noqa: PLC0415 - rarely needed
+        from engine.lifecycle.max_starts import MaxStarts, new_run  # noqa: PLC0415 - rarely needed
 
         limit = MaxStarts.of(flag, limits)
         found = ((s.job.key, new_run(s.job, s.record, self._pods(s.job.key))) for s in states)

@@ -1,12 +1,14 @@
 """What a reconcile is asked to do, as the command line says it."""
 
-import math
+from collections.abc import Collection
 from pathlib import Path
 
 from msgspec.structs import force_setattr
 
 from engine.cluster.records import CONFIG_MAP_RECORDS, STATUS_RECORDS, RecordStore
-from engine.lifecycle.brakes import MaxRemovals
+from engine.errors import UsageError
+from engine.lifecycle.max_starts import FEW, name_jobs
+from engine.refs import JobKey
 from engine.specdir.options import STDIN, SpecOptions
 from engine.wellknown import DEFAULT_SOURCE, OBJECTS_SOURCE
 
@@ -56,8 +58,19 @@ class RunOptions(SpecOptions, frozen=True, kw_only=True):
         has_folders = all(path != STDIN and Path(path).is_dir() for path in self.paths)
         return self.source != DEFAULT_SOURCE and bool(self.paths) and has_folders
 
-    @property
-    def removals(self) -> MaxRemovals:
-        """How many jobs --prune may remove; without a number --yes is for any."""
-        unlimited = self.yes and self.max_removals is None
-        return MaxRemovals(math.inf if unlimited else self.max_removals)
+    def refuse_removals(self, gone: Collection[JobKey], jobs: int) -> UsageError | None:
+        """Why --prune removes none of the `gone`; None if it may. The source has so many `jobs`.
+
+        The wrong folder would remove every job of a source.
+        """
+        count, limit = len(gone), self.max_removals
+        is_any = self.yes and limit is None
+        if is_any or count <= (max(FEW, jobs // 2) if limit is None else limit):
+            return None
+        why = "more than half" if limit is None else f"--max-removals allows {limit:,}"
+        return UsageError(
+            f"--prune would remove {count:,} of the {jobs:,} jobs of source {self.source}, {why}:"
+            f" none is removed; {name_jobs(sorted(gone))}",
+            hint="are the folder and --source the right ones? If it is meant: "
+            f"--max-removals {count}",
+        )

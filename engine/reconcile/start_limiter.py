@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from engine.api.model import Job, Limits
 from engine.errors import BrokenRecordError, UsageError
 from engine.informers.factory import InformerFactory
-from engine.lifecycle.brakes import MaxStarts, NewRun, new_run
+from engine.lifecycle.max_starts import MaxStarts, NewRun, new_run
 from engine.reconcile.job_store import Changes, JobStore
 from engine.refs import JobKey
 

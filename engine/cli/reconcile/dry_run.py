@@ -40,7 +40,7 @@ def print_plan(options: ReconcileOptions, *, as_diff: bool = False) -> None:
     pruned = planner.prune(mode, is_whole=request.is_whole, gone=request.gone)
     if planner.refusal is None and request.gone is not None:
         keys = request.gone.records.items
-        planner.refusal = options.removals.refusal(options.source, keys, request.gone.jobs)
+        planner.refusal = options.refuse_removals(keys, request.gone.jobs)
     codes = [job.error.exit_code for job in jobs if job.error is not None]
     code = max(*codes, pruned.exit_code, ExitCode.OK)
     if planner.refusal is not None:

@@ -15,7 +15,7 @@ from engine.cli.printers.events import open_printer
 from engine.cli.reconcile import ReconcileOptions, make_request
 from engine.errors import EngineError, ExitCode, UsageError
 from engine.files import write_whole
-from engine.lifecycle.brakes import name_jobs
+from engine.lifecycle.max_starts import name_jobs
 from engine.lifecycle.outdated import explain_outdated
 from engine.prune.result import PruneResult
 from engine.prune.source import GoneJobs
@@ -88,7 +88,7 @@ def _confirm(options: ReconcileOptions, gone: GoneJobs) -> None:
         count = f"{len(keys)} of the {pluralise(gone.jobs, 'job')} of source {options.source}"
         if not click.confirm(f"--prune removes {count}: {name_jobs(keys)}. Go on?", err=True):
             raise UsageError("nothing was removed, and nothing was started")
-    elif refusal := options.removals.refusal(options.source, keys, gone.jobs):
+    elif refusal := options.refuse_removals(keys, gone.jobs):
         raise refusal
 
 

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from engine.cluster.client import Client
 from engine.informers.factory import InformerFactory
 from engine.informers.reflector import WatchContext
-from engine.lifecycle.brakes import NewRun
+from engine.lifecycle.max_starts import NewRun
 from engine.reconcile.job_store import JobStore
 from engine.reconcile.start_limiter import StartLimiter
 from engine.runtime.supervisor import Supervisor

@@ -9,7 +9,7 @@ from engine.api.model import Job, Limits
 from engine.errors import UsageError
 from engine.informers.factory import InformerFactory
 from engine.informers.reflector import WatchContext
-from engine.lifecycle.brakes import MaxStarts, NewRun, new_run
+from engine.lifecycle.max_starts import MaxStarts, NewRun, new_run
 from engine.reconcile.job_store import JobStore
 from engine.reconcile.start_limiter import StartLimiter
 from engine.refs import JobKey

@@ -1,7 +1,4 @@
-"""How many new runs may begin at once, and how many jobs be removed.
-
-Lost records would otherwise start every job of a source, and the wrong folder remove every one.
-"""
+"""How many new runs may begin at once: lost records would otherwise start every job of a source."""
 
 from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
@@ -15,7 +12,7 @@ from engine.lifecycle.record import Record
 from engine.lifecycle.state import gate_position, run_of
 from engine.refs import JobKey
 
-_FEW = 10
+FEW = 10
 
 
 class NewRun(StrEnum):
@@ -72,28 +69,8 @@ class MaxStarts(Struct, frozen=True):
         )
 
 
-class MaxRemovals(Struct, frozen=True):
-    """How many jobs of a source may be removed in one pass."""
-
-    limit: float | None = None
-    """None for half of the source's jobs, and for ten in any case."""
-
-    def refusal(self, source: str, gone: Collection[JobKey], jobs: int) -> UsageError | None:
-        """Why none of the `gone` is removed; None if they may be. The source has so many `jobs`."""
-        count = len(gone)
-        if count <= (max(_FEW, jobs // 2) if self.limit is None else self.limit):
-            return None
-        why = "more than half" if self.limit is None else f"--max-removals allows {self.limit:,}"
-        return UsageError(
-            f"--prune would remove {count:,} of the {jobs:,} jobs of source {source}, {why}:"
-            f" none is removed; {name_jobs(sorted(gone))}",
-            hint="are the folder and --source the right ones? If it is meant: "
-            f"--max-removals {count}",
-        )
-
-
 def name_jobs(keys: Collection[JobKey]) -> str:
     """The first ten, and the number of the others."""
-    shown = ", ".join(map(str, [*keys][:_FEW]))
-    more = len(keys) - _FEW
+    shown = ", ".join(map(str, [*keys][:FEW]))
+    more = len(keys) - FEW
     return f"{shown} and {more:,} more" if more > 0 else shown
