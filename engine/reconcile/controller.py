@@ -117,7 +117,7 @@ class JobController:
         stays: bool,
     ) -> None:
         self.client = client
-        self.records = options.records
+        self.options = options
         self.source = options.source
         self.emit = dependencies.emit
         self.store = JobStore()
@@ -129,7 +129,7 @@ class JobController:
         self.context = WatchContext(
             client, self.supervisor, self._on_change, self.on_watch_error, self._on_list
         )
-        self.informers = InformerFactory(self.context, self.source, self.records)
+        self.informers = InformerFactory(self.context, self.source, options.records)
         self._retry_limiter = RateLimiter(rate=100, burst=500)
         self.quota_queue = QuotaQueue(self.context, self.queue.add_after)
         self.start_limiter = StartLimiter(self.store, self.informers, options.max_starts)
@@ -147,7 +147,6 @@ class JobController:
         """Jobs that need no more, as the options say; why each was given up, if it was."""
         self._completion = threading.Condition()
         self._dependencies = dependencies
-        self._options = options
         self._stays = stays
         self._render_config: RenderConfig
         self._reconciler: Reconciler
@@ -173,7 +172,7 @@ class JobController:
             self._dependencies.redactor,
             config.pull,
             config.records.history,
-            self.records,
+            self.options.records,
             self.owns,
             _NOT_OF_A_NAME.sub("", f"{socket.gethostname()}_{os.getpid()}"),
             on_created=self.quota_queue.dequeue,
@@ -190,7 +189,7 @@ class JobController:
 
     def start(self) -> None:
         """Begin to reconcile what is in the queue."""
-        count = self._options.concurrency
+        count = self.options.concurrency
         for number in range(count if self._stays else min(count, len(self.queue))):
             self._workers.append(self.supervisor.start(f"worker-{number}", self._work))
 
@@ -246,7 +245,7 @@ class JobController:
             if all(may_list(self.client, kind, home) for kind in (CONFIG_MAPS, PODS)):
                 self.informers.watch(home)
             return
-        listed = partial(self.records.list, self.client, "", f"{SOURCE}={self.source}")
+        listed = partial(self.options.records.list, self.client, "", f"{SOURCE}={self.source}")
         with suppress(ForbiddenError):
             for key in retry_transient(listed, self.on_watch_error).items:
                 self.informers.watch(key.namespace)
@@ -508,7 +507,7 @@ class JobController:
         return has_attempt or tracked.has_begun(informer.items(key))
 
     def _on_success(self, tracked: TrackedJob, result: Result) -> float | None:
-        key, now, options = tracked.job.key, time.monotonic(), self._options
+        key, now, options = tracked.job.key, time.monotonic(), self.options
         tracked.failures, tracked.reported_error = 0, ""
         if tracked.observed.rejection is None:
             tracked.queued_since = 0.0

@@ -51,9 +51,7 @@ class ControllerManager:
         self._client = client
         self.controller = controller = JobController(client, options, dependencies, stays=True)
         if options.objects:
-            source.objects = ObjectSource(
-                controller, config.kubernetes, options.objects, options.selector
-            )
+            source.objects = ObjectSource(controller, config.kubernetes)
         controller.configure(config, templates())
         controller.queue.pause(True)
         emit, self._interval = dependencies.emit, options.prune_interval
@@ -66,15 +64,7 @@ class ControllerManager:
             on_change=lambda leads: controller.queue.pause(not leads),
             on_members=controller.on_members,
         )
-        self.specs = SpecSync(
-            source=source,
-            config=config,
-            controller=controller,
-            templates=templates,
-            allow_empty=options.allow_empty,
-            wait_for=None if options.leader_elect else self.membership,
-            records_home=options.home if options.prune else None,
-        )
+        self.specs = SpecSync(source, config, controller, templates)
         self._pruner = SourcePruner(
             client=client,
             source=options.source,
@@ -90,7 +80,7 @@ class ControllerManager:
         ]
         """Names, the seconds for which the end of each is waited for, and what each does."""
         if options.prune:
-            removed = RemovedJobs(controller, self.specs, options)
+            removed = RemovedJobs(controller, self.specs)
             controller.remove = removed.remove
             self._runnables.append(("removed jobs", 0.0, removed.run))
         self._runnables.append(("spec directory", 0.0, self.specs.run))

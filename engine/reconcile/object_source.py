@@ -2,7 +2,7 @@
 namespace. What is wrong with one, its status says.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -121,22 +121,16 @@ class ObjectSource:
     `start` ends once all have been read. Errors: those of the first list.
     """
 
-    def __init__(
-        self,
-        controller: "JobController",
-        kubernetes: KubernetesSchema,
-        namespaces: Sequence[str],
-        selector: str,
-    ) -> None:
+    def __init__(self, controller: "JobController", kubernetes: KubernetesSchema) -> None:
         self._controller = controller
         self._kubernetes = kubernetes
         self._files: dict[str, SpecFile] = {}
         self.on_change: Callable[[], object] = bool
         """Called after every change of a spec."""
         make = partial(SpecInformer, controller.context, on_spec=self._changed)
-        informers = controller.informers
-        informers.specs = {name: make(name, selector=selector) for name in namespaces}
-        informers.defaults = [make(name, resource=api.JOB_DEFAULTS) for name in namespaces]
+        informers, options = controller.informers, controller.options
+        informers.specs = {name: make(name, selector=options.selector) for name in options.objects}
+        informers.defaults = [make(name, resource=api.JOB_DEFAULTS) for name in options.objects]
         self._informers = (*informers.specs.values(), *informers.defaults)
 
     def _changed(self) -> None:

@@ -182,14 +182,14 @@ class RunOnce:
                 if again is not None:
                     masked = mask_record(again, redactor.of(key))
                     tracked.record = retry_transient(
-                        partial(controller.records.write, client, masked)
+                        partial(self._options.records.write, client, masked)
                     )
                     tracked.writes += 1
                     self._rerun.add(key)
                     words = before.explain_end(client.now())
                     controller.emit(Notice(f"{words}; runs again: --rerun-failed", key))
                     return True
-            tracked.record = controller.records.read(client, key)
+            tracked.record = self._options.records.read(client, key)
         except EngineError as error:
             tracked.record = before
             controller.emit(ErrorReported(key, str(error), retrying=False))
@@ -212,7 +212,7 @@ class RunOnce:
                     controller.on_attempt_end(record, record.open_attempt)
                 words = cancel_job(client, key, message, only=tracked.job.spec_hash)
                 controller.emit(Notice(words, key))
-                tracked.record = controller.records.read(client, key)
+                tracked.record = self._options.records.read(client, key)
                 self._cancelled.add(key)
                 controller.complete(key)
             for pod in self._pods(key):  # it was never recorded

@@ -15,7 +15,6 @@ from engine.prune.delete import Deleter
 from engine.prune.removed import JobRemover
 from engine.prune.result import PruneAction
 from engine.reconcile.controller import JobController
-from engine.reconcile.options import RunOptions
 from engine.reconcile.spec_sync import SpecSync
 from engine.refs import JobKey
 from engine.runtime.retry import backoff
@@ -38,7 +37,6 @@ class RemovedJobs(Struct, eq=False):
 
     controller: JobController
     specs: SpecSync
-    options: RunOptions
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _refusal: str = ""
     """Why none of the jobs without a spec is removed; "" if they are."""
@@ -57,7 +55,7 @@ class RemovedJobs(Struct, eq=False):
             heartbeat(_STALL_TIMEOUT)
             is_due = time.monotonic() >= due
             if is_due:
-                due = time.monotonic() + self.options.prune_interval
+                due = time.monotonic() + self.controller.options.prune_interval
                 self._renew()
             for key in self._ready():
                 if is_due or key not in self._tries:
@@ -93,17 +91,17 @@ class RemovedJobs(Struct, eq=False):
         record = next((one for one in known if isinstance(one, Record)), None)
         action = remover.remove(record) if record is not None else PruneAction.KEPT
         if action in (None, PruneAction.FAILED):
-            return backoff(tries, first=_FIRST_WAIT, longest=self.options.prune_interval)
+            return backoff(tries, first=_FIRST_WAIT, longest=self.controller.options.prune_interval)
         with self._lock:
             self._tries[key] = 1
-        return self.options.prune_interval
+        return self.controller.options.prune_interval
 
     def _ready(self) -> list[JobKey]:
         """Jobs that may be removed now."""
         desired, now = self.controller.store.desired, time.monotonic()
         known = {record.key for record in self.controller.informers.own_records()}
         gone = known - desired.keys()
-        refusal = self.options.refuse_removals(gone, len(known))
+        refusal = self.controller.options.refuse_removals(gone, len(known))
         self._refusal = str(refusal or "")
         with self._lock:
             self._since = {key: self._since.get(key, now) for key in gone}

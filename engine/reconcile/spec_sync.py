@@ -15,7 +15,6 @@ from engine.lifecycle.rename import renames
 from engine.reconcile.controller import JobController
 from engine.reconcile.job_store import Changes
 from engine.render.templates import Templates
-from engine.runtime.membership import Membership
 from engine.specdir.source import DirectorySource, Snapshot
 from engine.telemetry.events import Notice, SpecProblem, SpecsRead
 
@@ -24,21 +23,18 @@ _STALL_TIMEOUT = 300.0
 """A busy server may be waited for a minute; that is no reason to start again."""
 
 
-class SpecSync(Struct, kw_only=True, eq=False):
+class SpecSync(Struct, eq=False):
     """Reads the directory whenever it changes, and makes its jobs the desired ones.
 
-    A configuration comes into force with `templates` that are read anew. With `wait_for` nothing is
-    read before this engine holds a Lease. With `records_home` the namespaces are watched that
-    have records, once the specs have been read.
+    A configuration comes into force with `templates` that are read anew. Without `--leader-elect`
+    nothing is read before this engine holds the Lease. With `--prune` the namespaces are watched
+    that have records, once the specs have been read.
     """
 
     source: DirectorySource
     config: Config
     controller: JobController
     templates: Callable[[], Templates]
-    allow_empty: bool
-    wait_for: Membership | None
-    records_home: str | None
     unreadable: str = "not read yet"
     """Why the directory can't be read; "" if it can."""
     problems: int = 0
@@ -48,6 +44,7 @@ class SpecSync(Struct, kw_only=True, eq=False):
     _is_started: bool = False
     _is_pending: bool = True
     _is_reloading: bool = False
+    _watches_records: bool = False
     _outdated: str = ""
     """What was said last of jobs that ran with other defaults."""
     _looks_for_outdated: bool = False
@@ -63,7 +60,7 @@ class SpecSync(Struct, kw_only=True, eq=False):
 
         Errors: none of the source's own; after any other the next call goes on where this ended.
         """
-        while self.wait_for is not None and not self.wait_for.is_member:
+        while not (self.controller.options.leader_elect or self.controller.is_member):
             heartbeat(_STALL_TIMEOUT)
             if stop.wait(_LEADER_TICK):
                 return
@@ -102,9 +99,9 @@ class SpecSync(Struct, kw_only=True, eq=False):
         if snapshot is not self._reported:
             self._report(snapshot, changes)
             self._looks_for_outdated = snapshot.complete
-        if self.records_home is not None:
-            self.controller.watch_namespaces_with_records(self.records_home)
-            self.records_home = None
+        if self.controller.options.prune and not self._watches_records:
+            self.controller.watch_namespaces_with_records(self.controller.options.home)
+            self._watches_records = True
 
     def _report_outdated(self) -> None:
         """Once for each reading that brings something new, when defaults and records are known."""
@@ -125,7 +122,7 @@ class SpecSync(Struct, kw_only=True, eq=False):
         in_error = any(problem.severity is Severity.ERROR for problem in snapshot.problems)
         if in_error or not snapshot.complete:
             return "not every spec can be read"
-        if not snapshot.jobs and not self.allow_empty:
+        if not snapshot.jobs and not self.controller.options.allow_empty:
             return "there are no specs at all (--allow-empty, if that is meant)"
         return ""
 
