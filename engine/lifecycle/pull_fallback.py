@@ -124,16 +124,17 @@ def _close(
     record, job, now = state.decided_record, state.job, state.now
     message = "; ".join(f"{failure.container}: {_words(failure)}" for failure in failures)
     outcome = Outcome(Reason.IMAGE_PULL_FAILED, message)
-    every = (*failures, *_moved_along(state, failures, pulls))
-    after = record.with_attempt_closed(attempt, outcome, now, failures=every, again=True)
+    moved_along = _moved_along(state, failures, pulls)
+    attempt = replace(attempt, failures=(*failures, *moved_along))
+    after = record.with_attempt_closed(attempt, outcome, now, again=True)
     if all(_falls_back(state, failure, after) for failure in failures):
         following = after.next_policies(job)
         if any(following[f.container] == attempt.policies.get(f.container) for f in failures):
             count = sum(one.outcome is Reason.IMAGE_PULL_FAILED for one in after.attempts)
-            closed = replace(after.attempts[-1], retry_at=retry_time(attempt, now, count, failures))
+            closed = replace(after.attempts[-1], retry_at=retry_time(attempt, now, count))
             after = after.with_attempt(closed)
         return WriteRecord(after)
-    after = close_or_retry(record, job, attempt, outcome, now, every)
+    after = close_or_retry(record, job, attempt, outcome, now)
     if after.state.is_final:
         said = " | ".join(_attempt_summaries(after.attempts))
         after = after.finished(Outcome(Reason.IMAGE_PULL_FAILED, said), now)

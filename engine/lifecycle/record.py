@@ -268,13 +268,7 @@ class Record(Run, frozen=True):
         return replace(self, attempts=(*before, attempt))
 
     def with_attempt_closed(
-        self,
-        attempt: Attempt,
-        outcome: Outcome,
-        now: datetime,
-        *,
-        failures: tuple[PullFailure, ...] = (),
-        again: bool = False,
+        self, attempt: Attempt, outcome: Outcome, now: datetime, *, again: bool = False
     ) -> "Record":
         """Copy with `attempt` closed; the run ends with it unless there is to be another one."""
         done = replace(
@@ -284,7 +278,6 @@ class Record(Run, frozen=True):
             exit_code=outcome.exit_code,
             last_words=outcome.last_words,
             finished_at=now,
-            failures=failures,
             gives_up_at=None,
         )
         started = self.started_at or attempt.started_at
