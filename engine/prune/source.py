@@ -95,8 +95,7 @@ class SourcePruner(Struct, kw_only=True):
     concurrency: int
     dry_run: DryRun = DryRun.NONE
     leads: Callable[[], bool] | None = None
-    asks_first: bool = False
-    """Whether it asks for its rights before a list: a refused one is in the server's audit log."""
+    """Whether an engine that stays may still delete; None for one that doesn't stay."""
     _pods: list[dict[str, Any]] = []
     """Those in namespaces that no spec names any more, as last read."""
     _day: date | None = None
@@ -237,7 +236,8 @@ class SourcePruner(Struct, kw_only=True):
         self._records = dict(chain.from_iterable(one.items.items() for one in records))
 
     def _may_list(self, resource: Resource) -> bool:
-        return not self.asks_first or may_list(self.client, resource)
+        """An engine that stays asks first: a refused list is in the server's audit log."""
+        return self.leads is None or may_list(self.client, resource)
 
     def _orphans(self, seen: SourceState) -> list[Record]:
         known = self._records | {record.key: record for record in seen.records}

@@ -172,7 +172,6 @@ class JobController:
             self._dependencies.redactor,
             config.pull,
             config.records.history,
-            self.options.records,
             self.owns,
             _NOT_OF_A_NAME.sub("", f"{socket.gethostname()}_{os.getpid()}"),
             on_created=self.quota_queue.dequeue,
@@ -472,22 +471,10 @@ class JobController:
             self.queue.add(follower)
 
     def prepare(self, tracked: TrackedJob) -> None:
-        """Resolve secrets, and render the next attempt where users wrote templates or patches.
-
-        A job whose attempt is under way needs neither: what it misses is a problem only if it is
-        tried again. Errors: InvalidInputError with what keeps the next attempt from starting.
-        """
-        if tracked.rendered.config is self._render_config:
-            return
-        tracked.rendered = Rendered()
-        if tracked.is_finished(self.source):
-            return
-        key, environment = tracked.job.key, self._dependencies.environment
-        started = tracked.is_started(self.informers.pods(key.namespace).items(key))
-        redactor, config = self._dependencies.redactor, self._render_config
-        problems = tracked.prepare(config, environment, redactor, to_start=not started)
-        if problems:
-            raise InvalidInputError(problems)
+        """As `TrackedJob.prepare`, under the configuration in force."""
+        key, outside = tracked.job.key, self._dependencies
+        pods = self.informers.pods(key.namespace).items(key)
+        tracked.prepare(self._render_config, outside.environment, outside.redactor, pods)
         self._blocked.discard(key)
 
     def _has_started(self, tracked: TrackedJob) -> bool:
@@ -561,7 +548,7 @@ class JobController:
             words = "; ".join(problem.words for problem in error.problems)
             self.report_refusal(key, seen, INVALID, words)
         retry_timeout = None if self._stays else _RETRY_TIMEOUT
-        verdict = judge_failure(tracked, error, retry_timeout, self.emit, self.supervisor)
+        verdict = judge_failure(tracked, error, retry_timeout, self.supervisor)
         if isinstance(verdict, EngineError):
             self.complete(tracked.job.key, verdict)
             return None

@@ -48,19 +48,17 @@ class ControllerManager:
         options: RunOptions,
         dependencies: ControllerDependencies,
     ) -> None:
-        self._client = client
         self.controller = controller = JobController(client, options, dependencies, stays=True)
         if options.objects:
             source.objects = ObjectSource(controller, config.kubernetes)
         controller.configure(config, templates())
         controller.queue.pause(True)
-        emit, self._interval = dependencies.emit, options.prune_interval
         place = options.lease_namespace or options.home
         lock = LeaseLock(client, place, options.source, options.lease_duration)
         self.membership = controller.membership = Membership(
             lock,
             shares=options.leader_elect,
-            emit=emit,
+            emit=dependencies.emit,
             on_change=lambda leads: controller.queue.pause(not leads),
             on_members=controller.on_members,
         )
@@ -71,7 +69,6 @@ class ControllerManager:
             ages=options.reads_own_folders and not options.prune,
             concurrency=options.concurrency,
             leads=lambda: controller.leads,
-            asks_first=True,
         )
         self._runnables: list[tuple[str, float, Run]] = [
             ("membership", _RELEASE_GRACE, self.membership.run),
@@ -136,8 +133,9 @@ class ControllerManager:
 
         Errors: none of the cluster's; they are reported.
         """
-        while not stop.wait(self._interval):
-            heartbeat(_MAX_PASS + self._interval)
+        interval = self.controller.options.prune_interval
+        while not stop.wait(interval):
+            heartbeat(_MAX_PASS + interval)
             if not self.controller.leads:
                 continue
             controller, is_whole = self.controller, not self.specs.incomplete
@@ -150,7 +148,7 @@ class ControllerManager:
 
     def _check_server(self, thread: SupervisedThread) -> None:
         del thread
-        check = partial(check_server_version, self._client)
+        check = partial(check_server_version, self.controller.client)
         try:
             retry_transient(check, self.controller.on_watch_error)
         except EngineError as error:

@@ -13,7 +13,7 @@ from engine.errors import EngineError, InvalidInputError, NotFoundError, Superse
 from engine.reconcile.job_store import TrackedJob
 from engine.runtime.retry import backoff
 from engine.runtime.supervisor import Supervisor
-from engine.telemetry.events import Emit, ErrorReported, SpecProblem
+from engine.telemetry.events import ErrorReported, SpecProblem
 
 _REPORT_AFTER = 3
 _FIRST_WAIT, _MAX_BACKOFF, _MAX_BACKOFF_PERMANENT = 0.1, 15.0, 300.0
@@ -24,7 +24,6 @@ def judge_failure(
     tracked: TrackedJob,
     error: Exception,
     retry_timeout: float | None,
-    emit: Emit,
     supervisor: Supervisor,
 ) -> float | EngineError:
     """Report `error` where that is due. Without a `retry_timeout` no job is given up.
@@ -50,7 +49,7 @@ def judge_failure(
     if events and tracked.reported_error != str(events):
         tracked.reported_error = str(events)
         for event in events:
-            emit(event)
+            supervisor.emit(event)
     if gives_up:
         return known
     is_brief = known.retryable or isinstance(known, NotFoundError | SupersededError)

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from engine.api.dependencies import Needs, needs_of
 from engine.api.field_kinds import FieldKind
 from engine.api.model import Job
-from engine.errors import Diagnostic
+from engine.errors import InvalidInputError
 from engine.lifecycle.attempt import RenderConfig, has_to_be_rendered, try_render_attempt
 from engine.lifecycle.record import Record
 from engine.lifecycle.rules.update_pod import pod_update
@@ -108,27 +108,34 @@ class TrackedJob(Struct):
         config: RenderConfig,
         environment: Mapping[str, str],
         redactor: Redactor,
-        *,
-        to_start: bool,
-    ) -> tuple[Diagnostic, ...]:
-        """Resolve the job's secrets and, if it is `to_start`, render what may be broken.
+        pods: Pods,
+    ) -> None:
+        """Resolve the job's secrets, and render the next attempt where that may be broken, once.
 
-        What is wrong, if that matters now: a job whose attempt is under way needs neither.
+        A job whose attempt is under way needs neither: what it misses is a problem only if it is
+        tried again. Errors: InvalidInputError with what keeps the next attempt from starting.
         """
+        if self.rendered.config is config:
+            return
+        self.rendered = Rendered()
+        if self.is_finished(config.source):
+            return
         job, record = self.job, self.record
         secrets, problems = resolve_secrets(job, environment, config.limits)
         most = config.limits.max_source_bytes
         if not redactor.add(texts_to_mask(job, secrets), job.key, most=most):
             secrets, problems = SecretValues(), (no_room(job),)
         self.rendered = Rendered(config, secrets, secrets_resolved=not problems)
-        if not to_start or problems or not has_to_be_rendered(config, job):
-            return problems if to_start else ()
-        # What will be sent first, so that a broken template is found before any write.
-        record = record.run_of(job) if record is not None else Record(job.key, "", job.spec_hash)
-        number, policies = record.next_number, record.next_policies(job)
-        made, problems = try_render_attempt(config, job, number, policies, secrets)
-        self.rendered.attempt, self.rendered.manifests = (number, policies), made
-        return problems
+        if self.is_started(pods):
+            return
+        if not problems and has_to_be_rendered(config, job):
+            # What will be sent first, so that a broken template is found before any write.
+            run = record.run_of(job) if record is not None else Record(job.key, "", job.spec_hash)
+            number, policies = run.next_number, run.next_policies(job)
+            made, problems = try_render_attempt(config, job, number, policies, secrets)
+            self.rendered.attempt, self.rendered.manifests = (number, policies), made
+        if problems:
+            raise InvalidInputError(problems)
 
     def is_finished(self, source: str) -> bool:
         """Whether the run of this very spec has its outcome."""

@@ -19,7 +19,7 @@ from engine.api.versions import API_VERSION
 from engine.cluster import api
 from engine.cluster.client import Client
 from engine.cluster.events import find_pull_cause
-from engine.cluster.records import CONFIG_MAP_RECORDS, STATUS_RECORDS, RecordStore
+from engine.cluster.records import CONFIG_MAP_RECORDS, STATUS_RECORDS
 from engine.errors import (
     AdmissionRefusedError,
     AlreadyExistsError,
@@ -117,7 +117,6 @@ class Reconciler(Struct, frozen=True):
     redactor: Redactor
     pull: PullSettings
     kept_runs: int = RecordSettings().history
-    store: RecordStore = CONFIG_MAP_RECORDS
     owns: Callable[[JobKey], bool] = lambda _key: True
     """Whether a job is this engine's: while it was paused, another one may have taken over."""
     engine: str = ""
@@ -495,21 +494,21 @@ class Reconciler(Struct, frozen=True):
 
     def _write(self, masked: MaskedRecord) -> Record:
         """A record that was deleted meanwhile is made again."""
+        store, record = self.informers.store, masked.record
         try:
-            return self.store.write(self.client, masked)
+            return store.write(self.client, masked)
         except NotFoundError:
-            record = masked.record
             if not record.version or record.object is not None:
                 raise
-            return self.store.write(self.client, MaskedRecord(replace(record, version="")))
+            return store.write(self.client, MaskedRecord(replace(record, version="")))
 
     def _read_record(self, key: JobKey) -> Record | None:
         """As the API has it now; what the object that holds it says is news, too."""
-        item = api.get(self.client, self.store.ref(key))
+        item = api.get(self.client, self.informers.store.ref(key))
         if item is None:
             return None
         self.informers.records(key.namespace).upsert(item)
-        return self.store.parse(item)
+        return self.informers.store.parse(item)
 
     def _refuse_claimed(self, job: Job) -> None:
         """Errors: ClaimedError where the job's record is in the other store: it has the name."""
@@ -537,7 +536,7 @@ class Reconciler(Struct, frozen=True):
             self._refuse_claimed(tracked.job)
         except ClaimedError:
             informer = self.informers.records(record.key.namespace)
-            left, tracked.record = self.store.withdraw(self.client, record), None
+            left, tracked.record = self.informers.store.withdraw(self.client, record), None
             if left is None:
                 informer.delete(record)
             else:

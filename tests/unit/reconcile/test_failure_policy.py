@@ -30,7 +30,7 @@ def judge(
     events: list[Event], state: TrackedJob, error: Exception, retry_timeout: float | None = None
 ) -> float | EngineError:
     supervisor = Supervisor(events.append)
-    return judge_failure(state, error, retry_timeout, events.append, supervisor)
+    return judge_failure(state, error, retry_timeout, supervisor)
 
 
 def test_what_trying_again_may_mend_is_reported_at_the_third_failure_in_a_row(

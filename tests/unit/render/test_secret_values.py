@@ -236,7 +236,7 @@ def test_what_logs_in_to_a_registry_does_not_come_out_in_base64() -> None:
     state = TrackedJob(make_job(registryCredentials=logins))
     redact = Redactor()
     config = RenderConfig(Templates(), "default", ANY)
-    assert state.prepare(config, {}, redact, to_start=True) == ()
+    state.prepare(config, {}, redact, ())
     coded = base64.b64encode(b"robot:correct-horse").decode()
     assert redact(f"Basic {coded}, by robot:") == "Basic ***, by robot:"
 
