@@ -152,7 +152,7 @@ class Planner(Struct):
             concurrency=self.concurrency,
             dry_run=mode,
         )
-        return pruner.prune(self.config, seen, lambda _entry: None, gone)
+        return pruner.prune(self.config, seen, gone)
 
     def renames(self) -> list[str]:
         """Which new jobs run the same as one that has no spec since just now, in words."""

@@ -105,13 +105,24 @@ def _shown(record: Record, seen: JobObject) -> tuple[str, str, str]:
 def _head(
     state: str, reason: str, message: str, generation: int, since: Since, now: datetime
 ) -> dict[str, Any]:
+    """A condition whose status stays keeps the time of its change."""
     words = cut(message)
     return {
         "observedGeneration": generation,
         "state": state,
         "reason": reason,
         "message": words,
-        "conditions": make_conditions(state, reason, words, generation, since, now),
+        "conditions": [
+            {
+                "type": kind,
+                "status": status,
+                "reason": reason or state,
+                "message": words,
+                "lastTransitionTime": since.get((kind, status)) or format_time(now),
+                "observedGeneration": generation,
+            }
+            for kind, status in CONDITIONS[state].items()
+        ],
     }
 
 
@@ -134,25 +145,3 @@ def read_since(status: Mapping[str, Any]) -> Since:
         if isinstance(one, Mapping) and isinstance(at := one.get("lastTransitionTime"), str)
         if (pair := _KNOWN.get((str(one.get("type")), str(one.get("status")))))
     }
-
-
-def make_conditions(
-    state: str,
-    reason: str,
-    message: str,
-    generation: int,
-    since: Since,
-    now: datetime,
-) -> list[dict[str, Any]]:
-    """Those of an object in this state; one whose status stays keeps the time of its change."""
-    return [
-        {
-            "type": kind,
-            "status": status,
-            "reason": reason or state,
-            "message": message,
-            "lastTransitionTime": since.get((kind, status)) or format_time(now),
-            "observedGeneration": generation,
-        }
-        for kind, status in CONDITIONS[state].items()
-    ]

@@ -30,7 +30,7 @@ from engine.lifecycle.orphan import living_or_due, mark_orphaned
 from engine.lifecycle.ownership import Marked, Recorded
 from engine.lifecycle.record import Record, mask_record
 from engine.lifecycle.state import foreign_label, slim_pod
-from engine.prune.result import DryRun, OnEntry, PruneAction, PruneEntry, PruneResult
+from engine.prune.result import DryRun, PruneAction, PruneEntry, PruneResult
 from engine.prune.rule import Verdict, evaluate, evaluate_record
 from engine.refs import JobKey
 from engine.runtime.retry import TRIES, retry_transient
@@ -107,28 +107,16 @@ class SourcePruner(Struct, kw_only=True):
     _foreign: set[str] = set()
     """UIDs of pods that were found to be labelled, not ours."""
 
-    def prune(
-        self,
-        config: Config,
-        seen: SourceState,
-        on_entry: OnEntry,
-        gone: GoneJobs | None = None,
-    ) -> PruneResult:
+    def prune(self, config: Config, seen: SourceState, gone: GoneJobs | None = None) -> PruneResult:
         """Remove the jobs that are `gone`, mark orphans, delete what has expired.
 
-        `on_entry` is called for each object but those that simply stay. A failed removal is an
-        error, since it was asked for. An object that the TTL rule could not delete is only an
-        entry. Errors: none of the cluster's; they are in the result.
+        A failed removal is an error, since it was asked for. An object that the TTL rule could not
+        delete is only an entry. Errors: none of the cluster's; they are in the result.
         """
         entries, warnings = list[PruneEntry](), list[str]()
         errors: tuple[EngineError, ...] = ()
         marked, now, ttl = 0, self.client.now(), config.records.ttl
-
-        def add(entry: PruneEntry) -> None:
-            entries.append(entry)
-            on_entry(entry)
-
-        deleter = None
+        add, deleter = entries.append, None
         if gone is not None:
             from engine.prune.removed import JobRemover  # noqa: PLC0415 - only with --prune
 

@@ -140,7 +140,9 @@ class ControllerManager:
                 continue
             controller, is_whole = self.controller, not self.specs.incomplete
             state = controller.source_state(is_whole=is_whole)
-            result = self._pruner.prune(controller.config, state, controller.report_pruned)
+            result = self._pruner.prune(controller.config, state)
+            for entry in result.entries:
+                controller.report_pruned(entry)
             for note in result.notes:
                 self.controller.emit(Notice(note))
             for problem in (*result.errors, *result.warnings):

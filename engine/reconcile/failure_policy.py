@@ -21,10 +21,7 @@ _DEFECT = "this is a defect: report it with -vv"
 
 
 def judge_failure(
-    tracked: TrackedJob,
-    error: Exception,
-    retry_timeout: float | None,
-    supervisor: Supervisor,
+    tracked: TrackedJob, error: Exception, retry_timeout: float | None, supervisor: Supervisor
 ) -> float | EngineError:
     """Report `error` where that is due. Without a `retry_timeout` no job is given up.
 

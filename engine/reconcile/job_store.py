@@ -104,11 +104,7 @@ class TrackedJob(Struct):
         self.unrecorded, self.failures, self.reported_error = None, 0, ""
 
     def prepare(
-        self,
-        config: RenderConfig,
-        environment: Mapping[str, str],
-        redactor: Redactor,
-        pods: Pods,
+        self, config: RenderConfig, environment: Mapping[str, str], redactor: Redactor, pods: Pods
     ) -> None:
         """Resolve the job's secrets, and render the next attempt where that may be broken, once.
 

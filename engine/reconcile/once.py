@@ -235,7 +235,7 @@ class RunOnce:
             ages=is_whole and request.gone is None,
             concurrency=options.concurrency,
         )
-        return pruner.prune(request.config, seen, lambda _entry: None, request.gone)
+        return pruner.prune(request.config, seen, request.gone)
 
     def _list(self) -> None:
         """Read the records that the jobs need, and pods, all at once. Errors: ClusterError."""

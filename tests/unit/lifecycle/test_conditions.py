@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.lifecycle.object_status import CONDITIONS, make_conditions, read_since
+from engine.lifecycle.object_status import CONDITIONS, _head, read_since
 from engine.status.outcome import State
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -44,8 +44,9 @@ def kstatus(item: dict[str, Any]) -> str:
 
 
 def made(state: str, before: Any = (), now: datetime = NOW) -> list[dict[str, Any]]:
-    since = read_since({"conditions": before})
-    return make_conditions(state, "", "words", 3, since, now)
+    head = _head(state, "", "words", 3, read_since({"conditions": before}), now)
+    conditions: list[dict[str, Any]] = head["conditions"]
+    return conditions
 
 
 def test_every_state_is_in_the_table() -> None:
