@@ -181,11 +181,12 @@ class LifecycleState(Struct, frozen=True):
     @property
     def pod(self) -> Pod:
         """The pod of that attempt: `close_attempt` answers where there is none."""
-        return next(pod for pod in self.observed.pods if uid_of(pod) == self.attempt.uid)
+        return cast("Pod", self.pod_of(self.attempt.uid))
 
     def pod_of(self, uid: str) -> Pod | None:
-        """The pod with this UID, if there is one."""
-        return next((pod for pod in self.observed.pods if uid_of(pod) == uid), None)
+        """The pod with this UID, if there is one; a record that has it under another name lies."""
+        found = (pod for pod in self.observed.pods if uid_of(pod) == uid)
+        return next((p for p in found if self.recorded.get(uid, name_of(p)) == name_of(p)), None)
 
     def pod_of_attempt(self, number: int) -> Pod | None:
         """The pod with the name of this attempt of the spec's own run, one of ours if there is."""
@@ -199,7 +200,7 @@ class LifecycleState(Struct, frozen=True):
         It is in the record, or was made by this engine and not given up since.
         """
         uid, record = uid_of(pod), self.record
-        if uid in self.recorded:
+        if self.recorded.get(uid) == name_of(pod):
             return True
         version = record.version if record is not None else ""
         return self.observed.created.get(uid) == version

@@ -96,3 +96,10 @@ def test_a_main_container_that_runs_is_taken_up_again_though_another_image_is_mi
     again = written(TWO, record(closed, job=TWO), pod)
     assert [(a.number, a.outcome) for a in again.attempts] == [(1, None)]
     assert not isinstance(act(TWO, again, pod), DeletePod)
+
+
+def test_a_record_that_has_a_pod_under_another_name_proves_nothing_of_it() -> None:
+    """Nothing is made for the name in such a record: the pod that has it isn't this one."""
+    first, second = job_pod(JOB, gated=True), attempt(2)
+    assert act(JOB, record(second), first, asked={}) == RefreshPod(second.pod, UID)
+    assert act(JOB, record(second), first, made=()) == RefreshPod(second.pod, UID)
