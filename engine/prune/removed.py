@@ -17,7 +17,7 @@ from engine.lifecycle.record import Record
 from engine.prune.candidate import PruneCandidate, objects_of, record_candidate
 from engine.prune.delete import Deleter, error_text
 from engine.prune.result import DryRun, OnEntry, PruneAction, PruneEntry
-from engine.prune.rule import Verdict, waiting_for_finalizers
+from engine.prune.rule import Verdict, is_stuck, waiting_for_finalizers
 from engine.refs import JobKey
 from engine.wellknown import HOLD
 
@@ -95,12 +95,12 @@ class JobRemover(Struct, frozen=True):
         return self._report(self.deleter.delete(candidate, self._reason, evaluate))
 
     def _is_stuck(self, candidate: PruneCandidate) -> bool:
-        """Whether a finalizer holds an object that is being deleted; that is reported."""
+        """Whether a finalizer holds an object that should be gone by now; that is reported."""
+        if not is_stuck(candidate.metadata, self.deleter.client.now()):
+            return False
         waits = waiting_for_finalizers(candidate.metadata)
-        if waits and "deletionTimestamp" in candidate.metadata:
-            self._report(candidate.entry(PruneAction.FAILED, f"{self._reason}; {waits}"))
-            return True
-        return False
+        self._report(candidate.entry(PruneAction.FAILED, f"{self._reason}; {waits}"))
+        return True
 
     def _evaluate_record(self, judged: Record, fresh: PruneCandidate) -> Verdict:
         """Again, if another has written it; the delete names the version that `fresh` has."""

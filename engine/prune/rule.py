@@ -31,6 +31,8 @@ from engine.wellknown import (
 )
 
 _MAX_VALUE, _MAX_REASON = 100, 500
+_FINALIZER_WAIT = timedelta(seconds=2)
+"""At least a second: the server's times leave the fraction out."""
 _PROPAGATION = frozenset({"foregroundDeletion", "orphan"})
 _RFC_3339 = re.compile(
     r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII
@@ -105,6 +107,17 @@ def waiting_for_finalizers(metadata: Mapping[str, Any]) -> str:
     """What a deletion waits for, in words; "" without a finalizer that a controller must clear."""
     found = [name for name in metadata.get("finalizers") or () if name not in _PROPAGATION]
     return f"waits for finalizer{'s' if len(found) > 1 else ''} {', '.join(found)}" if found else ""
+
+
+def is_stuck(metadata: Mapping[str, Any], now: datetime) -> bool:
+    """Whether a finalizer holds what should have been gone by `now`.
+
+    A pod's deletionTimestamp includes its grace period. Before it, and for a moment after, neither
+    the kubelet nor a controller such as Kueue's is late.
+    """
+    due = parse_time(metadata.get("deletionTimestamp"))
+    late = due is not None and due + _FINALIZER_WAIT < now
+    return late and bool(waiting_for_finalizers(metadata))
 
 
 def _is_engines(metadata: Mapping[str, Any]) -> bool:

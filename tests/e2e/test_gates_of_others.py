@@ -118,6 +118,25 @@ def test_the_removal_of_one_that_is_held_does_not_fail_while_its_owner_lets_go_o
     objects.wait_until_clean()
 
 
+@pytest.mark.real
+def test_the_removal_of_one_that_runs_does_not_fail_while_its_owner_lets_go_of_the_pod(
+    engine: Engine, objects: Objects, target: ClusterUnderTest
+) -> None:
+    source = ("--source", objects.namespace)
+    engine.spec("job", script=target.script("job", lasts=120), **HELD)
+    process = engine.start(*source)
+    pod = wait_until_held(engine, objects, "job")
+    hold(objects.api, pod)
+    let_go(objects.api, pod)
+    objects.wait_until_running("job")
+    kill(process)
+    (engine.folder / "job.yaml").unlink()
+    with letting_go_of_deleted(objects.api, objects.namespace):
+        engine.reconcile("--prune", *source, "--allow-empty", ends=0)
+    assert objects.pods() == []
+    objects.wait_until_clean()
+
+
 def pruned(engine: Engine) -> list[tuple[str, str]]:
     run = engine.run("prune", "-n", engine.namespace, "-o", "json", ends=0)
     entries = [entry for entry in run.result["pruned"] if entry["kind"] == "Pod"]

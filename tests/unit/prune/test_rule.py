@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engine.durations import parse_duration
 from engine.prune.result import PruneAction
-from engine.prune.rule import Verdict, evaluate, evaluate_record, unnamed_ttls
+from engine.prune.rule import Verdict, evaluate, evaluate_record, is_stuck, unnamed_ttls
 from engine.wellknown import (
     EXPIRES_AT,
     FOREIGN_TTLS,
@@ -257,6 +257,17 @@ def test_a_finalizer_that_holds_on_after_the_end_is_told() -> None:
     )
     late = after(61, {TTL: "1"}, **more)
     assert late == (PruneAction.FAILED, "is being deleted, waits for finalizer a/b")
+
+
+@pytest.mark.parametrize(("seconds", "late"), [(30, False), (61, False), (62, False), (63, True)])
+def test_a_finalizer_has_more_than_a_second_after_the_grace_period(
+    seconds: int, late: bool
+) -> None:
+    now = CREATED + timedelta(seconds=seconds)
+    deleted = {"deletionTimestamp": "2026-03-01T12:01:00Z"}
+    assert is_stuck({**deleted, "finalizers": ["a/b"]}, now) is late
+    assert not is_stuck({"finalizers": ["a/b"]}, now)
+    assert not is_stuck({**deleted, "finalizers": ["foregroundDeletion"]}, now)
 
 
 @pytest.mark.parametrize("name", [*TTLS, EXPIRES_AT, HOLD])
