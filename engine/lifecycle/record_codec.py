@@ -18,6 +18,7 @@ from reprlib import repr as shortened
 from typing import Any
 
 from msgspec import ValidationError, convert, to_builtins
+from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from engine.api.versions import record_validator
@@ -39,6 +40,7 @@ _OF_THE_HOLDER = frozenset({"key", "version", "annotations", "object", "since"})
 """What the object that holds the record says."""
 _OF_A_POD = frozenset({Reason.SUCCEEDED, Reason.SCRIPT_FAILED})
 """A run ends so because its last attempt has."""
+Decoder(Record)  # msgspec looks at a type here: the process dies where two threads are the first
 
 
 def _refused(value: object, place: str) -> ValueError:
