@@ -317,7 +317,7 @@ class Membership(Struct, eq=False):
         holder = self._seen[number].record.holder
         if self._seen[number].renewed:
             raise OwnershipError(
-                f"{self._what} is held by another engine: {holder}",
+                f'source "{self.lock.source}" is held by another engine: {holder}',
                 hint="--leader-elect shares it, or give this engine its own --source",
             )
         if self._reported != (holder,):

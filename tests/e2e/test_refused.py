@@ -57,6 +57,7 @@ def test_the_doctor_calls_nothing_ok_that_it_could_not_look_at(
         f"quota {place} needs list on resourcequotas",
         f"namespace {place} needs get on namespaces",
         f"pod security {place} needs get on namespaces",
+        f"protection {place} the server could not find the requested resource",
     }
 
 

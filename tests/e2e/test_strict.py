@@ -1,40 +1,43 @@
 """A field that the server doesn't know is refused by it, and ends the job with its words."""
 
+import copy
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from engine.api.kubernetes_schema import CORE
+from engine.api.kubernetes_schema import CORE, PATCH, TYPES
+from engine.api.versions import read_schema
 from engine.sandbox import Sandbox
 from tests.support.engine import Engine
 from tests.support.objects import Objects
-from tests.unit.api.test_kubernetes_schema import openapi
 
 pytestmark = pytest.mark.only("sandbox")
 
-NEWER: dict[str, Any] = openapi(spec={"$ref": f"#/definitions/{CORE}.PodSpec"})
-NEWER["definitions"][f"{CORE}.PodSpec"] = {"properties": {"newField": {"type": "string"}}}
 
-
-def newer_than_the_server(folder: Path) -> str:
-    path = folder / "openapi.json"
-    path.write_text(json.dumps(NEWER))
+@pytest.fixture
+def newer_than_the_server(tmp_path: Path) -> str:
+    """The file of its types."""
+    files = {name: copy.deepcopy(dict(read_schema(name))) for name in (TYPES, PATCH)}
+    for schema in files.values():
+        spec = schema["definitions"][f"{CORE}.PodSpec"]
+        spec["properties"]["newField"] = {"type": ["string", "null"]}
+    path = tmp_path / "types.json"
+    path.write_text(json.dumps(files))
     return str(path)
 
 
 def test_what_only_a_newer_kubernetes_knows_ends_the_job_with_the_servers_words(
-    engine: Engine, sandbox: Sandbox, objects: Objects, tmp_path: Path
+    engine: Engine, sandbox: Sandbox, objects: Objects, newer_than_the_server: str
 ) -> None:
     engine.spec("job", script="true", podPatch={"spec": {"newField": "x"}})
-    run = engine.reconcile("--kubernetes-schema", newer_than_the_server(tmp_path), ends=5)
+    run = engine.reconcile("--kubernetes-schema", newer_than_the_server, ends=5)
     job = run.job("job")
     assert (job["state"], job["reason"]) == ("Failed", "AdmissionRefused")
     assert job["message"].endswith('strict decoding error: unknown field "spec.newField"')
     assert objects.pods() == []
     assert len(sandbox.requests.where("create", "pods")) == 1
-    again = engine.reconcile("--kubernetes-schema", newer_than_the_server(tmp_path))
+    again = engine.reconcile("--kubernetes-schema", newer_than_the_server)
     assert again.job("job")["changed"] is False
     assert len(sandbox.requests.where("create", "pods")) == 1
 

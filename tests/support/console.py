@@ -25,7 +25,9 @@ _TITLE = re.compile(r'title="([^"]+)"')
 _SHELLS = ("console", "sh", "bash", "shell")
 
 _PROGRESS = re.compile(r"([a-z0-9-]+/[a-z0-9-]+): ")
-_MAY_BE_MISSED = re.compile(r".*: Running( \(attempt \d+\))?$|waiting for .*: no answer for")
+_MAY_BE_MISSED = re.compile(
+    r".*: Running( \(attempt \d+\))?$|waiting for .*: no answer for|\S+Z ready$"
+)
 _UNORDERED = re.compile(r"(deleted|kept|protected|invalid|would be deleted) ")
 _VARIES = (
     (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z"), "TIME"),
