@@ -107,7 +107,7 @@ def test_who_has_no_right_at_all_is_told_each_and_where_to_get_them(
     assert jobs["status"] == "FAILED"
     for right in ("pods: create, get", "secrets: create", "configmaps: create"):
         assert right in jobs["message"]
-    assert "deploy/engine.yaml" in jobs["remedy"]
+    assert "a Role with these rights" in jobs["remedy"]
     others = {e["status"] for name, e in found.items() if name.startswith("rights: ")} - {"FAILED"}
     assert others == {"DEGRADED"}
 
