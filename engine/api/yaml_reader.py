@@ -139,7 +139,7 @@ class Document(Struct, frozen=True):
 
     def differences(self) -> Iterator[Diagnostic]:
         """Warnings of plain scalars that kubectl would read otherwise, by YAML 1.1."""
-        if SUSPECT.search(self.text):
+        if _is_suspect(self.text):
             for index, event, meant in _read(self.text, self.file).differences:
                 if index == self.index:
                     where = _place(self.file, event.start_mark)
@@ -157,6 +157,12 @@ class Document(Struct, frozen=True):
         lines = self.text.split("\n", where.line)
         found = _PLAIN.match(lines[where.line - 1], where.column - 1)
         return found[0] if found else ""
+
+
+@lru_cache(maxsize=1)
+def _is_suspect(text: str) -> bool:
+    """Asked once for each document, of the text of them all."""
+    return SUSPECT.search(text) is not None
 
 
 def read_yaml(text: bytes, file: str) -> tuple[tuple[Document, ...], tuple[Diagnostic, ...]]:
