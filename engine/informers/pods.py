@@ -53,12 +53,13 @@ class PodInformer(Informer[Manifest]):
         return found if is_same else None
 
     def observe(self, key: JobKey) -> tuple[tuple[Manifest, ...], Deletions, Mapping[str, Outcome]]:
-        """A job's pods, and at the same moment what was seen of deletions, and how pods ended that
-        are gone, by UID.
+        """A job's pods, and at the same moment what was seen of their deletions, and how pods ended
+        that are gone, by UID.
         """
         with self._lock:
-            pods = tuple(self._items.get(key, {}).values())
-            return pods, {**self._deletions}, self._outcomes
+            pods = self._items.get(key, {})
+            seen = {uid: self._deletions[uid] for uid in pods.keys() & self._deletions.keys()}
+            return tuple(pods.values()), seen, self._outcomes
 
     def _index(self, manifest: Manifest) -> tuple[JobKey, str] | None:
         parsed = parse_pod_name(manifest["metadata"]["name"])
