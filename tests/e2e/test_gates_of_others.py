@@ -106,33 +106,32 @@ def test_one_that_is_preempted_is_tried_again_while_its_owner_has_yet_to_let_go_
 def test_the_removal_of_one_that_is_held_does_not_fail_while_its_owner_lets_go_of_the_pod(
     engine: Engine, objects: Objects
 ) -> None:
-    source = ("--source", objects.namespace)
     engine.spec("job", script="true", **HELD)
-    process = engine.start(*source)
+    process = engine.start("--source", objects.namespace)
     hold(objects.api, wait_until_held(engine, objects, "job"))
     kill(process)
-    (engine.folder / "job.yaml").unlink()
-    with letting_go_of_deleted(objects.api, objects.namespace):
-        engine.reconcile("--prune", *source, "--allow-empty", ends=0)
-    assert objects.pods() == []
-    objects.wait_until_clean()
+    assert_removed_while_its_owner_lets_go(engine, objects)
 
 
 @pytest.mark.real
 def test_the_removal_of_one_that_runs_does_not_fail_while_its_owner_lets_go_of_the_pod(
     engine: Engine, objects: Objects, target: ClusterUnderTest
 ) -> None:
-    source = ("--source", objects.namespace)
     engine.spec("job", script=target.script("job", lasts=120), **HELD)
-    process = engine.start(*source)
+    process = engine.start("--source", objects.namespace)
     pod = wait_until_held(engine, objects, "job")
     hold(objects.api, pod)
     let_go(objects.api, pod)
     objects.wait_until_running("job")
     kill(process)
+    assert_removed_while_its_owner_lets_go(engine, objects)
+
+
+def assert_removed_while_its_owner_lets_go(engine: Engine, objects: Objects) -> None:
+    """The job whose spec is gone, with its pod, which somebody else's finalizer holds a moment."""
     (engine.folder / "job.yaml").unlink()
     with letting_go_of_deleted(objects.api, objects.namespace):
-        engine.reconcile("--prune", *source, "--allow-empty", ends=0)
+        engine.reconcile("--prune", "--source", objects.namespace, "--allow-empty", ends=0)
     assert objects.pods() == []
     objects.wait_until_clean()
 
